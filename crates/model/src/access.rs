@@ -1,0 +1,69 @@
+//! What a server and a credential may do.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A development server takes mail like a live one and holds all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerMode {
+    Live,
+    Development,
+}
+
+impl ServerMode {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Development => "development",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Live, Self::Development].into_iter().find(|mode| mode.as_str() == text)
+    }
+}
+
+/// What a credential may be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Everything the server's API offers.
+    Full,
+    /// Sending only.
+    Send,
+    /// Looking up only.
+    Read,
+}
+
+impl Scope {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Send => "send",
+            Self::Read => "read",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Full, Self::Send, Self::Read].into_iter().find(|scope| scope.as_str() == text)
+    }
+
+    /// Whether a key with this scope may make a call that needs `needed`.
+    pub fn allows(self, needed: Self) -> bool {
+        self == Self::Full || self == needed
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for ServerMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,115 @@
+//! Time as an argument: the only place that reads the wall clock.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use time::format_description::well_known::{Rfc2822, Rfc3339};
+
+/// Where "now" comes from. Tests pass a clock they can move.
+pub trait Clock: Send + Sync + fmt::Debug {
+    fn now(&self) -> Timestamp;
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock module")]
+    fn now(&self) -> Timestamp {
+        let since_epoch = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .expect("the machine's clock is set after 1970");
+        Timestamp::from_micros(since_epoch.as_micros() as i64)
+    }
+}
+
+/// A moment, in microseconds since 1970 UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The largest moment that RFC 3339 can write with a four-digit year.
+    const MICROS_MAX: i64 = 253_402_300_799_999_999;
+
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    pub const fn as_secs(self) -> i64 {
+        self.0.div_euclid(1_000_000)
+    }
+
+    /// Float epoch seconds, as the four endpoints of the spec write times.
+    pub fn as_epoch_seconds(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    #[must_use]
+    pub const fn plus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration.as_micros() as i64))
+    }
+
+    #[must_use]
+    pub const fn minus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(duration.as_micros() as i64))
+    }
+
+    /// The time from `earlier` to `self`, zero if `earlier` is later.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0).max(0) as u64)
+    }
+
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+        i64::try_from(moment.unix_timestamp_nanos() / 1_000).ok().map(Self)
+    }
+
+    pub fn to_rfc3339(self) -> String {
+        self.date_time().format(&Rfc3339).expect("a clamped moment has a four-digit year")
+    }
+
+    /// The value of a `Date` header (RFC 5322 3.3).
+    pub fn to_rfc2822(self) -> String {
+        let whole_second = Self(self.as_secs() * 1_000_000);
+        whole_second.date_time().format(&Rfc2822).expect("a clamped moment has a four-digit year")
+    }
+
+    fn date_time(self) -> OffsetDateTime {
+        let micros = self.0.clamp(0, Self::MICROS_MAX);
+        OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1_000)
+            .expect("a clamped moment is in range")
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_rfc3339())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc3339_is_read_and_written_in_utc() {
+        let moment = Timestamp::parse_rfc3339("2026-11-15T05:00:00.25+02:00").unwrap();
+        assert_eq!(moment.to_rfc3339(), "2026-11-15T03:00:00.25Z");
+        assert!((moment.as_epoch_seconds() - 1_794_711_600.25).abs() < 1e-6);
+        assert_eq!(Timestamp::parse_rfc3339("tomorrow"), None);
+    }
+
+    #[test]
+    fn date_header_has_no_fraction() {
+        let moment = Timestamp::parse_rfc3339("2026-11-15T03:00:00.25Z").unwrap();
+        assert_eq!(moment.to_rfc2822(), "Sun, 15 Nov 2026 03:00:00 +0000");
+    }
+}

@@ -1,0 +1,27 @@
+//! The vocabulary of Postroad: values made once at the edge and trusted from then on.
+//!
+//! Nothing here does I/O; only `clock` knows the wall clock.
+
+pub mod access;
+pub mod address;
+pub mod clock;
+pub mod domain;
+pub mod event;
+pub mod id;
+pub mod idgen;
+pub mod limits;
+pub mod mailbox;
+pub mod status;
+pub mod token;
+
+pub use access::{Scope, ServerMode};
+pub use address::{AddressError, EmailAddress};
+pub use clock::{Clock, SystemClock, Timestamp};
+pub use domain::{DomainError, DomainName};
+pub use event::EventKind;
+pub use id::{AccountId, CredentialId, DeliveryId, DomainId, EventId, MessageId, SendId, ServerId};
+pub use idgen::IdGenerator;
+pub use limits::Limits;
+pub use mailbox::{Mailbox, split_address_list};
+pub use status::{Direction, Status};
+pub use token::MessageToken;

@@ -1,0 +1,41 @@
+//! What one request and one message may be at most. All configurable; these are the defaults.
+
+/// Sizes in bytes, counts in pieces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    pub request_bytes_max: usize,
+    pub message_bytes_max: usize,
+    pub attachments_max: usize,
+    pub subject_bytes_max: usize,
+    pub tag_bytes_max: usize,
+    pub header_value_bytes_max: usize,
+    pub custom_headers_max: usize,
+}
+
+impl Limits {
+    /// Addresses in each of to, cc and bcc. The spec's number, so not configurable.
+    pub const ADDRESSES_PER_LIST_MAX: usize = 50;
+    /// Recipients of one raw message, the same as of one SMTP transaction.
+    pub const RAW_RECIPIENTS_MAX: usize = 1_000;
+    pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 256;
+    pub const METADATA_PAIRS_MAX: usize = 10;
+    pub const METADATA_KEY_BYTES_MAX: usize = 64;
+    pub const METADATA_VALUE_BYTES_MAX: usize = 1_024;
+    pub const SEND_AT_DAYS_MAX: u64 = 30;
+    pub const HEADER_NAME_BYTES_MAX: usize = 76;
+    pub const FILE_NAME_BYTES_MAX: usize = 255;
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            request_bytes_max: 40 << 20,
+            message_bytes_max: 25 << 20,
+            attachments_max: 100,
+            subject_bytes_max: 998,
+            tag_bytes_max: 255,
+            header_value_bytes_max: 8 << 10,
+            custom_headers_max: 200,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `Name <address>` as people write it in `from` and in recipient lists.
+
+use serde::{Deserialize, Serialize};
+
+use crate::address::{AddressError, EmailAddress};
+
+/// An address with an optional display name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Mailbox {
+    pub name: Option<String>,
+    pub address: EmailAddress,
+}
+
+impl Mailbox {
+    /// Reads one mailbox: `addr`, `<addr>`, `Name <addr>` or `"Quoted \"name\"" <addr>`. An unquoted comma in the
+    /// name is fine here, because the caller already knows that this is one mailbox.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let text = text.trim_matches([' ', '\t']);
+        let Some(before_close) = text.strip_suffix('>') else {
+            return Ok(Self { name: None, address: EmailAddress::parse(text)? });
+        };
+        let open = before_close.rfind('<').ok_or(AddressError::Mailbox)?;
+        let address = EmailAddress::parse(&before_close[open + 1..])?;
+        Ok(Self { name: parse_name(&before_close[..open])?, address })
+    }
+}
+
+/// The text after the last `@`, without a closing bracket: the domain a mailbox claims, even if the rest of it is
+/// not valid. Lets the From check answer before the syntax check does.
+pub fn claimed_domain(text: &str) -> Option<&str> {
+    let text = text.trim_matches([' ', '\t']);
+    text.strip_suffix('>').unwrap_or(text).rsplit_once('@').map(|(_, domain)| domain)
+}
+
+fn parse_name(text: &str) -> Result<Option<String>, AddressError> {
+    let text = text.trim_matches([' ', '\t']);
+    if text.chars().any(char::is_control) {
+        return Err(AddressError::Mailbox);
+    }
+    let name = match text.strip_prefix('"') {
+        None => text.to_owned(),
+        Some(rest) => unquote(rest.strip_suffix('"').ok_or(AddressError::Mailbox)?)?,
+    };
+    Ok((!name.is_empty()).then_some(name))
+}
+
+fn unquote(content: &str) -> Result<String, AddressError> {
+    let mut plain = String::with_capacity(content.len());
+    let mut chars = content.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => plain.push(chars.next().ok_or(AddressError::Mailbox)?),
+            '"' => return Err(AddressError::Mailbox),
+            other => plain.push(other),
+        }
+    }
+    Ok(plain)
+}
+
+/// Splits a comma-separated list of mailboxes; commas in quotes and in angle brackets do not count. Blank entries
+/// are left out.
+pub fn split_address_list(text: &str) -> Vec<&str> {
+    let mut entries = Vec::new();
+    let (mut start, mut quoted, mut escaped, mut bracketed) = (0, false, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            '<' if !quoted => bracketed = true,
+            '>' if !quoted => bracketed = false,
+            ',' if !quoted && !bracketed => {
+                entries.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    entries.push(&text[start..]);
+    entries.retain(|entry| !entry.trim().is_empty());
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> (Option<String>, String) {
+        let mailbox = Mailbox::parse(text).unwrap();
+        (mailbox.name, mailbox.address.to_string())
+    }
+
+    #[test]
+    fn names_are_read_in_every_form() {
+        let address = || "a@example.com".to_owned();
+        assert_eq!(parsed("a@example.com"), (None, address()));
+        assert_eq!(parsed(" <a@example.com> "), (None, address()));
+        assert_eq!(parsed("Ann Ü <a@example.com>"), (Some("Ann Ü".into()), address()));
+        assert_eq!(parsed("Doe, Ann <a@example.com>"), (Some("Doe, Ann".into()), address()));
+        assert_eq!(parsed(r#""Doe, \"A\"" <a@example.com>"#), (Some(r#"Doe, "A""#.into()), address()));
+    }
+
+    #[test]
+    fn names_that_could_break_a_header_are_refused() {
+        for bad in [
+            "a\r\nBcc: b@x.com <a@example.com>",
+            "\"a\" b\" <a@example.com>",
+            "a@example.com>",
+            "x <a@example.com> y",
+        ] {
+            assert!(Mailbox::parse(bad).is_err(), "{bad:?} was taken");
+        }
+    }
+
+    #[test]
+    fn lists_are_split_outside_quotes() {
+        let list = r#""Doe, Ann" <a@x.com>, b@x.com,, c <c@x.com>"#;
+        assert_eq!(split_address_list(list), [r#""Doe, Ann" <a@x.com>"#, " b@x.com", " c <c@x.com>"]);
+    }
+
+    #[test]
+    fn the_claimed_domain_is_behind_the_last_at() {
+        assert_eq!(claimed_domain("a b <x@@example.com>"), Some("example.com"));
+        assert_eq!(claimed_domain("nothing"), None);
+    }
+}

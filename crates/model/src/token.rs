@@ -1,0 +1,31 @@
+//! Random texts: message tokens, API keys and secrets.
+
+use std::fmt;
+
+use rand::Rng;
+use rand::distr::Alphanumeric;
+use serde::{Deserialize, Serialize};
+
+/// The 16 letters and digits that name a message in SMTP replies, return paths and tracking links.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MessageToken(pub String);
+
+impl MessageToken {
+    pub const LENGTH: usize = 16;
+
+    pub fn random(rng: &mut impl Rng) -> Self {
+        Self(random_text(rng, Self::LENGTH))
+    }
+}
+
+impl fmt::Display for MessageToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// `length` letters and digits, each worth 5.95 bits.
+pub fn random_text(rng: &mut impl Rng, length: usize) -> String {
+    rng.sample_iter(Alphanumeric).take(length).map(char::from).collect()
+}
