@@ -1,1 +1,66 @@
-fn main() {}
+//! What a developer types every day: `cargo xtask tidy`, `cargo xtask test`, `cargo xtask ci`, `cargo xtask bench`.
+
+mod bench;
+mod ci;
+mod interrupt;
+mod programs;
+mod test;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Postroad's developer commands.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check what the compiler cannot: crate floors, SQL only in the store, no wall clock, file headers, …
+    ///
+    /// `cargo test` runs the same checks. Each line says where, what is wrong, and the fix.
+    Tidy,
+    /// Run all tests with a private PostgreSQL server
+    ///
+    /// Installs PostgreSQL and python3 with apt-get if they are missing, starts a server in a temporary folder,
+    /// runs `cargo test --workspace` with POSTROAD_TEST_POSTGRES set, and removes the server however the run ends.
+    /// If POSTROAD_TEST_POSTGRES is set already, that server is used and none is started.
+    Test {
+        /// For `cargo test`: `cargo xtask test -- -p postroad-store accept -- --nocapture`
+        #[arg(last = true, value_name = "ARGUMENTS")]
+        arguments: Vec<String>,
+    },
+    /// What the build server runs: formatting, clippy without warnings, then `test`
+    Ci,
+    /// Measure accepting: messages/s, p50 and p99 at 1, 16, 128 and 1,024 callers, in a release build
+    Bench {
+        /// Seconds for each number of callers
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+        /// Measure PostgreSQL too (a private server)
+        #[arg(long)]
+        postgres: bool,
+    },
+}
+
+#[tokio::main(worker_threads = 2)]
+async fn main() -> anyhow::Result<ExitCode> {
+    match Arguments::parse().command {
+        Command::Tidy => tidy::run(&repository()),
+        Command::Test { arguments } => test::run(&repository(), &arguments).await,
+        Command::Ci => ci::run(&repository()).await,
+        Command::Bench { seconds, postgres } => bench::run(&repository(), seconds, postgres).await,
+    }
+}
+
+/// The top folder of the workspace, wherever the command was typed.
+fn repository() -> PathBuf {
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&here).parent().expect("xtask is a folder of the repository").to_owned()
+}

@@ -1,1 +1,55 @@
-//! placeholder
+//! The HTTP door: envelope, authentication, the v1 endpoints and their OpenAPI document.
+//!
+//! It translates between HTTP and `app` and decides nothing; no SQL, no MIME. Everything that waits here has a
+//! timeout and everything that grows a limit.
+
+mod auth;
+mod body;
+mod boundary;
+mod connection;
+mod drain;
+mod endpoint;
+mod envelope;
+mod failure;
+mod fields;
+mod health;
+mod idempotency;
+mod json;
+mod messages;
+mod openapi;
+mod params;
+mod peer;
+mod redirect;
+mod request_id;
+mod routes;
+mod send;
+mod server;
+mod settings;
+
+use std::sync::Arc;
+
+use postroad_app::App;
+
+pub use openapi::{openapi, openapi_json};
+pub use server::Server;
+pub use settings::{Mode, Settings, TimeLimits};
+
+/// The API of one service, for any number of listeners: they share its limits. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Api {
+    boundary: Arc<boundary::Boundary>,
+    settings: Arc<Settings>,
+}
+
+impl Api {
+    pub fn new(app: App, settings: Settings) -> Self {
+        let door =
+            endpoint::Door { app, bodies: body::Bodies::new(&settings), openapi: openapi_json().into() };
+        let router = routes::router(door);
+        let trusted_proxies = settings.trusted_proxies.clone();
+        Self {
+            boundary: Arc::new(boundary::Boundary { router, trusted_proxies }),
+            settings: Arc::new(settings),
+        }
+    }
+}

@@ -1,1 +1,87 @@
-//! placeholder
+//! What the product can do, one function per thing. Doors (HTTP, later SMTP and the portal) translate and call
+//! these; decisions are made here. Nothing here knows HTTP, HTML or sockets.
+
+pub mod admin;
+mod authenticate;
+mod bad_keys;
+mod dev_setup;
+mod find_message;
+mod maintenance;
+mod refusal;
+mod secrets;
+pub mod send;
+mod ttl_cache;
+mod upkeep;
+
+use std::sync::Arc;
+
+use postroad_model::{Clock, DomainName, Limits, ServerId};
+use postroad_store::{CredentialAccess, KeyHash, Store};
+
+pub use authenticate::{AuthFailure, Caller, Peer};
+pub use dev_setup::DevSetup;
+pub use find_message::{FoundMessage, LookupError, Wanted, view_message};
+pub use postroad_mail::{AttachmentView, MessageView};
+pub use refusal::{AddressList, FieldProblem, Refusal};
+pub use upkeep::Upkeep;
+
+/// The long-lived parts of a running service. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct App {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// What is durable.
+    store: Store,
+    /// Where "now" comes from.
+    clock: Arc<dyn Clock>,
+    /// What one request and one message may be at most.
+    limits: Limits,
+    /// The name this installation goes by: return paths and Message-IDs are made of it.
+    hostname: DomainName,
+    /// Keys seen in the last moments, so that a request costs no read.
+    access: ttl_cache::TtlCache<KeyHash, CredentialAccess>,
+    /// Domains found verified in the last moments.
+    verified: ttl_cache::TtlCache<(ServerId, DomainName), ()>,
+    /// Whether maintenance is on, as read in the last moments.
+    maintenance: ttl_cache::TtlCache<(), bool>,
+    /// Addresses that come with keys that are none.
+    bad_keys: bad_keys::BadKeys,
+    /// Idempotency keys that requests are just working with.
+    in_progress: send::InProgress,
+    /// When credentials were used, until the next upkeep writes it down.
+    used: upkeep::Used,
+}
+
+impl App {
+    pub fn new(store: Store, clock: Arc<dyn Clock>, limits: Limits, hostname: DomainName) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                clock,
+                limits,
+                hostname,
+                access: ttl_cache::TtlCache::default(),
+                verified: ttl_cache::TtlCache::default(),
+                maintenance: ttl_cache::TtlCache::default(),
+                bad_keys: bad_keys::BadKeys::default(),
+                in_progress: send::InProgress::default(),
+                used: upkeep::Used::default(),
+            }),
+        }
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    /// Forgets what was read of the set-up: after a change of it in this process. Other nodes see the change when
+    /// their memory of it has run out.
+    fn forget_setup(&self) {
+        self.inner.access.clear();
+        self.inner.verified.clear();
+        self.inner.maintenance.clear();
+    }
+}

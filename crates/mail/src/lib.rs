@@ -1,1 +1,27 @@
-//! placeholder
+//! Messages as bytes: composing them, taking raw ones in, reading them back, and the keys that sign them.
+//!
+//! Everything here is a pure function. No I/O, no clock, no randomness but key generation, no state: the same
+//! input gives the same bytes on every machine.
+
+mod address_list;
+pub mod compose;
+mod content_type;
+pub mod dkim_key;
+mod encoded_word;
+mod header_block;
+pub mod header_check;
+mod header_line;
+mod mime_tree;
+mod newline;
+mod part;
+pub mod raw;
+pub mod view;
+
+pub use address_list::AddressListProblem;
+pub use compose::{Attachment, Composition, compose};
+pub use dkim_key::{DkimKey, DkimKeyError, dkim_txt};
+pub use header_check::{
+    HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, check_message_id,
+};
+pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw};
+pub use view::{AttachmentView, MessageView, view};

@@ -32,6 +32,11 @@ impl IdGenerator {
         Self { clock, node, last: AtomicI64::new(without_node(last_id)) }
     }
 
+    /// The highest id handed out so far (0 for none): what has to be remembered over a restart.
+    pub fn last(&self) -> i64 {
+        with_node(self.last.load(Ordering::Relaxed), self.node)
+    }
+
     pub fn next(&self) -> i64 {
         self.next_block(1)
     }

@@ -1,1 +1,7 @@
-//! placeholder
+//! Talking to the network. For now: the TLS configuration of our own listeners.
+//!
+//! Holds no state of messages and knows neither HTTP nor SMTP.
+
+mod certificate;
+
+pub use certificate::{CertificateError, ReloadingCertificate};

@@ -1,1 +1,39 @@
-fn main() {}
+//! The binary: command line, configuration, wiring, signals. Reads as a table of contents; the work is done in
+//! the crates below.
+
+mod cli;
+mod commands;
+mod config;
+mod control;
+mod logging;
+mod service;
+mod signals;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("postroad: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main]
+async fn run(cli: cli::Cli) -> anyhow::Result<()> {
+    match cli.command {
+        cli::Command::Dev(args) => commands::dev::run(args, cli.log_format).await,
+        cli::Command::Serve(args) => commands::serve::run(args, cli.log_format).await,
+        cli::Command::CheckConfig(args) => commands::config::check(&args),
+        cli::Command::Config { command: cli::ConfigCommand::Default } => commands::config::print_default(),
+        cli::Command::Admin(args) => commands::admin::run(args).await,
+    }
+}

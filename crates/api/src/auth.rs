@@ -1,0 +1,33 @@
+//! The key in the header, before anything else of a request is looked at.
+
+use axum::http::HeaderMap;
+use postroad_app::{App, AuthFailure, Caller, Peer};
+use postroad_model::Scope;
+
+use crate::failure::{Failure, Reason};
+
+const X_SERVER_API_KEY: &str = "x-server-api-key";
+
+pub(crate) async fn authenticate(
+    app: &App,
+    headers: &HeaderMap,
+    peer: Peer,
+    needed: Scope,
+) -> Result<Caller, Failure> {
+    // Bytes that are no UTF-8 become a text that is no key, and are echoed as that.
+    let token = headers.get(X_SERVER_API_KEY).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let (reason, delay) = match app.authenticate(token.as_deref(), peer, needed).await {
+        Ok(caller) => return Ok(caller),
+        Err(AuthFailure::Missing { delay }) => (Reason::KeyMissing, delay),
+        Err(AuthFailure::Invalid { delay }) => {
+            (Reason::KeyInvalid { token: token.unwrap_or_default().into_owned() }, delay)
+        }
+        Err(AuthFailure::Suspended) => return Err(Reason::ServerSuspended.into()),
+        Err(AuthFailure::AccessDenied { scope }) => {
+            return Err(Reason::AccessDenied { scope, needed }.into());
+        }
+        Err(AuthFailure::Store(error)) => return Err(error.into()),
+    };
+    tokio::time::sleep(delay).await;
+    Err(reason.into())
+}

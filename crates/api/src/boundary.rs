@@ -1,0 +1,146 @@
+//! The outermost layer: every request gets an id, every answer its headers and one line in the log, and a panic
+//! becomes an answer like any other failure.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::header::{CONNECTION, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, Request, Version};
+use axum::response::Response;
+use futures_util::FutureExt;
+use ipnet::IpNet;
+use postroad_app::Peer;
+use postroad_model::{CredentialId, ServerId};
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+use crate::failure::Reason;
+use crate::request_id::X_REQUEST_ID;
+use crate::{Mode, drain, envelope, peer, redirect, request_id};
+
+/// Characters of a path that go into the log.
+const LOGGED_PATH_CHARS_MAX: usize = 200;
+
+/// What is known of a request before anybody looks at it; in its extensions.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestInfo {
+    pub(crate) id: Arc<str>,
+    pub(crate) peer: Peer,
+    begun: Instant,
+}
+
+impl RequestInfo {
+    /// Time worked on it so far, in seconds with three decimals.
+    pub(crate) fn seconds(&self) -> f64 {
+        (self.begun.elapsed().as_secs_f64() * 1e3).round() / 1e3
+    }
+}
+
+/// What the log line says of an answer; in its extensions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Noted {
+    pub(crate) code: &'static str,
+    pub(crate) caller: Option<(ServerId, CredentialId)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Boundary {
+    pub(crate) router: Router,
+    pub(crate) trusted_proxies: Vec<IpNet>,
+}
+
+impl Boundary {
+    /// Answers one request that came over a connection from `socket`.
+    pub(crate) async fn answer(&self, mode: Mode, socket: Peer, request: Request<Body>) -> Response {
+        let headers = request.headers();
+        let peer = peer::find(socket, headers, &self.trusted_proxies);
+        let info = RequestInfo { id: request_id::of(headers), peer, begun: Instant::now() };
+        let (method, uri, version) = (request.method().clone(), request.uri().clone(), request.version());
+        let (mut request, rest) = drain::watch(request);
+        request.extensions_mut().insert(info.clone());
+
+        let answer = AssertUnwindSafe(self.route(mode, peer, request)).catch_unwind().await;
+        let mut response = answer
+            .unwrap_or_else(|panic| envelope::failed(&info, Reason::Internal(panic_text(&*panic)).into()));
+
+        let headers = response.headers_mut();
+        let id = HeaderValue::from_str(&info.id).expect("a request id is visible ASCII");
+        headers.insert(X_REQUEST_ID, id);
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if rest.ends_connection() && version < Version::HTTP_2 {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        let noted = response.extensions_mut().remove::<Noted>();
+        let caller = noted.and_then(|noted| noted.caller);
+        tracing::info!(
+            request.id = %info.id,
+            %method,
+            path = logged_path(uri.path()),
+            status = response.status().as_u16(),
+            code = noted.map(|noted| noted.code),
+            server.id = caller.map(|(server_id, _)| server_id.0),
+            credential.id = caller.map(|(_, credential_id)| credential_id.0),
+            duration_ms = info.begun.elapsed().as_secs_f64() * 1e3,
+            "request"
+        );
+        response
+    }
+
+    async fn route(&self, mode: Mode, peer: Peer, request: Request<Body>) -> Response {
+        match mode {
+            // Behind a proxy of ours that speaks TLS a redirect would go round in circles.
+            Mode::RedirectToHttps { port } if !peer.tls => redirect::answer(&request, port),
+            Mode::RedirectToHttps { .. } | Mode::Serve => {
+                self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
+            }
+        }
+    }
+}
+
+fn logged_path(path: &str) -> &str {
+    let end = path.char_indices().nth(LOGGED_PATH_CHARS_MAX).map_or(path.len(), |(at, _)| at);
+    &path[..end]
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panic: {}", text.unwrap_or("without a text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::any;
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    async fn explode() -> Response {
+        panic!("the cause")
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_answered_with_an_envelope_that_hides_its_cause() {
+        let boundary =
+            Boundary { router: Router::new().route("/api/v1/boom", any(explode)), trusted_proxies: vec![] };
+        let socket = Peer { address: [127, 0, 0, 1].into(), tls: false };
+        let request = Request::builder().uri("/api/v1/boom").header(X_REQUEST_ID, "abc").body(Body::empty());
+        let response = boundary.answer(Mode::Serve, socket, request.unwrap()).await;
+        assert_eq!(response.status(), 500);
+        assert_eq!(response.headers()[X_REQUEST_ID], "abc");
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let envelope: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(envelope["data"]["code"], "InternalError");
+        assert_eq!(envelope["data"]["request_id"], "abc");
+        assert!(!String::from_utf8_lossy(&body).contains("the cause"));
+    }
+
+    #[test]
+    fn logged_paths_are_bounded() {
+        assert_eq!(logged_path("/api"), "/api");
+        assert_eq!(logged_path(&"x".repeat(300)).len(), 200);
+    }
+}

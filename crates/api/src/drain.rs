@@ -1,0 +1,101 @@
+//! Bodies that are answered before they were read. Closing a socket with unread bytes resets it, and the reset can
+//! eat the answer; so the rest is read and thrown away beside the answer, within bounds.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::Request;
+use axum::http::header::EXPECT;
+use http_body_util::BodyExt;
+use hyper::body::{Frame, SizeHint};
+use tokio::time::timeout;
+
+const DRAIN_BYTES_MAX: usize = 64 << 20;
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// A rest of at most this size is read soon enough to keep the connection.
+const KEEP_BYTES_MAX: u64 = 64 << 10;
+
+/// Tells after the answer whether the connection has to end with it.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    finished: Arc<AtomicBool>,
+    is_small: bool,
+}
+
+impl Rest {
+    pub(crate) fn ends_connection(&self) -> bool {
+        !self.finished.load(Ordering::Relaxed) && !self.is_small
+    }
+}
+
+/// From here on, whoever drops the request's body before its end has the rest drained.
+pub(crate) fn watch(request: Request<Body>) -> (Request<Body>, Rest) {
+    let (parts, body) = request.into_parts();
+    let finished = Arc::new(AtomicBool::new(body.is_end_stream()));
+    // A client that waits for 100 Continue has sent nothing, and will not when it sees the answer.
+    let waits = parts.headers.contains_key(EXPECT);
+    let is_small = !waits && body.size_hint().upper().is_some_and(|bytes| bytes <= KEEP_BYTES_MAX);
+    let rest = Rest { finished: Arc::clone(&finished), is_small };
+    if body.is_end_stream() {
+        return (Request::from_parts(parts, body), rest);
+    }
+    let watched = Body::new(Watched { body, finished, drains: !waits });
+    (Request::from_parts(parts, watched), rest)
+}
+
+struct Watched {
+    body: Body,
+    finished: Arc<AtomicBool>,
+    drains: bool,
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if self.body.is_end_stream() || !matches!(frame, Some(Ok(_))) {
+            self.finished.store(true, Ordering::Relaxed);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if self.finished.load(Ordering::Relaxed) || !self.drains {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let rest = std::mem::take(&mut self.body);
+            // Ends by its own limits, and with the connection.
+            runtime.spawn(async move { drop(timeout(DRAIN_TIME_MAX, discard(rest)).await) });
+        }
+    }
+}
+
+async fn discard(mut body: Body) {
+    let mut left = DRAIN_BYTES_MAX;
+    while let Some(Ok(frame)) = body.frame().await {
+        match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
+            Some(fewer) => left = fewer,
+            None => return,
+        }
+    }
+}

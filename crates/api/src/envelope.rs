@@ -1,0 +1,194 @@
+//! The envelope around every answer of the API, in its key order.
+
+use std::ops::Not;
+
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use postroad_app::{Caller, FieldProblem};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::boundary::{Noted, RequestInfo};
+use crate::failure::{ErrorCode, Failure, Reason};
+
+/// A call that was done: its payload, and what there is to say beside it.
+#[derive(Debug)]
+pub(crate) struct Success<T> {
+    pub(crate) data: T,
+    pub(crate) flags: Flags,
+}
+
+impl<T> Success<T> {
+    /// Puts warnings beside the payload, or beside the failure.
+    pub(crate) fn with_warnings(done: Result<T, Failure>, warnings: Vec<String>) -> Result<Self, Failure> {
+        match done {
+            Ok(data) => Ok(Self { data, flags: Flags { warnings, ..Flags::default() } }),
+            Err(failure) => Err(failure.with_warnings(warnings)),
+        }
+    }
+}
+
+/// What there is to say beside the payload; `{}` most of the time.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct Flags {
+    /// The messages were validated and recorded, and will not be delivered.
+    #[serde(skip_serializing_if = "Not::not")]
+    #[schema(required = false)]
+    pub(crate) test_mode: bool,
+    /// This is the answer to an earlier request with the same idempotency key; nothing was sent again.
+    #[serde(skip_serializing_if = "Not::not")]
+    #[schema(required = false)]
+    pub(crate) idempotent_replay: bool,
+    /// What was ignored, such as fields nobody knows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false, example = json!(["Unknown field `form` was ignored"]))]
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The answer to a call that was done.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SuccessEnvelope<T> {
+    #[schema(value_type = String, pattern = "^success$", example = "success")]
+    status: &'static str,
+    /// Seconds the server worked on it.
+    #[schema(example = 0.004)]
+    time: f64,
+    flags: Flags,
+    data: T,
+}
+
+/// The answer to a call that was not done.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FailureEnvelope<'a> {
+    /// `parameter-error` if the request itself is wrong.
+    #[schema(value_type = String, pattern = "^(parameter-error|error)$", example = "error")]
+    status: &'static str,
+    /// Seconds the server worked on it.
+    #[schema(example = 0.001)]
+    time: f64,
+    flags: Flags,
+    data: ErrorOut<'a>,
+}
+
+/// HTTP 200 is one of these two; look at `status`.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used; the two are written from different places")]
+pub(crate) enum Answer<T> {
+    Success(SuccessEnvelope<T>),
+    Failure(FailureEnvelope<'static>),
+}
+
+/// What went wrong.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ErrorOut<'a> {
+    #[schema(value_type = ErrorCode)]
+    code: &'static str,
+    /// One sentence for people; of a ValidationError the first problem.
+    message: &'a str,
+    /// With InvalidServerAPIKey: the key that was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    token: Option<Option<&'a str>>,
+    /// With MessageNotFound: the id as it was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>)]
+    id: Option<&'a RawValue>,
+    /// With ValidationError: every problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<Vec<FieldErrorOut<'a>>>,
+    /// With InternalError: what to tell support; the same as the header X-Request-Id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+}
+
+/// One field that is wrong.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FieldErrorOut<'a> {
+    /// JSON pointer to the field.
+    #[schema(example = "/to/3")]
+    pointer: &'a str,
+    #[schema(example = "`to/3` should be a `String` but is a `Integer`")]
+    message: &'a str,
+}
+
+/// Writes the answer to a call.
+pub(crate) fn respond<T: Serialize>(
+    info: &RequestInfo,
+    caller: Option<&Caller>,
+    outcome: Result<Success<T>, Failure>,
+) -> Response {
+    let mut response = match outcome {
+        Ok(Success { data, flags }) => {
+            let envelope = SuccessEnvelope { status: "success", time: info.seconds(), flags, data };
+            match serde_json::to_vec(&envelope) {
+                Ok(text) => with_code(json(StatusCode::OK, text), "success"),
+                Err(error) => failed(info, Reason::Internal(error.to_string()).into()),
+            }
+        }
+        Err(failure) => failed(info, failure),
+    };
+    if let (Some(noted), Some(caller)) = (response.extensions_mut().get_mut::<Noted>(), caller) {
+        noted.caller = Some((caller.server_id, caller.credential_id));
+    }
+    response
+}
+
+/// Writes the answer to a call that was not done, and the cause into the log if it is ours.
+pub(crate) fn failed(info: &RequestInfo, failure: Failure) -> Response {
+    let Failure { reason, warnings } = failure;
+    match &reason {
+        Reason::Internal(cause) => tracing::error!(request.id = %info.id, cause, "internal error"),
+        Reason::Unavailable(cause) => tracing::warn!(request.id = %info.id, cause, "unavailable"),
+        _ => {}
+    }
+    let row = reason.row();
+    let mut data = ErrorOut {
+        code: row.code,
+        message: &row.message,
+        token: None,
+        id: None,
+        errors: None,
+        request_id: None,
+    };
+    match &reason {
+        Reason::KeyMissing => data.token = Some(None),
+        Reason::KeyInvalid { token } => data.token = Some(Some(token)),
+        Reason::MessageNotFound { id } => data.id = Some(id),
+        Reason::Internal(_) => data.request_id = Some(&info.id),
+        Reason::Refused(postroad_app::Refusal::Validation(problems)) => {
+            data.errors = Some(problems.iter().map(field_error).collect());
+        }
+        _ => {}
+    }
+    let flags = Flags { warnings, ..Flags::default() };
+    let envelope = FailureEnvelope { status: row.status, time: info.seconds(), flags, data };
+    let text = serde_json::to_vec(&envelope).expect("an error's fields are texts");
+    let mut response = with_code(json(row.http, text), row.code);
+    if let Some((name, value)) = row.header {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn field_error(problem: &FieldProblem) -> FieldErrorOut<'_> {
+    FieldErrorOut { pointer: &problem.pointer, message: &problem.message }
+}
+
+fn with_code(mut response: Response, code: &'static str) -> Response {
+    response.extensions_mut().insert(Noted { code, caller: None });
+    response
+}
+
+/// A JSON answer that nobody may keep.
+pub(crate) fn json(status: StatusCode, text: impl Into<Body>) -> Response {
+    let mut response = Response::new(text.into());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,256 @@
+//! Why a call was not done, and the one table from reason to HTTP status, envelope status, code and text.
+
+use std::borrow::Cow;
+
+use axum::http::header::{ALLOW, RETRY_AFTER};
+use axum::http::{HeaderName, Method, StatusCode};
+use postroad_app::{FieldProblem, Refusal};
+use postroad_model::Scope;
+use postroad_store::StoreError;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+/// A call that was not done.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) reason: Reason,
+    /// What the caller is told beside it, such as fields nobody knows: often the cause.
+    pub(crate) warnings: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Reason {
+    UnknownEndpoint,
+    WrongMethod(Method),
+    Maintenance,
+    KeyMissing,
+    KeyInvalid {
+        token: String,
+    },
+    ServerSuspended,
+    AccessDenied {
+        scope: Scope,
+        needed: Scope,
+    },
+    RequestTooLarge {
+        bytes_max: usize,
+    },
+    MessageNotFound {
+        id: Box<RawValue>,
+    },
+    Refused(Refusal),
+    /// The same call may work later; the text is for the log.
+    Unavailable(String),
+    /// A bug of ours; the text is for the log.
+    Internal(String),
+}
+
+/// What a reason looks like from outside.
+pub(crate) struct Row<'a> {
+    pub(crate) http: StatusCode,
+    pub(crate) status: &'static str,
+    pub(crate) code: &'static str,
+    pub(crate) message: Cow<'a, str>,
+    pub(crate) header: Option<(HeaderName, &'static str)>,
+}
+
+impl Reason {
+    pub(crate) fn row(&self) -> Row<'_> {
+        let error = |http, code, message| Row { http, status: "error", code, message, header: None };
+        let (ok, not_found) = (StatusCode::OK, StatusCode::NOT_FOUND);
+        match self {
+            Self::UnknownEndpoint => error(
+                not_found,
+                "UnknownEndpoint",
+                "There is no such endpoint; GET /api/v1/openapi.json describes all there are".into(),
+            ),
+            Self::WrongMethod(method) => Row {
+                header: Some((ALLOW, "POST, GET, PUT, PATCH")),
+                ..error(
+                    not_found,
+                    "UnknownEndpoint",
+                    format!("This endpoint does not take {method}; use POST").into(),
+                )
+            },
+            Self::Maintenance => Row {
+                header: Some((RETRY_AFTER, "60")),
+                ..error(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "Maintenance",
+                    "The service is in maintenance; try again later".into(),
+                )
+            },
+            Self::KeyMissing => error(
+                ok,
+                "InvalidServerAPIKey",
+                "The API token was not provided: set the header X-Server-API-Key".into(),
+            ),
+            Self::KeyInvalid { .. } => error(
+                ok,
+                "InvalidServerAPIKey",
+                "The API token provided in X-Server-API-Key was not valid.".into(),
+            ),
+            Self::ServerSuspended => {
+                error(ok, "ServerSuspended", "The mail server has been suspended".into())
+            }
+            Self::AccessDenied { scope, needed } => error(
+                ok,
+                "AccessDenied",
+                format!("The API key has the scope `{scope}`; this call needs `{needed}` or `full`").into(),
+            ),
+            Self::RequestTooLarge { bytes_max } => error(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "RequestTooLarge",
+                format!("The request body is larger than {bytes_max} bytes").into(),
+            ),
+            Self::MessageNotFound { .. } => {
+                error(ok, "MessageNotFound", "No message found matching provided ID".into())
+            }
+            Self::Refused(refusal @ Refusal::Validation(_)) => {
+                Row { status: "parameter-error", ..error(ok, refusal.code(), refusal.message().into()) }
+            }
+            Self::Refused(refusal) => error(ok, refusal.code(), refusal.message().into()),
+            Self::Unavailable(_) => Row {
+                header: Some((RETRY_AFTER, "5")),
+                ..error(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "ServiceUnavailable",
+                    "The service cannot do this at the moment; try again shortly".into(),
+                )
+            },
+            Self::Internal(_) => error(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "InternalError",
+                "An unexpected error occurred; tell support the request_id".into(),
+            ),
+        }
+    }
+}
+
+impl Failure {
+    pub(crate) fn validation(problems: Vec<FieldProblem>) -> Self {
+        Refusal::Validation(problems).into()
+    }
+
+    #[must_use]
+    pub(crate) fn with_warnings(self, warnings: Vec<String>) -> Self {
+        Self { warnings, ..self }
+    }
+}
+
+impl From<Reason> for Failure {
+    fn from(reason: Reason) -> Self {
+        Self { reason, warnings: Vec::new() }
+    }
+}
+
+impl From<FieldProblem> for Failure {
+    fn from(problem: FieldProblem) -> Self {
+        Self::validation(vec![problem])
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::from(match refusal {
+            Refusal::Unavailable(cause) => Reason::Unavailable(cause),
+            Refusal::Internal(cause) => Reason::Internal(cause),
+            refusal => Reason::Refused(refusal),
+        })
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Refusal::from(error).into()
+    }
+}
+
+/// Every code that `data.code` can have.
+#[derive(Debug, Serialize, ToSchema)]
+#[expect(dead_code, reason = "the list of the OpenAPI document; a test compares it with the table above")]
+pub(crate) enum ErrorCode {
+    ValidationError,
+    NoRecipients,
+    NoContent,
+    TooManyToAddresses,
+    TooManyCCAddresses,
+    TooManyBCCAddresses,
+    FromAddressMissing,
+    UnauthenticatedFromAddress,
+    AttachmentMissingName,
+    AttachmentMissingData,
+    IdempotencyConflict,
+    IdempotencyInProgress,
+    MessageNotFound,
+    InvalidServerAPIKey,
+    ServerSuspended,
+    AccessDenied,
+    UnknownEndpoint,
+    RequestTooLarge,
+    Maintenance,
+    ServiceUnavailable,
+    InternalError,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use postroad_app::AddressList;
+    use utoipa::PartialSchema;
+
+    use super::*;
+
+    fn every_reason() -> Vec<Reason> {
+        let refusals = [
+            Refusal::Validation(Vec::new()),
+            Refusal::NoRecipients,
+            Refusal::TooManyAddresses(AddressList::To),
+            Refusal::TooManyAddresses(AddressList::Cc),
+            Refusal::TooManyAddresses(AddressList::Bcc),
+            Refusal::NoContent,
+            Refusal::FromAddressMissing,
+            Refusal::UnauthenticatedFromAddress,
+            Refusal::AttachmentMissingName,
+            Refusal::AttachmentMissingData,
+            Refusal::IdempotencyConflict,
+            Refusal::IdempotencyInProgress,
+        ];
+        let mut reasons: Vec<Reason> = refusals.into_iter().map(Reason::Refused).collect();
+        reasons.extend([
+            Reason::UnknownEndpoint,
+            Reason::WrongMethod(Method::DELETE),
+            Reason::Maintenance,
+            Reason::KeyMissing,
+            Reason::KeyInvalid { token: String::new() },
+            Reason::ServerSuspended,
+            Reason::AccessDenied { scope: Scope::Read, needed: Scope::Send },
+            Reason::RequestTooLarge { bytes_max: 1 },
+            Reason::MessageNotFound { id: RawValue::from_string("1".into()).unwrap() },
+            Reason::Unavailable("cause".into()),
+            Reason::Internal("cause".into()),
+        ]);
+        reasons
+    }
+
+    #[test]
+    fn documented_codes_are_those_of_the_table() {
+        let reasons = every_reason();
+        let table: BTreeSet<&str> = reasons.iter().map(|reason| reason.row().code).collect();
+        let schema = serde_json::to_value(ErrorCode::schema()).unwrap();
+        let documented: BTreeSet<&str> =
+            schema["enum"].as_array().unwrap().iter().filter_map(|code| code.as_str()).collect();
+        assert_eq!(table, documented);
+    }
+
+    #[test]
+    fn causes_stay_inside_and_only_parameters_are_parameter_errors() {
+        for reason in every_reason() {
+            let row = reason.row();
+            assert!(!row.message.contains("cause"), "{}", row.message);
+            assert_eq!(row.status == "parameter-error", row.code == "ValidationError", "{}", row.code);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Takes known fields out of a JSON object with their types checked. Every wrong type is noted, not only the first;
+//! what nobody asked for is told as a warning.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use postroad_app::FieldProblem;
+
+use crate::failure::Failure;
+use crate::json::{Json, Object};
+
+/// Unknown names that are told; a request can have any number of them.
+const WARNINGS_MAX: usize = 20;
+const NAME_CHARS_MAX: usize = 100;
+
+/// What was found wrong or odd in a request.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) problems: Vec<FieldProblem>,
+    pub(crate) warnings: Vec<String>,
+    /// Every field that was asked for, for the test that compares them with the OpenAPI document; empty outside tests.
+    pub(crate) asked: BTreeSet<String>,
+}
+
+impl Findings {
+    pub(crate) fn problem(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
+        self.problems.push(FieldProblem::new(pointer, message));
+    }
+
+    pub(crate) fn missing(&mut self, name: &str) {
+        self.problem(format!("/{name}"), format!("`{name}` parameter is required but is missing"));
+    }
+
+    pub(crate) fn wrong_type(&mut self, pointer: &str, expected: &str, found: &str) {
+        let field = pointer.trim_start_matches('/');
+        self.problem(pointer, format!("`{field}` should be a `{expected}` but is a `{found}`"));
+    }
+
+    pub(crate) fn warn(&mut self, what: &str, name: &str) {
+        if self.warnings.len() < WARNINGS_MAX {
+            let name: String = name.chars().take(NAME_CHARS_MAX).collect();
+            self.warnings.push(format!("Unknown {what} `{name}` was ignored"));
+        }
+    }
+
+    /// The warnings if nothing is wrong, else the failure that lists all problems.
+    pub(crate) fn into_warnings(self) -> Result<Vec<String>, Failure> {
+        if self.problems.is_empty() {
+            Ok(self.warnings)
+        } else {
+            Err(Failure::validation(self.problems).with_warnings(self.warnings))
+        }
+    }
+}
+
+/// The fields of one object, and where it stands in the request.
+#[derive(Debug)]
+pub(crate) struct Fields<'a> {
+    pointer: String,
+    entries: Object<'a>,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn of_request(object: Object<'a>) -> Self {
+        Self { pointer: String::new(), entries: object }
+    }
+
+    /// The fields of an object inside the request; what is no object is noted.
+    pub(crate) fn of(pointer: String, json: Json<'a>, findings: &mut Findings) -> Option<Self> {
+        match json {
+            Json::Object(entries) => Some(Self { pointer, entries }),
+            other => {
+                findings.wrong_type(&pointer, "Object", other.type_name());
+                None
+            }
+        }
+    }
+
+    pub(crate) fn pointer(&self, name: &str) -> String {
+        format!("{}/{}", self.pointer, pointer_token(name))
+    }
+
+    pub(crate) fn is_true(&self, name: &str) -> bool {
+        self.entries.iter().any(|(known, json)| known == name && *json == Json::Bool(true))
+    }
+
+    /// `null` is as good as absent.
+    pub(crate) fn take(&mut self, name: &'static str, findings: &mut Findings) -> Option<Json<'a>> {
+        if cfg!(test) {
+            findings.asked.insert(self.pointer(name));
+        }
+        let at = self.entries.iter().position(|(known, _)| known == name)?;
+        let (_, json) = self.entries.remove(at);
+        (json != Json::Null).then_some(json)
+    }
+
+    pub(crate) fn text(&mut self, name: &'static str, findings: &mut Findings) -> Option<Cow<'a, str>> {
+        let json = self.take(name, findings)?;
+        expect_text(&self.pointer(name), json, findings)
+    }
+
+    pub(crate) fn flag(&mut self, name: &'static str, findings: &mut Findings) -> Option<bool> {
+        match self.take(name, findings)? {
+            Json::Bool(value) => Some(value),
+            other => {
+                findings.wrong_type(&self.pointer(name), "Boolean", other.type_name());
+                None
+            }
+        }
+    }
+
+    /// The entries of an array with their pointers, `null` left out.
+    pub(crate) fn array(
+        &mut self,
+        name: &'static str,
+        findings: &mut Findings,
+    ) -> Option<Vec<(String, Json<'a>)>> {
+        let json = self.take(name, findings)?;
+        expect_array(&self.pointer(name), json, findings)
+    }
+
+    pub(crate) fn object(&mut self, name: &'static str, findings: &mut Findings) -> Option<Self> {
+        let json = self.take(name, findings)?;
+        Self::of(self.pointer(name), json, findings)
+    }
+
+    /// Everything in an object whose names are the sender's own; `null` values left out.
+    pub(crate) fn into_entries(self) -> impl Iterator<Item = (String, Cow<'a, str>, Json<'a>)> {
+        let Self { pointer, entries } = self;
+        let present = entries.into_iter().filter(|(_, json)| *json != Json::Null);
+        present.map(move |(name, json)| (format!("{pointer}/{}", pointer_token(&name)), name, json))
+    }
+
+    /// What is still there is unknown.
+    pub(crate) fn finish(self, findings: &mut Findings) {
+        for (name, _) in self.entries {
+            let path = format!("{}/{name}", self.pointer);
+            findings.warn("field", path.strip_prefix('/').unwrap_or(&path));
+        }
+    }
+}
+
+pub(crate) fn expect_text<'a>(
+    pointer: &str,
+    json: Json<'a>,
+    findings: &mut Findings,
+) -> Option<Cow<'a, str>> {
+    match json {
+        Json::Text(text) => Some(text),
+        other => {
+            findings.wrong_type(pointer, "String", other.type_name());
+            None
+        }
+    }
+}
+
+pub(crate) fn expect_array<'a>(
+    pointer: &str,
+    json: Json<'a>,
+    findings: &mut Findings,
+) -> Option<Vec<(String, Json<'a>)>> {
+    let Json::Array(values) = json else {
+        findings.wrong_type(pointer, "Array", json.type_name());
+        return None;
+    };
+    let numbered = values.into_iter().enumerate();
+    let present = numbered.filter(|(_, value)| *value != Json::Null);
+    Some(present.map(|(at, value)| (format!("{pointer}/{at}"), value)).collect())
+}
+
+/// RFC 6901: `~` and `/` in a pointer's token are escaped.
+fn pointer_token(name: &str) -> Cow<'_, str> {
+    if name.contains(['~', '/']) { name.replace('~', "~0").replace('/', "~1").into() } else { name.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::parse_object;
+
+    fn problems(findings: &Findings) -> Vec<(&str, &str)> {
+        findings.problems.iter().map(|p| (p.pointer.as_str(), p.message.as_str())).collect()
+    }
+
+    #[test]
+    fn every_wrong_type_is_noted_with_its_place() {
+        let text = br#"{"a": 1, "b": "x", "c": {"d": [1.5]}, "e": [["x"], null, true]}"#;
+        let mut fields = Fields::of_request(parse_object(text).unwrap());
+        let mut findings = Findings::default();
+        assert_eq!(fields.text("a", &mut findings), None);
+        assert_eq!(fields.flag("b", &mut findings), None);
+        let mut nested = fields.object("c", &mut findings).unwrap();
+        assert_eq!(nested.flag("d", &mut findings), None);
+        for (pointer, entry) in fields.array("e", &mut findings).unwrap() {
+            expect_text(&pointer, entry, &mut findings);
+        }
+        assert_eq!(
+            problems(&findings),
+            [
+                ("/a", "`a` should be a `String` but is a `Integer`"),
+                ("/b", "`b` should be a `Boolean` but is a `String`"),
+                ("/c/d", "`c/d` should be a `Boolean` but is a `Array`"),
+                ("/e/0", "`e/0` should be a `String` but is a `Array`"),
+                ("/e/2", "`e/2` should be a `String` but is a `Boolean`"),
+            ]
+        );
+    }
+
+    #[test]
+    fn null_is_absent_and_the_rest_is_a_warning() {
+        let text = br#"{"known": null, "z/~": 1, "c": {"odd": 1}}"#;
+        let mut fields = Fields::of_request(parse_object(text).unwrap());
+        let mut findings = Findings::default();
+        assert_eq!(fields.text("known", &mut findings), None);
+        fields.object("c", &mut findings).unwrap().finish(&mut findings);
+        assert_eq!(fields.pointer("z/~"), "/z~1~0");
+        fields.finish(&mut findings);
+        assert!(findings.problems.is_empty());
+        assert_eq!(
+            findings.warnings,
+            ["Unknown field `c/odd` was ignored", "Unknown field `z/~` was ignored"]
+        );
+    }
+
+    #[test]
+    fn warnings_are_bounded() {
+        let long = "x".repeat(10_000);
+        let object = (0..1_000).map(|n| (format!("{n}{long}").into(), Json::Bool(true))).collect();
+        let mut findings = Findings::default();
+        Fields::of_request(object).finish(&mut findings);
+        assert_eq!(findings.warnings.len(), WARNINGS_MAX);
+        assert!(findings.warnings.iter().all(|warning| warning.len() < 150));
+    }
+}

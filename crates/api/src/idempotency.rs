@@ -1,0 +1,166 @@
+//! The key that makes a repeated send harmless, and the fingerprint of the request that it stands for.
+
+use std::borrow::Cow;
+
+use aws_lc_rs::digest::{Context, SHA256};
+use axum::http::HeaderMap;
+use postroad_app::send::IdempotencyRequest;
+use postroad_model::Limits;
+
+use crate::fields::Findings;
+use crate::json::{Json, Object};
+
+pub(crate) const FIELD: &str = "idempotency_key";
+const HEADER: &str = "idempotency-key";
+const POINTER: &str = "/idempotency_key";
+
+/// Hash of what a request asks for, if it comes with a key: the same for the same request however its JSON is
+/// written. The key itself is no part of it.
+pub(crate) fn fingerprint(
+    headers: &HeaderMap,
+    endpoint: &str,
+    is_test: bool,
+    request: &Object<'_>,
+) -> Option<[u8; 32]> {
+    if !headers.contains_key(HEADER) && !request.iter().any(|(name, _)| name == FIELD) {
+        return None;
+    }
+    let mut hash = Context::new(&SHA256);
+    add_text(&mut hash, b'e', endpoint);
+    hash.update(&[u8::from(is_test)]);
+    add_object(&mut hash, request.iter().filter(|(name, _)| name != FIELD));
+    Some(hash.finish().as_ref().try_into().expect("SHA-256 gives 32 bytes"))
+}
+
+/// The key by header or field, which have to agree.
+pub(crate) fn request(
+    headers: &HeaderMap,
+    field: Option<Cow<'_, str>>,
+    fingerprint: Option<[u8; 32]>,
+    findings: &mut Findings,
+) -> Option<IdempotencyRequest> {
+    let header = headers.get(HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    for (what, key) in [("The header Idempotency-Key", &header), ("`idempotency_key`", &field)] {
+        if key.as_deref().is_some_and(|key| !is_key(key)) {
+            let most = Limits::IDEMPOTENCY_KEY_CHARS_MAX;
+            findings.problem(POINTER, format!("{what} must be 1 to {most} printable characters"));
+            return None;
+        }
+    }
+    if header.is_some() && field.is_some() && header != field {
+        findings.problem(POINTER, "The header Idempotency-Key and `idempotency_key` are different");
+        return None;
+    }
+    let key = header.or(field)?.into_owned();
+    Some(IdempotencyRequest { key, fingerprint: fingerprint? })
+}
+
+fn is_key(key: &str) -> bool {
+    let is_printable = |c: char| !c.is_control() && c != char::REPLACEMENT_CHARACTER;
+    (1..=Limits::IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.chars().count()) && key.chars().all(is_printable)
+}
+
+/// Every value begins with its kind and its length, so that no two requests make the same bytes.
+fn add(hash: &mut Context, json: &Json<'_>) {
+    match json {
+        Json::Null => hash.update(b"n"),
+        Json::Bool(value) => hash.update(if *value { b"t" } else { b"f" }),
+        Json::Number(number) => add_text(hash, b'd', &number.to_string()),
+        Json::Text(text) => add_text(hash, b's', text),
+        Json::Array(values) => {
+            add_head(hash, b'a', values.len());
+            values.iter().for_each(|value| add(hash, value));
+        }
+        Json::Object(entries) => add_object(hash, entries.iter()),
+    }
+}
+
+fn add_object<'j, 'a: 'j>(hash: &mut Context, entries: impl Iterator<Item = &'j (Cow<'a, str>, Json<'a>)>) {
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+    add_head(hash, b'o', entries.len());
+    for (name, value) in entries {
+        add_text(hash, b's', name);
+        add(hash, value);
+    }
+}
+
+fn add_text(hash: &mut Context, kind: u8, text: &str) {
+    add_head(hash, kind, text.len());
+    hash.update(text.as_bytes());
+}
+
+fn add_head(hash: &mut Context, kind: u8, length: usize) {
+    hash.update(&[kind]);
+    hash.update(&(length as u64).to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::parse_object;
+
+    fn keyed() -> HeaderMap {
+        HeaderMap::from_iter([(HEADER.parse().unwrap(), "k".parse().unwrap())])
+    }
+
+    fn print(text: &str) -> [u8; 32] {
+        fingerprint(&keyed(), "send/message", false, &parse_object(text.as_bytes()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_same_request_written_differently_has_one_fingerprint() {
+        let one = print(r#"{"to": ["a"], "headers": {"x": 1, "y": "\u00fc"}}"#);
+        assert_eq!(one, print(r#"{"headers":{"y":"ü","x":1},"to":["a"],"idempotency_key":"k"}"#));
+    }
+
+    #[test]
+    fn different_requests_have_different_fingerprints() {
+        let texts = [
+            r"{}",
+            r#"{"a": "bc"}"#,
+            r#"{"ab": "c"}"#,
+            r#"{"a": ["bc"]}"#,
+            r#"{"a": ["b", "c"]}"#,
+            r#"{"a": [["b"], "c"]}"#,
+            r#"{"a": {"b": "c"}}"#,
+            r#"{"a": {"idempotency_key": "c"}}"#,
+            r#"{"a": 1}"#,
+            r#"{"a": "1"}"#,
+            r#"{"a": true}"#,
+            r#"{"a": null}"#,
+        ];
+        let mut prints: Vec<_> = texts.iter().map(|text| print(text)).collect();
+        prints.push(fingerprint(&keyed(), "send/raw", false, &vec![]).unwrap());
+        prints.push(fingerprint(&keyed(), "send/message", true, &vec![]).unwrap());
+        let count = prints.len();
+        prints.sort_unstable();
+        prints.dedup();
+        assert_eq!(prints.len(), count);
+    }
+
+    #[test]
+    fn without_a_key_nothing_is_hashed() {
+        assert_eq!(fingerprint(&HeaderMap::new(), "send/message", false, &vec![]), None);
+    }
+
+    #[test]
+    fn keys_are_checked_and_have_to_agree() {
+        let outcome = |headers: &HeaderMap, field: Option<&str>| {
+            let mut findings = Findings::default();
+            let request = request(headers, field.map(Cow::from), Some([0; 32]), &mut findings);
+            match findings.problems.first() {
+                Some(problem) => Err(problem.message.clone()),
+                None => Ok(request.map(|request| request.key)),
+            }
+        };
+        let longest = "ü".repeat(256);
+        assert_eq!(outcome(&HeaderMap::new(), None), Ok(None));
+        assert_eq!(outcome(&HeaderMap::new(), Some(&longest)), Ok(Some(longest.clone())));
+        assert_eq!(outcome(&keyed(), Some("k")), Ok(Some("k".into())));
+        assert!(outcome(&keyed(), Some("other")).unwrap_err().contains("are different"));
+        for bad in ["", "a\nb", &format!("{longest}x")] {
+            assert!(outcome(&HeaderMap::new(), Some(bad)).unwrap_err().contains("1 to 256"), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! messages/deliveries: every attempt to deliver one message.
+
+use postroad_model::Timestamp;
+use postroad_store::Delivery;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::given_id::GivenId;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::openapi::OtherAnswers;
+
+/// Which message.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct DeliveriesIn {
+    id: i64,
+}
+
+/// One attempt, hold or later bounce. Times are seconds since 1970.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeliveryOut {
+    id: i64,
+    #[schema(example = "Sent")]
+    status: &'static str,
+    /// What happened, in our words.
+    details: String,
+    /// The remote server's words.
+    output: String,
+    sent_with_ssl: bool,
+    log_id: String,
+    /// How long it took, in seconds.
+    time: Option<f64>,
+    timestamp: f64,
+    mx: Option<String>,
+    remote_ip: Option<String>,
+    source_ip: Option<String>,
+    /// Version and cipher.
+    tls: Option<String>,
+    /// The remote server's reply code.
+    #[schema(example = 250)]
+    code: Option<i64>,
+    #[schema(example = "2.0.0")]
+    enhanced_code: Option<String>,
+    bounce_class: Option<String>,
+    /// After a soft failure: when it is tried again.
+    next_attempt_at: Option<f64>,
+}
+
+/// List delivery attempts
+///
+/// In time order; none if the message was never attempted. An id of another server is an unknown id.
+#[utoipa::path(
+    post,
+    path = "/api/v1/messages/deliveries",
+    tag = "messages",
+    operation_id = "listDeliveries",
+    request_body = DeliveriesIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<Vec<DeliveryOut>>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<Vec<DeliveryOut>>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let found = match id.possible() {
+        Ok(id) => call.app.list_deliveries(&call.caller, id).await,
+        Err(impossible) => Err(impossible),
+    };
+    let listed = found.map(|deliveries| deliveries.into_iter().map(DeliveryOut::from).collect());
+    Success::with_warnings(listed.map_err(|error| id.failure(error)), warnings)
+}
+
+/// The fields of the request; their names are those of `DeliveriesIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<GivenId, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = GivenId::read(text, &mut fields, findings);
+    fields.finish(findings);
+    Ok(id)
+}
+
+impl From<Delivery> for DeliveryOut {
+    fn from(delivery: Delivery) -> Self {
+        let Delivery { id, record } = delivery;
+        Self {
+            id: id.0,
+            status: record.status.as_str(),
+            details: record.details,
+            output: record.output,
+            sent_with_ssl: record.sent_with_ssl,
+            log_id: record.log_id,
+            time: record.duration_us.map(|micros| micros as f64 / 1e6),
+            timestamp: record.at.as_epoch_seconds(),
+            mx: record.mx,
+            remote_ip: record.remote_ip,
+            source_ip: record.source_ip,
+            tls: record.tls,
+            code: record.code,
+            enhanced_code: record.enhanced_code,
+            bounce_class: record.bounce_class,
+            next_attempt_at: record.next_attempt_at.map(Timestamp::as_epoch_seconds),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The parameter `_expansions`: which parts of a message are wanted.
+
+use postroad_app::Wanted;
+
+use crate::fields::Findings;
+use crate::json::Json;
+
+/// A part of a message, in the order they are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expansion {
+    Status,
+    Details,
+    Inspection,
+    PlainBody,
+    HtmlBody,
+    Attachments,
+    Headers,
+    RawMessage,
+    ActivityEntries,
+}
+
+impl Expansion {
+    const ALL: [Self; 9] = [
+        Self::Status,
+        Self::Details,
+        Self::Inspection,
+        Self::PlainBody,
+        Self::HtmlBody,
+        Self::Attachments,
+        Self::Headers,
+        Self::RawMessage,
+        Self::ActivityEntries,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Details => "details",
+            Self::Inspection => "inspection",
+            Self::PlainBody => "plain_body",
+            Self::HtmlBody => "html_body",
+            Self::Attachments => "attachments",
+            Self::Headers => "headers",
+            Self::RawMessage => "raw_message",
+            Self::ActivityEntries => "activity_entries",
+        }
+    }
+
+    /// What has to be fetched for it.
+    fn wanted(self) -> Wanted {
+        match self {
+            Self::Status | Self::Details | Self::Inspection | Self::ActivityEntries => Wanted::Record,
+            Self::PlainBody | Self::HtmlBody | Self::Attachments | Self::Headers | Self::RawMessage => {
+                Wanted::Bytes
+            }
+        }
+    }
+}
+
+/// The parts that are wanted.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Expansions(Vec<Expansion>);
+
+impl Expansions {
+    /// `true` is all, an array names them, anything else is none. Names nobody knows are told.
+    pub(super) fn read(json: Option<Json<'_>>, findings: &mut Findings) -> Self {
+        match json {
+            Some(Json::Bool(true)) => Self(Expansion::ALL.to_vec()),
+            Some(Json::Array(names)) => {
+                let mut wanted = Vec::new();
+                for name in names {
+                    let known =
+                        Expansion::ALL.into_iter().find(|known| name == Json::Text(known.name().into()));
+                    match (known, name) {
+                        (Some(known), _) if !wanted.contains(&known) => wanted.push(known),
+                        (Some(_), _) | (None, Json::Null) => {}
+                        (None, Json::Text(name)) => findings.warn("expansion", &name),
+                        (None, other) => findings.warn("expansion", &format!("({})", other.type_name())),
+                    }
+                }
+                Self(wanted)
+            }
+            _ => Self::default(),
+        }
+    }
+
+    pub(super) fn has(&self, expansion: Expansion) -> bool {
+        self.0.contains(&expansion)
+    }
+
+    /// Whether something is wanted that only reading the MIME structure gives.
+    pub(super) fn needs_parts(&self) -> bool {
+        use Expansion::{Attachments, Headers, HtmlBody, PlainBody};
+        [PlainBody, HtmlBody, Attachments, Headers].into_iter().any(|part| self.has(part))
+    }
+
+    /// How much has to be fetched.
+    pub(super) fn wanted(&self) -> Wanted {
+        self.0.iter().map(|expansion| expansion.wanted()).max().unwrap_or(Wanted::Summary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> (Expansions, Vec<String>) {
+        let request = format!(r#"{{"x": {json}}}"#);
+        let object = crate::json::parse_object(request.as_bytes()).unwrap();
+        let mut findings = Findings::default();
+        let expansions = Expansions::read(object.into_iter().next().map(|(_, json)| json), &mut findings);
+        (expansions, findings.warnings)
+    }
+
+    #[test]
+    fn true_is_all_an_array_names_them_and_the_rest_is_none() {
+        assert_eq!(read("true").0, Expansions(Expansion::ALL.to_vec()));
+        for none in ["false", "null", "[]", "\"status\"", "{}", "1"] {
+            assert_eq!(read(none), (Expansions::default(), vec![]), "{none}");
+        }
+        for expansion in Expansion::ALL {
+            assert_eq!(read(&format!("[\"{}\"]", expansion.name())).0, Expansions(vec![expansion]));
+        }
+    }
+
+    #[test]
+    fn names_nobody_knows_are_told() {
+        let (expansions, warnings) = read(r#"["foo", "status", 7, null, "status"]"#);
+        assert_eq!(expansions, Expansions(vec![Expansion::Status]));
+        assert_eq!(
+            warnings,
+            ["Unknown expansion `foo` was ignored", "Unknown expansion `(Integer)` was ignored"]
+        );
+    }
+
+    #[test]
+    fn no_more_is_fetched_than_needed() {
+        assert_eq!(read("[]").0.wanted(), Wanted::Summary);
+        assert_eq!(read(r#"["details", "activity_entries"]"#).0.wanted(), Wanted::Record);
+        assert_eq!(read(r#"["status", "headers"]"#).0.wanted(), Wanted::Bytes);
+        assert!(!read(r#"["raw_message", "status"]"#).0.needs_parts());
+        assert!(read("true").0.needs_parts());
+    }
+}

@@ -1,0 +1,109 @@
+//! The parameter `id`: an integer, echoed as it was sent when there is no such message.
+
+use postroad_app::LookupError;
+use postroad_model::MessageId;
+use serde_json::value::RawValue;
+
+use crate::failure::{Failure, Reason};
+use crate::fields::{Fields, Findings};
+use crate::json::{self, Json};
+
+/// An id as it was sent, and what it means if it can be one.
+#[derive(Debug)]
+pub(crate) struct GivenId {
+    text: Box<RawValue>,
+    id: Option<MessageId>,
+}
+
+impl GivenId {
+    /// Takes `id` out of the fields of `request`; what is missing or no integer is noted.
+    pub(super) fn read(request: &[u8], fields: &mut Fields<'_>, findings: &mut Findings) -> Self {
+        let nothing = Self { text: RawValue::NULL.to_owned(), id: None };
+        let number = match fields.take("id", findings) {
+            Some(Json::Number(number)) => number,
+            Some(other) => {
+                findings.wrong_type("/id", "Integer", other.type_name());
+                return nothing;
+            }
+            None => {
+                findings.missing("id");
+                return nothing;
+            }
+        };
+        // Integers beyond 64 bits (and -0) look like floats once they are read: look at the digits then.
+        let raw = if number.is_f64() { json::raw_field(request, "id") } else { None };
+        let text = raw.unwrap_or_else(|| number.to_string());
+        if !is_integer(&text) {
+            findings.wrong_type("/id", "Integer", "Float");
+            return nothing;
+        }
+        let id = number.as_i64().filter(|id| *id > 0).map(MessageId);
+        Self { text: RawValue::from_string(text).unwrap_or(nothing.text), id }
+    }
+
+    /// The id to look for; one that no message can have is not found.
+    pub(super) fn possible(&self) -> Result<MessageId, LookupError> {
+        self.id.ok_or(LookupError::NotFound)
+    }
+
+    /// The failure of looking it up.
+    pub(super) fn failure(self, error: LookupError) -> Failure {
+        match error {
+            LookupError::NotFound => Reason::MessageNotFound { id: self.text }.into(),
+            LookupError::Store(error) => error.into(),
+        }
+    }
+}
+
+fn is_integer(number: &str) -> bool {
+    number.strip_prefix('-').unwrap_or(number).bytes().all(|b| b.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(request: &str) -> Result<(String, Option<i64>), String> {
+        let mut fields = Fields::of_request(json::parse_object(request.as_bytes()).unwrap());
+        let mut findings = Findings::default();
+        let given = GivenId::read(request.as_bytes(), &mut fields, &mut findings);
+        match findings.problems.pop() {
+            None => Ok((given.text.get().to_owned(), given.id.map(|id| id.0))),
+            Some(problem) => Err(problem.message),
+        }
+    }
+
+    #[test]
+    fn integers_are_taken_and_kept_as_sent() {
+        let huge = "123456789012345678901234567890";
+        for (sent, id) in [
+            ("12", Some(12)),
+            ("0", None),
+            ("-1", None),
+            ("-0", None),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("9223372036854775808", None),
+            (huge, None),
+        ] {
+            assert_eq!(read(&format!(r#"{{"id": 1.5, "id": {sent}}}"#)), Ok((sent.to_owned(), id)));
+        }
+    }
+
+    #[test]
+    fn everything_else_is_told_by_its_type() {
+        for (sent, found) in [
+            ("1.5", "Float"),
+            ("1.0", "Float"),
+            ("1e3", "Float"),
+            ("\"1\"", "String"),
+            ("{}", "Object"),
+            ("true", "Boolean"),
+        ] {
+            let message = read(&format!(r#"{{"id": {sent}}}"#)).unwrap_err();
+            assert_eq!(message, format!("`id` should be a `Integer` but is a `{found}`"));
+        }
+        for absent in ["{}", r#"{"id": null}"#] {
+            assert_eq!(read(absent).unwrap_err(), "`id` parameter is required but is missing");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! A message and its expansions on the wire.
+
+use std::collections::BTreeMap;
+
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD;
+use postroad_app::MessageView;
+use postroad_model::{Status, Timestamp};
+use postroad_store::Message;
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
+
+/// A message: `id` and `token`, and what `_expansions` asked for.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct MessageOut {
+    pub(super) id: i64,
+    #[schema(example = "Xy3kQ9aPz0LmN4bT")]
+    pub(super) token: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) status: Option<StatusOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) details: Option<DetailsOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) inspection: Option<InspectionOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(super) plain_body: Option<Option<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(super) html_body: Option<Option<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) attachments: Option<Vec<AttachmentOut>>,
+    /// By lower-case name, decoded.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_map")]
+    #[schema(value_type = Option<BTreeMap<String, Vec<String>>>)]
+    pub(super) headers: Option<Vec<(String, Vec<String>)>>,
+    /// The stored message, base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(super) raw_message: Option<Base64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) activity_entries: Option<ActivityOut>,
+}
+
+/// Where the message is on its way. Times are seconds since 1970.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StatusOut {
+    #[schema(
+        example = "Sent",
+        pattern = "^(Pending|Scheduled|Held|SoftFail|Sent|HardFail|Bounced|HoldCancelled|Cancelled)$"
+    )]
+    status: &'static str,
+    last_delivery_attempt: Option<f64>,
+    held: bool,
+    hold_expiry: Option<f64>,
+    /// When the next attempt is due, if the message is queued.
+    next_attempt: Option<f64>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DetailsOut {
+    rcpt_to: String,
+    mail_from: String,
+    subject: String,
+    message_id: String,
+    timestamp: f64,
+    /// `outgoing`, or `incoming` for bounces and reports that came back.
+    direction: &'static str,
+    /// Bytes, as a string.
+    size: String,
+    bounce: bool,
+    /// The message this one is a bounce of; 0 for none.
+    bounce_for_id: i64,
+    tag: Option<String>,
+    received_with_ssl: bool,
+    /// Sent in test mode: never delivered.
+    test: bool,
+    metadata: BTreeMap<String, String>,
+}
+
+/// Outgoing mail is not inspected.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct InspectionOut {
+    inspected: bool,
+    spam: bool,
+    spam_score: f64,
+    threat: bool,
+    threat_details: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AttachmentOut {
+    filename: String,
+    content_type: String,
+    /// Base64.
+    #[schema(value_type = String)]
+    data: Base64,
+    size: usize,
+    /// SHA-1, hexadecimal.
+    hash: String,
+}
+
+/// Opens and clicks.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct ActivityOut {
+    loads: Vec<LoadOut>,
+    clicks: Vec<ClickOut>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LoadOut {
+    ip_address: String,
+    user_agent: String,
+    #[schema(format = "date-time")]
+    timestamp: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ClickOut {
+    url: String,
+    ip_address: String,
+    user_agent: String,
+    #[schema(format = "date-time")]
+    timestamp: String,
+}
+
+/// Bytes that are base64 on the wire, encoded as they are written.
+#[derive(Debug)]
+pub(crate) struct Base64(pub(super) Vec<u8>);
+
+impl Serialize for Base64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Base64Display::new(&self.0, &STANDARD))
+    }
+}
+
+impl From<&Message> for StatusOut {
+    fn from(message: &Message) -> Self {
+        Self {
+            status: message.status.as_str(),
+            last_delivery_attempt: message.last_delivery_at.map(Timestamp::as_epoch_seconds),
+            held: message.status == Status::Held,
+            hold_expiry: message.hold_expiry.map(Timestamp::as_epoch_seconds),
+            next_attempt: message.next_attempt_at.map(Timestamp::as_epoch_seconds),
+        }
+    }
+}
+
+impl From<&Message> for DetailsOut {
+    fn from(message: &Message) -> Self {
+        let send = &message.send;
+        Self {
+            rcpt_to: message.rcpt_to.clone(),
+            mail_from: send.mail_from.clone(),
+            subject: send.subject.clone(),
+            message_id: send.message_id.clone(),
+            timestamp: send.created_at.as_epoch_seconds(),
+            direction: send.direction.as_str(),
+            size: send.size.to_string(),
+            bounce: send.bounce,
+            bounce_for_id: message.bounce_for_id,
+            tag: send.tag.clone(),
+            received_with_ssl: send.received_with_ssl,
+            test: send.test,
+            metadata: send.metadata.clone(),
+        }
+    }
+}
+
+impl AttachmentOut {
+    pub(super) fn list(view: &mut MessageView) -> Vec<Self> {
+        let attachments = std::mem::take(&mut view.attachments).into_iter();
+        let attachment = |attachment: postroad_app::AttachmentView| Self {
+            filename: attachment.filename,
+            content_type: attachment.content_type,
+            size: attachment.content.len(),
+            hash: sha1_hex(&attachment.content),
+            data: Base64(attachment.content),
+        };
+        attachments.map(attachment).collect()
+    }
+}
+
+fn sha1_hex(content: &[u8]) -> String {
+    use std::fmt::Write;
+    let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, content);
+    digest.as_ref().iter().fold(String::with_capacity(40), |mut hex, byte| {
+        write!(hex, "{byte:02x}").expect("a String takes everything");
+        hex
+    })
+}
+
+/// Headers in their order, not sorted.
+fn as_map<S: Serializer>(
+    headers: &Option<Vec<(String, Vec<String>)>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(headers.iter().flatten().map(|(name, values)| (name, values)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_and_base64_are_as_other_tools_write_them() {
+        assert_eq!(sha1_hex(b"abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
+        let bytes: Vec<u8> = (0..=255).cycle().take(5_000).collect();
+        let written: String =
+            serde_json::from_value(serde_json::to_value(Base64(bytes.clone())).unwrap()).unwrap();
+        assert_eq!(base64::Engine::decode(&STANDARD, written).unwrap(), bytes);
+    }
+}

@@ -1,0 +1,164 @@
+//! The OpenAPI 3.1 document, made from the wire structs and the endpoints.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
+use utoipa::{IntoResponses, Modify, OpenApi};
+
+use crate::endpoint::Door;
+use crate::envelope::{self, FailureEnvelope};
+use crate::{messages, send};
+
+/// The document as a value.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
+
+/// The document as it is served.
+pub fn openapi_json() -> String {
+    let mut text = openapi().to_pretty_json().expect("the document's keys are strings");
+    text.push('\n');
+    text
+}
+
+pub(crate) async fn serve(State(door): State<Arc<Door>>) -> Response {
+    envelope::json(StatusCode::OK, door.openapi.clone())
+}
+
+/// Answers that are no HTTP 200.
+#[derive(Debug, IntoResponses)]
+#[expect(dead_code, reason = "only their description is used")]
+pub(crate) enum OtherAnswers {
+    /// The body is larger than the limit: `RequestTooLarge`
+    #[response(status = 413)]
+    TooLarge(FailureEnvelope<'static>),
+    /// A bug of the service: `InternalError`, with a `request_id`
+    #[response(status = 500)]
+    Internal(FailureEnvelope<'static>),
+    /// `Maintenance` or `ServiceUnavailable`; the header Retry-After says when to try again
+    #[response(status = 503)]
+    Unavailable(FailureEnvelope<'static>),
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Postroad",
+        description = "Transactional e-mail. Every call is a POST with a JSON object and answers an envelope; \
+                       HTTP 200 means that the call was handled, `status` says how it went. Every answer carries \
+                       X-Request-Id.",
+        version = "1",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
+    ),
+    paths(
+        send::message::handle,
+        send::raw::handle,
+        messages::message::handle,
+        messages::deliveries::handle,
+    ),
+    tags(
+        (name = "send", description = "Sending mail; keys of scope `send` or `full`"),
+        (name = "messages", description = "Looking up messages; keys of scope `read` or `full`"),
+    ),
+    modifiers(&Key),
+)]
+struct Document;
+
+struct Key;
+
+impl Modify for Key {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let value =
+            ApiKeyValue::with_description("X-Server-API-Key", "The API key of a credential of the server");
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("server_api_key", SecurityScheme::ApiKey(ApiKey::Header(value)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::fields::{Fields, Findings};
+    use crate::{idempotency, json};
+
+    #[test]
+    fn the_document_is_the_golden_file() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, openapi_json()).unwrap();
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            golden == openapi_json(),
+            "docs/openapi.json is not what the code says; run with UPDATE_GOLDEN=1 and read the diff"
+        );
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        let text = openapi_json();
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let references: BTreeSet<&str> =
+            text.split("\"$ref\": \"#").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert!(references.len() > 10);
+        for reference in references {
+            assert!(document.pointer(reference).is_some(), "{reference} is missing");
+        }
+    }
+
+    /// The pointers of all fields that the schema of a request names, nested objects included.
+    fn documented(name: &str) -> BTreeSet<String> {
+        fn walk(document: &Value, schema: &Value, pointer: &str, found: &mut BTreeSet<String>) {
+            if let Some(reference) = schema["$ref"].as_str() {
+                walk(document, document.pointer(&reference[1..]).unwrap(), pointer, found);
+            }
+            for one in schema["oneOf"].as_array().into_iter().flatten() {
+                walk(document, one, pointer, found);
+            }
+            if schema["items"].is_object() {
+                walk(document, &schema["items"], &format!("{pointer}/0"), found);
+            }
+            for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+                found.insert(format!("{pointer}/{name}"));
+                walk(document, property, &format!("{pointer}/{name}"), found);
+            }
+        }
+        let document = serde_json::to_value(openapi()).unwrap();
+        let mut found = BTreeSet::new();
+        walk(&document, &document["components"]["schemas"][name], "", &mut found);
+        found
+    }
+
+    #[test]
+    fn documented_fields_are_those_that_are_read() {
+        let mut message = Findings::default();
+        let nested = br#"{"attachments": [{}], "template": {}, "track": {}, "list_unsubscribe": {}}"#;
+        let mut fields = Fields::of_request(json::parse_object(nested).unwrap());
+        send::message::read(&mut fields, &mut message);
+        fields.text(idempotency::FIELD, &mut message);
+        assert_eq!(message.asked, documented("SendMessageIn"));
+
+        let mut raw = Findings::default();
+        let mut fields = Fields::of_request(Vec::new());
+        send::raw::read(&mut fields, &mut raw);
+        fields.text(idempotency::FIELD, &mut raw);
+        assert_eq!(raw.asked, documented("SendRawIn"));
+
+        let mut one = Findings::default();
+        messages::message::read(b"{}", &mut one).unwrap();
+        assert_eq!(one.asked, documented("MessageIn"));
+
+        let mut deliveries = Findings::default();
+        messages::deliveries::read(b"{}", &mut deliveries).unwrap();
+        assert_eq!(deliveries.asked, documented("DeliveriesIn"));
+    }
+}

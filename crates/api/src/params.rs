@@ -1,0 +1,114 @@
+//! Where the request's JSON is: the body itself, or the form field `params` that some clients put it in.
+
+use axum::http::Method;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use bytes::Bytes;
+use futures_util::stream;
+use multer::Multipart;
+use postroad_app::FieldProblem;
+
+const FIELD: &str = "params";
+
+/// The JSON text of a request.
+pub(crate) async fn find(parts: &Parts, body: Bytes) -> Result<Bytes, FieldProblem> {
+    if body.is_empty() {
+        let query = parts.uri.query().filter(|_| parts.method == Method::GET).unwrap_or_default();
+        return Ok(find_in_form(query.as_bytes()).unwrap_or_default());
+    }
+    let content_type =
+        parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+        // `curl -d` says that it sends a form, whatever it sends.
+        if body.trim_ascii_start().starts_with(b"{") {
+            return Ok(body);
+        }
+        return find_in_form(&body).ok_or_else(no_params);
+    }
+    if essence.eq_ignore_ascii_case("multipart/form-data") {
+        return find_in_multipart(content_type, body).await;
+    }
+    Ok(body)
+}
+
+fn find_in_form(form: &[u8]) -> Option<Bytes> {
+    let (_, value) = form_urlencoded::parse(form).find(|(name, _)| name == FIELD)?;
+    Some(value.into_owned().into())
+}
+
+async fn find_in_multipart(content_type: &str, body: Bytes) -> Result<Bytes, FieldProblem> {
+    let malformed = |error: multer::Error| {
+        FieldProblem::new("", format!("The request body is not a valid multipart/form-data form: {error}"))
+    };
+    let boundary = multer::parse_boundary(content_type).map_err(malformed)?;
+    let whole = stream::iter([Ok::<Bytes, std::convert::Infallible>(body)]);
+    let mut form = Multipart::new(whole, boundary);
+    while let Some(field) = form.next_field().await.map_err(malformed)? {
+        if field.name() == Some(FIELD) {
+            return field.bytes().await.map_err(malformed);
+        }
+    }
+    Err(no_params())
+}
+
+fn no_params() -> FieldProblem {
+    FieldProblem::new("", "A form must carry the request as JSON text in the field `params`")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+
+    use super::*;
+
+    async fn found(
+        method: &str,
+        target: &str,
+        content_type: &str,
+        body: &'static str,
+    ) -> Result<String, String> {
+        let request = Request::builder().method(method).uri(target).header(CONTENT_TYPE, content_type);
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        match find(&parts, Bytes::from_static(body.as_bytes())).await {
+            Ok(text) => Ok(String::from_utf8(text.to_vec()).unwrap()),
+            Err(problem) => Err(problem.message),
+        }
+    }
+
+    #[tokio::test]
+    async fn json_is_taken_whatever_the_type_says() {
+        for content_type in
+            ["application/json", "text/plain", "application/x-www-form-urlencoded", "nonsense"]
+        {
+            let body = r#"{"plain_body": "a&params=b"}"#;
+            assert_eq!(found("POST", "/", content_type, body).await.as_deref(), Ok(body), "{content_type}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_form_field_holds_the_json() {
+        let form = "APPLICATION/x-www-form-urlencoded; charset=utf-8";
+        assert_eq!(found("POST", "/", form, "a=1&params=%7B%22id%22%3A+1%7D").await.unwrap(), r#"{"id": 1}"#);
+        assert!(found("POST", "/", form, "id=1").await.unwrap_err().contains("field `params`"));
+        assert_eq!(found("POST", "/", form, "").await.unwrap(), "");
+    }
+
+    #[tokio::test]
+    async fn the_multipart_field_holds_the_json() {
+        let form = "multipart/form-data; boundary=xx";
+        let body = "--xx\r\nContent-Disposition: form-data; name=\"other\"\r\n\r\n1\r\n\
+                    --xx\r\nContent-Disposition: form-data; name=\"params\"\r\n\r\n{\"id\": 1}\r\n--xx--\r\n";
+        assert_eq!(found("POST", "/", form, body).await.unwrap(), r#"{"id": 1}"#);
+        assert!(found("POST", "/", form, "--xx--\r\n").await.unwrap_err().contains("field `params`"));
+        assert!(found("POST", "/", form, "--xx\r\n").await.unwrap_err().contains("not a valid multipart"));
+        assert!(found("POST", "/", "multipart/form-data", "x").await.unwrap_err().contains("not a valid"));
+    }
+
+    #[tokio::test]
+    async fn get_may_carry_it_in_the_query_and_post_may_not() {
+        assert_eq!(found("GET", "/x?params=%7B%7D", "", "").await.unwrap(), "{}");
+        assert_eq!(found("GET", "/x?params=%7B%7D", "", r#"{"a":1}"#).await.unwrap(), r#"{"a":1}"#);
+        assert_eq!(found("POST", "/x?params=%7B%7D", "", "").await.unwrap(), "");
+    }
+}

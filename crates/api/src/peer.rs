@@ -1,0 +1,89 @@
+//! Who is at the other end: the socket's peer, or whom a trusted proxy says it speaks for.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::HeaderMap;
+use ipnet::IpNet;
+use postroad_app::Peer;
+
+/// The address and transport of the caller. `X-Forwarded-*` counts only from a trusted proxy, and of the addresses
+/// in it only the right-most that is no proxy of ours: everything left of it is the caller's own claim.
+pub(crate) fn find(socket: Peer, headers: &HeaderMap, trusted_proxies: &[IpNet]) -> Peer {
+    let is_trusted = |address: IpAddr| trusted_proxies.iter().any(|network| network.contains(&address));
+    let mut peer = Peer { address: socket.address.to_canonical(), tls: socket.tls };
+    if !is_trusted(peer.address) {
+        return peer;
+    }
+    peer.tls |=
+        values(headers, "x-forwarded-proto").last().is_some_and(|proto| proto.eq_ignore_ascii_case("https"));
+    let hops: Vec<&str> = values(headers, "x-forwarded-for").collect();
+    for hop in hops.into_iter().rev() {
+        // What is no address was not written by a proxy of ours: nothing left of it can be believed.
+        let Some(address) = parse_hop(hop) else { break };
+        peer.address = address;
+        if !is_trusted(address) {
+            break;
+        }
+    }
+    peer
+}
+
+/// The comma-separated values of all headers of that name, in order.
+fn values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
+    let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(str::trim)
+}
+
+/// Some proxies add the port.
+fn parse_hop(text: &str) -> Option<IpAddr> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let address = bare.parse().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|peer| peer.ip()));
+    address.map(|address: IpAddr| address.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(socket: &str, forwarded_for: &[&str], proto: Option<&str>) -> (String, bool) {
+        let mut headers = HeaderMap::new();
+        for line in forwarded_for {
+            headers.append("x-forwarded-for", line.parse().unwrap());
+        }
+        if let Some(proto) = proto {
+            headers.insert("x-forwarded-proto", proto.parse().unwrap());
+        }
+        let trusted = ["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()];
+        let peer = find(Peer { address: socket.parse().unwrap(), tls: false }, &headers, &trusted);
+        (peer.address.to_string(), peer.tls)
+    }
+
+    #[test]
+    fn a_stranger_cannot_claim_to_be_somebody() {
+        assert_eq!(found("192.0.2.1", &["198.51.100.7"], Some("https")), ("192.0.2.1".into(), false));
+    }
+
+    #[test]
+    fn the_right_most_address_that_is_no_proxy_counts() {
+        let cases: [(&[&str], &str); 8] = [
+            (&[], "10.0.0.1"),
+            (&["198.51.100.7"], "198.51.100.7"),
+            (&["203.0.113.9, 198.51.100.7, 10.2.2.2"], "198.51.100.7"),
+            (&["203.0.113.9", "198.51.100.7"], "198.51.100.7"),
+            (&["198.51.100.7, nonsense, 10.2.2.2"], "10.2.2.2"),
+            (&["198.51.100.7:4711"], "198.51.100.7"),
+            (&["[2001:db8::1]:4711"], "2001:db8::1"),
+            (&["10.3.3.3, 10.2.2.2"], "10.3.3.3"),
+        ];
+        for (lines, expected) in cases {
+            assert_eq!(found("::ffff:10.0.0.1", lines, None).0, expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn tls_in_front_of_a_trusted_proxy_counts() {
+        assert!(found("fd00::1", &["198.51.100.7"], Some("HTTPS")).1);
+        assert!(!found("fd00::1", &["198.51.100.7"], Some("https, http")).1);
+        assert!(!found("fd00::1", &["198.51.100.7"], None).1);
+    }
+}

@@ -1,0 +1,100 @@
+//! What a plain listener answers when it does not serve: the same address with https.
+
+use axum::body::Body;
+use axum::http::header::{HOST, LOCATION};
+use axum::http::{HeaderValue, Request, StatusCode};
+use axum::response::Response;
+
+use crate::health;
+
+const HTTPS_PORT: u16 = 443;
+
+/// 308 keeps method and body, unlike 301. The body is not read.
+pub(crate) fn answer<B>(request: &Request<B>, https_port: u16) -> Response {
+    if request.uri().path() == health::PATH {
+        return health::live();
+    }
+    match location(request, https_port) {
+        Some(location) => {
+            let mut response = Response::new(Body::from("This service answers over HTTPS only.\n"));
+            *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+            response.headers_mut().insert(LOCATION, location);
+            response
+        }
+        None => {
+            let mut response = Response::new(Body::from("The Host header is missing or not valid.\n"));
+            *response.status_mut() = StatusCode::BAD_REQUEST;
+            response
+        }
+    }
+}
+
+fn location<B>(request: &Request<B>, https_port: u16) -> Option<HeaderValue> {
+    let authority = match request.uri().authority() {
+        Some(authority) => authority.as_str(),
+        None => request.headers().get(HOST)?.to_str().ok()?,
+    };
+    let host = host_of(authority)?;
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    let port = if https_port == HTTPS_PORT { String::new() } else { format!(":{https_port}") };
+    HeaderValue::from_str(&format!("https://{host}{port}{path}")).ok()
+}
+
+/// The host without its port, if it is a name or an address and nothing else: what comes in goes out in a header
+/// that a client follows.
+fn host_of(authority: &str) -> Option<&str> {
+    let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.find(']')) {
+        Some(close) => authority.split_at(close + 2),
+        None => authority.find(':').map_or((authority, ""), |at| authority.split_at(at)),
+    };
+    let is_port = port.is_empty()
+        || port.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+    let is_host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => {
+            (1..=253).contains(&host.len())
+                && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'))
+        }
+    };
+    (is_host && is_port).then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn location_of(host: &str, target: &str, port: u16) -> Option<String> {
+        let request = Request::builder().uri(target).header(HOST, host).body(()).unwrap();
+        location(&request, port).map(|location| location.to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn host_path_and_query_are_kept_and_the_port_is_ours() {
+        let at = |host, port| location_of(host, "/api/v1/send/message?a=b%20c", port);
+        assert_eq!(
+            at("mail.example.com", 443).unwrap(),
+            "https://mail.example.com/api/v1/send/message?a=b%20c"
+        );
+        assert_eq!(at("mail.example.com:80", 8443).unwrap().split('/').nth(2), Some("mail.example.com:8443"));
+        assert_eq!(at("[::1]:8080", 443).unwrap().split('/').nth(2), Some("[::1]"));
+        assert_eq!(location_of("x", "http://other.example/y", 443).unwrap(), "https://other.example/y");
+    }
+
+    #[test]
+    fn a_host_that_is_none_leads_nowhere() {
+        for bad in [
+            "",
+            "a b",
+            "a@evil.example",
+            "evil.example/x",
+            "[::1",
+            "[x]",
+            "a:b",
+            "a:80:90",
+            "ü.example",
+            "a#b",
+        ] {
+            assert_eq!(host_of(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The name of a request in answers and logs: the client's own if it is fit for a log line, else a new one.
+
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use uuid::Uuid;
+
+pub(crate) const X_REQUEST_ID: &str = "x-request-id";
+const CHARS_MAX: usize = 128;
+
+pub(crate) fn of(headers: &HeaderMap) -> Arc<str> {
+    let given = headers.get(X_REQUEST_ID).and_then(|value| value.to_str().ok());
+    match given.filter(|id| is_fit(id)) {
+        Some(id) => id.into(),
+        None => Uuid::new_v4().to_string().into(),
+    }
+}
+
+fn is_fit(id: &str) -> bool {
+    (1..=CHARS_MAX).contains(&id.len())
+        && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_given(value: &str) -> Arc<str> {
+        let mut headers = HeaderMap::new();
+        headers.insert(X_REQUEST_ID, value.parse().unwrap());
+        of(&headers)
+    }
+
+    #[test]
+    fn a_fit_id_is_kept_and_others_are_replaced() {
+        let longest = "a".repeat(128);
+        for good in ["1", "a.B_c-9", &longest] {
+            assert_eq!(&*of_given(good), good);
+        }
+        let too_long = "a".repeat(129);
+        for bad in ["", "a b", "a\"b", "ü", "{x}", &too_long] {
+            let id = of_given(bad);
+            assert!(&*id != bad && Uuid::parse_str(&id).is_ok(), "{bad:?} became {id}");
+        }
+        assert_ne!(of(&HeaderMap::new()), of(&HeaderMap::new()));
+    }
+}

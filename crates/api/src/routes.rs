@@ -1,0 +1,54 @@
+//! Every route on one page.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::{any, get};
+use postroad_model::Scope;
+
+use crate::endpoint::{self, Door};
+use crate::{health, messages, openapi, send};
+
+/// How handlers get what they work with.
+type Shared = State<Arc<Door>>;
+
+pub(crate) fn router(door: Door) -> Router {
+    Router::new()
+        .route("/api/v1/send/message", any(send_message))
+        .route("/api/v1/send/raw", any(send_raw))
+        .route("/api/v1/messages/message", any(message))
+        .route("/api/v1/messages/deliveries", any(deliveries))
+        .route("/api/v1/openapi.json", get(openapi::serve).fallback(endpoint::unknown))
+        .route("/api", any(endpoint::unknown))
+        .route("/api/", any(endpoint::unknown))
+        .route("/api/{*rest}", any(endpoint::unknown))
+        .route(health::PATH, get(async || health::live()))
+        .route("/ready", get(health::ready))
+        .fallback(async || not_found())
+        .with_state(Arc::new(door))
+}
+
+async fn send_message(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Send, send::message::handle).await
+}
+
+async fn send_raw(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Send, send::raw::handle).await
+}
+
+async fn message(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, messages::message::handle).await
+}
+
+async fn deliveries(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, messages::deliveries::handle).await
+}
+
+fn not_found() -> Response {
+    let mut response = Response::new("There is nothing here; the API is under /api/v1/\n".into());
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
+}

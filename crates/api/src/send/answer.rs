@@ -1,0 +1,49 @@
+//! What a sender is told.
+
+use postroad_app::send::{AcceptedMessage, SendAnswer};
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
+
+use crate::envelope::{Flags, Success};
+
+/// A send that is on stable storage.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SendOut {
+    /// The Message-ID header without its angle brackets, the same for all recipients.
+    #[schema(example = "2f4d3ad0-1c3e-4b8e-9a86-0d0f6a1a7c11@rp.mail.example.com")]
+    message_id: String,
+    /// One message for each recipient, by the bare address as it was sent.
+    #[serde(serialize_with = "as_map")]
+    #[schema(value_type = std::collections::BTreeMap<String, MessageRefOut>)]
+    messages: Vec<AcceptedMessage>,
+}
+
+/// What names a message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MessageRefOut<'a> {
+    /// For messages/message and messages/deliveries.
+    #[schema(example = 5_123_456_789_012_345_i64)]
+    id: i64,
+    #[schema(example = "Xy3kQ9aPz0LmN4bT")]
+    token: &'a str,
+}
+
+/// Recipients in their order, not sorted.
+fn as_map<S: Serializer>(messages: &[AcceptedMessage], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(
+        messages
+            .iter()
+            .map(|message| (&message.address, MessageRefOut { id: message.id.0, token: &message.token.0 })),
+    )
+}
+
+impl From<SendAnswer> for Success<SendOut> {
+    fn from(answer: SendAnswer) -> Self {
+        let flags = Flags {
+            test_mode: answer.test_mode,
+            idempotent_replay: answer.replayed,
+            warnings: answer.warnings,
+        };
+        Self { data: SendOut { message_id: answer.message_id, messages: answer.messages }, flags }
+    }
+}

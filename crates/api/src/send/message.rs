@@ -1,0 +1,227 @@
+//! send/message: a composed e-mail.
+
+use std::borrow::Cow;
+
+use postroad_app::send::{AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, TemplateDraft};
+use postroad_model::split_address_list;
+use postroad_store::Tracking;
+
+use super::prepare::prepare;
+use super::{SendMessageIn, SendOut};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings, expect_array, expect_text};
+use crate::json::Json;
+use crate::openapi::OtherAnswers;
+
+/// Send an e-mail
+///
+/// Composes one message and queues it for every recipient. When this answers `success`, the messages are on stable
+/// storage. The first failure is answered, in this order: wrong types (all of them), NoRecipients,
+/// TooManyToAddresses, TooManyCCAddresses, TooManyBCCAddresses, NoContent, FromAddressMissing,
+/// UnauthenticatedFromAddress, AttachmentMissingName, AttachmentMissingData, everything else (all of it).
+#[utoipa::path(
+    post,
+    path = "/api/v1/send/message",
+    tag = "send",
+    operation_id = "sendMessage",
+    request_body = SendMessageIn,
+    params(
+        ("X-Test-Mode" = Option<String>, Header, description = "`true`: validate and record, do not deliver"),
+        ("Idempotency-Key" = Option<String>, Header, description = "1 to 256 printable characters; a repetition with the same key within 24 hours gets the first answer"),
+    ),
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<SendOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<SendOut>, Failure> {
+    let (context, draft) = prepare(&call, "send/message", read)?;
+    let warnings = context.warnings.clone();
+    let sent = call.app.send_message(context, draft).await;
+    Ok(sent.map_err(|refusal| Failure::from(refusal).with_warnings(warnings))?.into())
+}
+
+/// The fields of the request; their names are those of `SendMessageIn`.
+pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> MessageDraft<'a> {
+    MessageDraft {
+        to: addresses(fields, "to", findings),
+        cc: addresses(fields, "cc", findings),
+        bcc: addresses(fields, "bcc", findings),
+        from: fields.text("from", findings),
+        sender: fields.text("sender", findings),
+        reply_to: fields.text("reply_to", findings),
+        subject: fields.text("subject", findings),
+        tag: fields.text("tag", findings),
+        plain_body: fields.text("plain_body", findings),
+        html_body: fields.text("html_body", findings),
+        attachments: attachments(fields, findings),
+        headers: headers(fields, findings),
+        bounce: fields.flag("bounce", findings).unwrap_or(false),
+        template: template(fields, findings),
+        metadata: metadata(fields, findings),
+        send_at: fields.text("send_at", findings),
+        expires_at: fields.text("expires_at", findings),
+        track: track(fields, findings),
+        ip_pool: fields.text("ip_pool", findings),
+        require_tls: fields.flag("require_tls", findings).unwrap_or(false),
+        list_unsubscribe: list_unsubscribe(fields, findings),
+    }
+}
+
+/// An array of addresses, or one text with commas between them.
+fn addresses<'a>(fields: &mut Fields<'a>, name: &'static str, findings: &mut Findings) -> Vec<ListEntry<'a>> {
+    let pointer = fields.pointer(name);
+    let entry = |text: Cow<'a, str>| ListEntry { pointer: pointer.clone(), text };
+    match fields.take(name, findings) {
+        None => Vec::new(),
+        Some(Json::Text(Cow::Borrowed(list))) => {
+            split_address_list(list).into_iter().map(|text| entry(Cow::Borrowed(text))).collect()
+        }
+        Some(Json::Text(Cow::Owned(list))) => {
+            split_address_list(&list).into_iter().map(|text| entry(Cow::Owned(text.to_owned()))).collect()
+        }
+        Some(json) => texts(&pointer, json, findings),
+    }
+}
+
+/// An array of texts.
+pub(super) fn texts<'a>(pointer: &str, json: Json<'a>, findings: &mut Findings) -> Vec<ListEntry<'a>> {
+    let entries = expect_array(pointer, json, findings).unwrap_or_default().into_iter();
+    let entry = |(pointer, json): (String, Json<'a>)| {
+        expect_text(&pointer, json, findings).map(|text| ListEntry { pointer, text })
+    };
+    entries.filter_map(entry).collect()
+}
+
+fn attachments<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Vec<AttachmentDraft<'a>> {
+    let entries = fields.array("attachments", findings).unwrap_or_default().into_iter();
+    let attachment = |(pointer, json): (String, Json<'a>)| {
+        let mut fields = Fields::of(pointer, json, findings)?;
+        let draft = AttachmentDraft {
+            name: fields.text("name", findings),
+            content_type: fields.text("content_type", findings),
+            data: fields.text("data", findings),
+            content_id: fields.text("content_id", findings),
+        };
+        fields.finish(findings);
+        Some(draft)
+    };
+    entries.filter_map(attachment).collect()
+}
+
+/// A text or a number each, or several texts for a header that stands several times.
+fn headers(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<(String, String)> {
+    let mut headers = Vec::new();
+    let Some(given) = fields.object("headers", findings) else { return headers };
+    for (pointer, name, value) in given.into_entries() {
+        match value {
+            Json::Text(text) => headers.push((name.into_owned(), text.into_owned())),
+            Json::Number(number) => headers.push((name.into_owned(), number.to_string())),
+            array @ Json::Array(_) => {
+                let values = texts(&pointer, array, findings).into_iter();
+                headers.extend(values.map(|value| (name.clone().into_owned(), value.text.into_owned())));
+            }
+            other => findings.wrong_type(&pointer, "String", other.type_name()),
+        }
+    }
+    headers
+}
+
+fn metadata(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<(String, String)> {
+    let Some(given) = fields.object("metadata", findings) else { return Vec::new() };
+    let pairs = given.into_entries().filter_map(|(pointer, name, value)| {
+        Some((name.into_owned(), expect_text(&pointer, value, findings)?.into_owned()))
+    });
+    pairs.collect()
+}
+
+fn track(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Tracking> {
+    let mut track = fields.object("track", findings)?;
+    let tracking = Tracking { opens: track.flag("opens", findings), clicks: track.flag("clicks", findings) };
+    track.finish(findings);
+    Some(tracking)
+}
+
+fn template<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Option<TemplateDraft<'a>> {
+    let mut template = fields.object("template", findings)?;
+    let id = match template.take("id", findings) {
+        Some(Json::Number(number)) if !number.is_f64() => Some(number.to_string().into()),
+        Some(json) => expect_text(&template.pointer("id"), json, findings),
+        None => None,
+    };
+    let alias = template.text("alias", findings);
+    // Only types are looked at here: there are no templates yet that a model could fill.
+    template.object("model", findings);
+    template.text("locale", findings);
+    template.finish(findings);
+    Some(TemplateDraft { name: id.or(alias) })
+}
+
+fn list_unsubscribe<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Option<ListUnsubscribe<'a>> {
+    let mut list = fields.object("list_unsubscribe", findings)?;
+    let wishes = ListUnsubscribe {
+        url: list.text("url", findings),
+        mailto: list.text("mailto", findings),
+        one_click: list.flag("one_click", findings).unwrap_or(false),
+    };
+    list.finish(findings);
+    Some(wishes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::parse_object;
+
+    fn read_text(text: &str) -> (Findings, String) {
+        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap());
+        let mut findings = Findings::default();
+        let draft = format!("{:?}", read(&mut fields, &mut findings));
+        fields.finish(&mut findings);
+        (findings, draft)
+    }
+
+    #[test]
+    fn one_text_is_a_list_with_commas() {
+        let text = r#"{"to": "\"Doe, A\" <a@x.com>, b@x.com", "cc": "", "bcc": ["c@x.com, d@x.com", null]}"#;
+        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap());
+        let draft = read(&mut fields, &mut Findings::default());
+        let listed = |list: &[ListEntry<'_>]| -> Vec<(String, String)> {
+            list.iter().map(|entry| (entry.pointer.clone(), entry.text.trim().to_owned())).collect()
+        };
+        let pair = |pointer: &str, text: &str| (pointer.to_owned(), text.to_owned());
+        assert_eq!(listed(&draft.to), [pair("/to", "\"Doe, A\" <a@x.com>"), pair("/to", "b@x.com")]);
+        assert_eq!(listed(&draft.cc), []);
+        assert_eq!(listed(&draft.bcc), [pair("/bcc/0", "c@x.com, d@x.com")]);
+    }
+
+    #[test]
+    fn headers_are_texts_numbers_or_several_texts() {
+        let text = r#"{"headers": {"a": "x", "b": 1, "c": 1.50, "d": ["y", "z"], "e": null}}"#;
+        let (findings, draft) = read_text(text);
+        assert!(findings.problems.is_empty(), "{:?}", findings.problems);
+        assert!(
+            draft.contains(r#"[("a", "x"), ("b", "1"), ("c", "1.5"), ("d", "y"), ("d", "z")]"#),
+            "{draft}"
+        );
+    }
+
+    #[test]
+    fn every_wrong_type_is_listed() {
+        let text = r#"{
+            "to": 1, "cc": [1], "from": [], "subject": 5, "attachments": ["x", {"name": 1, "odd": 1}],
+            "headers": {"a": true, "b": [1]}, "bounce": "yes", "metadata": {"k/": 1}, "track": {"opens": 1},
+            "template": {"id": 1.5, "model": []}, "list_unsubscribe": "x", "odd": 1
+        }"#;
+        let (findings, _) = read_text(text);
+        let pointers: Vec<&str> = findings.problems.iter().map(|problem| problem.pointer.as_str()).collect();
+        let expected = "/to /cc/0 /from /subject /attachments/0 /attachments/1/name /headers/a /headers/b/0 /bounce \
+                        /template/id /template/model /metadata/k~1 /track/opens /list_unsubscribe";
+        assert_eq!(pointers.join(" "), expected);
+        assert_eq!(findings.problems[0].message, "`to` should be a `Array` but is a `Integer`");
+        assert_eq!(
+            findings.warnings,
+            ["Unknown field `attachments/1/odd` was ignored", "Unknown field `odd` was ignored"]
+        );
+    }
+}

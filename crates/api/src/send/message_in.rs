@@ -1,0 +1,132 @@
+//! The request of send/message as the OpenAPI document shows it. `message::read` reads it; a test compares the
+//! names of both.
+#![expect(
+    dead_code,
+    reason = "shapes for the OpenAPI document; the reader checks types by itself to list every problem"
+)]
+
+use std::collections::BTreeMap;
+
+use utoipa::ToSchema;
+
+/// An e-mail to compose. At least one of `to`, `cc`, `bcc` and one of `plain_body`, `html_body` are needed.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({
+    "to": ["Ann <ann@example.net>"],
+    "from": "Shop <shop@example.com>",
+    "subject": "Your order 1234",
+    "plain_body": "Thank you for your order.",
+    "html_body": "<p>Thank you for your order.</p>",
+    "tag": "order"
+}))]
+pub(crate) struct SendMessageIn {
+    /// Recipients, at most 50.
+    to: Option<AddressesIn>,
+    /// Recipients of copies, at most 50.
+    cc: Option<AddressesIn>,
+    /// Recipients that no other sees, at most 50.
+    bcc: Option<AddressesIn>,
+    /// `address` or `Name <address>`; its domain must be verified for the server.
+    from: String,
+    /// Sender header, if it differs from `from`; its domain must be verified too.
+    sender: Option<String>,
+    /// Where answers go.
+    reply_to: Option<String>,
+    /// May be empty, but not absent.
+    subject: String,
+    /// For filtering in analytics, at most 255 bytes.
+    tag: Option<String>,
+    plain_body: Option<String>,
+    html_body: Option<String>,
+    #[schema(max_items = 100)]
+    attachments: Option<Vec<AttachmentIn>>,
+    /// Further headers. Those that the service owns are refused.
+    headers: Option<BTreeMap<String, HeaderValueIn>>,
+    /// Whether this is a bounce response: sent with the empty envelope sender.
+    bounce: Option<bool>,
+    /// A template of the server in place of the bodies.
+    template: Option<TemplateIn>,
+    /// At most 10 pairs, given back with the message and its events.
+    metadata: Option<BTreeMap<String, String>>,
+    /// Deliver then, at most 30 days ahead (RFC 3339).
+    #[schema(format = "date-time")]
+    send_at: Option<String>,
+    /// Do not try after this time (RFC 3339).
+    #[schema(format = "date-time")]
+    expires_at: Option<String>,
+    track: Option<TrackIn>,
+    /// Name of the IP pool to send from.
+    ip_pool: Option<String>,
+    /// Deliver over verified TLS or not at all.
+    require_tls: Option<bool>,
+    list_unsubscribe: Option<ListUnsubscribeIn>,
+    /// The same as the header Idempotency-Key.
+    #[schema(min_length = 1, max_length = 256)]
+    idempotency_key: Option<String>,
+}
+
+/// Addresses, each as `address` or `Name <address>`.
+#[derive(Debug, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum AddressesIn {
+    List(Vec<String>),
+    /// With commas between them.
+    Text(String),
+}
+
+/// A file, or an image shown inside the HTML.
+#[derive(Debug, ToSchema)]
+pub(crate) struct AttachmentIn {
+    /// File name.
+    name: String,
+    /// MIME type; `application/octet-stream` if absent.
+    content_type: Option<String>,
+    /// The file's content, base64.
+    data: String,
+    /// For an inline image: what `cid:` in the HTML refers to.
+    content_id: Option<String>,
+}
+
+/// The value of a header; several for one that stands several times.
+#[derive(Debug, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum HeaderValueIn {
+    Text(String),
+    Number(f64),
+    Several(Vec<String>),
+}
+
+/// Named by `id` or `alias`.
+#[derive(Debug, ToSchema)]
+pub(crate) struct TemplateIn {
+    id: Option<TemplateIdIn>,
+    alias: Option<String>,
+    /// What the template's variables stand for.
+    #[schema(value_type = Option<Object>)]
+    model: Option<serde_json::Value>,
+    locale: Option<String>,
+}
+
+#[derive(Debug, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum TemplateIdIn {
+    Number(i64),
+    Text(String),
+}
+
+/// Overrides the settings of server and domain.
+#[derive(Debug, ToSchema)]
+pub(crate) struct TrackIn {
+    opens: Option<bool>,
+    clicks: Option<bool>,
+}
+
+/// The List-Unsubscribe header (RFC 2369); `url`, `mailto` or both.
+#[derive(Debug, ToSchema)]
+pub(crate) struct ListUnsubscribeIn {
+    #[schema(format = "uri")]
+    url: Option<String>,
+    mailto: Option<String>,
+    /// One-click by RFC 8058; needs an https `url`.
+    one_click: Option<bool>,
+}

@@ -1,0 +1,10 @@
+//! The send calls.
+
+mod answer;
+pub(crate) mod message;
+mod message_in;
+mod prepare;
+pub(crate) mod raw;
+
+pub(crate) use answer::SendOut;
+pub(crate) use message_in::SendMessageIn;

@@ -1,0 +1,135 @@
+//! send/raw: a message that the sender built.
+
+use postroad_app::send::RawDraft;
+use utoipa::ToSchema;
+
+use super::SendOut;
+use super::message::texts;
+use super::prepare::prepare;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::openapi::OtherAnswers;
+
+/// A message in the form of RFC 2822, and its envelope.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({
+    "mail_from": "shop@example.com",
+    "rcpt_to": ["ann@example.net"],
+    "data": "RnJvbTogc2hvcEBleGFtcGxlLmNvbQ0KU3ViamVjdDogSGkNCg0KSGkNCg=="
+}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct SendRawIn {
+    /// Envelope sender; recorded. May be empty only with `bounce`.
+    mail_from: String,
+    /// Recipients, whatever the message's own headers say.
+    #[schema(max_items = 1000)]
+    rcpt_to: Vec<String>,
+    /// The message, base64.
+    data: String,
+    /// Whether this is a bounce response: sent with the empty envelope sender.
+    bounce: Option<bool>,
+    /// The same as the header Idempotency-Key.
+    #[schema(min_length = 1, max_length = 256)]
+    idempotency_key: Option<String>,
+}
+
+/// Send a pre-built message
+///
+/// The message's bytes are kept as given, but for headers that have to be added or removed. Every address in From,
+/// and Sender when present, must be on a verified domain of the server.
+#[utoipa::path(
+    post,
+    path = "/api/v1/send/raw",
+    tag = "send",
+    operation_id = "sendRaw",
+    request_body = SendRawIn,
+    params(
+        ("X-Test-Mode" = Option<String>, Header, description = "`true`: validate and record, do not deliver"),
+        ("Idempotency-Key" = Option<String>, Header, description = "1 to 256 printable characters; a repetition with the same key within 24 hours gets the first answer"),
+    ),
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<SendOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<SendOut>, Failure> {
+    let (context, draft) = prepare(&call, "send/raw", read)?;
+    let warnings = context.warnings.clone();
+    let sent = call.app.send_raw(context, draft).await;
+    Ok(sent.map_err(|refusal| Failure::from(refusal).with_warnings(warnings))?.into())
+}
+
+/// The fields of the request. What is missing is noted, and blank in the draft.
+pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> RawDraft<'a> {
+    // Needed to judge `mail_from`; its type is checked last.
+    let is_bounce = fields.is_true("bounce");
+    let rcpt_to = match fields.take("rcpt_to", findings) {
+        Some(json) => texts(&fields.pointer("rcpt_to"), json, findings),
+        None => {
+            findings.missing("rcpt_to");
+            Vec::new()
+        }
+    };
+    let mail_from = required(fields, "mail_from", is_bounce, findings);
+    let data = required(fields, "data", false, findings);
+    RawDraft { mail_from, rcpt_to, data, bounce: fields.flag("bounce", findings).unwrap_or(false) }
+}
+
+/// A blank text is as good as none, unless it may be blank.
+fn required<'a>(
+    fields: &mut Fields<'a>,
+    name: &'static str,
+    may_be_blank: bool,
+    findings: &mut Findings,
+) -> std::borrow::Cow<'a, str> {
+    let before = findings.problems.len();
+    let text = fields.text(name, findings).filter(|text| may_be_blank || !text.trim().is_empty());
+    if text.is_none() && findings.problems.len() == before {
+        findings.missing(name);
+    }
+    text.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::parse_object;
+
+    fn problems(text: &str) -> Vec<String> {
+        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap());
+        let mut findings = Findings::default();
+        read(&mut fields, &mut findings);
+        findings.problems.into_iter().map(|problem| problem.message).collect()
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_listed_in_order() {
+        assert_eq!(
+            problems("{}"),
+            [
+                "`rcpt_to` parameter is required but is missing",
+                "`mail_from` parameter is required but is missing",
+                "`data` parameter is required but is missing",
+            ]
+        );
+        assert_eq!(
+            problems(r#"{"rcpt_to": "a@x.com", "mail_from": 1, "data": null, "bounce": 0}"#),
+            [
+                "`rcpt_to` should be a `Array` but is a `String`",
+                "`mail_from` should be a `String` but is a `Integer`",
+                "`data` parameter is required but is missing",
+                "`bounce` should be a `Boolean` but is a `Integer`",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_a_bounce_may_come_from_nobody() {
+        let blank = r#""rcpt_to": [], "mail_from": "", "data": "x""#;
+        assert_eq!(problems(&format!("{{{blank}}}")), ["`mail_from` parameter is required but is missing"]);
+        assert!(problems(&format!("{{{blank}, \"bounce\": true}}")).is_empty());
+    }
+}

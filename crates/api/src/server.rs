@@ -1,0 +1,110 @@
+//! A listener and its connections.
+//!
+//! On failure: an accept that goes wrong is logged and the loop goes on, after a pause if the machine is out of
+//! sockets or memory. A connection that goes wrong ends alone.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::connection::{Connections, Phase};
+use crate::{Api, Mode};
+
+/// When the machine is out of something, other work has to end first.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// For connections that were told to end at once.
+const CUT_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// A running listener. Stop it; one that is dropped cuts its connections off.
+#[derive(Debug)]
+pub struct Server {
+    phase: watch::Sender<Phase>,
+    accepting: JoinHandle<()>,
+    /// One permit per connection.
+    places: Arc<Semaphore>,
+    places_max: u32,
+    stop_time: Duration,
+}
+
+impl Server {
+    /// Accepts from now on, in the background.
+    pub fn start(api: &Api, listener: TcpListener, tls: Option<Arc<ServerConfig>>, mode: Mode) -> Self {
+        let settings = &api.settings;
+        let places_max = u32::try_from(settings.connections_max.max(1)).unwrap_or(u32::MAX);
+        let places = Arc::new(Semaphore::new(places_max as usize));
+        let (phase, watching) = watch::channel(Phase::Running);
+        let connections =
+            Connections::new(Arc::clone(&api.boundary), tls.map(TlsAcceptor::from), mode, settings.times);
+        let accepting = tokio::spawn(accept_all(listener, Arc::clone(&places), connections, watching));
+        Self { phase, accepting, places, places_max, stop_time: settings.times.stop }
+    }
+
+    /// Stops accepting at once and lets requests in flight finish, for as long as the settings say.
+    pub async fn stop(self) {
+        self.phase.send_replace(Phase::Stopping);
+        if let Err(error) = self.accepting.await {
+            tracing::error!(%error, "the accept loop had failed");
+        }
+        // All places free means that no connection is left.
+        if timeout(self.stop_time, self.places.acquire_many(self.places_max)).await.is_err() {
+            let open = self.places_max as usize - self.places.available_permits();
+            tracing::warn!(open, "connections are cut off: their requests took too long to finish");
+            self.phase.send_replace(Phase::Gone);
+            drop(timeout(CUT_TIME_MAX, self.places.acquire_many(self.places_max)).await);
+        }
+    }
+}
+
+async fn accept_all(
+    listener: TcpListener,
+    places: Arc<Semaphore>,
+    connections: Arc<Connections>,
+    mut phase: watch::Receiver<Phase>,
+) {
+    // Another receiver for the connections: they have to see the change that ends this loop.
+    let for_connections = phase.clone();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = phase.changed() => return,
+            accepted = accept(&listener, &places) => accepted,
+        };
+        match accepted {
+            Ok((stream, place)) => {
+                let serving = Arc::clone(&connections).serve(stream, for_connections.clone());
+                tokio::spawn(async move {
+                    serving.await;
+                    drop(place);
+                });
+            }
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept connections at the moment");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Takes a place first: more connections wait in the kernel's queue.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, place))
+}
+
+/// The peer was gone before we took its connection.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}

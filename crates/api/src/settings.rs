@@ -1,0 +1,70 @@
+//! What an operator can set about the HTTP door, and what each listener is for.
+
+use std::time::Duration;
+
+use ipnet::IpNet;
+use postroad_model::Limits;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Largest body of one request.
+    pub request_bytes_max: usize,
+    /// Bodies that may be in memory at the same time, all together.
+    pub in_flight_bytes_max: usize,
+    /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Connections of one listener; more wait until one ends.
+    pub connections_max: usize,
+    pub times: TimeLimits,
+}
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeLimits {
+    pub tls_handshake: Duration,
+    /// From connecting to the end of the first request's headers.
+    pub first_request: Duration,
+    /// Between two requests on one connection, the later one's headers included.
+    pub idle: Duration,
+    /// For one whole body to arrive.
+    pub body: Duration,
+    /// For a body to get its share of the memory for bodies.
+    pub memory_wait: Duration,
+    /// For requests in flight when the server stops.
+    pub stop: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            request_bytes_max: Limits::default().request_bytes_max,
+            in_flight_bytes_max: 512 << 20,
+            trusted_proxies: Vec::new(),
+            connections_max: 10_000,
+            times: TimeLimits::default(),
+        }
+    }
+}
+
+impl Default for TimeLimits {
+    fn default() -> Self {
+        Self {
+            tls_handshake: Duration::from_secs(10),
+            first_request: Duration::from_secs(10),
+            idle: Duration::from_secs(60),
+            body: Duration::from_secs(120),
+            memory_wait: Duration::from_secs(10),
+            stop: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What a listener does with requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Serve,
+    /// Sends callers to the https listener on that port. Requests that came over TLS to a trusted proxy are served.
+    RedirectToHttps {
+        port: u16,
+    },
+}

@@ -1,0 +1,52 @@
+//! Accounts on the command line.
+
+use postroad_store::Account;
+use serde_json::{Value, json};
+
+use super::{AdminError, check_name, taken};
+use crate::App;
+
+impl App {
+    pub(super) async fn create_account(&self, name: String) -> Result<Value, AdminError> {
+        check_name(&name)?;
+        let what = format!("the account `{name}`");
+        let account = self.inner.store.create_account(name).await.map_err(taken(what))?;
+        Ok(shown(&account))
+    }
+
+    pub(super) async fn list_accounts(&self) -> Result<Value, AdminError> {
+        Ok(self.inner.store.list_accounts().await?.iter().map(shown).collect())
+    }
+
+    pub(super) async fn suspend_account(
+        &self,
+        name: &str,
+        reason: Option<String>,
+    ) -> Result<Value, AdminError> {
+        let id = self.find_account(name).await?.id;
+        self.inner.store.set_account_suspended(id, reason).await?;
+        Ok(shown(&self.find_account(name).await?))
+    }
+
+    pub(super) async fn find_account(&self, given: &str) -> Result<Account, AdminError> {
+        let accounts = self.inner.store.list_accounts().await?;
+        let found =
+            accounts.into_iter().find(|account| account.name == given || account.id.to_string() == given);
+        found.ok_or_else(|| {
+            AdminError::refused(format!(
+                "there is no account `{given}`; `postroad admin account list` shows them"
+            ))
+        })
+    }
+}
+
+fn shown(account: &Account) -> Value {
+    json!({
+        "id": account.id,
+        "name": account.name,
+        "suspended": account.suspended_reason.is_some(),
+        "suspended_reason": account.suspended_reason,
+        "created_at": account.created_at.to_rfc3339(),
+        "updated_at": account.updated_at.to_rfc3339(),
+    })
+}

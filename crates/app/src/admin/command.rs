@@ -1,0 +1,40 @@
+//! The commands, as the control socket carries them.
+
+use ipnet::IpNet;
+use postroad_model::{CredentialId, Scope, ServerMode, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// One order of an operator. Servers are named by `NAME`, `ACCOUNT/NAME` or id.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "kebab-case")]
+pub enum Command {
+    AccountCreate { name: String },
+    AccountList,
+    AccountSuspend { name: String, reason: String },
+    AccountResume { name: String },
+    ServerCreate { name: String, account: String, mode: ServerMode },
+    ServerList,
+    ServerSuspend { server: String, reason: String },
+    ServerResume { server: String },
+    ServerSetMode { server: String, mode: ServerMode },
+    DomainCreate { name: String, server: String },
+    DomainList { server: Option<String> },
+    DomainSetVerified { name: String, server: Option<String>, verified: bool },
+    DomainRecords { name: String, server: Option<String> },
+    KeyCreate(NewKey),
+    KeyList { server: Option<String> },
+    KeyRevoke { id: CredentialId },
+    KeyRotate { id: CredentialId, grace_seconds: u64 },
+    Maintenance { on: bool },
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct NewKey {
+    pub server: String,
+    pub name: String,
+    pub scope: Scope,
+    pub test: bool,
+    pub hold: bool,
+    pub allow: Vec<IpNet>,
+    pub expires_at: Option<Timestamp>,
+}

@@ -1,0 +1,131 @@
+//! API keys on the command line: created and rotated here, shown once.
+
+use std::time::Duration;
+
+use postroad_model::{CredentialId, Timestamp};
+use postroad_store::{Credential, NewCredential, StoreError};
+use serde_json::{Value, json};
+
+use super::{AdminError, NewKey, check_name};
+use crate::App;
+use crate::secrets::KeyPair;
+
+impl App {
+    pub(super) async fn create_key(&self, new: NewKey) -> Result<Value, AdminError> {
+        check_name(&new.name)?;
+        if new.expires_at.is_some_and(|at| at <= self.inner.clock.now()) {
+            return Err(AdminError::refused("the expiry is in the past"));
+        }
+        let server = self.find_server(&new.server).await?;
+        let pair = KeyPair::generate();
+        let (key_hash, secret_hash) = pair.hashes();
+        let credential = NewCredential {
+            server_id: server.id,
+            name: new.name,
+            key_hash,
+            secret_hash,
+            scope: new.scope,
+            allow: new.allow,
+            hold: new.hold,
+            test: new.test,
+            expires_at: new.expires_at,
+        };
+        let id = self.inner.store.create_credential(credential).await?;
+        self.shown_once(id, &pair).await
+    }
+
+    pub(super) async fn list_keys(&self, server: Option<&str>) -> Result<Value, AdminError> {
+        let server = match server {
+            Some(given) => Some(self.find_server(given).await?.id),
+            None => None,
+        };
+        let names: std::collections::HashMap<_, _> = self
+            .inner
+            .store
+            .list_servers()
+            .await?
+            .into_iter()
+            .map(|server| (server.id, server.name))
+            .collect();
+        let credentials = self.inner.store.list_credentials(server).await?;
+        Ok(credentials
+            .iter()
+            .map(|credential| {
+                let mut shown = shown(credential);
+                shown["server"] = json!(names.get(&credential.server_id));
+                shown
+            })
+            .collect())
+    }
+
+    pub(super) async fn revoke_key(&self, id: CredentialId) -> Result<Value, AdminError> {
+        self.inner.store.revoke_credential(id).await.map_err(unknown(id))?;
+        Ok(shown(&self.find_key(id).await?))
+    }
+
+    /// A new key with the old one's rights; the old one stays good for `grace_seconds`.
+    pub(super) async fn rotate_key(&self, id: CredentialId, grace_seconds: u64) -> Result<Value, AdminError> {
+        let old = self.find_key(id).await?;
+        if old.revoked_at.is_some() {
+            return Err(AdminError::refused(format!("key {id} is revoked: create a new one instead")));
+        }
+        let pair = KeyPair::generate();
+        let (key_hash, secret_hash) = pair.hashes();
+        let new = NewCredential {
+            server_id: old.server_id,
+            name: old.name,
+            key_hash,
+            secret_hash,
+            scope: old.scope,
+            allow: old.allow,
+            hold: old.hold,
+            test: old.test,
+            expires_at: old.expires_at,
+        };
+        let old_expires_at = self.inner.clock.now().plus(Duration::from_secs(grace_seconds));
+        let new_id =
+            self.inner.store.rotate_credential(id, old_expires_at, new).await.map_err(unknown(id))?;
+        let mut shown = self.shown_once(new_id, &pair).await?;
+        shown["replaces"] = json!(id);
+        shown["replaced_expires_at"] = json!(old_expires_at.to_rfc3339());
+        Ok(shown)
+    }
+
+    async fn find_key(&self, id: CredentialId) -> Result<Credential, AdminError> {
+        self.inner.store.find_credential(id).await?.ok_or_else(|| unknown(id)(StoreError::NotFound))
+    }
+
+    async fn shown_once(&self, id: CredentialId, pair: &KeyPair) -> Result<Value, AdminError> {
+        let rest = shown(&self.find_key(id).await?);
+        let mut shown = json!({ "id": id, "api_key": pair.api_key, "api_secret": pair.api_secret });
+        if let (Some(shown), Value::Object(rest)) = (shown.as_object_mut(), rest) {
+            shown.extend(rest);
+        }
+        Ok(shown)
+    }
+}
+
+fn unknown(id: CredentialId) -> impl FnOnce(StoreError) -> AdminError {
+    move |error| match error {
+        StoreError::NotFound => {
+            AdminError::Refused(format!("there is no key {id}; `postroad admin key list` shows them"))
+        }
+        other => other.into(),
+    }
+}
+
+fn shown(credential: &Credential) -> Value {
+    let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
+    json!({
+        "id": credential.id,
+        "name": credential.name,
+        "scope": credential.scope,
+        "test": credential.test,
+        "hold": credential.hold,
+        "allow": credential.allow,
+        "expires_at": time(credential.expires_at),
+        "revoked_at": time(credential.revoked_at),
+        "last_used_at": time(credential.last_used_at),
+        "created_at": credential.created_at.to_rfc3339(),
+    })
+}

@@ -1,0 +1,103 @@
+//! Administration: what an operator can order on the command line. A command is data, so that it can also be sent
+//! to a running server over its control socket; the answer is JSON.
+
+mod accounts;
+mod command;
+mod domains;
+mod keys;
+mod servers;
+
+use postroad_store::{Server, StoreError};
+use serde_json::{Value, json};
+
+pub use command::{Command, NewKey};
+pub(crate) use domains::new_domain;
+
+use crate::App;
+
+/// Why a command was not carried out; the text is for the operator.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    #[error("{0}")]
+    Refused(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl AdminError {
+    fn refused(text: impl Into<String>) -> Self {
+        Self::Refused(text.into())
+    }
+}
+
+impl App {
+    /// Carries out a command and returns what it made or found.
+    pub async fn administrate(&self, command: Command) -> Result<Value, AdminError> {
+        let answer = match command {
+            Command::AccountCreate { name } => self.create_account(name).await,
+            Command::AccountList => self.list_accounts().await,
+            Command::AccountSuspend { name, reason } => self.suspend_account(&name, Some(reason)).await,
+            Command::AccountResume { name } => self.suspend_account(&name, None).await,
+            Command::ServerCreate { name, account, mode } => self.create_server(name, &account, mode).await,
+            Command::ServerList => self.list_servers().await,
+            Command::ServerSuspend { server, reason } => self.suspend_server(&server, Some(reason)).await,
+            Command::ServerResume { server } => self.suspend_server(&server, None).await,
+            Command::ServerSetMode { server, mode } => self.set_server_mode(&server, mode).await,
+            Command::DomainCreate { name, server } => self.create_domain(&name, &server).await,
+            Command::DomainList { server } => self.list_domains(server.as_deref()).await,
+            Command::DomainSetVerified { name, server, verified } => {
+                self.set_domain_verified(&name, server.as_deref(), verified).await
+            }
+            Command::DomainRecords { name, server } => self.domain_records(&name, server.as_deref()).await,
+            Command::KeyCreate(new) => self.create_key(new).await,
+            Command::KeyList { server } => self.list_keys(server.as_deref()).await,
+            Command::KeyRevoke { id } => self.revoke_key(id).await,
+            Command::KeyRotate { id, grace_seconds } => self.rotate_key(id, grace_seconds).await,
+            Command::Maintenance { on } => {
+                self.set_maintenance(on).await?;
+                Ok(json!({ "maintenance": on }))
+            }
+        };
+        self.forget_setup();
+        answer
+    }
+
+    /// Finds a server by id, `NAME` (if only one has it) or `ACCOUNT/NAME`.
+    async fn find_server(&self, given: &str) -> Result<Server, AdminError> {
+        let servers = self.inner.store.list_servers().await?;
+        let is_meant = |server: &&Server| {
+            server.name == given
+                || format!("{}/{}", server.account_name, server.name) == given
+                || server.id.to_string() == given
+        };
+        let mut meant = servers.iter().filter(is_meant);
+        match (meant.next(), meant.next()) {
+            (Some(server), None) => Ok(server.clone()),
+            (Some(one), Some(other)) => Err(AdminError::refused(format!(
+                "several servers are called `{given}`: say {}/{} or {}/{}",
+                one.account_name, one.name, other.account_name, other.name
+            ))),
+            (None, _) => Err(AdminError::refused(format!(
+                "there is no server `{given}`; `postroad admin server list` shows them"
+            ))),
+        }
+    }
+}
+
+/// Names are short and printable; a slash would make `ACCOUNT/NAME` unclear.
+fn check_name(name: &str) -> Result<(), AdminError> {
+    let fits = !name.trim().is_empty() && name.len() <= 100;
+    if fits && !name.chars().any(|c| c.is_control() || c == '/') {
+        return Ok(());
+    }
+    Err(AdminError::refused("a name has 1 to 100 characters and no `/`"))
+}
+
+/// Says what exists already instead of just "conflict".
+fn taken(what: impl Into<String>) -> impl FnOnce(StoreError) -> AdminError {
+    let what = what.into();
+    move |error| match error {
+        StoreError::Conflict => AdminError::Refused(format!("{what} exists already")),
+        other => other.into(),
+    }
+}

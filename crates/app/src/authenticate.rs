@@ -1,0 +1,101 @@
+//! Who is calling, and may they.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use postroad_model::{CredentialId, Scope, ServerId, ServerMode};
+use postroad_store::{CredentialAccess, StoreError};
+use subtle::ConstantTimeEq;
+use tokio::time::Instant;
+
+use crate::App;
+use crate::secrets::hash;
+
+/// Where a call comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer {
+    pub address: IpAddr,
+    /// Whether the call came over TLS.
+    pub tls: bool,
+}
+
+/// A caller whose key was good.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub server_id: ServerId,
+    pub credential_id: CredentialId,
+    pub mode: ServerMode,
+    /// The credential holds everything that is sent with it.
+    pub hold: bool,
+    /// The credential is a test key: everything sent with it is in test mode.
+    pub test: bool,
+    pub peer: Peer,
+}
+
+/// Why a call may not be made. `Missing` and `Invalid` answers wait for `delay`.
+#[derive(Debug)]
+pub enum AuthFailure {
+    Missing { delay: Duration },
+    Invalid { delay: Duration },
+    Suspended,
+    AccessDenied { scope: Scope },
+    Store(StoreError),
+}
+
+impl App {
+    /// Checks an API key for a call that needs `needed`.
+    pub async fn authenticate(
+        &self,
+        api_key: Option<&str>,
+        peer: Peer,
+        needed: Scope,
+    ) -> Result<Caller, AuthFailure> {
+        let Some(api_key) = api_key.filter(|key| !key.trim().is_empty()) else {
+            return Err(AuthFailure::Missing { delay: self.inner.bad_keys.note(peer.address) });
+        };
+        let access = self.find_access(api_key).await.map_err(AuthFailure::Store)?;
+        let Some(access) = access.filter(|access| self.is_usable(access, peer.address)) else {
+            return Err(AuthFailure::Invalid { delay: self.inner.bad_keys.note(peer.address) });
+        };
+        if access.suspended_reason.is_some() {
+            return Err(AuthFailure::Suspended);
+        }
+        let credential = access.credential;
+        if !credential.scope.allows(needed) {
+            return Err(AuthFailure::AccessDenied { scope: credential.scope });
+        }
+        self.inner.used.note(credential.id, self.inner.clock.now());
+        Ok(Caller {
+            server_id: credential.server_id,
+            credential_id: credential.id,
+            mode: access.mode,
+            hold: credential.hold,
+            test: credential.test,
+            peer,
+        })
+    }
+
+    async fn find_access(&self, api_key: &str) -> Result<Option<CredentialAccess>, StoreError> {
+        let key_hash = hash(api_key);
+        if let Some(access) = self.inner.access.find(&key_hash) {
+            return Ok(Some(access));
+        }
+        let read_at = Instant::now();
+        let found = self.inner.store.find_credential_access(key_hash).await?;
+        // The lookup was by hash already; this compare is what decides, and it takes the same time for all.
+        let found = found.filter(|access| access.credential.key_hash.0.ct_eq(&key_hash.0).into());
+        if let Some(access) = &found {
+            self.inner.access.put(key_hash, access.clone(), read_at);
+        }
+        Ok(found)
+    }
+
+    fn is_usable(&self, access: &CredentialAccess, address: IpAddr) -> bool {
+        let credential = &access.credential;
+        let address = address.to_canonical();
+        credential.revoked_at.is_none()
+            && credential.expires_at.is_none_or(|at| at > self.inner.clock.now())
+            && (credential.allow.is_empty()
+                || credential.allow.iter().any(|network| network.contains(&address)))
+    }
+}

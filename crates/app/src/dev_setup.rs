@@ -1,0 +1,86 @@
+//! What `postroad dev` needs to be useful at once: an account, a live server, a verified domain and a fresh key.
+
+use postroad_model::{DomainName, Scope, ServerMode};
+use postroad_store::{NewCredential, NewServer, Server};
+
+use crate::App;
+use crate::admin::{AdminError, new_domain};
+use crate::secrets::KeyPair;
+
+const NAME: &str = "dev";
+const DOMAIN: &str = "example.test";
+/// Every start makes a key, because old ones cannot be shown again; this many stay good.
+const KEYS_KEPT: usize = 20;
+
+/// The names and the key of a development installation.
+pub struct DevSetup {
+    pub api_key: String,
+    pub api_secret: String,
+    pub domain: DomainName,
+    pub server_name: String,
+    pub credential_name: String,
+}
+
+impl std::fmt::Debug for DevSetup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DevSetup").field("domain", &self.domain).finish_non_exhaustive()
+    }
+}
+
+impl App {
+    /// Creates what is missing, keeps what is there, and makes a new key.
+    pub async fn dev_setup(&self) -> Result<DevSetup, AdminError> {
+        let server = self.dev_server().await?;
+        let domain = DomainName::parse(DOMAIN).expect("the constant is a domain name");
+        if self.inner.store.find_domain(server.id, domain.clone()).await?.is_none() {
+            let verified_at = Some(self.inner.clock.now());
+            self.inner.store.create_domain(new_domain(server.id, domain.clone(), verified_at).await?).await?;
+        }
+        let pair = KeyPair::generate();
+        let (key_hash, secret_hash) = pair.hashes();
+        let credential = NewCredential {
+            server_id: server.id,
+            name: NAME.to_owned(),
+            key_hash,
+            secret_hash,
+            scope: Scope::Full,
+            allow: Vec::new(),
+            hold: false,
+            test: false,
+            expires_at: None,
+        };
+        self.inner.store.create_credential(credential).await?;
+        self.revoke_old_dev_keys(&server).await?;
+        Ok(DevSetup {
+            api_key: pair.api_key,
+            api_secret: pair.api_secret,
+            domain,
+            server_name: server.name,
+            credential_name: NAME.to_owned(),
+        })
+    }
+
+    async fn dev_server(&self) -> Result<Server, AdminError> {
+        let servers = self.inner.store.list_servers().await?;
+        if let Some(server) = servers.into_iter().find(|s| s.account_name == NAME && s.name == NAME) {
+            return Ok(server);
+        }
+        let accounts = self.inner.store.list_accounts().await?;
+        let account = match accounts.into_iter().find(|account| account.name == NAME) {
+            Some(account) => account,
+            None => self.inner.store.create_account(NAME.to_owned()).await?,
+        };
+        let new = NewServer { account_id: account.id, name: NAME.to_owned(), mode: ServerMode::Live };
+        Ok(self.inner.store.create_server(new).await?)
+    }
+
+    async fn revoke_old_dev_keys(&self, server: &Server) -> Result<(), AdminError> {
+        let mut keys = self.inner.store.list_credentials(Some(server.id)).await?;
+        keys.retain(|key| key.name == NAME && key.revoked_at.is_none());
+        let excess = keys.len().saturating_sub(KEYS_KEPT);
+        for key in &keys[..excess] {
+            self.inner.store.revoke_credential(key.id).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! Looking up messages and their deliveries. Always by the caller's own server: a foreign id is an unknown one.
+
+use postroad_mail::MessageView;
+use postroad_model::MessageId;
+use postroad_store::{Delivery, Message, MessageSummary, StoreError};
+
+use crate::{App, Caller};
+
+/// How much of a message is wanted; each step costs more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wanted {
+    /// Id and token.
+    Summary,
+    /// The rows: status and details.
+    Record,
+    /// The stored bytes too.
+    Bytes,
+}
+
+/// As much of a message as was wanted.
+#[derive(Debug)]
+pub struct FoundMessage {
+    pub summary: MessageSummary,
+    pub record: Option<Message>,
+    pub bytes: Option<Vec<u8>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LookupError {
+    #[error("no such message")]
+    NotFound,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl App {
+    pub async fn find_message(
+        &self,
+        caller: &Caller,
+        id: MessageId,
+        wanted: Wanted,
+    ) -> Result<FoundMessage, LookupError> {
+        let store = &self.inner.store;
+        if wanted == Wanted::Summary {
+            let summary =
+                store.find_message_summary(caller.server_id, id).await?.ok_or(LookupError::NotFound)?;
+            return Ok(FoundMessage { summary, record: None, bytes: None });
+        }
+        let record = store.find_message(caller.server_id, id).await?.ok_or(LookupError::NotFound)?;
+        let bytes = match wanted {
+            Wanted::Bytes => Some(store.read_body(caller.server_id, record.send.id, record.send.size).await?),
+            Wanted::Summary | Wanted::Record => None,
+        };
+        let summary = MessageSummary { id, token: record.token.clone() };
+        Ok(FoundMessage { summary, record: Some(record), bytes })
+    }
+
+    /// Delivery attempts in time order.
+    pub async fn list_deliveries(
+        &self,
+        caller: &Caller,
+        id: MessageId,
+    ) -> Result<Vec<Delivery>, LookupError> {
+        let deliveries = self.inner.store.list_deliveries(caller.server_id, id).await?;
+        if deliveries.is_empty() {
+            // Never attempted, or never heard of?
+            self.find_message(caller, id, Wanted::Summary).await?;
+        }
+        Ok(deliveries)
+    }
+}
+
+/// The parts of a stored message: bodies, attachments, headers.
+pub fn view_message(bytes: &[u8]) -> MessageView {
+    postroad_mail::view(bytes)
+}

@@ -1,0 +1,31 @@
+//! Maintenance mode: the operator closes the API for a while. Kept in the store, so all nodes follow.
+
+use postroad_store::StoreError;
+use tokio::time::Instant;
+
+use crate::App;
+
+const SETTING: &str = "maintenance";
+
+impl App {
+    pub async fn is_in_maintenance(&self) -> Result<bool, StoreError> {
+        if let Some(on) = self.inner.maintenance.find(&()) {
+            return Ok(on);
+        }
+        let read_at = Instant::now();
+        let on = self.inner.store.find_setting(SETTING).await?.is_some();
+        self.inner.maintenance.put((), on, read_at);
+        Ok(on)
+    }
+
+    pub(crate) async fn set_maintenance(&self, on: bool) -> Result<(), StoreError> {
+        self.inner.store.set_setting(SETTING, on.then(|| "on".to_owned())).await?;
+        self.forget_setup();
+        Ok(())
+    }
+
+    /// Whether the store answers; for readiness checks.
+    pub async fn check_store(&self) -> Result<(), StoreError> {
+        self.inner.store.find_setting(SETTING).await.map(drop)
+    }
+}

@@ -1,0 +1,117 @@
+//! Why a send is not accepted. One table from refusal to code and text, for every door.
+
+use std::fmt;
+
+use postroad_store::StoreError;
+
+/// A send that was not accepted; nothing of it was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Fields that are wrong, all of them at once.
+    Validation(Vec<FieldProblem>),
+    NoRecipients,
+    TooManyAddresses(AddressList),
+    NoContent,
+    FromAddressMissing,
+    UnauthenticatedFromAddress,
+    AttachmentMissingName,
+    AttachmentMissingData,
+    /// The idempotency key was used for another request.
+    IdempotencyConflict,
+    /// The first request with this idempotency key is still being worked on.
+    IdempotencyInProgress,
+    /// The store cannot take it now; the text is for the log.
+    Unavailable(String),
+    /// A bug of ours; the text is for the log.
+    Internal(String),
+}
+
+/// One field that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldProblem {
+    /// JSON pointer to the field, such as `/to/3`.
+    pub pointer: String,
+    pub message: String,
+}
+
+impl FieldProblem {
+    pub fn new(pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { pointer: pointer.into(), message: message.into() }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressList {
+    To,
+    Cc,
+    Bcc,
+}
+
+impl Refusal {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Validation(_) => "ValidationError",
+            Self::NoRecipients => "NoRecipients",
+            Self::TooManyAddresses(AddressList::To) => "TooManyToAddresses",
+            Self::TooManyAddresses(AddressList::Cc) => "TooManyCCAddresses",
+            Self::TooManyAddresses(AddressList::Bcc) => "TooManyBCCAddresses",
+            Self::NoContent => "NoContent",
+            Self::FromAddressMissing => "FromAddressMissing",
+            Self::UnauthenticatedFromAddress => "UnauthenticatedFromAddress",
+            Self::AttachmentMissingName => "AttachmentMissingName",
+            Self::AttachmentMissingData => "AttachmentMissingData",
+            Self::IdempotencyConflict => "IdempotencyConflict",
+            Self::IdempotencyInProgress => "IdempotencyInProgress",
+            Self::Unavailable(_) => "ServiceUnavailable",
+            Self::Internal(_) => "InternalError",
+        }
+    }
+
+    /// The public text; causes that are our business stay in the log.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Validation(problems) => {
+                problems.first().map_or("The request is not valid", |problem| problem.message.as_str())
+            }
+            Self::NoRecipients => "There are no recipients defined to receive this message",
+            Self::TooManyAddresses(AddressList::To) => {
+                "The maximum number of To addresses has been reached (maximum 50)"
+            }
+            Self::TooManyAddresses(AddressList::Cc) => {
+                "The maximum number of CC addresses has been reached (maximum 50)"
+            }
+            Self::TooManyAddresses(AddressList::Bcc) => {
+                "The maximum number of BCC addresses has been reached (maximum 50)"
+            }
+            Self::NoContent => "There is no content defined for this e-mail",
+            Self::FromAddressMissing => "The From address is missing and is required",
+            Self::UnauthenticatedFromAddress => {
+                "The From address is not authorised to send mail from this server"
+            }
+            Self::AttachmentMissingName => "An attachment is missing a name",
+            Self::AttachmentMissingData => "An attachment is missing data",
+            Self::IdempotencyConflict => "The idempotency key was used before for a different request",
+            Self::IdempotencyInProgress => {
+                "A request with the same idempotency key is still being processed; try again in a moment"
+            }
+            Self::Unavailable(_) => "The service cannot accept messages at the moment; try again shortly",
+            Self::Internal(_) => "An unexpected error occurred",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code(), self.message())
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(cause) => Self::Unavailable(cause),
+            StoreError::KeyInUse => Self::IdempotencyInProgress,
+            other => Self::Internal(other.to_string()),
+        }
+    }
+}

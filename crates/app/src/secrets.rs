@@ -1,0 +1,32 @@
+//! API keys and secrets: made here, shown once, kept as hashes.
+
+use aws_lc_rs::digest;
+use postroad_model::token::random_text;
+use postroad_store::KeyHash;
+
+/// 32 letters and digits are 190 bits.
+const KEY_LENGTH: usize = 32;
+const SECRET_LENGTH: usize = 40;
+
+/// A new key and secret in clear text.
+pub(crate) struct KeyPair {
+    pub(crate) api_key: String,
+    pub(crate) api_secret: String,
+}
+
+impl KeyPair {
+    pub(crate) fn generate() -> Self {
+        let mut rng = rand::rng();
+        Self { api_key: random_text(&mut rng, KEY_LENGTH), api_secret: random_text(&mut rng, SECRET_LENGTH) }
+    }
+
+    pub(crate) fn hashes(&self) -> (KeyHash, KeyHash) {
+        (hash(&self.api_key), hash(&self.api_secret))
+    }
+}
+
+/// SHA-256: what is hashed has too much entropy to be guessed, so a slow hash would only slow us.
+pub(crate) fn hash(text: &str) -> KeyHash {
+    let digest = digest::digest(&digest::SHA256, text.as_bytes());
+    KeyHash(digest.as_ref().try_into().expect("SHA-256 gives 32 bytes"))
+}

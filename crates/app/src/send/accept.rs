@@ -1,0 +1,209 @@
+//! From checked message to stable storage.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use postroad_model::{
+    CredentialId, DeliveryId, Direction, EmailAddress, EventId, IdGenerator, MessageId, MessageToken, SendId,
+    ServerMode, Timestamp,
+};
+use postroad_store::{
+    Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredBody,
+};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::draft::SendContext;
+use super::idempotency::{IdempotencyRequest, KEPT, WAIT_MAX};
+use crate::{App, Refusal};
+
+const HELD_FOR: Duration = Duration::from_hours(7 * 24);
+/// Above this size a body is compressed off the async threads.
+const COMPRESS_INLINE_BYTES_MAX: usize = 256 << 10;
+
+/// What the sender is told; also what a repetition of the request is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SendAnswer {
+    /// The Message-ID header without angle brackets.
+    pub message_id: String,
+    pub messages: Vec<AcceptedMessage>,
+    pub test_mode: bool,
+    pub warnings: Vec<String>,
+    /// Whether this is the answer to an earlier request with the same idempotency key.
+    #[serde(skip)]
+    pub replayed: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptedMessage {
+    /// The bare address as it was sent.
+    pub address: String,
+    pub id: MessageId,
+    pub token: MessageToken,
+}
+
+/// A message that passed every check.
+pub(super) struct Checked {
+    pub(super) bytes: Vec<u8>,
+    pub(super) message_id: String,
+    pub(super) mail_from: String,
+    pub(super) subject: String,
+    pub(super) tag: Option<String>,
+    pub(super) metadata: BTreeMap<String, String>,
+    pub(super) options: SendOptions,
+    pub(super) bounce: bool,
+    pub(super) recipients: Vec<EmailAddress>,
+    pub(super) send_at: Option<Timestamp>,
+    pub(super) expires_at: Option<Timestamp>,
+}
+
+impl App {
+    /// Answers from an earlier request with the same key, or does `work`.
+    // Not `AsyncFn`: the compiler cannot show that a future made of it is `Send`.
+    pub(super) async fn once<W>(
+        &self,
+        context: &SendContext,
+        work: impl Fn() -> W,
+    ) -> Result<SendAnswer, Refusal>
+    where
+        W: Future<Output = Result<SendAnswer, Refusal>>,
+    {
+        let Some(request) = &context.idempotency else { return work().await };
+        let begun = Instant::now();
+        let server_id = context.caller.server_id;
+        loop {
+            let _turn = self.inner.in_progress.enter(server_id, &request.key).await?;
+            if let Some(stored) =
+                self.inner.store.find_idempotent_answer(server_id, request.key.clone()).await?
+            {
+                return request.replay(&stored);
+            }
+            match work().await {
+                // Another node has it. The store gave up after a second; we do after five.
+                Err(Refusal::IdempotencyInProgress) if begun.elapsed() < WAIT_MAX => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// When this returns `Ok`, the message and its queue entries are on stable storage.
+    pub(super) async fn store_send(
+        &self,
+        context: &SendContext,
+        checked: Checked,
+    ) -> Result<SendAnswer, Refusal> {
+        let ids = self.inner.store.ids()?;
+        let now = self.inner.clock.now();
+        let test = context.test || context.caller.test;
+        let state = initial_state(context, test, checked.send_at, now);
+        let recipients = recipients(&checked.recipients, &state, &ids);
+        let answer = SendAnswer {
+            message_id: checked.message_id.clone(),
+            messages: recipients
+                .iter()
+                .map(|recipient| AcceptedMessage {
+                    address: recipient.rcpt_to.clone(),
+                    id: recipient.id,
+                    token: recipient.token.clone(),
+                })
+                .collect(),
+            test_mode: test,
+            warnings: context.warnings.clone(),
+            replayed: false,
+        };
+        let info = SendInfo {
+            server_id: context.caller.server_id,
+            id: SendId(ids.next()),
+            credential_id: Some(context.caller.credential_id),
+            message_id: checked.message_id,
+            mail_from: checked.mail_from,
+            subject: checked.subject,
+            tag: checked.tag,
+            metadata: checked.metadata,
+            options: checked.options,
+            size: checked.bytes.len() as u64,
+            direction: Direction::Outgoing,
+            bounce: checked.bounce,
+            received_with_ssl: context.caller.peer.tls,
+            test,
+            created_at: now,
+        };
+        let idempotency = context.idempotency.as_ref().map(|request| stored_key(request, &answer, now));
+        let body = compress(checked.bytes).await?;
+        let expires_at = checked.expires_at;
+        let (server_id, credential_id, send_id) = (info.server_id, context.caller.credential_id, info.id);
+        let send = NewSend { info, body, recipients, state, expires_at, idempotency };
+        match self.inner.store.accept(send).await? {
+            Accepted::Stored => {
+                log_accepted(server_id.0, credential_id, send_id, answer.messages.len());
+                Ok(answer)
+            }
+            Accepted::Repeated(stored) => {
+                let request = context.idempotency.as_ref().expect("only a key can be repeated");
+                request.replay(&stored)
+            }
+        }
+    }
+}
+
+fn log_accepted(server_id: i64, credential_id: CredentialId, send_id: SendId, messages: usize) {
+    tracing::debug!(server.id = server_id, credential.id = %credential_id, send.id = %send_id, messages, "accepted");
+}
+
+fn initial_state(
+    context: &SendContext,
+    test: bool,
+    send_at: Option<Timestamp>,
+    now: Timestamp,
+) -> InitialState {
+    let held = |details: &str| InitialState::Held { details: details.to_owned(), expiry: now.plus(HELD_FOR) };
+    if test {
+        return InitialState::TestSent { details: "Test mode: validated, not delivered".to_owned() };
+    }
+    if context.caller.mode == ServerMode::Development {
+        return held("The server is in development mode, so the message is held until it is released");
+    }
+    if context.caller.hold {
+        return held("The credential holds all messages sent with it until they are released");
+    }
+    match send_at {
+        Some(at) if at > now => InitialState::Scheduled(at),
+        _ => InitialState::Pending,
+    }
+}
+
+fn recipients(addresses: &[EmailAddress], state: &InitialState, ids: &IdGenerator) -> Vec<NewRecipient> {
+    let with_delivery = matches!(state, InitialState::Held { .. } | InitialState::TestSent { .. });
+    let mut rng = rand::rng();
+    addresses
+        .iter()
+        .map(|address| NewRecipient {
+            id: MessageId(ids.next()),
+            token: MessageToken::random(&mut rng),
+            rcpt_to: address.as_str().to_owned(),
+            domain: address.domain().clone(),
+            accepted_event: EventId(ids.next()),
+            first_delivery: with_delivery.then(|| (DeliveryId(ids.next()), EventId(ids.next()))),
+        })
+        .collect()
+}
+
+fn stored_key(request: &IdempotencyRequest, answer: &SendAnswer, now: Timestamp) -> Idempotency {
+    Idempotency {
+        key: request.key.clone(),
+        fingerprint: request.fingerprint,
+        answer: serde_json::to_string(answer).expect("answers have string keys"),
+        expires_at: now.plus(KEPT),
+    }
+}
+
+async fn compress(bytes: Vec<u8>) -> Result<StoredBody, Refusal> {
+    if bytes.len() <= COMPRESS_INLINE_BYTES_MAX {
+        return Ok(StoredBody::compress(&bytes)?);
+    }
+    let compressing = tokio::task::spawn_blocking(move || StoredBody::compress(&bytes));
+    match compressing.await {
+        Ok(body) => Ok(body?),
+        Err(_) => Err(Refusal::Unavailable("the service is stopping".into())),
+    }
+}

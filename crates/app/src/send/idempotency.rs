@@ -1,0 +1,103 @@
+//! Repeated requests: the first one with a key decides, the others get its answer. The store writes the key in the
+//! accepting transaction; what is here only spares repeated work and makes requests of one process wait for each
+//! other.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use postroad_model::ServerId;
+use postroad_store::StoredAnswer;
+use tokio::sync::OwnedMutexGuard;
+
+use super::accept::SendAnswer;
+use crate::Refusal;
+
+/// How long a request waits for the first one with the same key.
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long keys are kept.
+pub(super) const KEPT: Duration = Duration::from_hours(24);
+
+/// A key and the hash of the request it came with (without the key).
+#[derive(Debug, Clone)]
+pub struct IdempotencyRequest {
+    pub key: String,
+    pub fingerprint: [u8; 32],
+}
+
+impl IdempotencyRequest {
+    /// The answer to repeat, or a conflict if the key belongs to another request.
+    pub(super) fn replay(&self, stored: &StoredAnswer) -> Result<SendAnswer, Refusal> {
+        if stored.fingerprint != self.fingerprint {
+            return Err(Refusal::IdempotencyConflict);
+        }
+        let mut answer: SendAnswer = serde_json::from_str(&stored.answer)
+            .map_err(|e| Refusal::Internal(format!("a stored answer cannot be read: {e}")))?;
+        answer.replayed = true;
+        Ok(answer)
+    }
+}
+
+type Turns = HashMap<(ServerId, String), Weak<tokio::sync::Mutex<()>>>;
+
+/// Keys that requests of this process are just working with.
+#[derive(Debug, Default)]
+pub(crate) struct InProgress {
+    turns: Arc<Mutex<Turns>>,
+}
+
+impl InProgress {
+    /// Waits for this request's turn with the key.
+    pub(super) async fn enter(&self, server_id: ServerId, key: &str) -> Result<Turn, Refusal> {
+        let slot = (server_id, key.to_owned());
+        let lock = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = turns.get(&slot).and_then(Weak::upgrade);
+            known.unwrap_or_else(|| {
+                let lock = Arc::new(tokio::sync::Mutex::new(()));
+                turns.insert(slot.clone(), Arc::downgrade(&lock));
+                lock
+            })
+        };
+        match tokio::time::timeout(WAIT_MAX, lock.lock_owned()).await {
+            Ok(guard) => Ok(Turn { guard: Some(guard), slot, turns: Arc::clone(&self.turns) }),
+            Err(_) => Err(Refusal::IdempotencyInProgress),
+        }
+    }
+}
+
+/// This request's turn; the next one's begins when it is dropped.
+#[derive(Debug)]
+pub(super) struct Turn {
+    guard: Option<OwnedMutexGuard<()>>,
+    slot: (ServerId, String),
+    turns: Arc<Mutex<Turns>>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        // With the map locked nobody can join; if nobody waits, the lock is gone with our guard.
+        self.guard.take();
+        if turns.get(&self.slot).is_some_and(|lock| lock.strong_count() == 0) {
+            turns.remove(&self.slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_second_waits_for_the_first_and_not_for_ever() {
+        let in_progress = InProgress::default();
+        let first = in_progress.enter(ServerId(1), "k").await.unwrap();
+        let refused = in_progress.enter(ServerId(1), "k").await.unwrap_err();
+        assert_eq!(refused, Refusal::IdempotencyInProgress);
+        assert!(in_progress.enter(ServerId(2), "k").await.is_ok(), "keys are per server");
+        drop(first);
+        assert!(in_progress.enter(ServerId(1), "k").await.is_ok());
+        assert!(in_progress.turns.lock().unwrap().is_empty(), "nothing is left behind");
+    }
+}

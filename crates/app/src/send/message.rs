@@ -1,0 +1,287 @@
+//! send/message: the checks of contract 3 in their order, then composing.
+
+use std::borrow::Cow;
+
+use postroad_mail::{
+    Attachment, Composition, check_content_type, check_date, check_header_name, check_header_value,
+};
+use postroad_model::{EmailAddress, Limits, Mailbox};
+use uuid::Uuid;
+
+use super::accept::{Checked, SendAnswer};
+use super::draft::{AttachmentDraft, ListEntry, MessageDraft, SendContext};
+use super::{addresses, base64_text, options};
+use crate::{AddressList, App, FieldProblem, Refusal};
+
+/// Headers that have a parameter of their own, which wins.
+const PARAMETER_HEADERS: [&str; 8] =
+    ["message-id", "date", "subject", "from", "to", "cc", "reply-to", "sender"];
+
+impl App {
+    /// Accepts one composed send.
+    pub async fn send_message(
+        &self,
+        context: SendContext,
+        draft: MessageDraft<'_>,
+    ) -> Result<SendAnswer, Refusal> {
+        self.once(&context, || async {
+            self.check_envelope(&context, &draft).await?;
+            let checked = self.compose_checked(&draft)?;
+            self.store_send(&context, checked).await
+        })
+        .await
+    }
+
+    /// Checks 2 to 9: the first failure is answered.
+    async fn check_envelope(&self, context: &SendContext, draft: &MessageDraft<'_>) -> Result<(), Refusal> {
+        if draft.to.is_empty() && draft.cc.is_empty() && draft.bcc.is_empty() {
+            return Err(Refusal::NoRecipients);
+        }
+        let lists =
+            [(AddressList::To, &draft.to), (AddressList::Cc, &draft.cc), (AddressList::Bcc, &draft.bcc)];
+        for (list, entries) in lists {
+            if entries.len() > Limits::ADDRESSES_PER_LIST_MAX {
+                return Err(Refusal::TooManyAddresses(list));
+            }
+        }
+        let is_blank =
+            |text: &Option<Cow<'_, str>>| text.as_deref().is_none_or(|text| text.trim().is_empty());
+        if is_blank(&draft.plain_body) && is_blank(&draft.html_body) && draft.template.is_none() {
+            return Err(Refusal::NoContent);
+        }
+        let Some(from) = draft.from.as_deref().filter(|from| !from.trim().is_empty()) else {
+            return Err(Refusal::FromAddressMissing);
+        };
+        self.authorise_mailbox(context.caller.server_id, from).await?;
+        if let Some(sender) = draft.sender.as_deref().filter(|sender| !sender.trim().is_empty()) {
+            self.authorise_mailbox(context.caller.server_id, sender).await?;
+        }
+        for attachment in &draft.attachments {
+            if is_blank(&attachment.name) {
+                return Err(Refusal::AttachmentMissingName);
+            }
+            if attachment.data.as_deref().is_none_or(str::is_empty) {
+                return Err(Refusal::AttachmentMissingData);
+            }
+        }
+        Ok(())
+    }
+
+    /// Check 10, everything else at once; then the message's bytes.
+    fn compose_checked(&self, draft: &MessageDraft<'_>) -> Result<Checked, Refusal> {
+        let limits = &self.inner.limits;
+        let now = self.inner.clock.now();
+        let mut problems = Vec::new();
+        check_subject(draft.subject.as_deref(), limits, &mut problems);
+        let [to, cc, bcc] =
+            [&draft.to, &draft.cc, &draft.bcc].map(|list| addresses::parse_list(list, &mut problems));
+        let from = parse_given("/from", draft.from.as_deref(), &mut problems);
+        let sender = parse_given("/sender", draft.sender.as_deref(), &mut problems);
+        let mut headers = check_headers(&draft.headers, limits, &mut problems);
+        let reply_to = match draft.reply_to.as_deref().filter(|text| !text.trim().is_empty()) {
+            Some(text) => parse_reply_to("/reply_to", text, &mut problems),
+            None => headers
+                .reply_to
+                .map(|text| parse_reply_to("/headers/Reply-To", &text, &mut problems))
+                .unwrap_or_default(),
+        };
+        let wishes = options::check(draft, limits, now, &mut problems);
+        headers.custom.extend(wishes.headers);
+        let contents = check_attachments(&draft.attachments, limits, &mut problems);
+        check_size(draft, &contents, limits, &mut problems);
+        let Some(from) = from.filter(|_| problems.is_empty()) else {
+            return Err(Refusal::Validation(problems));
+        };
+
+        let generated_id = || format!("{}@rp.{}", Uuid::new_v4(), self.inner.hostname);
+        let message_id = headers.message_id.unwrap_or_else(generated_id);
+        let date = headers.date.unwrap_or_else(|| now.to_rfc2822());
+        let attachments: Vec<Attachment<'_>> =
+            draft.attachments.iter().zip(&contents).map(attachment).collect();
+        let is_present = |body: &&str| !body.is_empty();
+        let bytes = postroad_mail::compose(&Composition {
+            from: &from,
+            sender: sender.as_ref(),
+            reply_to: &reply_to,
+            to: &to,
+            cc: &cc,
+            subject: draft.subject.as_deref().unwrap_or_default(),
+            date: &date,
+            message_id: &message_id,
+            plain_body: draft.plain_body.as_deref().filter(is_present),
+            html_body: draft.html_body.as_deref().filter(is_present),
+            attachments: &attachments,
+            headers: &headers.custom,
+        });
+        if bytes.len() > limits.message_bytes_max {
+            return Err(Refusal::Validation(vec![too_large(limits)]));
+        }
+        let recipients: Vec<EmailAddress> =
+            addresses::unique(to.iter().chain(&cc).chain(&bcc)).into_iter().cloned().collect();
+        Ok(Checked {
+            bytes,
+            message_id,
+            mail_from: from.address.as_str().to_owned(),
+            subject: draft.subject.as_deref().unwrap_or_default().to_owned(),
+            tag: draft.tag.as_deref().filter(|tag| !tag.is_empty()).map(str::to_owned),
+            metadata: wishes.metadata,
+            options: wishes.options,
+            bounce: draft.bounce,
+            recipients,
+            send_at: wishes.send_at,
+            expires_at: wishes.expires_at,
+        })
+    }
+}
+
+fn check_subject(subject: Option<&str>, limits: &Limits, problems: &mut Vec<FieldProblem>) {
+    let Some(subject) = subject else {
+        problems.push(FieldProblem::new("/subject", "`subject` parameter is required but is missing"));
+        return;
+    };
+    if subject.len() > limits.subject_bytes_max {
+        let message = format!("`subject` is longer than {} bytes", limits.subject_bytes_max);
+        problems.push(FieldProblem::new("/subject", message));
+    }
+    if subject.chars().any(|c| c.is_control() && c != '\t') {
+        let message = "`subject` must not contain line breaks or control characters";
+        problems.push(FieldProblem::new("/subject", message));
+    }
+}
+
+fn parse_given(pointer: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) -> Option<Mailbox> {
+    let text = text.filter(|text| !text.trim().is_empty())?;
+    addresses::parse_one(pointer, text, problems)
+}
+
+/// Answers may go to several mailboxes.
+fn parse_reply_to(pointer: &str, text: &str, problems: &mut Vec<FieldProblem>) -> Vec<Mailbox> {
+    if let Ok(mailbox) = Mailbox::parse(text) {
+        return vec![mailbox];
+    }
+    let entries: Vec<ListEntry<'_>> = postroad_model::split_address_list(text)
+        .into_iter()
+        .map(|entry| ListEntry { pointer: pointer.to_owned(), text: entry.into() })
+        .collect();
+    addresses::parse_list(&entries, problems)
+}
+
+struct CheckedHeaders {
+    custom: Vec<(String, String)>,
+    message_id: Option<String>,
+    date: Option<String>,
+    reply_to: Option<String>,
+}
+
+fn check_headers(
+    headers: &[(String, String)],
+    limits: &Limits,
+    problems: &mut Vec<FieldProblem>,
+) -> CheckedHeaders {
+    let mut checked = CheckedHeaders { custom: Vec::new(), message_id: None, date: None, reply_to: None };
+    if headers.len() > limits.custom_headers_max {
+        let message = format!("`headers` has more than {} headers", limits.custom_headers_max);
+        problems.push(FieldProblem::new("/headers", message));
+        return checked;
+    }
+    for (name, value) in headers {
+        let pointer = format!("/headers/{}", options::pointer_token(name));
+        let valid = check_header_name(name)
+            .and_then(|()| check_header_value(value, limits.header_value_bytes_max))
+            .map_err(|problem| problems.push(FieldProblem::new(&pointer, problem.to_string())));
+        if valid.is_err() {
+            continue;
+        }
+        match name.to_ascii_lowercase().as_str() {
+            "message-id" => match postroad_mail::check_message_id(value) {
+                Some(id) => checked.message_id = Some(id),
+                None => problems
+                    .push(FieldProblem::new(pointer, "The Message-ID header is not a valid message id")),
+            },
+            "date" if check_date(value) => checked.date = Some(value.trim().to_owned()),
+            "date" => problems.push(FieldProblem::new(pointer, "The Date header is not a valid date")),
+            "reply-to" => checked.reply_to = Some(value.clone()),
+            lower if PARAMETER_HEADERS.contains(&lower) => {}
+            _ => checked.custom.push((name.clone(), value.clone())),
+        }
+    }
+    checked
+}
+
+/// Decodes every attachment; what cannot be sent goes into `problems`.
+fn check_attachments(
+    attachments: &[AttachmentDraft<'_>],
+    limits: &Limits,
+    problems: &mut Vec<FieldProblem>,
+) -> Vec<Vec<u8>> {
+    if attachments.len() > limits.attachments_max {
+        let message = format!("`attachments` has more than {} entries", limits.attachments_max);
+        problems.push(FieldProblem::new("/attachments", message));
+        return Vec::new();
+    }
+    let total: usize =
+        attachments.iter().filter_map(|a| a.data.as_deref()).map(base64_text::decoded_bytes_max).sum();
+    if total > limits.message_bytes_max + 3 * attachments.len() {
+        problems.push(too_large(limits));
+        return Vec::new();
+    }
+    let mut contents = Vec::with_capacity(attachments.len());
+    for (at, attachment) in attachments.iter().enumerate() {
+        let mut problem = |field: &str, message: String| {
+            problems.push(FieldProblem::new(format!("/attachments/{at}/{field}"), message));
+        };
+        let name = attachment.name.as_deref().unwrap_or_default();
+        if name.len() > Limits::FILE_NAME_BYTES_MAX || name.chars().any(char::is_control) {
+            let most = Limits::FILE_NAME_BYTES_MAX;
+            problem(
+                "name",
+                format!("An attachment's name must be at most {most} bytes without control characters"),
+            );
+        }
+        if let Some(Err(wrong)) = attachment.content_type.as_deref().map(check_content_type) {
+            problem("content_type", wrong.to_string());
+        }
+        if attachment.content_id.as_deref().is_some_and(|id| !is_content_id(id)) {
+            problem("content_id", "A content id is up to 255 visible ASCII characters".to_owned());
+        }
+        match base64_text::decode(attachment.data.as_deref().unwrap_or_default()) {
+            Some(content) => contents.push(content),
+            None => problem("data", format!("`attachments/{at}/data` is not valid base64")),
+        }
+    }
+    contents
+}
+
+fn is_content_id(id: &str) -> bool {
+    let bare = id.strip_prefix('<').and_then(|id| id.strip_suffix('>')).unwrap_or(id);
+    !bare.is_empty()
+        && bare.len() <= 255
+        && bare.bytes().all(|b| b.is_ascii_graphic() && b != b'<' && b != b'>')
+}
+
+fn attachment<'a>((draft, content): (&'a AttachmentDraft<'_>, &'a Vec<u8>)) -> Attachment<'a> {
+    Attachment {
+        name: draft.name.as_deref().unwrap_or_default(),
+        content_type: draft.content_type.as_deref().unwrap_or("application/octet-stream"),
+        content: Cow::Borrowed(content),
+        content_id: draft.content_id.as_deref(),
+    }
+}
+
+/// Refuses what cannot fit before it is composed: base64 makes a third more of attachments.
+fn check_size(
+    draft: &MessageDraft<'_>,
+    contents: &[Vec<u8>],
+    limits: &Limits,
+    problems: &mut Vec<FieldProblem>,
+) {
+    let bodies = [&draft.plain_body, &draft.html_body].map(|body| body.as_deref().map_or(0, str::len));
+    let attached: usize = contents.iter().map(|content| content.len() / 3 * 4).sum();
+    if bodies.iter().sum::<usize>() + attached > limits.message_bytes_max {
+        problems.push(too_large(limits));
+    }
+}
+
+pub(super) fn too_large(limits: &Limits) -> FieldProblem {
+    FieldProblem::new("", format!("The message is larger than {} bytes", limits.message_bytes_max))
+}

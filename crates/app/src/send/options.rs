@@ -1,0 +1,161 @@
+//! The optional wishes of a send: tag, metadata, times, template, pool, list-unsubscribe.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use postroad_model::{EmailAddress, Limits, Timestamp};
+use postroad_store::SendOptions;
+
+use super::draft::{ListUnsubscribe, MessageDraft};
+use crate::FieldProblem;
+
+/// A List-Unsubscribe target longer than this does not fit a header line.
+const TARGET_BYTES_MAX: usize = 900;
+
+pub(super) struct CheckedOptions {
+    pub(super) metadata: BTreeMap<String, String>,
+    pub(super) options: SendOptions,
+    pub(super) send_at: Option<Timestamp>,
+    pub(super) expires_at: Option<Timestamp>,
+    /// Headers that the wishes turn into.
+    pub(super) headers: Vec<(String, String)>,
+}
+
+pub(super) fn check(
+    draft: &MessageDraft<'_>,
+    limits: &Limits,
+    now: Timestamp,
+    problems: &mut Vec<FieldProblem>,
+) -> CheckedOptions {
+    if let Some(tag) = &draft.tag {
+        check_tag("/tag", tag, limits, problems);
+    }
+    if let Some(template) = &draft.template {
+        let name = template.name.as_deref().unwrap_or_default();
+        problems
+            .push(FieldProblem::new("/template", format!("There is no template `{name}` on this server")));
+    }
+    if let Some(pool) = &draft.ip_pool {
+        problems.push(FieldProblem::new("/ip_pool", format!("There is no IP pool `{pool}` for this server")));
+    }
+    let send_at = check_time("/send_at", draft.send_at.as_deref(), problems);
+    let latest = now.plus(Duration::from_hours(Limits::SEND_AT_DAYS_MAX * 24));
+    if send_at.is_some_and(|at| at > latest) {
+        let message = format!("`send_at` must be within the next {} days", Limits::SEND_AT_DAYS_MAX);
+        problems.push(FieldProblem::new("/send_at", message));
+    }
+    let expires_at = check_time("/expires_at", draft.expires_at.as_deref(), problems);
+    if expires_at.is_some_and(|at| at <= send_at.unwrap_or(now).max(now)) {
+        problems.push(FieldProblem::new("/expires_at", "`expires_at` must be after the time of sending"));
+    }
+    let headers = draft.list_unsubscribe.as_ref().map(|list| check_list_unsubscribe(list, problems));
+    CheckedOptions {
+        metadata: check_metadata(&draft.metadata, problems),
+        options: SendOptions { track: draft.track, require_tls: draft.require_tls },
+        send_at,
+        expires_at,
+        headers: headers.unwrap_or_default(),
+    }
+}
+
+pub(super) fn check_tag(pointer: &str, tag: &str, limits: &Limits, problems: &mut Vec<FieldProblem>) {
+    if tag.len() > limits.tag_bytes_max {
+        let message = format!("The tag is longer than {} bytes", limits.tag_bytes_max);
+        problems.push(FieldProblem::new(pointer, message));
+    }
+    if tag.chars().any(char::is_control) {
+        problems
+            .push(FieldProblem::new(pointer, "The tag must not contain line breaks or control characters"));
+    }
+}
+
+fn check_time(pointer: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) -> Option<Timestamp> {
+    let parsed = Timestamp::parse_rfc3339(text?);
+    if parsed.is_none() {
+        let field = pointer.trim_start_matches('/');
+        let message = format!("`{field}` must be an RFC 3339 time such as 2026-11-15T09:30:00Z");
+        problems.push(FieldProblem::new(pointer, message));
+    }
+    parsed
+}
+
+fn check_metadata(pairs: &[(String, String)], problems: &mut Vec<FieldProblem>) -> BTreeMap<String, String> {
+    if pairs.len() > Limits::METADATA_PAIRS_MAX {
+        let message = format!("`metadata` has more than {} pairs", Limits::METADATA_PAIRS_MAX);
+        problems.push(FieldProblem::new("/metadata", message));
+    }
+    for (key, value) in pairs {
+        let pointer = format!("/metadata/{}", pointer_token(key));
+        if key.is_empty() || key.len() > Limits::METADATA_KEY_BYTES_MAX || key.chars().any(char::is_control) {
+            let message = format!(
+                "A metadata key must be 1 to {} bytes without control characters",
+                Limits::METADATA_KEY_BYTES_MAX
+            );
+            problems.push(FieldProblem::new(&pointer, message));
+        }
+        if value.len() > Limits::METADATA_VALUE_BYTES_MAX {
+            let message =
+                format!("A metadata value is longer than {} bytes", Limits::METADATA_VALUE_BYTES_MAX);
+            problems.push(FieldProblem::new(&pointer, message));
+        }
+        if value.contains('\0') {
+            problems.push(FieldProblem::new(&pointer, "A metadata value must not contain a NUL character"));
+        }
+    }
+    pairs.iter().cloned().collect()
+}
+
+/// RFC 6901: `~` and `/` in a pointer's token are escaped.
+pub(super) fn pointer_token(text: &str) -> String {
+    text.replace('~', "~0").replace('/', "~1")
+}
+
+/// RFC 2369 List-Unsubscribe and RFC 8058 one-click.
+fn check_list_unsubscribe(
+    list: &ListUnsubscribe<'_>,
+    problems: &mut Vec<FieldProblem>,
+) -> Vec<(String, String)> {
+    let mut targets = Vec::new();
+    if let Some(url) = list.url.as_deref() {
+        if is_web_url(url) {
+            targets.push(format!("<{url}>"));
+        } else {
+            let message =
+                "`list_unsubscribe.url` must be an http or https URL without spaces or angle brackets";
+            problems.push(FieldProblem::new("/list_unsubscribe/url", message));
+        }
+    }
+    if let Some(mailto) = list.mailto.as_deref() {
+        let address = mailto.strip_prefix("mailto:").unwrap_or(mailto);
+        let bare = address.split('?').next().unwrap_or_default();
+        if EmailAddress::parse(bare).is_ok() && is_plain_target(address) {
+            targets.push(format!("<mailto:{address}>"));
+        } else {
+            let message = "`list_unsubscribe.mailto` must be an e-mail address or a mailto: URL";
+            problems.push(FieldProblem::new("/list_unsubscribe/mailto", message));
+        }
+    }
+    if list.one_click && !list.url.as_deref().is_some_and(|url| url.starts_with("https://")) {
+        let message = "`list_unsubscribe.one_click` needs an https `url` (RFC 8058)";
+        problems.push(FieldProblem::new("/list_unsubscribe/one_click", message));
+    }
+    if list.url.is_none() && list.mailto.is_none() {
+        problems
+            .push(FieldProblem::new("/list_unsubscribe", "`list_unsubscribe` needs a `url` or a `mailto`"));
+    }
+    let mut headers = vec![("List-Unsubscribe".to_owned(), targets.join(", "))];
+    if list.one_click {
+        headers.push(("List-Unsubscribe-Post".to_owned(), "List-Unsubscribe=One-Click".to_owned()));
+    }
+    headers
+}
+
+fn is_web_url(url: &str) -> bool {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    rest.is_some_and(|rest| !rest.is_empty()) && is_plain_target(url)
+}
+
+fn is_plain_target(text: &str) -> bool {
+    text.len() <= TARGET_BYTES_MAX
+        && text.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'<' | b'>' | b','))
+}

@@ -1,0 +1,113 @@
+//! send/raw: a message the sender built. Its bytes are kept as given but for what has to be added or removed.
+
+use std::collections::BTreeMap;
+
+use postroad_mail::{RawFallback, RawProblem, prepare_raw};
+use postroad_model::{EmailAddress, Limits};
+use postroad_store::SendOptions;
+use uuid::Uuid;
+
+use super::accept::{Checked, SendAnswer};
+use super::draft::{RawDraft, SendContext};
+use super::message::too_large;
+use super::{addresses, base64_text, options};
+use crate::{App, FieldProblem, Refusal};
+
+impl App {
+    /// Accepts one raw send.
+    pub async fn send_raw(&self, context: SendContext, draft: RawDraft<'_>) -> Result<SendAnswer, Refusal> {
+        self.once(&context, || async {
+            let checked = self.check_raw(&context, &draft).await?;
+            self.store_send(&context, checked).await
+        })
+        .await
+    }
+
+    async fn check_raw(&self, context: &SendContext, draft: &RawDraft<'_>) -> Result<Checked, Refusal> {
+        let limits = &self.inner.limits;
+        if draft.rcpt_to.is_empty() {
+            return Err(Refusal::NoRecipients);
+        }
+        let mut problems = Vec::new();
+        if draft.rcpt_to.len() > Limits::RAW_RECIPIENTS_MAX {
+            let message = format!("`rcpt_to` has more than {} addresses", Limits::RAW_RECIPIENTS_MAX);
+            return Err(Refusal::Validation(vec![FieldProblem::new("/rcpt_to", message)]));
+        }
+        let rcpt_to = addresses::parse_list(&draft.rcpt_to, &mut problems);
+        let mail_from = check_mail_from(&draft.mail_from, draft.bounce, &mut problems);
+        let bytes = decode(&draft.data, limits, &mut problems);
+        let Some(bytes) = bytes.filter(|_| problems.is_empty()) else {
+            return Err(Refusal::Validation(problems));
+        };
+
+        let fallback_id = format!("{}@rp.{}", Uuid::new_v4(), self.inner.hostname);
+        let fallback = RawFallback { date: &self.inner.clock.now().to_rfc2822(), message_id: &fallback_id };
+        let raw = prepare_raw(bytes, &fallback).map_err(|problem| match problem {
+            RawProblem::FromMissing | RawProblem::From(_) | RawProblem::Sender(_) => {
+                Refusal::UnauthenticatedFromAddress
+            }
+            other => Refusal::Validation(vec![FieldProblem::new("/data", other.to_string())]),
+        })?;
+        for address in raw.from.iter().chain(&raw.sender) {
+            self.authorise_mailbox(context.caller.server_id, address).await?;
+        }
+        if raw.bytes.len() > limits.message_bytes_max {
+            return Err(Refusal::Validation(vec![too_large(limits)]));
+        }
+        let tag = raw.tag().map(str::to_owned);
+        if let Some(tag) = &tag {
+            options::check_tag("/data", tag, limits, &mut problems);
+        }
+        if !problems.is_empty() {
+            return Err(Refusal::Validation(problems));
+        }
+        Ok(Checked {
+            message_id: raw.message_id,
+            mail_from,
+            // A NUL in a decoded subject is the one character PostgreSQL cannot keep.
+            subject: raw.subject.replace('\0', ""),
+            bytes: raw.bytes,
+            tag,
+            metadata: BTreeMap::new(),
+            options: SendOptions::default(),
+            bounce: draft.bounce,
+            recipients: addresses::unique(rcpt_to.iter()).into_iter().cloned().collect(),
+            send_at: None,
+            expires_at: None,
+        })
+    }
+}
+
+/// `addr` or `<addr>`; bounces may come from nobody.
+fn check_mail_from(text: &str, bounce: bool, problems: &mut Vec<FieldProblem>) -> String {
+    let text = text.trim();
+    let bare = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).unwrap_or(text);
+    if bare.is_empty() && bounce {
+        return String::new();
+    }
+    match EmailAddress::parse(bare) {
+        Ok(address) => address.as_str().to_owned(),
+        Err(error) => {
+            let message = format!("`mail_from` is not a valid e-mail address: {error}");
+            problems.push(FieldProblem::new("/mail_from", message));
+            String::new()
+        }
+    }
+}
+
+fn decode(data: &str, limits: &Limits, problems: &mut Vec<FieldProblem>) -> Option<Vec<u8>> {
+    // Generous by what line breaks in the base64 can add; the exact check is on the decoded bytes.
+    if base64_text::decoded_bytes_max(data) > limits.message_bytes_max + limits.message_bytes_max / 16 {
+        problems.push(too_large(limits));
+        return None;
+    }
+    let Some(bytes) = base64_text::decode(data) else {
+        problems.push(FieldProblem::new("/data", "`data` is not valid base64"));
+        return None;
+    };
+    if bytes.len() > limits.message_bytes_max {
+        problems.push(too_large(limits));
+        return None;
+    }
+    Some(bytes)
+}

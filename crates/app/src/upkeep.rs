@@ -1,0 +1,81 @@
+//! What has to be done now and then: write down when credentials were used, forget old idempotency keys.
+//! On failure (store unavailable) it keeps what it has and tries again at the next turn.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use postroad_model::{CredentialId, Timestamp};
+use postroad_store::StoreError;
+
+use crate::App;
+
+const EVERY: Duration = Duration::from_secs(5);
+const PURGE_AT_ONCE: usize = 5_000;
+
+/// When credentials were used last, not yet written.
+#[derive(Debug, Default)]
+pub(crate) struct Used {
+    at: Mutex<HashMap<CredentialId, Timestamp>>,
+}
+
+impl Used {
+    pub(crate) fn note(&self, id: CredentialId, at: Timestamp) {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner).insert(id, at);
+    }
+
+    fn take(&self) -> Vec<(CredentialId, Timestamp)> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner).drain().collect()
+    }
+}
+
+/// The running background task; stop it to have the last notes written.
+#[derive(Debug)]
+pub struct Upkeep {
+    app: App,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Upkeep {
+    pub fn start(app: App) -> Self {
+        let worker = app.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(EVERY).await;
+                if let Err(error) = worker.upkeep().await {
+                    tracing::warn!(%error, "upkeep is put off");
+                }
+            }
+        });
+        Self { app, task }
+    }
+
+    pub async fn stop(self) {
+        self.task.abort();
+        if let Err(error) = self.app.write_used().await {
+            tracing::warn!(%error, "the last use of some credentials was not written");
+        }
+    }
+}
+
+impl App {
+    async fn upkeep(&self) -> Result<(), StoreError> {
+        self.write_used().await?;
+        while self.inner.store.purge_idempotency_keys(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
+        Ok(())
+    }
+
+    async fn write_used(&self) -> Result<(), StoreError> {
+        let used = self.inner.used.take();
+        if used.is_empty() {
+            return Ok(());
+        }
+        let written = self.inner.store.touch_credentials(used.clone()).await;
+        if written.is_err() {
+            for (id, at) in used {
+                self.inner.used.note(id, at);
+            }
+        }
+        written
+    }
+}

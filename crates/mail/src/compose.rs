@@ -1,0 +1,268 @@
+//! A message from its parts: headers in a fixed order, a MIME tree no deeper than needed, one buffer.
+//!
+//! The bytes depend on the input alone, so composing again gives the same message. Callers validate before; here
+//! nothing is trusted either: no text can add a header line.
+
+use std::borrow::Cow;
+
+use aws_lc_rs::digest;
+use postroad_model::{EmailAddress, Limits, Mailbox};
+
+use crate::header_check::is_field_name;
+use crate::header_line::{HeaderLine, clean, clean_decoded};
+use crate::part::{AttachmentPart, TextPart};
+
+/// Everything that makes up one message.
+#[derive(Debug, Clone)]
+pub struct Composition<'a> {
+    pub from: &'a Mailbox,
+    /// Written only if it is another mailbox than `from`.
+    pub sender: Option<&'a Mailbox>,
+    pub reply_to: &'a [Mailbox],
+    pub to: &'a [Mailbox],
+    pub cc: &'a [Mailbox],
+    pub subject: &'a str,
+    /// RFC 5322 text.
+    pub date: &'a str,
+    /// Without angle brackets.
+    pub message_id: &'a str,
+    pub plain_body: Option<&'a str>,
+    pub html_body: Option<&'a str>,
+    pub attachments: &'a [Attachment<'a>],
+    /// Custom headers in order. Headers with a name that is not valid are left out.
+    pub headers: &'a [(String, String)],
+}
+
+/// A file that goes with the message; with a `content_id` and an HTML body it is an inline image of that body.
+#[derive(Debug, Clone)]
+pub struct Attachment<'a> {
+    pub name: &'a str,
+    /// May have parameters.
+    pub content_type: &'a str,
+    pub content: Cow<'a, [u8]>,
+    /// With or without angle brackets.
+    pub content_id: Option<&'a str>,
+}
+
+pub fn compose(c: &Composition<'_>) -> Vec<u8> {
+    let tree = Tree::new(c);
+    let mut out = Vec::with_capacity(tree.size_hint() + header_size_hint(c));
+    write_headers(c, &mut out);
+    out.extend_from_slice(b"MIME-Version: 1.0\r\n");
+    tree.write(&mut out);
+    if !out.ends_with(b"\r\n") {
+        out.extend_from_slice(b"\r\n");
+    }
+    out
+}
+
+fn header_size_hint(c: &Composition<'_>) -> usize {
+    let mailboxes = 2 + c.to.len() + c.cc.len() + c.reply_to.len();
+    let custom: usize = c.headers.iter().map(|(name, value)| name.len() + 2 * value.len() + 4).sum();
+    512 + 80 * mailboxes + 2 * c.subject.len() + custom
+}
+
+fn write_headers(c: &Composition<'_>, out: &mut Vec<u8>) {
+    write_text(out, "Date", &printable(c.date, 100));
+    write_mailboxes(out, "From", std::slice::from_ref(c.from));
+    if let Some(sender) = c.sender.filter(|sender| !is_same_mailbox(&sender.address, &c.from.address)) {
+        write_mailboxes(out, "Sender", std::slice::from_ref(sender));
+    }
+    if c.to.is_empty() && c.cc.is_empty() {
+        out.extend_from_slice(b"To: undisclosed-recipients:;\r\n");
+    }
+    write_mailboxes(out, "To", c.to);
+    write_mailboxes(out, "Cc", c.cc);
+    write_mailboxes(out, "Reply-To", c.reply_to);
+    write_subject(out, c.subject);
+    // Not folded after the colon, even if it is long: some receivers do not see such a Message-ID.
+    let id = printable(c.message_id, 900).replace(['<', '>', ' '], "");
+    write_text(out, "Message-ID", &format!("<{id}>"));
+    for (name, value) in c.headers {
+        write_custom(out, name, value);
+    }
+}
+
+fn write_text(out: &mut Vec<u8>, name: &str, text: &str) {
+    let mut line = HeaderLine::new(out, name);
+    line.text(text);
+    line.finish();
+}
+
+fn write_subject(out: &mut Vec<u8>, subject: &str) {
+    let subject = clean_decoded(subject);
+    let mut line = HeaderLine::new(out, "Subject");
+    // Outer spaces and what looks like an encoded word survive only inside of one.
+    if subject.starts_with(' ') || subject.ends_with(' ') || subject.contains("=?") {
+        line.encoded(&subject);
+    } else {
+        line.text(&subject);
+    }
+    line.finish();
+}
+
+fn write_custom(out: &mut Vec<u8>, name: &str, value: &str) {
+    if !is_field_name(name.as_bytes()) || name.len() > Limits::HEADER_NAME_BYTES_MAX {
+        return;
+    }
+    let mut line = HeaderLine::new(out, name);
+    // ASCII is written as given, encoded words included: the header may be one in which they mean nothing.
+    let value = if value.is_ascii() { clean(value) } else { clean_decoded(value) };
+    line.mixed_text(value.trim_matches(' '));
+    line.finish();
+}
+
+fn write_mailboxes(out: &mut Vec<u8>, header: &str, mailboxes: &[Mailbox]) {
+    let Some((last, _)) = mailboxes.split_last() else { return };
+    let mut line = HeaderLine::new(out, header);
+    for mailbox in mailboxes {
+        let name = mailbox.name.as_deref().map(clean_decoded);
+        let name = name.as_deref().map(|name| name.trim_matches(' ')).filter(|name| !name.is_empty());
+        let comma = if std::ptr::eq(mailbox, last) { "" } else { "," };
+        let (local, domain) = (mailbox.address.local_part(), mailbox.address.domain());
+        match name {
+            None => line.atom(&format!("{local}@{domain}{comma}")),
+            Some(name) => {
+                line.phrase(name);
+                line.atom(&format!("<{local}@{domain}>{comma}"));
+            }
+        }
+    }
+    line.finish();
+}
+
+fn is_same_mailbox(a: &EmailAddress, b: &EmailAddress) -> bool {
+    a.domain() == b.domain() && a.local_part().eq_ignore_ascii_case(b.local_part())
+}
+
+/// The printable ASCII of a text, at most `max` bytes of it.
+fn printable(text: &str, max: usize) -> String {
+    text.chars().filter(|c| *c == ' ' || c.is_ascii_graphic()).take(max).collect()
+}
+
+/// mixed { alternative { plain, related { html, inline… } }, attached… }, each level only if it has two parts.
+struct Tree<'a> {
+    plain: Option<TextPart<'a>>,
+    html: Option<TextPart<'a>>,
+    inline: Vec<AttachmentPart<'a>>,
+    attached: Vec<AttachmentPart<'a>>,
+    /// What the boundaries of this message have in common and no part contains.
+    stem: String,
+}
+
+impl<'a> Tree<'a> {
+    fn new(c: &Composition<'a>) -> Self {
+        let html = c.html_body.map(|body| TextPart::new("html", body));
+        let plain = match c.plain_body {
+            // The API asks for a body; a message without one is still a message.
+            None if html.is_none() => Some(""),
+            body => body,
+        };
+        let plain = plain.map(|body| TextPart::new("plain", body));
+        let (inline, attached) = c
+            .attachments
+            .iter()
+            .map(AttachmentPart::new)
+            .partition(|part| part.has_content_id() && html.is_some());
+        let mut tree = Self { plain, html, inline, attached, stem: String::new() };
+        tree.stem = (0..=u8::MAX)
+            .map(|attempt| boundary_stem(c.message_id, attempt))
+            .find(|stem| !tree.contains(stem))
+            .expect("nobody finds 256 SHA-256 values that depend on each other");
+        tree
+    }
+
+    /// Encoded parts are not searched: `=_` occurs neither in base64 nor in quoted-printable.
+    fn contains(&self, stem: &str) -> bool {
+        let texts = self.plain.iter().chain(&self.html).filter_map(TextPart::verbatim);
+        let messages = self.inline.iter().chain(&self.attached).filter_map(AttachmentPart::verbatim);
+        texts.chain(messages).any(|text| text.contains(stem))
+    }
+
+    fn size_hint(&self) -> usize {
+        let texts: usize = self.plain.iter().chain(&self.html).map(TextPart::size_hint).sum();
+        let files: usize = self.inline.iter().chain(&self.attached).map(AttachmentPart::size_hint).sum();
+        texts + files + 512
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        if self.attached.is_empty() {
+            return self.write_bodies(out);
+        }
+        let mixed = Multipart::open(out, "mixed", &self.stem, 'm');
+        self.write_bodies(out);
+        for part in &self.attached {
+            mixed.next(out);
+            part.write("attachment", out);
+        }
+        mixed.close(out);
+    }
+
+    fn write_bodies(&self, out: &mut Vec<u8>) {
+        match (&self.plain, &self.html) {
+            (Some(plain), Some(html)) => {
+                let alternative = Multipart::open(out, "alternative", &self.stem, 'a');
+                plain.write(out);
+                alternative.next(out);
+                self.write_html(html, out);
+                alternative.close(out);
+            }
+            (Some(plain), None) => plain.write(out),
+            (None, Some(html)) => self.write_html(html, out),
+            (None, None) => {}
+        }
+    }
+
+    fn write_html(&self, html: &TextPart<'_>, out: &mut Vec<u8>) {
+        if self.inline.is_empty() {
+            return html.write(out);
+        }
+        // RFC 2387 3.1 asks for the type of the root part.
+        let related = Multipart::open(out, "related; type=\"text/html\"", &self.stem, 'r');
+        html.write(out);
+        for part in &self.inline {
+            related.next(out);
+            part.write("inline", out);
+        }
+        related.close(out);
+    }
+}
+
+/// An open multipart level. Parts do not end their last line: that line's end belongs to the boundary.
+struct Multipart<'a> {
+    stem: &'a str,
+    letter: char,
+}
+
+impl<'a> Multipart<'a> {
+    fn open(out: &mut Vec<u8>, subtype: &str, stem: &'a str, letter: char) -> Self {
+        let header = format!(
+            "Content-Type: multipart/{subtype};\r\n boundary=\"{stem}{letter}\"\r\n\r\n--{stem}{letter}\r\n"
+        );
+        out.extend_from_slice(header.as_bytes());
+        Self { stem, letter }
+    }
+
+    fn next(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("\r\n--{}{}\r\n", self.stem, self.letter).as_bytes());
+    }
+
+    fn close(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("\r\n--{}{}--", self.stem, self.letter).as_bytes());
+    }
+}
+
+fn boundary_stem(message_id: &str, attempt: u8) -> String {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(message_id.as_bytes());
+    context.update(&[0, attempt]);
+    let hash = context.finish();
+    let mut stem = String::with_capacity(32);
+    stem.push_str("=_");
+    for byte in &hash.as_ref()[..12] {
+        for nibble in [byte >> 4, byte & 15] {
+            stem.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
+        }
+    }
+    stem
+}

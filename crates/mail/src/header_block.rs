@@ -1,0 +1,93 @@
+//! The header section of a message or part, cut into fields without interpreting them.
+
+use std::borrow::Cow;
+
+/// One line with its continuation lines.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Field<'a> {
+    /// Empty if the line has no colon.
+    pub(crate) name: &'a [u8],
+    /// All behind the colon, with folds and the last line's end.
+    pub(crate) value: &'a [u8],
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl<'a> Field<'a> {
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name.as_bytes())
+    }
+
+    /// The value on one line, without outer white space. Bytes that are not UTF-8 become U+FFFD.
+    pub(crate) fn unfolded(&self) -> Cow<'a, str> {
+        unfold(String::from_utf8_lossy(self.value))
+    }
+}
+
+/// RFC 5322 2.2.3: a fold is a line break before white space; only the break goes away.
+pub(crate) fn unfold(value: Cow<'_, str>) -> Cow<'_, str> {
+    const WHITE: [char; 4] = [' ', '\t', '\r', '\n'];
+    match value {
+        Cow::Borrowed(value) => {
+            let value = value.trim_matches(WHITE);
+            if value.contains(['\r', '\n']) {
+                Cow::Owned(value.replace(['\r', '\n'], ""))
+            } else {
+                Cow::Borrowed(value)
+            }
+        }
+        Cow::Owned(value) => Cow::Owned(value.trim_matches(WHITE).replace(['\r', '\n'], "")),
+    }
+}
+
+/// Walks the fields of a header section, which ends at an empty line or with the bytes.
+#[derive(Debug)]
+pub(crate) struct HeaderBlock<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> HeaderBlock<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// The bytes behind the header section. Meaningful when the walk is over.
+    pub(crate) fn body(&self) -> &'a [u8] {
+        let rest = &self.bytes[self.at..];
+        &rest[empty_line(rest).unwrap_or(0)..]
+    }
+}
+
+impl<'a> Iterator for HeaderBlock<'a> {
+    type Item = Field<'a>;
+
+    fn next(&mut self) -> Option<Field<'a>> {
+        let rest = &self.bytes[self.at..];
+        if rest.is_empty() || empty_line(rest).is_some() {
+            return None;
+        }
+        let mut length = line_length(rest);
+        while rest[length..].first().is_some_and(|b| matches!(b, b' ' | b'\t')) {
+            length += line_length(&rest[length..]);
+        }
+        let field = &rest[..length];
+        let colon = field.iter().position(|b| matches!(b, b':' | b'\n')).filter(|at| field[*at] == b':');
+        let (name, value) = match colon {
+            Some(colon) => (&field[..colon], &field[colon + 1..]),
+            None => (&field[..0], field),
+        };
+        let start = self.at;
+        self.at += length;
+        Some(Field { name, value, start, end: self.at })
+    }
+}
+
+fn line_length(bytes: &[u8]) -> usize {
+    bytes.iter().position(|b| *b == b'\n').map_or(bytes.len(), |at| at + 1)
+}
+
+/// The length of the line ending, if the first line is empty.
+fn empty_line(bytes: &[u8]) -> Option<usize> {
+    [&b"\r\n"[..], b"\n"].into_iter().find(|ending| bytes.starts_with(ending)).map(<[u8]>::len)
+}

@@ -1,0 +1,213 @@
+//! One leaf of the MIME tree: a text body or an attachment, with its headers and its transfer encoding.
+
+use std::borrow::Cow;
+
+use mail_builder::encoders::{Base64Encoder, QuotedPrintableEncoder};
+use mail_builder::headers::Header as _;
+use mail_builder::headers::content_type::ContentType as Parameterised;
+use postroad_model::Limits;
+
+use crate::compose::Attachment;
+use crate::content_type::{ContentType, parameter_name};
+use crate::header_line::{HeaderLine, clean, quoted};
+use crate::newline::to_crlf;
+
+/// RFC 5322 2.1.1, without the line ending.
+const LINE_BYTES_MAX: usize = 998;
+const DISPOSITION: &str = "Content-Disposition";
+
+/// A body as it will stand in the message: line endings are CRLF, the encoding is chosen.
+#[derive(Debug)]
+pub(crate) struct TextPart<'a> {
+    subtype: &'static str,
+    text: Cow<'a, str>,
+    encoding: Encoding,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    SevenBit,
+    QuotedPrintable,
+    Base64,
+}
+
+impl<'a> TextPart<'a> {
+    pub(crate) fn new(subtype: &'static str, text: &'a str) -> Self {
+        let text = to_crlf(text);
+        let encoding = choose_encoding(&text);
+        Self { subtype, text, encoding }
+    }
+
+    /// About how many bytes `write` will add.
+    pub(crate) fn size_hint(&self) -> usize {
+        let length = self.text.len();
+        128 + match self.encoding {
+            Encoding::SevenBit => length,
+            Encoding::QuotedPrintable | Encoding::Base64 => length + length / 2,
+        }
+    }
+
+    /// The text that stands unencoded in the message, in which a boundary could occur.
+    pub(crate) fn verbatim(&self) -> Option<&str> {
+        (self.encoding == Encoding::SevenBit).then_some(&self.text)
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"Content-Type: text/");
+        out.extend_from_slice(self.subtype.as_bytes());
+        out.extend_from_slice(b"; charset=utf-8\r\n");
+        match self.encoding {
+            Encoding::SevenBit => write_seven_bit(&self.text, out),
+            Encoding::QuotedPrintable => {
+                out.extend_from_slice(b"Content-Transfer-Encoding: quoted-printable\r\n\r\n");
+                QuotedPrintableEncoder::new().preserve_line_breaks().encode_into(self.text.as_bytes(), out);
+            }
+            Encoding::Base64 => write_base64(self.text.as_bytes(), out),
+        }
+    }
+}
+
+/// The smallest encoding that is legal for a text with CRLF line endings.
+fn choose_encoding(text: &str) -> Encoding {
+    if has_controls(text) {
+        return Encoding::Base64;
+    }
+    if text.is_ascii() && has_short_lines(text) {
+        return Encoding::SevenBit;
+    }
+    let is_escaped = |b: &u8| u8::from(*b >= 127) | u8::from(*b == b'=');
+    let escaped: usize =
+        text.as_bytes().chunks(128).map(|chunk| usize::from(chunk.iter().map(is_escaped).sum::<u8>())).sum();
+    let quoted_length = text.len() + 2 * escaped;
+    let base64_length = text.len().div_ceil(3) * 4;
+    // Soft line breaks cost quoted-printable 3 in 76, line breaks cost base64 2 in 78.
+    if quoted_length * 79 / 76 <= base64_length * 78 / 76 {
+        Encoding::QuotedPrintable
+    } else {
+        Encoding::Base64
+    }
+}
+
+/// NUL is forbidden on the wire, the others arrive at nobody's as they were.
+fn has_controls(text: &str) -> bool {
+    // No early exit: so the compiler can use vector instructions.
+    let is_control =
+        |b: u8| u8::from(b < b' ') & u8::from(b != b'\t') & u8::from(b != b'\r') & u8::from(b != b'\n');
+    text.bytes().fold(0, |found, b| found | is_control(b) | u8::from(b == 127)) != 0
+}
+
+fn has_short_lines(text: &str) -> bool {
+    // Each line still has its CR here.
+    text.split('\n').all(|line| line.len() <= LINE_BYTES_MAX)
+}
+
+fn write_seven_bit(text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Content-Transfer-Encoding: 7bit\r\n\r\n");
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Content-Transfer-Encoding: base64\r\n\r\n");
+    let start = out.len();
+    Base64Encoder::new().wrap_lines().encode_into(bytes, out);
+    // The last line's end is the boundary's, or is put back at the end of the message.
+    if out.len() > start {
+        out.truncate(out.len() - 2);
+    }
+}
+
+/// An attachment as it will stand in the message.
+#[derive(Debug)]
+pub(crate) struct AttachmentPart<'a> {
+    attachment: &'a Attachment<'a>,
+    content_type: ContentType<'a>,
+    content_id: Option<String>,
+    /// Set for a message in a message, which must not be encoded.
+    message: Option<Cow<'a, str>>,
+}
+
+impl<'a> AttachmentPart<'a> {
+    pub(crate) fn new(attachment: &'a Attachment<'a>) -> Self {
+        let octets = || ContentType { essence: "application/octet-stream", parameters: Vec::new() };
+        let mut content_type =
+            ContentType::parse(attachment.content_type).filter(|t| !t.is_multipart()).unwrap_or_else(octets);
+        let mut message = None;
+        if content_type.is_message() {
+            // RFC 2046 5.2.1 forbids to encode a message/rfc822 part. One that can stand as it is does; any other
+            // goes as plain bytes under its name, which every mail client opens by the `.eml` ending.
+            message = std::str::from_utf8(&attachment.content)
+                .ok()
+                .filter(|_| content_type.is_rfc822())
+                .map(to_crlf)
+                .filter(|text| choose_encoding(text) == Encoding::SevenBit);
+            if message.is_none() {
+                content_type = octets();
+            }
+        }
+        let content_id = attachment.content_id.map(clean_content_id).filter(|id| !id.is_empty());
+        Self { attachment, content_type, content_id, message }
+    }
+
+    pub(crate) fn has_content_id(&self) -> bool {
+        self.content_id.is_some()
+    }
+
+    pub(crate) fn size_hint(&self) -> usize {
+        self.attachment.content.len() / 57 * 78 + 1_024
+    }
+
+    pub(crate) fn verbatim(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    pub(crate) fn write(&self, disposition: &'static str, out: &mut Vec<u8>) {
+        let name = file_name(self.attachment.name);
+        self.write_content_type(&name, out);
+        out.extend_from_slice(DISPOSITION.as_bytes());
+        out.extend_from_slice(b": ");
+        Parameterised::new(disposition)
+            .attribute("filename", name.as_ref())
+            .write_header(out, DISPOSITION.len() + 2);
+        if let Some(id) = &self.content_id {
+            out.extend_from_slice(format!("Content-ID: <{id}>\r\n").as_bytes());
+        }
+        match &self.message {
+            Some(text) => write_seven_bit(text, out),
+            None => write_base64(&self.attachment.content, out),
+        }
+    }
+
+    /// The file name stands here too: some clients (Outlook among them) look nowhere else. Beyond ASCII it is
+    /// written as they write it themselves, in encoded words between quotes; the Content-Disposition has it by
+    /// the book (RFC 2231).
+    fn write_content_type(&self, name: &str, out: &mut Vec<u8>) {
+        let mut line = HeaderLine::new(out, "Content-Type");
+        line.atom(self.content_type.essence);
+        let is_ours = |parameter: &&&str| {
+            let name = parameter_name(parameter).split('*').next().unwrap_or_default();
+            name.eq_ignore_ascii_case("name") || name.eq_ignore_ascii_case("boundary")
+        };
+        for parameter in self.content_type.parameters.iter().filter(|parameter| !is_ours(parameter)) {
+            line.glue(";");
+            line.atom(parameter);
+        }
+        line.glue(";");
+        if name.is_ascii() && !name.contains("=?") {
+            line.atom(&format!("name={}", quoted(name)));
+        } else {
+            line.encoded_between("name=\"", name, "\"");
+        }
+        line.finish();
+    }
+}
+
+/// A file name that fits on a line and cannot break one. The API refuses longer ones before.
+fn file_name(name: &str) -> Cow<'_, str> {
+    let end = name.floor_char_boundary(Limits::FILE_NAME_BYTES_MAX);
+    clean(&name[..end])
+}
+
+/// What stands between the angle brackets of a Content-ID.
+fn clean_content_id(text: &str) -> String {
+    text.chars().filter(|c| c.is_ascii_graphic() && !matches!(c, '<' | '>')).take(256).collect()
+}

@@ -1,0 +1,13 @@
+//! Tests of the mail crate through its public functions.
+
+#![cfg(test)]
+
+mod header_checks;
+mod injection;
+mod python_reads;
+mod raw_from;
+mod raw_messages;
+mod round_trip;
+mod samples;
+mod snapshots;
+mod views;

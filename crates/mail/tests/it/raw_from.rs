@@ -1,0 +1,177 @@
+//! Who a raw message is from. Every trick here has fooled some pair of programs that read From differently.
+
+use postroad_mail::{AddressListProblem, RawFallback, RawProblem, prepare_raw};
+use proptest::prelude::*;
+
+fn from_of(headers: &[u8]) -> Result<Vec<String>, RawProblem> {
+    let fallback = RawFallback { date: "Sun, 15 Nov 2026 03:00:00 +0000", message_id: "m@x.test" };
+    prepare_raw([headers, b"\r\nSubject: s\r\n\r\nbody"].concat(), &fallback).map(|raw| raw.from)
+}
+
+#[track_caller]
+fn accepts(from: &str, addresses: &[&str]) {
+    assert_eq!(
+        from_of(from.as_bytes()).as_deref(),
+        Ok(&addresses.iter().map(ToString::to_string).collect::<Vec<_>>()[..]),
+        "{from:?}"
+    );
+}
+
+#[track_caller]
+fn refuses(value: impl AsRef<[u8]>, problem: AddressListProblem) {
+    let header = [b"From: ", value.as_ref()].concat();
+    assert_eq!(from_of(&header), Err(RawProblem::From(problem)), "{}", String::from_utf8_lossy(&header));
+}
+
+#[test]
+fn every_regular_form_is_read() {
+    for value in [
+        "a@good.test",
+        "<a@good.test>",
+        "Ann Lee <a@good.test>",
+        "Ann Q. Lee <a@good.test>",
+        "\"Lee, Ann\" <a@good.test>",
+        "\"a@good.test\" <a@good.test>",
+        "\"Ann \\\"x\\\" Lee\" <a@good.test>",
+        "=?utf-8?q?=C3=9Cn=C3=AF?= <a@good.test>",
+        "=?utf-8?b?w5xuw68=?= =?utf-8?b?w5xuw68=?= <a@good.test>",
+        "Ünï <a@good.test>",
+        "a@good.test (Ann (the one) \\) Lee)",
+        "(note) Ann <a@good.test> (note)",
+        "Ann\r\n Lee\r\n\t<a@good.test>",
+        "  a@good.test  ",
+        "Team: a@good.test;",
+    ] {
+        accepts(&format!("From: {value}"), &["a@good.test"]);
+    }
+    accepts("From: \"a b\"@good.test", &["\"a b\"@good.test"]);
+    accepts("From: ü@bücher.test", &["ü@bücher.test"]);
+}
+
+#[test]
+fn all_addresses_of_all_from_headers_count() {
+    accepts("From: a@good.test, Bad <b@evil.test>", &["a@good.test", "b@evil.test"]);
+    accepts("From: a@good.test\r\nfROM: b@evil.test", &["a@good.test", "b@evil.test"]);
+    accepts(
+        "From: T: a@good.test, B <b@evil.test>;, c@other.test",
+        &["a@good.test", "b@evil.test", "c@other.test"],
+    );
+    // A bare CR or LF is a line break to somebody, so it is one to us.
+    accepts("From: a@good.test\rFrom: b@evil.test", &["a@good.test", "b@evil.test"]);
+    accepts("From: a@good.test\nFrom: b@evil.test", &["a@good.test", "b@evil.test"]);
+}
+
+#[test]
+fn what_two_programs_would_read_differently_is_refused() {
+    use AddressListProblem::{Ambiguous, Bytes, Control, Empty, Syntax, Unclosed};
+    refuses("b@evil.test <a@good.test>", Ambiguous);
+    refuses("x b@evil.test <a@good.test>", Ambiguous);
+    refuses("<b@evil.test><a@good.test>", Ambiguous);
+    refuses("<b@evil.test> <a@good.test>", Ambiguous);
+    refuses("<b@evil.test> a@good.test", Ambiguous);
+    refuses("b@evil.test a@good.test", Ambiguous);
+    refuses("\"<b@evil.test>\" <a@good.test>", Ambiguous);
+    refuses("a@good.test (<b@evil.test>)", Ambiguous);
+    refuses("\"b@evil.test\"@good.test", Ambiguous);
+    refuses("=?utf-8?q?b=40evil.test?=@good.test", Ambiguous);
+    refuses("=?utf-8?q?b=40evil.test=00?= <a@good.test>", Control);
+    refuses("=?utf-8?b?YkBldmlsLnRlc3QNCg==?= <a@good.test>", Control);
+    refuses("=?utf-8?q?x,?= <a@good.test>", Syntax);
+    refuses("<a@good.test", Unclosed);
+    refuses("a@good.test>", Ambiguous);
+    refuses("<<a@good.test>>", Syntax);
+    refuses("<a@good.test,b@evil.test>", Unclosed);
+    refuses("<@evil.test:a@good.test>", Syntax);
+    refuses("<@evil.test,@x.test:a@good.test>", Syntax);
+    refuses("\"Ann <a@good.test>", Ambiguous);
+    refuses("\"Ann a@good.test", Unclosed);
+    refuses("Ann\" <a@good.test>", Ambiguous);
+    refuses("a@good.test (open", Unclosed);
+    refuses("a@good.test )", Unclosed);
+    refuses("a@evil.test@good.test", Ambiguous);
+    refuses("a @good.test", Syntax);
+    refuses("a@ good.test", Syntax);
+    refuses("a@(x)good.test", Syntax);
+    refuses("< a@good.test>", Syntax);
+    refuses("<a@good.test >", Unclosed);
+    refuses("a@[127.0.0.1]", Syntax);
+    refuses("a@good.test.", Syntax);
+    refuses(".a@good.test", Syntax);
+    refuses("a\\b@good.test", Syntax);
+    refuses("Ann [x] <a@good.test>", Syntax);
+    refuses("a@good.test;b@evil.test", Ambiguous);
+    refuses("a@good.test,", Syntax);
+    refuses(",a@good.test", Syntax);
+    refuses("Team: a@good.test", Unclosed);
+    refuses("Team: a@good.test; b@evil.test", Ambiguous);
+    refuses("T: U: a@good.test;;", Syntax);
+    refuses(": a@good.test;", Syntax);
+    refuses("a@good.test\u{202e}", Control);
+    refuses("a@good.test\u{1b}", Control);
+    refuses(b"a@good.test \xff", Bytes);
+    refuses(b"\xfcnn <a@good.test>", Bytes);
+    refuses("Ann", Syntax);
+    refuses("Nobody:;", Empty);
+    refuses("", Empty);
+    refuses("(just a note)", Empty);
+    refuses("<>", Syntax);
+    // A later header is looked at as closely as the first.
+    assert_eq!(from_of(b"From: a@good.test\r\nFrom: <b@evil.test"), Err(RawProblem::From(Unclosed)),);
+}
+
+#[test]
+fn a_header_section_that_somebody_could_end_elsewhere_is_refused() {
+    for (headers, line) in [
+        ("From : a@good.test", 1),
+        ("From\t: a@good.test", 1),
+        ("From: a@good.test\r\nno colon here", 2),
+        ("From: a@good.test\r\nX-Folded: 1\r\n 2\r\nSub ject: x", 4),
+        (" From: a@good.test", 1),
+        ("From: a@good.test\r\n \t\r\nFrom: b@evil.test", 1),
+        ("From a@good.test Sun Nov 15 03:00:00 2026", 1),
+        (": a@good.test", 1),
+        ("Frоm: a@good.test", 1),
+    ] {
+        assert_eq!(from_of(headers.as_bytes()), Err(RawProblem::HeaderLine(line)), "{headers:?}");
+    }
+    assert_eq!(from_of(b"From: a@good.test\r\nX: \0"), Err(RawProblem::Nul));
+    assert_eq!(from_of(b"From: a@good.test\0"), Err(RawProblem::Nul));
+}
+
+#[test]
+fn without_a_from_header_there_is_no_message() {
+    assert_eq!(from_of(b"To: a@good.test"), Err(RawProblem::FromMissing));
+    assert_eq!(from_of(b"To: a@good.test\r\n\r\nFrom: a@good.test"), Err(RawProblem::FromMissing));
+    assert_eq!(from_of(b"\r\nFrom: a@good.test"), Err(RawProblem::NoHeaders));
+}
+
+#[test]
+fn problems_read_as_sentences() {
+    let problem = from_of(b"From: b@evil.test <a@good.test>").unwrap_err();
+    assert_eq!(problem.to_string(), "The From header could be read as a different address by other software");
+}
+
+proptest! {
+    /// However the pieces are put together: an address outside quotes and comments is reported or all is refused.
+    #[test]
+    fn no_address_goes_unreported(pieces in proptest::collection::vec(
+        prop_oneof![
+            Just("b@evil.test"), Just("<b@evil.test>"), Just("a@good.test"), Just("<a@good.test>"), Just(","),
+            Just(" "), Just(":"), Just(";"), Just("("), Just(")"), Just("\""), Just("\\"), Just("name"), Just("\r\n "),
+            Just("=?utf-8?q?x?="), Just("<"), Just(">"), Just("@"), Just("\r\nFrom: "),
+        ], 1..9)) {
+        let text = pieces.concat();
+        if let Ok(addresses) = from_of(format!("From: {text}").as_bytes()) {
+            // The strictness pays: what is accepted can be checked with a very simple reader.
+            let mut rest = String::new();
+            let mut is_quoted = false;
+            for piece in text.split('"') {
+                if !is_quoted { rest.push_str(piece); }
+                is_quoted = !is_quoted;
+            }
+            let named = rest.matches("b@evil.test").count();
+            let reported = addresses.iter().filter(|address| address.contains("b@evil.test")).count();
+            prop_assert_eq!(named, reported, "{:?} {:?}", text, addresses);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What happens to the bytes of a raw message.
+
+use postroad_mail::{RawFallback, RawMessage, prepare_raw};
+
+const FALLBACK: RawFallback<'_> =
+    RawFallback { date: "Sun, 15 Nov 2026 03:00:00 +0000", message_id: "new@x.test" };
+const COMPLETE: &str =
+    "Date: Sat, 14 Nov 2026 01:02:03 +0100\r\nMessage-ID: <own@y.test>\r\nFrom: a@good.test\r\n";
+
+#[track_caller]
+fn prepared(message: &str) -> RawMessage {
+    prepare_raw(message.into(), &FALLBACK).unwrap()
+}
+
+#[track_caller]
+fn becomes(given: &str, wanted: &str) {
+    assert_eq!(String::from_utf8_lossy(&prepared(given).bytes), wanted);
+}
+
+#[test]
+fn a_complete_message_is_not_touched_or_copied() {
+    let message = format!("{COMPLETE}Subject:  odd   spacing \r\n\r\n body \r\n.\r\n\0\u{7f}ü").into_bytes();
+    let (copy, address) = (message.clone(), message.as_ptr());
+    let raw = prepare_raw(message, &FALLBACK).unwrap();
+    assert_eq!(raw.bytes, copy);
+    assert_eq!(raw.bytes.as_ptr(), address);
+    assert_eq!(raw.message_id, "own@y.test");
+    assert_eq!(raw.subject, "odd   spacing");
+}
+
+#[test]
+fn line_endings_become_crlf() {
+    becomes(
+        &format!("{}\nline\rline\r\nline\n\r", COMPLETE.replace('\r', "")),
+        &format!("{COMPLETE}\r\nline\r\nline\r\nline\r\n\r\n"),
+    );
+}
+
+#[test]
+fn a_message_without_a_last_line_break_stays_so() {
+    becomes(&format!("{COMPLETE}\r\nbody"), &format!("{COMPLETE}\r\nbody"));
+    becomes(COMPLETE, COMPLETE);
+    becomes(COMPLETE.trim_end(), COMPLETE.trim_end());
+}
+
+#[test]
+fn missing_headers_come_on_top() {
+    let raw = prepared("From: a@good.test\r\n\r\nbody");
+    assert_eq!(raw.message_id, "new@x.test");
+    assert_eq!(
+        String::from_utf8_lossy(&raw.bytes),
+        "Date: Sun, 15 Nov 2026 03:00:00 +0000\r\nMessage-ID: <new@x.test>\r\nFrom: a@good.test\r\n\r\nbody"
+    );
+    becomes(
+        "message-id: <own@y.test>\r\nFrom: a@good.test\r\n\r\nDate: in the body",
+        "Date: Sun, 15 Nov 2026 03:00:00 +0000\r\nmessage-id: <own@y.test>\r\nFrom: a@good.test\r\n\r\nDate: in the body",
+    );
+}
+
+#[test]
+fn a_blank_message_id_is_replaced() {
+    for blank in ["Message-ID:\r\n", "Message-ID: <>\r\n", "Message-ID: \t\r\n"] {
+        becomes(
+            &format!("Date: x\r\n{blank}From: a@good.test\r\n\r\n"),
+            "Message-ID: <new@x.test>\r\nDate: x\r\nFrom: a@good.test\r\n\r\n",
+        );
+    }
+}
+
+#[test]
+fn the_first_of_several_message_ids_is_the_one() {
+    let raw = prepared(&format!("Message-ID:\r\n <first@y.test>\r\n{COMPLETE}\r\n"));
+    assert_eq!(raw.message_id, "first@y.test");
+    assert_eq!(prepared("Message-ID: no brackets\r\nFrom: a@good.test\r\n\r\n").message_id, "no brackets");
+}
+
+#[test]
+fn private_headers_are_removed_with_their_folds() {
+    becomes(
+        &format!(
+            "Return-Path: <x@x.test>\r\n{COMPLETE}bcc: secret@x.test,\r\n more@x.test,\r\n\tlast@x.test\r\n\
+             To: b@x.test\r\nResent-Bcc: secret@x.test\r\nX-Postroad-Tag: t\r\nX-POSTAL-TAG: u\r\n\
+             X-Other: stays\r\nX-Postroad-Anything:\r\n folded\r\n\r\nBcc: body stays\r\n"
+        ),
+        &format!("{COMPLETE}To: b@x.test\r\nX-Other: stays\r\n\r\nBcc: body stays\r\n"),
+    );
+    becomes(&format!("{COMPLETE}Bcc: last@x.test"), COMPLETE);
+}
+
+#[test]
+fn what_the_message_asks_for_is_kept_aside() {
+    let raw = prepared(&format!(
+        "{COMPLETE}X-Postal-Tag: old\r\nX-Postroad-TAG: =?utf-8?q?gr=C3=BCn?=\r\nX-Postroad-Other: a\r\n  b\r\n\r\n"
+    ));
+    let controls = [("x-postal-tag", "old"), ("x-postroad-tag", "grün"), ("x-postroad-other", "a  b")];
+    assert_eq!(raw.controls, controls.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    assert_eq!(raw.tag(), Some("grün"));
+    assert_eq!(
+        prepared(&format!("{COMPLETE}X-Postal-Tag: old\r\nX-Postroad-Tag:\r\n\r\n")).tag(),
+        Some("old")
+    );
+    assert_eq!(prepared(&format!("{COMPLETE}X-Tag: none\r\n\r\n")).tag(), None);
+}
+
+#[test]
+fn the_subject_is_decoded() {
+    let raw = prepared(&format!(
+        "{COMPLETE}Subject: =?utf-8?q?Gr=C3=BC?=\r\n =?utf-8?q?=C3=9Fe?= x\r\nSubject: second\r\n\r\n"
+    ));
+    assert_eq!(raw.subject, "Grüße x");
+    assert_eq!(prepared(COMPLETE).subject, "");
+}
+
+#[test]
+fn senders_are_reported_apart_from_from() {
+    let raw = prepared(&format!("{COMPLETE}Sender: S <s@other.test>\r\nsender: t@other.test\r\n\r\n"));
+    assert_eq!(raw.from, ["a@good.test"]);
+    assert_eq!(raw.sender, ["s@other.test", "t@other.test"]);
+    let refused =
+        prepare_raw(format!("{COMPLETE}Sender: b@evil.test <s@good.test>\r\n\r\n").into(), &FALLBACK);
+    assert!(matches!(refused, Err(postroad_mail::RawProblem::Sender(_))));
+}
+
+#[test]
+fn nothing_is_no_message() {
+    for bytes in [&b""[..], b"\r\n", b"\r\nbody", b"\n\n"] {
+        assert_eq!(prepare_raw(bytes.into(), &FALLBACK), Err(postroad_mail::RawProblem::NoHeaders));
+    }
+}

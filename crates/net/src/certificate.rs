@@ -1,0 +1,188 @@
+//! The certificate of our listeners, read from files and replaceable while connections are served.
+//!
+//! On failure a reload changes nothing: the pair that was good before stays in use.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::pem::{self, PemObject};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+/// Why a pair of files cannot be used; each text names the file and the way out.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    #[error("cannot read {}: {source}; check that the file exists and that postroad's user may read it", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{} is not valid PEM: {source}; it should hold blocks of -----BEGIN …----- to -----END …-----", path.display())]
+    Pem { path: PathBuf, source: pem::Error },
+    #[error(
+        "{} holds no certificate; it needs -----BEGIN CERTIFICATE----- blocks, the server's own first, then the chain (are certificate and key swapped?)",
+        .0.display()
+    )]
+    NoCertificate(PathBuf),
+    #[error(
+        "{} holds no private key; it needs a -----BEGIN PRIVATE KEY----- block without a password (are certificate and key swapped?)",
+        .0.display()
+    )]
+    NoKey(PathBuf),
+    #[error(
+        "the key in {} does not belong to the certificate in {}; use the key that the certificate was requested with, and put the server's own certificate first in its file",
+        key.display(),
+        certificate.display()
+    )]
+    Mismatch { certificate: PathBuf, key: PathBuf },
+    #[error("the certificate in {} with the key in {} cannot be used: {source}", certificate.display(), key.display())]
+    Unusable { certificate: PathBuf, key: PathBuf, source: rustls::Error },
+}
+
+/// A certificate chain and its key. What listens keeps using this value; `reload` swaps what is behind it.
+pub struct ReloadingCertificate {
+    certificate: PathBuf,
+    key: PathBuf,
+    provider: Arc<CryptoProvider>,
+    current: RwLock<Arc<CertifiedKey>>,
+}
+
+impl ReloadingCertificate {
+    /// Reads both PEM files.
+    pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Self>, CertificateError> {
+        let provider = Arc::new(default_provider());
+        let current = RwLock::new(Arc::new(read_pair(certificate, key, &provider)?));
+        Ok(Arc::new(Self { certificate: certificate.to_owned(), key: key.to_owned(), provider, current }))
+    }
+
+    /// Reads both files again; handshakes from now on get the new pair.
+    pub fn reload(&self) -> Result<(), CertificateError> {
+        let fresh = Arc::new(read_pair(&self.certificate, &self.key, &self.provider)?);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        Ok(())
+    }
+
+    /// For HTTPS listeners: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1.
+    pub fn https_config(self: &Arc<Self>) -> Arc<ServerConfig> {
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
+            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+            .expect("the provider has suites for TLS 1.2 and 1.3")
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::<Self>::clone(self));
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Arc::new(config)
+    }
+}
+
+impl ResolvesServerCert for ReloadingCertificate {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+impl fmt::Debug for ReloadingCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReloadingCertificate").field("certificate", &self.certificate).finish_non_exhaustive()
+    }
+}
+
+fn read_pair(
+    certificate: &Path,
+    key: &Path,
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, CertificateError> {
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
+    };
+    let not_pem = |path: &Path| {
+        let path = path.to_owned();
+        |source| CertificateError::Pem { path, source }
+    };
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&read(certificate)?)
+        .collect::<Result<_, _>>()
+        .map_err(not_pem(certificate))?;
+    if chain.is_empty() {
+        return Err(CertificateError::NoCertificate(certificate.to_owned()));
+    }
+    let private_key = match PrivateKeyDer::from_pem_slice(&read(key)?) {
+        Err(pem::Error::NoItemsFound) => return Err(CertificateError::NoKey(key.to_owned())),
+        parsed => parsed.map_err(not_pem(key))?,
+    };
+    CertifiedKey::from_der(chain, private_key, provider).map_err(|source| {
+        let (certificate, key) = (certificate.to_owned(), key.to_owned());
+        match source {
+            rustls::Error::InconsistentKeys(_) => CertificateError::Mismatch { certificate, key },
+            source => CertificateError::Unusable { certificate, key, source },
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use postroad_testkit::TestCertificate;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    struct Files {
+        folder: TempDir,
+    }
+
+    impl Files {
+        fn with(pair: &TestCertificate) -> Self {
+            let files = Self { folder: TempDir::new().unwrap() };
+            files.write("cert.pem", &pair.certificate_pem);
+            files.write("key.pem", &pair.key_pem);
+            files
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            std::fs::write(self.folder.path().join(name), text).unwrap();
+        }
+
+        fn load(&self) -> Result<Arc<ReloadingCertificate>, CertificateError> {
+            let folder = self.folder.path();
+            ReloadingCertificate::load(&folder.join("cert.pem"), &folder.join("key.pem"))
+        }
+    }
+
+    fn leaf(certificate: &ReloadingCertificate) -> Vec<u8> {
+        certificate.current.read().unwrap().cert[0].to_vec()
+    }
+
+    #[test]
+    fn reload_swaps_the_pair_and_a_bad_one_changes_nothing() {
+        let files = Files::with(&TestCertificate::for_localhost());
+        let certificate = files.load().unwrap();
+        let first = leaf(&certificate);
+        assert_eq!(certificate.https_config().alpn_protocols, [b"h2".to_vec(), b"http/1.1".to_vec()]);
+
+        let next = TestCertificate::for_localhost();
+        files.write("cert.pem", &next.certificate_pem);
+        assert!(matches!(certificate.reload(), Err(CertificateError::Mismatch { .. })));
+        assert_eq!(leaf(&certificate), first);
+
+        files.write("key.pem", &next.key_pem);
+        certificate.reload().unwrap();
+        assert_ne!(leaf(&certificate), first);
+    }
+
+    #[test]
+    fn every_bad_pair_names_its_file_and_the_way_out() {
+        let pair = TestCertificate::for_localhost();
+        let files = Files::with(&pair);
+        let complaint = |files: &Files| files.load().unwrap_err().to_string();
+
+        files.write("key.pem", &pair.certificate_pem);
+        assert!(complaint(&files).contains("key.pem holds no private key"), "{}", complaint(&files));
+        files.write("key.pem", "-----BEGIN PRIVATE KEY-----\n!!!\n-----END PRIVATE KEY-----\n");
+        assert!(complaint(&files).contains("key.pem is not valid PEM"), "{}", complaint(&files));
+        files.write("cert.pem", &pair.key_pem);
+        assert!(complaint(&files).contains("cert.pem holds no certificate"), "{}", complaint(&files));
+        std::fs::remove_file(files.folder.path().join("cert.pem")).unwrap();
+        assert!(complaint(&files).contains("cert.pem: No such file"), "{}", complaint(&files));
+    }
+}

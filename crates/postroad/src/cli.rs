@@ -1,0 +1,265 @@
+//! What can be typed. Arguments are only described here; `commands` carries them out.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use ipnet::IpNet;
+use postroad_model::{CredentialId, Scope, ServerMode, Timestamp};
+
+/// Transactional email you run yourself: applications hand in mail over HTTP, Postroad stores and queues it.
+#[derive(Debug, Parser)]
+#[command(name = "postroad", version, propagate_version = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// How log lines on standard error look [default: the configuration's, or text]
+    #[arg(long, global = true, value_enum)]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Try it out: everything on this machine only, no configuration, ready in a second
+    Dev(DevArgs),
+    /// Run the service with a configuration file
+    Serve(ServeArgs),
+    /// Check a configuration and say everything that is wrong with it
+    CheckConfig(ConfigFile),
+    /// Configuration files
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Accounts, servers, domains, API keys, maintenance; works beside a running server
+    Admin(AdminArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DevArgs {
+    /// Where the data is kept
+    #[arg(long, value_name = "DIR", default_value = "./postroad-data")]
+    pub(crate) data_dir: PathBuf,
+    /// Port of the HTTP API on 127.0.0.1; 0 for any free one
+    #[arg(long, value_name = "N", default_value_t = 8025)]
+    pub(crate) http_port: u16,
+    /// Print one line of JSON when ready, and nothing else, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
+    /// Print one line of JSON with the addresses when ready, and nothing else, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigFile {
+    /// Configuration file; `postroad config default` prints one to start from
+    #[arg(long, value_name = "FILE", env = "POSTROAD_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print the default configuration with an explanation of every key
+    Default,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AdminArgs {
+    #[command(subcommand)]
+    pub(crate) command: AdminCommand,
+    /// Data folder of the installation
+    #[arg(long, global = true, value_name = "DIR", conflicts_with = "config")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Configuration file of the installation
+    #[arg(long, global = true, value_name = "FILE", env = "POSTROAD_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Answer as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AdminCommand {
+    /// Customers: they own servers
+    #[command(subcommand)]
+    Account(AccountCommand),
+    /// Sending environments of an account
+    #[command(subcommand)]
+    Server(ServerCommand),
+    /// Domains a server may send from
+    #[command(subcommand)]
+    Domain(DomainCommand),
+    /// API keys of a server
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Close the API for a while (it answers 503), or open it again
+    Maintenance {
+        #[arg(value_enum)]
+        state: OnOff,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum OnOff {
+    On,
+    Off,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AccountCommand {
+    /// Create an account
+    Create { name: String },
+    /// List accounts
+    List,
+    /// Stop all servers of an account
+    Suspend {
+        name: String,
+        #[arg(long)]
+        reason: String,
+    },
+    /// Lift a suspension
+    Resume { name: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServerCommand {
+    /// Create a server
+    Create {
+        name: String,
+        #[arg(long)]
+        account: String,
+        /// live, or development: takes mail and holds all of it
+        #[arg(long, default_value = "live", value_parser = parse_mode)]
+        mode: ServerMode,
+    },
+    /// List servers
+    List,
+    /// Refuse all calls of a server's keys
+    Suspend {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+        #[arg(long)]
+        reason: String,
+    },
+    /// Lift a suspension
+    Resume { name: String },
+    /// Change between live and development
+    SetMode {
+        name: String,
+        #[arg(value_parser = parse_mode)]
+        mode: ServerMode,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DomainCommand {
+    /// Add a domain and make its DKIM key
+    Create {
+        name: String,
+        #[arg(long)]
+        server: String,
+    },
+    /// List domains
+    List {
+        #[arg(long)]
+        server: Option<String>,
+    },
+    /// Declare a domain verified without looking at the DNS
+    SetVerified {
+        name: String,
+        #[arg(long)]
+        server: Option<String>,
+        /// Take the verified state away instead
+        #[arg(long)]
+        no: bool,
+    },
+    /// Show the DNS records a domain needs
+    Records {
+        name: String,
+        #[arg(long)]
+        server: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Create a key; key and secret are shown this once
+    Create {
+        #[arg(long)]
+        server: String,
+        /// What it is for
+        #[arg(long, default_value = "key")]
+        name: String,
+        /// full, send or read
+        #[arg(long, default_value = "full", value_parser = parse_scope)]
+        scope: Scope,
+        /// Everything sent with it is validated, stored and not delivered
+        #[arg(long)]
+        test: bool,
+        /// Everything sent with it is held
+        #[arg(long)]
+        hold: bool,
+        /// Network it may be used from, such as 192.0.2.0/24; can be given several times
+        #[arg(long, value_name = "CIDR", value_parser = parse_network)]
+        allow: Vec<IpNet>,
+        /// When it ends, such as 2027-01-01T00:00:00Z
+        #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
+        expires_at: Option<Timestamp>,
+    },
+    /// List keys (without the keys themselves, which nobody knows any more)
+    List {
+        #[arg(long)]
+        server: Option<String>,
+    },
+    /// End a key at once
+    Revoke {
+        #[arg(value_parser = parse_key_id)]
+        id: CredentialId,
+    },
+    /// Make a new key with the same rights; the old one stays good for a while
+    Rotate {
+        #[arg(value_parser = parse_key_id)]
+        id: CredentialId,
+        /// How long the old key stays good, such as 30m, 24h or 7d
+        #[arg(long, default_value = "24h", value_parser = crate::config::parse_duration)]
+        grace: Duration,
+    },
+}
+
+fn parse_mode(text: &str) -> Result<ServerMode, String> {
+    ServerMode::parse(text).ok_or_else(|| "use live or development".to_owned())
+}
+
+fn parse_scope(text: &str) -> Result<Scope, String> {
+    Scope::parse(text).ok_or_else(|| "use full, send or read".to_owned())
+}
+
+/// A single address is a network of one.
+fn parse_network(text: &str) -> Result<IpNet, String> {
+    let single = text.parse::<std::net::IpAddr>().map(IpNet::from);
+    text.parse::<IpNet>()
+        .or(single)
+        .map_err(|_| "use an address or a network such as 192.0.2.0/24".to_owned())
+}
+
+fn parse_time(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse_rfc3339(text).ok_or_else(|| "use a time such as 2027-01-01T00:00:00Z".to_owned())
+}
+
+fn parse_key_id(text: &str) -> Result<CredentialId, String> {
+    text.parse().map(CredentialId).map_err(|_| "use the number that `key list` shows".to_owned())
+}

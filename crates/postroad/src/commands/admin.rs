@@ -1,0 +1,92 @@
+//! `postroad admin …`: turns arguments into a command, has it carried out by the running server or on the store
+//! itself, and prints the answer.
+
+use std::fmt::Write;
+
+use postroad_app::admin::{Command, NewKey};
+use postroad_store::Role;
+use serde_json::Value;
+
+use super::{load_config, print};
+use crate::cli::{AccountCommand, AdminArgs, AdminCommand, DomainCommand, KeyCommand, OnOff, ServerCommand};
+use crate::{control, service};
+
+pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
+    let command = command(args.command);
+    let file = args.config.as_deref().filter(|_| args.data_dir.is_none());
+    let mut config = load_config(file)?;
+    if let Some(data_dir) = args.data_dir {
+        config.data_dir = data_dir;
+    }
+    let answer = match control::send(&config.data_dir, &command).await? {
+        Some(answer) => answer,
+        None => service::open_app(&config, Role::Tool).await?.administrate(command).await?,
+    };
+    let text = if args.json { answer.to_string() } else { readable(&answer) };
+    print(text.trim_end());
+    Ok(())
+}
+
+fn command(given: AdminCommand) -> Command {
+    match given {
+        AdminCommand::Account(account) => match account {
+            AccountCommand::Create { name } => Command::AccountCreate { name },
+            AccountCommand::List => Command::AccountList,
+            AccountCommand::Suspend { name, reason } => Command::AccountSuspend { name, reason },
+            AccountCommand::Resume { name } => Command::AccountResume { name },
+        },
+        AdminCommand::Server(server) => match server {
+            ServerCommand::Create { name, account, mode } => Command::ServerCreate { name, account, mode },
+            ServerCommand::List => Command::ServerList,
+            ServerCommand::Suspend { name, reason } => Command::ServerSuspend { server: name, reason },
+            ServerCommand::Resume { name } => Command::ServerResume { server: name },
+            ServerCommand::SetMode { name, mode } => Command::ServerSetMode { server: name, mode },
+        },
+        AdminCommand::Domain(domain) => match domain {
+            DomainCommand::Create { name, server } => Command::DomainCreate { name, server },
+            DomainCommand::List { server } => Command::DomainList { server },
+            DomainCommand::SetVerified { name, server, no } => {
+                Command::DomainSetVerified { name, server, verified: !no }
+            }
+            DomainCommand::Records { name, server } => Command::DomainRecords { name, server },
+        },
+        AdminCommand::Key(key) => match key {
+            KeyCommand::Create { server, name, scope, test, hold, allow, expires_at } => {
+                Command::KeyCreate(NewKey { server, name, scope, test, hold, allow, expires_at })
+            }
+            KeyCommand::List { server } => Command::KeyList { server },
+            KeyCommand::Revoke { id } => Command::KeyRevoke { id },
+            KeyCommand::Rotate { id, grace } => Command::KeyRotate { id, grace_seconds: grace.as_secs() },
+        },
+        AdminCommand::Maintenance { state } => Command::Maintenance { on: matches!(state, OnOff::On) },
+    }
+}
+
+/// For people: one `name: value` line each, lists with a blank line between the entries.
+fn readable(answer: &Value) -> String {
+    match answer {
+        Value::Array(entries) if entries.is_empty() => "(none)".to_owned(),
+        Value::Array(entries) => entries.iter().map(|entry| fields(entry, 0)).collect::<Vec<_>>().join("\n"),
+        other => fields(other, 0),
+    }
+}
+
+fn fields(value: &Value, indent: usize) -> String {
+    let Value::Object(fields) = value else { return format!("{value}\n") };
+    let mut text = String::new();
+    for (name, value) in fields {
+        let margin = " ".repeat(indent);
+        // Writing into a String cannot fail.
+        let _ = match value {
+            Value::Null => Ok(()),
+            Value::String(string) => writeln!(text, "{margin}{name}: {string}"),
+            Value::Array(entries) if entries.iter().any(Value::is_object) => {
+                let entries = entries.iter().map(|entry| self::fields(entry, indent + 2)).collect::<Vec<_>>();
+                writeln!(text, "{margin}{name}:\n{}", entries.join("\n").trim_end())
+            }
+            Value::Array(entries) if entries.is_empty() => Ok(()),
+            other => writeln!(text, "{margin}{name}: {other}"),
+        };
+    }
+    text
+}

@@ -1,0 +1,33 @@
+//! `postroad serve`: runs until it is told to stop.
+
+use serde_json::json;
+
+use super::{load_config, print};
+use crate::cli::{LogFormat, ServeArgs};
+use crate::logging;
+use crate::service::Service;
+use crate::signals::{Asked, Signals};
+
+pub(crate) async fn run(args: ServeArgs, log_format: Option<LogFormat>) -> anyhow::Result<()> {
+    let config = load_config(args.config.config.as_deref())?;
+    logging::start(log_format, config.log.format);
+    let mut signals = Signals::listen()?;
+    let service = Service::start(&config).await?;
+    if args.json {
+        let ready = json!({
+            "http": service.http_address.map(|address| address.to_string()),
+            "https": service.https_address.map(|address| address.to_string()),
+            "pid": std::process::id(),
+        });
+        print(&ready.to_string());
+    }
+    until_stopped(service, &mut signals).await;
+    Ok(())
+}
+
+pub(super) async fn until_stopped(service: Service, signals: &mut Signals) {
+    while let Asked::Reload = signals.next().await {
+        service.reload();
+    }
+    service.stop().await;
+}

@@ -1,0 +1,48 @@
+//! Checks between settings: each one alone is fine, together they cannot work.
+
+use super::Config;
+use super::layers::Layers;
+
+pub(super) fn check_together(config: &Config, layers: &mut Layers) {
+    check_tls(config, layers);
+    check_plain_http(config, layers);
+    if config.in_flight_bytes_max < config.limits.request_bytes_max {
+        layers.blame(
+            "limits.in_flight_bytes",
+            "is less than `limits.request_bytes`, so that the largest request could never be read; raise it",
+        );
+    }
+}
+
+fn check_tls(config: &Config, layers: &mut Layers) {
+    match (&config.tls.certificate, &config.tls.key) {
+        (Some(_), Some(_)) => {}
+        (None, None) => {
+            if config.http.https_listen.is_some() {
+                layers.blame(
+                    "http.https_listen",
+                    "HTTPS needs a certificate; set `tls.certificate` and `tls.key`, or leave this empty",
+                );
+            }
+        }
+        (Some(_), None) => {
+            layers.blame("tls.certificate", "a certificate needs its private key; set `tls.key`");
+        }
+        (None, Some(_)) => {
+            layers.blame("tls.key", "a private key needs its certificate; set `tls.certificate`");
+        }
+    }
+}
+
+/// Plain HTTP that other machines reach only redirects to HTTPS (contract 14); without HTTPS that leads nowhere.
+fn check_plain_http(config: &Config, layers: &mut Layers) {
+    let is_public = config.http.listen.is_some_and(|address| !address.ip().is_loopback());
+    if is_public && !config.http.allow_plain && config.http.https_listen.is_none() {
+        layers.blame(
+            "http.listen",
+            "other machines reach this address, where plain HTTP only redirects to HTTPS, and HTTPS is off; \
+             either set `http.https_listen` with `tls.certificate` and `tls.key`, \
+             or set `http.allow_plain = true` behind a proxy that does TLS",
+        );
+    }
+}

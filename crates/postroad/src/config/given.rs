@@ -1,0 +1,186 @@
+//! One value as somebody gave it, in TOML or in an environment variable, and the ways to read it.
+//!
+//! Every reader's error says what is wrong and what to write instead; the caller adds place and key.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use postroad_model::DomainName;
+use toml::de::DeValue;
+
+use super::{Database, PostgresUrl, units};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Given {
+    Text(String),
+    Number(i64),
+    Flag(bool),
+    List(Vec<String>),
+    /// An environment variable has no types: each reader takes what it needs from the text.
+    Variable(String),
+    /// A TOML value of a kind that no key takes, by its name.
+    Other(&'static str),
+}
+
+impl Given {
+    pub(super) fn of_toml(value: &DeValue<'_>) -> Self {
+        match value {
+            DeValue::String(text) => Self::Text(text.clone().into_owned()),
+            DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+                .map_or(Self::Other("a number beyond 64 bits"), Self::Number),
+            DeValue::Boolean(flag) => Self::Flag(*flag),
+            DeValue::Array(items) => {
+                let texts = items.iter().map(|item| item.get_ref().as_str().map(ToOwned::to_owned));
+                texts
+                    .collect::<Option<_>>()
+                    .map_or(Self::Other("a list of other things than texts"), Self::List)
+            }
+            DeValue::Float(_) => Self::Other("a number with a fraction"),
+            DeValue::Datetime(_) => Self::Other("a date"),
+            DeValue::Table(_) => Self::Other("a section"),
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::Text(text) | Self::Variable(text) => format!("{text:?}"),
+            Self::Number(number) => number.to_string(),
+            Self::Flag(flag) => flag.to_string(),
+            Self::List(_) => "a list".to_owned(),
+            Self::Other(kind) => (*kind).to_owned(),
+        }
+    }
+
+    fn refuse<T>(&self, instead: &str) -> Result<T, String> {
+        Err(format!("{} does not fit here; {instead}", self.describe()))
+    }
+
+    pub(super) fn text(&self) -> Result<&str, String> {
+        match self {
+            Self::Text(text) | Self::Variable(text) => Ok(text),
+            _ => self.refuse("write a text in quotes"),
+        }
+    }
+
+    pub(super) fn flag(&self) -> Result<bool, String> {
+        match self {
+            Self::Flag(flag) => Ok(*flag),
+            Self::Variable(text) if text == "true" => Ok(true),
+            Self::Variable(text) if text == "false" => Ok(false),
+            _ => self.refuse("write true or false"),
+        }
+    }
+
+    /// A whole number of pieces, at least `min`.
+    pub(super) fn count(&self, min: usize) -> Result<usize, String> {
+        let count = match self {
+            Self::Number(number) => usize::try_from(*number).ok(),
+            Self::Variable(text) => text.parse().ok(),
+            _ => None,
+        };
+        let enough = count.filter(|count| *count >= min);
+        enough.map_or_else(|| self.refuse(&format!("write a whole number, at least {min}")), Ok)
+    }
+
+    /// A number of bytes, at least `min`.
+    pub(super) fn size(&self, min: usize) -> Result<usize, String> {
+        let bytes = match self {
+            Self::Number(number) => usize::try_from(*number).ok(),
+            _ => usize::try_from(units::parse_size(self.text()?)?).ok(),
+        };
+        let enough = bytes.filter(|bytes| *bytes >= min);
+        enough.map_or_else(|| self.refuse(&format!("write at least {min} bytes")), Ok)
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<String>, String> {
+        match self {
+            Self::List(items) => Ok(items.clone()),
+            Self::Variable(text) => Ok(text
+                .split(',')
+                .map(str::trim)
+                .filter(|item| !item.is_empty())
+                .map(ToOwned::to_owned)
+                .collect()),
+            _ => self.refuse("write a list of texts, like [\"one\", \"two\"]"),
+        }
+    }
+
+    /// One of `choices`, by its name.
+    pub(super) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, String> {
+        let text = self.text()?;
+        let found = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice);
+        found.map_or_else(
+            || {
+                let names: Vec<String> = choices.iter().map(|(name, _)| format!("{name:?}")).collect();
+                self.refuse(&format!("write {}", names.join(" or ")))
+            },
+            Ok,
+        )
+    }
+
+    /// The empty text means "none".
+    pub(super) fn path(&self) -> Result<Option<PathBuf>, String> {
+        let text = self.text()?;
+        Ok((!text.is_empty()).then(|| PathBuf::from(text)))
+    }
+
+    /// The empty text means "off".
+    pub(super) fn listen(&self) -> Result<Option<SocketAddr>, String> {
+        match self.text()? {
+            "" => Ok(None),
+            text => match text.parse() {
+                Ok(address) => Ok(Some(address)),
+                Err(_) => self.refuse(
+                    "write an IP address and a port, like \"127.0.0.1:8025\" or \"[::]:8025\", or \"\" for off",
+                ),
+            },
+        }
+    }
+
+    /// Networks in CIDR notation; a plain address is a network of one.
+    pub(super) fn networks(&self) -> Result<Vec<IpNet>, String> {
+        let read = |text: &String| {
+            let net = text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+            net.ok_or_else(|| {
+                format!("{text:?} is not a network; write an address or CIDR, like \"10.0.0.0/8\"")
+            })
+        };
+        self.list()?.iter().map(read).collect()
+    }
+
+    pub(super) fn domain(&self) -> Result<DomainName, String> {
+        let text = self.text()?;
+        DomainName::parse(text)
+            .map_err(|error| format!("{text:?}: {error}; write a full name like \"mx.example.com\""))
+    }
+
+    pub(super) fn database(&self) -> Result<Database, String> {
+        let text = self.text()?;
+        if text.is_empty() {
+            return Ok(Database::Sqlite { file: None });
+        }
+        if let Some(file) = text.strip_prefix("sqlite:").filter(|file| !file.is_empty()) {
+            return Ok(Database::Sqlite { file: Some(PathBuf::from(file)) });
+        }
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return Ok(Database::Postgres { url: PostgresUrl(text.to_owned()) });
+        }
+        // The text is not repeated: it may hold a password.
+        Err("the value is neither \"sqlite:PATH\" nor \"postgres://USER:PASSWORD@HOST/NAME\"; \
+             leave it empty for SQLite in data_dir"
+            .to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_have_no_types_and_toml_has() {
+        assert_eq!(Given::Variable("7".to_owned()).count(0), Ok(7));
+        assert!(Given::Text("7".to_owned()).count(0).is_err());
+        assert_eq!(Given::Variable(String::new()).list(), Ok(vec![]));
+    }
+}

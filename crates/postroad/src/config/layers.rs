@@ -1,0 +1,110 @@
+//! Collects values by key: defaults first, then the file, then the environment; the later layer wins.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
+
+use super::given::Given;
+use super::keys::{KEYS, RESERVED_VARIABLES, default_toml};
+use super::problem::{Place, Problem, Warning, find_nearest_key, find_nearest_variable};
+
+/// What is known after all layers, and what was wrong on the way.
+#[derive(Debug, Default)]
+pub(super) struct Layers {
+    values: BTreeMap<&'static str, (Place, Given)>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+impl Layers {
+    pub(super) fn of_defaults() -> Self {
+        let mut layers = Self::default();
+        layers.add_document(&default_toml(), |_| Place::Default);
+        layers
+    }
+
+    pub(super) fn add_file(&mut self, path: &Path) {
+        let place = |line| Place::File { path: path.to_owned(), line };
+        match std::fs::read_to_string(path) {
+            Ok(text) => self.add_document(&text, place),
+            Err(error) => self.problems.push(Problem {
+                place: place(0),
+                text: format!(
+                    "the file cannot be read: {error}; `postroad config default > {}` writes one",
+                    path.display()
+                ),
+            }),
+        }
+    }
+
+    /// `place` makes a place of a line number.
+    fn add_document(&mut self, text: &str, place: impl Fn(usize) -> Place) {
+        let place_of = |at: usize| place(1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count());
+        let (document, errors) = DeTable::parse_recoverable(text);
+        for error in &errors {
+            let at = error.span().map_or(0, |span| span.start);
+            let text = format!("the file is not valid TOML: {}", error.message());
+            self.problems.push(Problem { place: place_of(at), text });
+        }
+        // A recovered document would only repeat the same mistake in other words.
+        if errors.is_empty() {
+            self.add_table("", document.get_ref(), &place_of);
+        }
+    }
+
+    fn add_table(&mut self, prefix: &str, table: &DeTable<'_>, place_of: &impl Fn(usize) -> Place) {
+        for (name, value) in table {
+            let path = format!("{prefix}{}", name.get_ref());
+            let place = place_of(name.span().start);
+            let section = format!("{path}.");
+            let is_section = KEYS.iter().any(|key| key.path.starts_with(&section));
+            match (KEYS.iter().find(|key| key.path == path), value.get_ref()) {
+                (Some(key), value) => {
+                    self.values.insert(key.path, (place, Given::of_toml(value)));
+                }
+                (None, DeValue::Table(inner)) if is_section => self.add_table(&section, inner, place_of),
+                (None, _) if is_section => {
+                    let text =
+                        format!("`{path}` is a section, not a key; write [{path}] and its keys below it");
+                    self.problems.push(Problem { place, text });
+                }
+                // Name the keys inside: they are what somebody looks for.
+                (None, DeValue::Table(inner)) if !inner.is_empty() => {
+                    self.add_table(&section, inner, place_of);
+                }
+                (None, _) => {
+                    let hint = find_nearest_key(&path)
+                        .map_or("`postroad config default` shows all keys".to_owned(), |key| {
+                            format!("did you mean `{}`?", key.path)
+                        });
+                    self.problems.push(Problem { place, text: format!("unknown key `{path}`: {hint}") });
+                }
+            }
+        }
+    }
+
+    pub(super) fn add_environment(&mut self, variables: impl Iterator<Item = (String, String)>) {
+        for (variable, value) in variables {
+            if !variable.starts_with("POSTROAD_") || RESERVED_VARIABLES.contains(&variable.as_str()) {
+                continue;
+            }
+            if let Some(key) = KEYS.iter().find(|key| key.variable() == variable) {
+                self.values.insert(key.path, (Place::Variable(variable), Given::Variable(value)));
+            } else {
+                self.warnings.push(Warning { nearest: find_nearest_variable(&variable), variable });
+            }
+        }
+    }
+
+    /// The value of a key in the table, and where it comes from.
+    pub(super) fn value(&self, path: &str) -> &(Place, Given) {
+        self.values.get(path).expect("the default file holds every key")
+    }
+
+    /// Notes a problem at the place that gave `path` its value.
+    pub(super) fn blame(&mut self, path: &str, text: &str) {
+        let place = self.value(path).0.clone();
+        self.problems.push(Problem { place, text: format!("`{path}`: {text}") });
+    }
+}

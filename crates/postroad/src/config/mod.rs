@@ -1,0 +1,155 @@
+//! The configuration: raw values from defaults, file and environment, resolved into one typed `Config`.
+//!
+//! On failure every problem is told at once, each with its place and the way out; nothing is half applied.
+
+mod check;
+mod given;
+mod keys;
+mod layers;
+mod problem;
+#[cfg(test)]
+mod tests;
+mod units;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use postroad_model::{DomainName, Limits};
+
+pub(crate) use keys::default_toml;
+pub(crate) use problem::{ConfigError, Warning};
+pub(crate) use units::parse_duration;
+
+use keys::KEYS;
+use layers::Layers;
+
+/// Everything an operator can set; `keys` says what each one means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Config {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) database: Database,
+    pub(crate) hostname: DomainName,
+    pub(crate) http: Http,
+    pub(crate) tls: Tls,
+    pub(crate) limits: Limits,
+    pub(crate) in_flight_bytes_max: usize,
+    pub(crate) store: Store,
+    pub(crate) log: Log,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Database {
+    /// `None` is the usual file in `data_dir`.
+    Sqlite {
+        file: Option<PathBuf>,
+    },
+    Postgres {
+        url: PostgresUrl,
+    },
+}
+
+/// May hold a password: prints without it.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct PostgresUrl(String);
+
+impl PostgresUrl {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Cut at the question mark first: the settings behind it may hold a password as well, and an `@` in it.
+        let address = self.0.split('?').next().and_then(|base| base.rsplit_once('@'));
+        write!(f, "postgres://…@{}", address.map_or("…", |(_, address)| address))
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Http {
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) https_listen: Option<SocketAddr>,
+    pub(crate) allow_plain: bool,
+    pub(crate) trusted_proxies: Vec<IpNet>,
+}
+
+/// Both or neither.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Tls {
+    pub(crate) certificate: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Store {
+    pub(crate) disk_reserve_bytes: usize,
+    pub(crate) postgres_connections_max: usize,
+    pub(crate) reader_threads: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Log {
+    pub(crate) format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Config {
+    /// `variables` are those of the process; only `POSTROAD_*` are looked at, and they win over the file.
+    pub(crate) fn load(
+        file: Option<&Path>,
+        variables: impl Iterator<Item = (String, String)>,
+    ) -> Result<(Self, Vec<Warning>), ConfigError> {
+        let mut layers = Layers::of_defaults();
+        if let Some(file) = file {
+            layers.add_file(file);
+        }
+        layers.add_environment(variables);
+
+        let mut config = Self::unset();
+        for key in KEYS {
+            if let Err(text) = (key.set)(&mut config, &layers.value(key.path).1) {
+                layers.blame(key.path, &text);
+            }
+        }
+        // A value that could not be read would make the checks complain about what nobody wrote.
+        if layers.problems.is_empty() {
+            check::check_together(&config, &mut layers);
+        }
+        if layers.problems.is_empty() {
+            Ok((config, layers.warnings))
+        } else {
+            Err(ConfigError { problems: layers.problems })
+        }
+    }
+
+    /// A blank to be filled from the table of keys, which overwrites every field.
+    fn unset() -> Self {
+        Self {
+            data_dir: PathBuf::new(),
+            database: Database::Sqlite { file: None },
+            hostname: DomainName::parse("unset.invalid").expect("a valid name"),
+            http: Http::default(),
+            tls: Tls::default(),
+            limits: Limits::default(),
+            in_flight_bytes_max: 0,
+            store: Store::default(),
+            log: Log { format: LogFormat::Text },
+        }
+    }
+}
+
+impl Default for Config {
+    /// The values of the default file.
+    fn default() -> Self {
+        let (config, _) = Self::load(None, std::iter::empty()).expect("the defaults are valid");
+        config
+    }
+}

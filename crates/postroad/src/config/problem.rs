@@ -1,0 +1,86 @@
+//! What can be wrong with a configuration, told all at once: where, which key, what, and the way out.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::keys::{KEYS, Key};
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    Default,
+    File { path: PathBuf, line: usize },
+    Variable(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            // Line 0 stands for the file as a whole.
+            Self::File { path, line: 0 } => write!(f, "{}", path.display()),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Variable(name) => write!(f, "environment variable {name}"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) place: Place,
+    /// Names the key, what is wrong and the fix.
+    pub(crate) text: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.text)
+    }
+}
+
+/// Every problem found, never empty.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) struct ConfigError {
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the configuration cannot be used:")?;
+        self.problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
+    }
+}
+
+/// A `POSTROAD_*` variable that is no setting. Only a warning: it may be somebody's own, such as an API key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Warning {
+    pub(crate) variable: String,
+    pub(crate) nearest: Option<String>,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "environment variable {} is no setting and is ignored", self.variable)?;
+        self.nearest.as_ref().map_or(Ok(()), |nearest| write!(f, "; did you mean {nearest}?"))
+    }
+}
+
+/// The known key most like `path`: by its whole name, or by its last part for a key in the wrong section.
+pub(super) fn find_nearest_key(path: &str) -> Option<&'static Key> {
+    let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
+    let distance = |key: &Key| {
+        let whole = strsim::damerau_levenshtein(path, key.path);
+        whole.min(strsim::damerau_levenshtein(&last(path), &last(key.path)) + 1)
+    };
+    let nearest = KEYS.iter().min_by_key(|key| distance(key))?;
+    (distance(nearest) <= 1 + last(path).len() / 4).then_some(nearest)
+}
+
+/// Stricter than for keys: two letters off, or the section left out.
+pub(super) fn find_nearest_variable(variable: &str) -> Option<String> {
+    let section_left_out = variable.replacen("POSTROAD", "", 1);
+    let distance = |known: &String| {
+        if known.ends_with(&section_left_out) { 1 } else { strsim::damerau_levenshtein(variable, known) }
+    };
+    KEYS.iter().map(Key::variable).min_by_key(distance).filter(|nearest| distance(nearest) <= 2)
+}

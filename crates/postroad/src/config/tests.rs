@@ -1,0 +1,176 @@
+//! Loading as an operator meets it: a file, some variables, and what is said about them.
+
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+fn load(file: &str, variables: &[(&str, &str)]) -> Result<(Config, Vec<String>), Vec<String>> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("postroad.toml");
+    std::fs::write(&path, file).unwrap();
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let folder = format!("{}/", folder.path().display());
+    Config::load(Some(&path), variables)
+        .map(|(config, warnings)| (config, warnings.iter().map(ToString::to_string).collect()))
+        .map_err(|error| {
+            error.problems.iter().map(|problem| problem.to_string().replace(&folder, "")).collect()
+        })
+}
+
+fn config(file: &str, variables: &[(&str, &str)]) -> Config {
+    load(file, variables).unwrap().0
+}
+
+fn problems(file: &str, variables: &[(&str, &str)]) -> Vec<String> {
+    load(file, variables).unwrap_err()
+}
+
+#[test]
+fn default_file_is_the_golden_one_and_parses_to_the_defaults() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/default.toml");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&golden, default_toml()).unwrap();
+    }
+    let golden = std::fs::read_to_string(golden).unwrap_or_default();
+    assert_eq!(golden, default_toml(), "UPDATE_GOLDEN=1 rewrites the golden file");
+    assert_eq!(config(&golden, &[]), Config::default());
+}
+
+#[test]
+fn default_limits_are_those_of_the_model() {
+    assert_eq!(Config::default().limits, Limits::default());
+}
+
+#[test]
+fn environment_wins_over_the_file_and_the_file_over_the_default() {
+    let file = "hostname = \"mx.example.com\"\n[limits]\nattachments = 7\nrequest_bytes = \"1 MiB\"\n";
+    let variables = [
+        ("POSTROAD_LIMITS_ATTACHMENTS", "9"),
+        ("POSTROAD_HTTP_TRUSTED_PROXIES", "10.0.0.0/8, ::1"),
+        ("POSTROAD_HTTP_LISTEN", ""),
+        ("POSTROAD_DATA_DIR", "/var/lib/postroad"),
+        ("POSTROAD_DATABASE", "postgres://me:secret@db/postroad?password=secret"),
+        ("POSTROAD_LOG_FORMAT", "json"),
+        ("POSTROAD_LOG", "debug"),
+        ("POSTROAD_CONFIG", "elsewhere.toml"),
+        ("HOME", "/"),
+    ];
+    let (config, warnings) = load(file, &variables).unwrap();
+    assert_eq!(warnings, [""; 0]);
+    assert_eq!(config.hostname.as_str(), "mx.example.com");
+    assert_eq!((config.limits.attachments_max, config.limits.request_bytes_max), (9, 1 << 20));
+    assert_eq!(config.http.trusted_proxies, ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()]);
+    assert_eq!(config.http.listen, None);
+    assert_eq!(config.data_dir, PathBuf::from("/var/lib/postroad"));
+    assert_eq!(config.log.format, LogFormat::Json);
+    assert!(!format!("{config:?}").contains("secret"));
+}
+
+#[test]
+fn postgres_url_is_printed_without_passwords() {
+    let cases = [
+        ("postgres://me:secret@db:5432/mail", "postgres://…@db:5432/mail"),
+        ("postgres://me@db/mail?password=a@secret", "postgres://…@db/mail"),
+        ("postgres://me:a?secret@db/mail", "postgres://…@…"),
+        ("postgres://db/mail", "postgres://…@…"),
+    ];
+    for (url, printed) in cases {
+        assert_eq!(format!("{:?}", PostgresUrl(url.to_owned())), printed);
+    }
+}
+
+#[test]
+fn unknown_keys_name_the_nearest_one() {
+    let file =
+        "listen = \"\"\nxyzzy = 1\n[http]\nlistn = \"\"\n[store]\nlevel = 1\n[htp]\nallow_plain = true\n";
+    assert_eq!(
+        problems(file, &[]),
+        [
+            "postroad.toml:8: unknown key `htp.allow_plain`: did you mean `http.allow_plain`?",
+            "postroad.toml:4: unknown key `http.listn`: did you mean `http.listen`?",
+            "postroad.toml:1: unknown key `listen`: did you mean `http.listen`?",
+            "postroad.toml:6: unknown key `store.level`: `postroad config default` shows all keys",
+            "postroad.toml:2: unknown key `xyzzy`: `postroad config default` shows all keys",
+        ]
+    );
+}
+
+#[test]
+fn unknown_variables_are_warnings() {
+    let (_, warnings) =
+        load("", &[("POSTROAD_HTTP_LISTN", "x"), ("POSTROAD_LISTEN", "x"), ("POSTROAD_API_KEY", "x")])
+            .unwrap();
+    assert_eq!(
+        warnings,
+        [
+            "environment variable POSTROAD_HTTP_LISTN is no setting and is ignored; did you mean POSTROAD_HTTP_LISTEN?",
+            "environment variable POSTROAD_LISTEN is no setting and is ignored; did you mean POSTROAD_HTTP_LISTEN?",
+            "environment variable POSTROAD_API_KEY is no setting and is ignored",
+        ]
+    );
+}
+
+#[test]
+fn every_wrong_value_is_told_with_its_place_and_a_fix() {
+    let file = "tls = 1\nhostname = \"mx\"\n[http]\nlisten = \"localhost:8025\"\nallow_plain = \"yes\"\n\
+                [limits]\nattachments = -1\nmessage_bytes = \"25 apples\"\n[log]\nformat = \"xml\"\n";
+    let variables =
+        [("POSTROAD_HTTP_TRUSTED_PROXIES", "everyone"), ("POSTROAD_DATABASE", "mysql://a:secret@b")];
+    assert_eq!(
+        problems(file, &variables),
+        [
+            "postroad.toml:1: `tls` is a section, not a key; write [tls] and its keys below it",
+            "environment variable POSTROAD_DATABASE: `database`: the value is neither \"sqlite:PATH\" nor \
+             \"postgres://USER:PASSWORD@HOST/NAME\"; leave it empty for SQLite in data_dir",
+            "postroad.toml:2: `hostname`: \"mx\": the domain needs at least two parts, like example.com; \
+             write a full name like \"mx.example.com\"",
+            "postroad.toml:4: `http.listen`: \"localhost:8025\" does not fit here; write an IP address and a port, \
+             like \"127.0.0.1:8025\" or \"[::]:8025\", or \"\" for off",
+            "postroad.toml:5: `http.allow_plain`: \"yes\" does not fit here; write true or false",
+            "environment variable POSTROAD_HTTP_TRUSTED_PROXIES: `http.trusted_proxies`: \"everyone\" is not a \
+             network; write an address or CIDR, like \"10.0.0.0/8\"",
+            "postroad.toml:8: `limits.message_bytes`: \"25 apples\" is not a size; write bytes, or a number with a \
+             unit like \"25 MiB\"",
+            "postroad.toml:7: `limits.attachments`: -1 does not fit here; write a whole number, at least 0",
+            "postroad.toml:10: `log.format`: \"xml\" does not fit here; write \"text\" or \"json\"",
+        ]
+    );
+}
+
+#[test]
+fn broken_or_missing_files_are_named() {
+    assert_eq!(problems("a = \n", &[]).len(), 1);
+    assert!(
+        problems("[http]\nlisten = 1 2\n", &[])[0].starts_with("postroad.toml:2: the file is not valid TOML")
+    );
+    let missing = Config::load(Some(Path::new("missing.toml")), std::iter::empty()).unwrap_err();
+    assert!(missing.to_string().contains("`postroad config default > missing.toml` writes one"), "{missing}");
+}
+
+#[test]
+fn settings_that_cannot_work_together_are_refused() {
+    let cases = [
+        (
+            "[http]\nhttps_listen = \"[::]:443\"",
+            "postroad.toml:2: `http.https_listen`: HTTPS needs a certificate",
+        ),
+        ("[tls]\nkey = \"k.pem\"", "postroad.toml:2: `tls.key`: a private key needs its certificate"),
+        (
+            "[tls]\ncertificate = \"c.pem\"",
+            "postroad.toml:2: `tls.certificate`: a certificate needs its private key",
+        ),
+        (
+            "[http]\nlisten = \"0.0.0.0:80\"",
+            "postroad.toml:2: `http.listen`: other machines reach this address",
+        ),
+        ("[limits]\nin_flight_bytes = \"1 MiB\"", "postroad.toml:2: `limits.in_flight_bytes`: is less than"),
+        ("[limits]\nrequest_bytes = \"1 GiB\"", "default: `limits.in_flight_bytes`: is less than"),
+    ];
+    for (file, expected) in cases {
+        let problems = problems(file, &[]);
+        assert!(problems.len() == 1 && problems[0].starts_with(expected), "{file}: {problems:?}");
+    }
+    let https = "[http]\nlisten = \"0.0.0.0:80\"\nhttps_listen = \"0.0.0.0:443\"\n[tls]\ncertificate = \"c\"\nkey = \"k\"";
+    assert!(config(https, &[]).http.https_listen.is_some());
+    assert!(config("[http]\nlisten = \"0.0.0.0:80\"\nallow_plain = true", &[]).http.allow_plain);
+}

@@ -1,0 +1,130 @@
+//! The control socket: `postroad admin` beside a running server sends its command here, one line of JSON each way.
+//! The socket is in the data folder and for its owner only.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use postroad_app::App;
+use postroad_app::admin::Command;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+
+const COMMAND_BYTES_MAX: u64 = 1 << 20;
+const EXCHANGE_MAX: Duration = Duration::from_secs(30);
+const NAME: &str = "control.sock";
+
+/// The listening socket; removed when dropped.
+#[derive(Debug)]
+pub(crate) struct ControlSocket {
+    path: PathBuf,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl ControlSocket {
+    /// Takes the place of a socket that a killed process left behind; the store's lock says nobody else is there.
+    pub(crate) fn listen(data_dir: &Path, app: App) -> anyhow::Result<Self> {
+        let path = data_dir.join(NAME);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot replace {}", path.display()));
+            }
+            _ => {}
+        }
+        let folder = OpenFolder::open(data_dir)?;
+        let listener = UnixListener::bind(folder.socket())
+            .with_context(|| format!("cannot listen on {}", path.display()))?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        let task = tokio::spawn(async move {
+            loop {
+                match listener.accept().await {
+                    Ok((stream, _)) => {
+                        tokio::spawn(tokio::time::timeout(EXCHANGE_MAX, serve(stream, app.clone())));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "control socket");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                }
+            }
+        });
+        Ok(Self { path, task })
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        self.task.abort();
+        // Gone already means somebody else cleaned up.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+async fn serve(stream: UnixStream, app: App) {
+    let (reader, mut writer) = stream.into_split();
+    let mut line = String::new();
+    let mut reader = BufReader::new(reader.take(COMMAND_BYTES_MAX));
+    if reader.read_line(&mut line).await.is_err() {
+        return;
+    }
+    let answer = match serde_json::from_str::<Command>(&line) {
+        Ok(command) => match app.administrate(command).await {
+            Ok(answer) => json!({ "ok": answer }),
+            Err(error) => json!({ "error": error.to_string() }),
+        },
+        Err(_) => {
+            json!({ "error": "this server does not know the command: is it the same version of postroad?" })
+        }
+    };
+    // If the caller is gone there is nobody to tell.
+    let _ = writer.write_all(format!("{answer}\n").as_bytes()).await;
+}
+
+/// Sends a command to the server that runs on this data folder. `None` if none does.
+pub(crate) async fn send(data_dir: &Path, command: &Command) -> anyhow::Result<Option<Value>> {
+    let Ok(folder) = OpenFolder::open(data_dir) else { return Ok(None) };
+    let stream = match UnixStream::connect(folder.socket()).await {
+        Ok(stream) => stream,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            return Ok(None);
+        }
+        Err(error) => {
+            return Err(error)
+                .with_context(|| format!("cannot reach the server at {}", data_dir.join(NAME).display()));
+        }
+    };
+    let line = tokio::time::timeout(EXCHANGE_MAX, exchange(stream, command))
+        .await
+        .context("the running server does not answer")??;
+    let mut answer: Value = serde_json::from_str(&line).context("the running server gave no answer")?;
+    match answer.get("error").and_then(Value::as_str) {
+        Some(error) => Err(anyhow::anyhow!("{error}")),
+        None => Ok(Some(answer["ok"].take())),
+    }
+}
+
+async fn exchange(mut stream: UnixStream, command: &Command) -> io::Result<String> {
+    let line = serde_json::to_string(command).map_err(io::Error::other)?;
+    stream.write_all(format!("{line}\n").as_bytes()).await?;
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).await?;
+    Ok(answer)
+}
+
+/// An open folder names the socket through `/proc`, because a socket's path has room for 107 bytes only and data
+/// folders may be deep.
+struct OpenFolder(std::fs::File);
+
+impl OpenFolder {
+    fn open(folder: &Path) -> io::Result<Self> {
+        std::fs::File::open(folder).map(Self)
+    }
+
+    fn socket(&self) -> PathBuf {
+        use std::os::fd::AsRawFd;
+        PathBuf::from(format!("/proc/self/fd/{}/{NAME}", self.0.as_raw_fd()))
+    }
+}

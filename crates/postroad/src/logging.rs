@@ -1,0 +1,25 @@
+//! Log lines on standard error: text for people, JSON for machines. Level by `POSTROAD_LOG`.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::cli;
+use crate::config::LogFormat;
+
+/// The command line wins over the configuration.
+pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
+    let filter = std::env::var("POSTROAD_LOG").ok().filter(|text| !text.is_empty());
+    let filter = EnvFilter::new(filter.unwrap_or_else(|| "info".to_owned()));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let json = match flag {
+        Some(cli::LogFormat::Json) => true,
+        Some(cli::LogFormat::Text) => false,
+        None => configured == LogFormat::Json,
+    };
+    if json {
+        builder.json().flatten_event(true).init();
+    } else {
+        builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).init();
+    }
+}

@@ -1,0 +1,165 @@
+//! A running service: store, app, listeners, control socket and upkeep, started in this order and stopped in the
+//! other.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use postroad_api::{Api, Mode, Server};
+use postroad_app::{App, Upkeep};
+use postroad_model::SystemClock;
+use postroad_net::ReloadingCertificate;
+use postroad_store::{Role, Store};
+use tokio::net::TcpListener;
+
+use crate::config::{Config, Database};
+use crate::control::ControlSocket;
+
+/// Everything that runs.
+pub(crate) struct Service {
+    pub(crate) app: App,
+    pub(crate) http_address: Option<SocketAddr>,
+    pub(crate) https_address: Option<SocketAddr>,
+    servers: Vec<Server>,
+    certificate: Option<Arc<ReloadingCertificate>>,
+    upkeep: Upkeep,
+    _control: ControlSocket,
+    /// Locked for as long as the process lives: two nodes must not share an identity.
+    _node_lock: std::fs::File,
+}
+
+impl Service {
+    pub(crate) async fn start(config: &Config) -> anyhow::Result<Self> {
+        create_data_dir(&config.data_dir)?;
+        let (node_lock, identity) = node_identity(&config.data_dir)?;
+        let app = open_app(config, Role::Node { identity }).await?;
+        let upkeep = Upkeep::start(app.clone());
+        let control = ControlSocket::listen(&config.data_dir, app.clone())?;
+        let mut service = Self {
+            app,
+            http_address: None,
+            https_address: None,
+            servers: Vec::new(),
+            certificate: None,
+            upkeep,
+            _control: control,
+            _node_lock: node_lock,
+        };
+        service.listen(config).await?;
+        Ok(service)
+    }
+
+    async fn listen(&mut self, config: &Config) -> anyhow::Result<()> {
+        let settings = postroad_api::Settings {
+            request_bytes_max: config.limits.request_bytes_max,
+            in_flight_bytes_max: config.in_flight_bytes_max,
+            trusted_proxies: config.http.trusted_proxies.clone(),
+            ..postroad_api::Settings::default()
+        };
+        let api = Api::new(self.app.clone(), settings);
+        if let Some(address) = config.http.https_listen {
+            let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.key) else {
+                anyhow::bail!("HTTPS needs `tls.certificate` and `tls.key`");
+            };
+            let certificate = ReloadingCertificate::load(certificate, key)?;
+            let listener = bind(address).await?;
+            self.https_address = Some(listener.local_addr()?);
+            self.servers.push(Server::start(&api, listener, Some(certificate.https_config()), Mode::Serve));
+            self.certificate = Some(certificate);
+        }
+        if let Some(address) = config.http.listen {
+            let listener = bind(address).await?;
+            self.http_address = Some(listener.local_addr()?);
+            let plain = address.ip().is_loopback() || config.http.allow_plain;
+            let mode = match self.https_address {
+                Some(https) if !plain => Mode::RedirectToHttps { port: https.port() },
+                _ => Mode::Serve,
+            };
+            self.servers.push(Server::start(&api, listener, None, mode));
+        }
+        tracing::info!(
+            http = self.http_address.map(|a| a.to_string()),
+            https = self.https_address.map(|a| a.to_string()),
+            "listening"
+        );
+        Ok(())
+    }
+
+    /// Reads the certificate files anew; keeps the old pair if the new one is not good.
+    pub(crate) fn reload(&self) {
+        if let Some(certificate) = &self.certificate {
+            match certificate.reload() {
+                Ok(()) => tracing::info!("certificate reloaded"),
+                Err(error) => tracing::error!(%error, "the certificate was not reloaded; the old one stays"),
+            }
+        }
+    }
+
+    /// Finishes the requests in flight, then writes the last notes.
+    pub(crate) async fn stop(self) {
+        tracing::info!("stopping");
+        let mut stopping = tokio::task::JoinSet::new();
+        for server in self.servers {
+            stopping.spawn(server.stop());
+        }
+        stopping.join_all().await;
+        self.upkeep.stop().await;
+    }
+}
+
+/// Opens the store and puts the app on it.
+pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<App> {
+    let clock = Arc::new(SystemClock);
+    let settings = postroad_store::Settings {
+        database: match &config.database {
+            Database::Sqlite { file } => postroad_store::Database::Sqlite(
+                file.clone().unwrap_or_else(|| config.data_dir.join("postroad.db")),
+            ),
+            Database::Postgres { url } => postroad_store::Database::Postgres(url.as_str().to_owned()),
+        },
+        disk_reserve_bytes: config.store.disk_reserve_bytes as u64,
+        reader_threads: config.store.reader_threads,
+        postgres_connections: config.store.postgres_connections_max,
+    };
+    let store = Store::open(settings, role, Arc::<SystemClock>::clone(&clock)).await?;
+    Ok(App::new(store, clock, config.limits.clone(), config.hostname.clone()))
+}
+
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address} (is another program using the port?)"))
+}
+
+pub(crate) fn create_data_dir(folder: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .with_context(|| format!("cannot create the data directory {}", folder.display()))
+}
+
+/// The name by which a restarted node is known to be the same one.
+fn node_identity(data_dir: &Path) -> anyhow::Result<(std::fs::File, String)> {
+    use std::io::{Read, Seek, Write};
+    let path: PathBuf = data_dir.join("node-id");
+    let mut file =
+        std::fs::File::options().create(true).truncate(false).read(true).write(true).open(&path)?;
+    file.try_lock().map_err(|_| {
+        anyhow::anyhow!(
+            "{} is in use by another postroad process: stop that one, or use another data directory",
+            data_dir.display()
+        )
+    })?;
+    let mut identity = String::new();
+    file.read_to_string(&mut identity)?;
+    if identity.trim().is_empty() {
+        identity = uuid::Uuid::new_v4().to_string();
+        file.rewind()?;
+        file.write_all(identity.as_bytes())?;
+        file.sync_all()?;
+    }
+    Ok((file, identity.trim().to_owned()))
+}

@@ -1,0 +1,107 @@
+//! `postroad admin` beside a running server and without one.
+
+use postroad_testkit::daemon;
+use serde_json::{Value, json};
+
+use crate::world::{SEND, both_engines, good_but, program};
+
+both_engines! {
+    async fn a_customer_is_set_up_and_sends(world: World) {
+        let account = world.admin(&["account", "create", "acme"]);
+        assert_eq!(account["name"], "acme");
+        let server = world.admin(&["server", "create", "prod", "--account", "acme"]);
+        assert_eq!(server["mode"], "live");
+        let domain = world.admin(&["domain", "create", "acme.test", "--server", "prod"]);
+        assert_eq!(domain["verified"], false);
+        let key = world.admin(&["key", "create", "--server", "prod"]);
+        let api_key = key["api_key"].as_str().unwrap();
+        let body = good_but(json!({"from": "a@acme.test"}));
+        let answer = world.call_as(api_key, SEND, &body).await;
+        assert_eq!(answer["data"]["code"], "UnauthenticatedFromAddress");
+        world.admin(&["domain", "set-verified", "acme.test", "--server", "prod"]);
+        assert_eq!(world.call_as(api_key, SEND, &body).await["status"], "success");
+        world.admin(&["domain", "set-verified", "acme.test", "--server", "prod", "--no"]);
+        assert_eq!(world.call_as(api_key, SEND, &body).await["data"]["code"], "UnauthenticatedFromAddress");
+        let servers = world.admin(&["server", "list"]);
+        let names: Vec<&str> = servers.as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["dev", "prod"]);
+        let listed = world.admin(&["key", "list", "--server", "prod"]);
+        assert_eq!(listed[0]["id"], key["id"]);
+        assert!(!listed.to_string().contains(api_key), "a listed key shows its text");
+    }
+
+    async fn a_domain_names_its_records(world: World) {
+        let shown = world.admin(&["domain", "records", "example.test"]);
+        assert_eq!(shown["name"], "example.test");
+        assert_eq!(shown["verified"], true);
+        let records = shown["records"].as_array().unwrap();
+        let brief: Vec<(&str, &str, bool)> = records
+            .iter()
+            .map(|r| (r["purpose"].as_str().unwrap(), r["type"].as_str().unwrap(), r["required"].as_bool().unwrap()))
+            .collect();
+        assert_eq!(
+            brief,
+            [("spf", "TXT", true), ("dkim", "TXT", true), ("dmarc", "TXT", true), ("return_path", "CNAME", false),
+             ("tracking", "CNAME", false)]
+        );
+        assert_eq!(records[0]["value"], "v=spf1 include:spf.postroad.localhost ~all");
+        assert!(records[1]["name"].as_str().unwrap().ends_with("._domainkey.example.test"));
+        assert!(records[1]["value"].as_str().unwrap().starts_with("v=DKIM1; k=rsa; p=MII"));
+        assert_eq!(records[2]["name"], "_dmarc.example.test");
+        assert_eq!(records[3]["name"], "rp.example.test");
+        assert_eq!(records[4]["value"], "track.postroad.localhost");
+        assert!(records.iter().all(|r| r["status"] == "pending" && r["found"] == json!([]) && r["hint"].is_string()));
+    }
+
+    async fn mistakes_are_explained(world: World) {
+        let cases: [(&[&str], &str); 6] = [
+            (&["account", "create", "dev"], "the account `dev` exists already"),
+            (&["server", "create", "x", "--account", "nobody"], "there is no account `nobody`"),
+            (&["domain", "create", "not a domain", "--server", "dev"], "not a domain"),
+            (&["domain", "create", "example.test", "--server", "dev"], "exists already"),
+            (&["key", "revoke", "999999"], "there is no key 999999"),
+            (&["key", "create", "--server", "dev", "--expires-at", "2001-01-01T00:00:00Z"], "in the past"),
+        ];
+        for (args, expected) in cases {
+            let (success, out, err) = world.admin_output(args);
+            assert!(!success && out.is_empty(), "{args:?}: {out}");
+            assert!(err.contains(expected), "{args:?}: {err}");
+        }
+    }
+
+    async fn without_a_server_the_store_is_opened_itself(world: World) {
+        let mut world = world;
+        world.daemon.terminate();
+        world.admin(&["account", "create", "offline"]);
+        let accounts = world.admin(&["account", "list"]);
+        assert_eq!(accounts.as_array().unwrap().len(), 2);
+        world.restart();
+        let accounts = world.admin(&["account", "list"]);
+        assert_eq!(accounts.as_array().unwrap().len(), 2);
+    }
+
+    async fn people_get_readable_answers(world: World) {
+        let output = daemon::command(program(), &[])
+            .args(["admin", "server", "list", "--data-dir"])
+            .arg(world.data_dir())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("name: dev\n") && text.contains("mode: live\n"), "{text}");
+        assert!(serde_json::from_str::<Value>(&text).is_err());
+    }
+}
+
+#[test]
+fn a_deep_data_folder_still_has_a_control_socket() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let deep = folder.path().join("d".repeat(60)).join("e".repeat(60));
+    let data_dir = deep.to_str().unwrap();
+    let args = ["dev", "--json", "--http-port", "0", "--data-dir", data_dir];
+    let _daemon = postroad_testkit::Daemon::start(program(), args, &[]);
+    let output = daemon::command(program(), &[])
+        .args(["admin", "account", "list", "--json", "--data-dir", data_dir])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

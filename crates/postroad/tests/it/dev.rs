@@ -1,0 +1,107 @@
+//! `postroad dev`: the ready line, the curl line, starting again, two at once.
+
+use std::process::Stdio;
+
+use postroad_testkit::{Daemon, daemon};
+use serde_json::json;
+
+use crate::world::{MESSAGE, SEND, both_engines, good, program};
+
+both_engines! {
+    async fn the_ready_line_is_all_there_is_on_standard_output(world: World) {
+        let mut world = world;
+        let ready = world.daemon.ready().clone();
+        let keys: Vec<&String> = ready.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["url", "api_key", "api_secret", "domain", "pid"]);
+        assert_eq!(ready["domain"], "example.test");
+        assert_eq!(ready["pid"], world.daemon.pid());
+        assert!(ready["url"].as_str().unwrap().starts_with("http://127.0.0.1:"));
+        world.accepted(&good()).await;
+        assert!(world.daemon.terminate().success());
+        assert_eq!(world.daemon.more_output(), Vec::<String>::new());
+    }
+
+    async fn starting_again_keeps_the_data_and_old_keys(world: World) {
+        let mut world = world;
+        let id = world.accepted_id(&good()).await;
+        let old_key = world.key.clone();
+        assert!(world.daemon.terminate().success());
+        world.restart();
+        assert_ne!(world.key, old_key);
+        for key in [&old_key, &world.key] {
+            let answer = world.call_as(key, MESSAGE, &json!({ "id": id })).await;
+            assert_eq!(answer["data"]["id"], id);
+        }
+        let keys = world.admin(&["key", "list", "--server", "dev"]);
+        let names: Vec<&str> = keys.as_array().unwrap().iter().map(|key| key["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["dev", "dev"]);
+        assert_eq!(world.admin(&["server", "list"]).as_array().unwrap().len(), 1);
+        assert_eq!(world.admin(&["domain", "list"]).as_array().unwrap().len(), 1);
+        assert_eq!(world.call(SEND, &good()).await["status"], "success");
+    }
+
+    async fn a_second_process_on_the_same_data_is_kept_out(world: World) {
+        let output = daemon::command(program(), &[])
+            .args(["dev", "--json", "--http-port", "0", "--data-dir"])
+            .arg(world.data_dir())
+            .output()
+            .unwrap();
+        assert!(!output.status.success());
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains("in use by another postroad process"), "{text}");
+        assert_eq!(world.call(SEND, &good()).await["status"], "success");
+    }
+}
+
+#[test]
+fn the_curl_line_works_when_pasted() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut child = daemon::command(program(), &[])
+        .args(["dev", "--http-port", "0", "--data-dir"])
+        .arg(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    let mut text = String::new();
+    while !text.contains("It works.") {
+        text.push_str(&lines.next().expect("the welcome goes on").unwrap());
+        text.push('\n');
+    }
+    for needed in ["API key", "API secret", "http://127.0.0.1:", "example.test"] {
+        assert!(text.contains(needed), "{text}");
+    }
+    let curl = &text[text.find("curl ").expect("a curl line")..];
+    let output = std::process::Command::new("sh").args(["-c", &format!("{curl} -s")]).output().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(answer.contains(r#""status":"success""#), "{answer} {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_taken_port_is_explained() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let folder = tempfile::TempDir::new().unwrap();
+    let output = daemon::command(program(), &[])
+        .args(["dev", "--json", "--http-port", &port, "--data-dir"])
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains(&port) && text.contains("--http-port 0"), "{text}");
+}
+
+#[test]
+fn two_whole_services_run_side_by_side() {
+    let folders = [tempfile::TempDir::new().unwrap(), tempfile::TempDir::new().unwrap()];
+    let start = |folder: &tempfile::TempDir| {
+        let data_dir = folder.path().to_str().unwrap();
+        Daemon::start(program(), ["dev", "--json", "--http-port", "0", "--data-dir", data_dir], &[])
+    };
+    let [one, other] = folders.each_ref().map(start);
+    assert_ne!(one.ready()["url"], other.ready()["url"]);
+}

@@ -1,0 +1,18 @@
+//! The product from outside: the real binary, its HTTP port and its command line, on both engines.
+
+mod access;
+mod admin;
+mod config;
+mod crash;
+mod dev;
+mod errors;
+mod idempotency;
+mod injection;
+mod large;
+mod lookup;
+mod outage;
+mod raw;
+mod recipients;
+mod test_mode;
+mod transport;
+mod world;

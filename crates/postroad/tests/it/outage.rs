@@ -1,0 +1,98 @@
+//! A full disk and a dead database: "try again", nothing half-written, recovery by itself.
+
+use std::process::Command;
+use std::time::Duration;
+
+use postroad_testkit::http::Reply;
+use postroad_testkit::postgres::{Database, PgProxy};
+use serde_json::json;
+
+use crate::world::{Engine, MESSAGE, SEND, World, checked_envelope, good, good_but};
+
+fn assert_try_again(reply: &Reply) {
+    assert_eq!(reply.status, 503, "{}", reply.text());
+    assert!(reply.header("retry-after").is_some());
+    let answer = checked_envelope(reply);
+    assert_eq!(answer["status"], "error");
+    assert_eq!(answer["data"]["code"], "ServiceUnavailable");
+}
+
+/// Soft limit on the size of files the process writes: the kernel then refuses writes as on a full disk.
+fn limit_file_size(pid: u32, bytes: &str) {
+    let status = Command::new("prlimit")
+        .args(["--pid", &pid.to_string(), &format!("--fsize={bytes}:unlimited")])
+        .status()
+        .expect("prlimit is part of util-linux");
+    assert!(status.success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_refuses_and_recovers() {
+    let world = World::start(Engine::Sqlite);
+    let before = world.accepted_id(&good()).await;
+    limit_file_size(world.daemon.pid(), "4096");
+    let large = "0123456789abcdef".repeat(16_000);
+    let keyed = [("Idempotency-Key", "once")];
+    for body in [good(), good_but(json!({"plain_body": large}))] {
+        assert_try_again(&world.post(SEND, &body).await);
+        assert_try_again(&world.request("POST", SEND, &keyed, body.to_string()).await);
+    }
+    assert_eq!(world.expanded(before).await["status"]["status"], "Pending", "reading goes on");
+    limit_file_size(world.daemon.pid(), "unlimited");
+    let after = world.accepted_id(&good()).await;
+    for id in [before, after] {
+        assert_eq!(world.expanded(id).await["status"]["status"], "Pending");
+    }
+    // Nothing was half-written: the key of the refused request is free, and no message lies between the two.
+    let sent = world.call_with(SEND, &keyed, &good()).await;
+    assert_eq!(sent["status"], "success");
+    assert_eq!(sent["flags"], json!({}));
+    for id in before + 1..after.min(before + 200) {
+        assert_eq!(world.call(MESSAGE, &json!({ "id": id })).await["data"]["code"], "MessageNotFound");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_low_disk_closes_the_door() {
+    let world = World::start_with(Engine::Sqlite, &[("POSTROAD_STORE_DISK_RESERVE_BYTES", "1000000 GiB")]);
+    assert_try_again(&world.post(SEND, &good()).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_database_refuses_and_recovers() {
+    let database = Database::create();
+    let proxy = PgProxy::start(database.url());
+    let world = World::start_on(Some(proxy.url()), Some(database), &[]);
+    let before = world.accepted_id(&good()).await;
+    proxy.cut();
+    for _ in 0..3 {
+        assert_try_again(&world.post(SEND, &good()).await);
+    }
+    assert_eq!(world.client.get("/health").await.expect("an answer").status, 200);
+    assert_eq!(world.client.get("/ready").await.expect("an answer").status, 503);
+    proxy.restore();
+    let mut after = None;
+    for _ in 0..100 {
+        let reply = world.post(SEND, &good()).await;
+        if reply.status == 200 {
+            after = reply.json()["data"]["messages"]["someone@example.com"]["id"].as_i64();
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    for id in [before, after.expect("it recovers within 10 s")] {
+        assert_eq!(world.expanded(id).await["status"]["status"], "Pending");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_hangs_refuses_in_time() {
+    let database = Database::create();
+    let proxy = PgProxy::start(database.url());
+    let world = World::start_on(Some(proxy.url()), Some(database), &[]);
+    world.accepted_id(&good()).await;
+    proxy.stall();
+    let reply = tokio::time::timeout(Duration::from_secs(25), world.post(SEND, &good())).await;
+    assert_try_again(&reply.expect("an answer within 25 s"));
+    proxy.restore();
+}

@@ -1,0 +1,107 @@
+//! send/raw: required parameters, whose From it may be, and what happens to the bytes.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::errors::assert_invalid;
+use crate::world::{MESSAGE, RAW, World, both_engines};
+
+fn raw(message: &str) -> Value {
+    json!({"mail_from": "bounces@example.test", "rcpt_to": ["a@example.com"], "data": STANDARD.encode(message)})
+}
+
+async fn stored(world: &World, body: &Value) -> (Value, String) {
+    let answer = world.call(RAW, body).await;
+    assert_eq!(answer["status"], "success", "{answer}");
+    let messages = answer["data"]["messages"].as_object().unwrap();
+    let id = &messages.values().next().unwrap()["id"];
+    let read = world.call(MESSAGE, &json!({"id": id, "_expansions": true})).await["data"].clone();
+    let bytes = STANDARD.decode(read["raw_message"].as_str().unwrap()).unwrap();
+    (read, String::from_utf8(bytes).unwrap())
+}
+
+both_engines! {
+    async fn required_parameters_are_asked_for_in_order(world: World) {
+        let missing = |name: &str| format!("`{name}` parameter is required but is missing");
+        let all = [("/rcpt_to", missing("rcpt_to")), ("/mail_from", missing("mail_from")), ("/data", missing("data"))];
+        let problems: Vec<(&str, &str)> = all.iter().map(|(pointer, text)| (*pointer, text.as_str())).collect();
+        assert_invalid(&world.call(RAW, &json!({})).await, &problems);
+        assert_invalid(&world.call(RAW, &json!({"rcpt_to": ["a@example.com"]})).await, &problems[1..]);
+        let body = json!({"rcpt_to": ["a@example.com"], "mail_from": "a@example.test"});
+        assert_invalid(&world.call(RAW, &body).await, &problems[2..]);
+        let wrong = json!({"rcpt_to": "a@example.com", "mail_from": "a@example.test", "data": "x"});
+        assert_invalid(&world.call(RAW, &wrong).await, &[("/rcpt_to", "`rcpt_to` should be a `Array` but is a `String`")]);
+        let mut none = raw("From: a@example.test\r\n\r\nhi");
+        none["rcpt_to"] = json!([]);
+        let answer = world.call(RAW, &none).await;
+        assert_eq!(answer["data"]["code"], "NoRecipients");
+        let mut broken = raw("x");
+        broken["data"] = json!("***");
+        assert_invalid(&world.call(RAW, &broken).await, &[("/data", "`data` is not valid base64")]);
+    }
+
+    async fn every_from_and_sender_must_be_verified(world: World) {
+        let refused = [
+            "To: a@example.com\r\n\r\nno from",
+            "From: a@other.test\r\n\r\nhi",
+            "From: a@sub.example.test\r\n\r\nhi",
+            "From: a@example.test, b@other.test\r\n\r\nhi",
+            "From: a@example.test\r\nFrom: b@other.test\r\n\r\nhi",
+            "From: a@example.test\r\nSender: b@other.test\r\n\r\nhi",
+            "From: a@other.test <b@example.test>\r\n\r\nhi",
+            "From: <a@example.test>\r\n ,<b@other.test>\r\n\r\nhi",
+            "From: \"a@example.test\" <b@other.test>\r\n\r\nhi",
+        ];
+        for message in refused {
+            let answer = world.call(RAW, &raw(message)).await;
+            assert_eq!(answer["data"]["code"], "UnauthenticatedFromAddress", "{message:?}: {answer}");
+            assert_eq!(answer["status"], "error");
+        }
+        let taken = [
+            "From: a@example.test\r\n\r\nhi",
+            "from: =?utf-8?q?J=C3=B6rg?=\r\n <a@EXAMPLE.test>\r\nSender: b@example.test\r\n\r\nhi",
+            "From: a@example.test, \"B\" <b@example.test>\r\n\r\nhi",
+        ];
+        for message in taken {
+            let answer = world.call(RAW, &raw(message)).await;
+            assert_eq!(answer["status"], "success", "{message:?}: {answer}");
+        }
+    }
+
+    async fn the_bytes_are_kept_but_for_what_must_change(world: World) {
+        let whole = "Message-ID: <own@example.test>\r\nDate: Mon, 2 Nov 2026 10:00:00 +0000\r\nFrom: a@example.test\r\n\
+            Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\r\nbody  \r\n.\r\nend";
+        let (read, bytes) = stored(&world, &raw(whole)).await;
+        assert_eq!(bytes, whole);
+        assert_eq!(read["details"]["message_id"], "own@example.test");
+        assert_eq!(read["details"]["mail_from"], "bounces@example.test");
+        assert_eq!(read["details"]["subject"], "Grüße");
+
+        let bare = "From: a@example.test\nBcc: secret@example.com,\n more@example.com\nReturn-Path: <x@example.com>\n\
+            X-Postroad-Tag: orders\nX-Keep: yes\n\nline\rline\n";
+        let (read, bytes) = stored(&world, &raw(bare)).await;
+        assert!(bytes.ends_with("From: a@example.test\r\nX-Keep: yes\r\n\r\nline\r\nline\r\n"), "{bytes}");
+        assert!(!bytes.contains("secret@") && !bytes.contains("more@") && !bytes.contains("Return-Path"));
+        let added: Vec<&str> = bytes.lines().take_while(|line| !line.starts_with("From")).collect();
+        assert_eq!(added.len(), 2, "{bytes}");
+        assert!(bytes.contains(&format!("Message-ID: <{}>", read["details"]["message_id"].as_str().unwrap())));
+        assert_eq!(read["details"]["tag"], "orders");
+        let (read, _) = stored(&world, &raw("From: a@example.test\r\nX-Postal-Tag: old\r\n\r\nhi")).await;
+        assert_eq!(read["details"]["tag"], "old");
+    }
+
+    async fn recipients_are_taken_from_the_envelope_once(world: World) {
+        let mut body = raw("From: a@example.test\r\nTo: other@example.com\r\n\r\nhi");
+        body["rcpt_to"] = json!(["b@example.com", "B@example.com", "c@example.com"]);
+        body["bounce"] = json!(true);
+        body["mail_from"] = json!("");
+        let answer = world.call(RAW, &body).await;
+        let keys: Vec<&String> = answer["data"]["messages"].as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["b@example.com", "c@example.com"]);
+        let (read, _) = stored(&world, &body).await;
+        assert_eq!(read["details"]["bounce"], true);
+        body["bounce"] = json!(false);
+        assert_eq!(world.call(RAW, &body).await["status"], "parameter-error", "only bounces come from nobody");
+    }
+}

@@ -1,0 +1,239 @@
+//! A running `postroad dev` on a fresh data folder and a fresh database, and short words to talk to it.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use postroad_testkit::http::{Client, Reply};
+use postroad_testkit::postgres::Database;
+use postroad_testkit::{Daemon, daemon};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Turns one test into two: on SQLite and on PostgreSQL.
+macro_rules! both_engines {
+    ($(async fn $name:ident($world:ident: World) $body:block)+) => {$(
+        mod $name {
+            use super::*;
+
+            async fn scenario($world: $crate::world::World) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                scenario($crate::world::World::start($crate::world::Engine::Sqlite)).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                scenario($crate::world::World::start($crate::world::Engine::Postgres)).await;
+            }
+        }
+    )+};
+}
+pub(crate) use both_engines;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+pub(crate) const SEND: &str = "/api/v1/send/message";
+pub(crate) const RAW: &str = "/api/v1/send/raw";
+pub(crate) const MESSAGE: &str = "/api/v1/messages/message";
+pub(crate) const DELIVERIES: &str = "/api/v1/messages/deliveries";
+
+pub(crate) fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_postroad"))
+}
+
+pub(crate) struct World {
+    pub(crate) daemon: Daemon,
+    pub(crate) client: Client,
+    pub(crate) key: String,
+    pub(crate) folder: TempDir,
+    envs: Vec<(String, String)>,
+    // After the daemon, so that it is dropped when nobody is connected any more.
+    _database: Option<Database>,
+}
+
+impl World {
+    pub(crate) fn start(engine: Engine) -> Self {
+        Self::start_with(engine, &[])
+    }
+
+    pub(crate) fn start_with(engine: Engine, envs: &[(&str, &str)]) -> Self {
+        let database = (engine == Engine::Postgres).then(Database::create);
+        let url = database.as_ref().map(|database| database.url().to_owned());
+        Self::start_on(url.as_deref(), database, envs)
+    }
+
+    /// On the database of `url` (SQLite if there is none).
+    pub(crate) fn start_on(url: Option<&str>, database: Option<Database>, envs: &[(&str, &str)]) -> Self {
+        let folder = TempDir::new().expect("the temporary folder is writable");
+        let mut envs: Vec<(String, String)> =
+            envs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        if let Some(url) = url {
+            envs.push(("POSTROAD_DATABASE".to_owned(), url.to_owned()));
+        }
+        let daemon = start_daemon(&folder.path().join("data"), &envs);
+        let (client, key) = connect(&daemon);
+        Self { daemon, client, key, folder, envs, _database: database }
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// kill -9, then a new process on the same data.
+    pub(crate) fn crash_and_restart(&mut self) {
+        self.daemon.kill9();
+        self.restart();
+    }
+
+    /// A new process on the same data, with a key of its own.
+    pub(crate) fn restart(&mut self) {
+        self.daemon = start_daemon(&self.data_dir(), &self.envs);
+        (self.client, self.key) = connect(&self.daemon);
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.client.post_json(path, Some(&self.key), body).await.expect("the server answers")
+    }
+
+    /// Posts and returns the envelope of an answer that must be HTTP 200.
+    pub(crate) async fn call(&self, path: &str, body: &Value) -> Value {
+        envelope(&self.post(path, body).await)
+    }
+
+    pub(crate) async fn call_with(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Value {
+        let reply = self.request("POST", path, headers, body.to_string()).await;
+        envelope(&reply)
+    }
+
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Reply {
+        let mut all = vec![("X-Server-API-Key", self.key.as_str())];
+        all.extend_from_slice(headers);
+        let method = method.parse().expect("a method");
+        self.client.request(method, path, &all, body.into()).await.expect("the server answers")
+    }
+
+    /// Sends and returns the `data` of the success.
+    pub(crate) async fn accepted(&self, body: &Value) -> Value {
+        let answer = self.call(SEND, body).await;
+        assert_eq!(answer["status"], "success", "{answer}");
+        answer["data"].clone()
+    }
+
+    /// Sends to one address and returns the id.
+    pub(crate) async fn accepted_id(&self, body: &Value) -> i64 {
+        let data = self.accepted(body).await;
+        let messages = data["messages"].as_object().expect("a map");
+        messages.values().next().expect("a message")["id"].as_i64().expect("an integer")
+    }
+
+    /// Everything about a message.
+    pub(crate) async fn expanded(&self, id: i64) -> Value {
+        let answer = self.call(MESSAGE, &json!({"id": id, "_expansions": true})).await;
+        assert_eq!(answer["status"], "success", "{answer}");
+        answer["data"].clone()
+    }
+
+    pub(crate) async fn deliveries(&self, id: i64) -> Value {
+        let answer = self.call(DELIVERIES, &json!({ "id": id })).await;
+        assert_eq!(answer["status"], "success", "{answer}");
+        answer["data"].clone()
+    }
+
+    /// `postroad admin … --json` beside the running server.
+    pub(crate) fn admin(&self, args: &[&str]) -> Value {
+        let (success, out, err) = self.admin_output(args);
+        assert!(success, "postroad admin {args:?}: {err}");
+        serde_json::from_str(&out).unwrap_or_else(|e| panic!("postroad admin {args:?}: {e}: {out}"))
+    }
+
+    pub(crate) fn admin_output(&self, args: &[&str]) -> (bool, String, String) {
+        let envs: Vec<(&str, &str)> = self.envs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        let output = daemon::command(program(), &envs)
+            .arg("admin")
+            .args(args)
+            .args(["--json", "--data-dir"])
+            .arg(self.data_dir())
+            .output()
+            .expect("the program starts");
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    }
+
+    /// A new key of the dev server; returns its id and text.
+    pub(crate) fn new_key(&self, args: &[&str]) -> (i64, String) {
+        let mut all = vec!["key", "create", "--server", "dev"];
+        all.extend_from_slice(args);
+        let made = self.admin(&all);
+        (made["id"].as_i64().expect("an id"), made["api_key"].as_str().expect("a key").to_owned())
+    }
+
+    pub(crate) async fn call_as(&self, key: &str, path: &str, body: &Value) -> Value {
+        envelope(&self.client.post_json(path, Some(key), body).await.expect("the server answers"))
+    }
+}
+
+fn start_daemon(data_dir: &Path, envs: &[(String, String)]) -> Daemon {
+    let envs: Vec<(&str, &str)> = envs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let data_dir = data_dir.to_str().expect("temporary folders have plain names");
+    Daemon::start(program(), ["dev", "--json", "--http-port", "0", "--data-dir", data_dir], &envs)
+}
+
+fn connect(daemon: &Daemon) -> (Client, String) {
+    let text = |name: &str| daemon.ready()[name].as_str().expect("the ready line has it").to_owned();
+    (Client::new(&text("url")), text("api_key"))
+}
+
+/// The envelope of an answer: checks what every one of them has.
+pub(crate) fn envelope(reply: &Reply) -> Value {
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    checked_envelope(reply)
+}
+
+pub(crate) fn checked_envelope(reply: &Reply) -> Value {
+    let answer = reply.json();
+    let keys: Vec<&String> = answer.as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["status", "time", "flags", "data"], "{answer}");
+    assert!(answer["time"].is_f64(), "{answer}");
+    assert!(answer["flags"].is_object(), "{answer}");
+    assert!(reply.header("x-request-id").is_some_and(|id| !id.is_empty()));
+    answer
+}
+
+/// A send that is fine.
+pub(crate) fn good() -> Value {
+    json!({
+        "to": ["someone@example.com"],
+        "from": "Shop <shop@example.test>",
+        "subject": "Your order",
+        "plain_body": "Thank you.",
+    })
+}
+
+/// `good` with some fields replaced.
+pub(crate) fn good_but(fields: Value) -> Value {
+    let mut body = good();
+    let Value::Object(fields) = fields else { panic!("fields are an object") };
+    body.as_object_mut().expect("an object").extend(fields);
+    body
+}
+
+/// `good` without a field.
+pub(crate) fn good_without(field: &str) -> Value {
+    let mut body = good();
+    body.as_object_mut().expect("an object").remove(field);
+    body
+}

@@ -1,0 +1,121 @@
+//! What can go wrong, named for what the caller can do about it.
+
+use std::path::PathBuf;
+
+/// Why a verb did not do its work. Nothing of it was written, unless it says otherwise.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// Full disk, dead database, too much waiting: the same call may work later.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// A name or key is taken already.
+    #[error("it exists already")]
+    Conflict,
+    /// What the verb should change, or put something under, does not exist.
+    #[error("it does not exist")]
+    NotFound,
+    /// Another node has been working with the same idempotency key for longer than we wait.
+    #[error("the idempotency key is in use")]
+    KeyInUse,
+    /// The store holds or was asked something that cannot be: a bug of ours.
+    #[error("internal store error: {0}")]
+    Internal(String),
+}
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(
+        "`database = \"{0}\"` is not understood: use `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/DATABASE`"
+    )]
+    BadUrl(String),
+    #[error("{} is in use by another postroad process (its lock is held): stop that one, or use another data directory", .0.display())]
+    Locked(PathBuf),
+    #[error(
+        "the database has schema version {found}, newer than the {known} this postroad knows: start the newer postroad, or restore a backup made before the upgrade"
+    )]
+    NewerSchema { found: i64, known: i64 },
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("all node numbers are taken: at most 32 postroad nodes can share a database")]
+    NoFreeNode,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl OpenError {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { path, source }
+    }
+}
+
+impl StoreError {
+    /// For work that uses no idempotency key: a lock that was not to be had means "try again".
+    pub(crate) fn busy(self) -> Self {
+        match self {
+            Self::KeyInUse => Self::Unavailable("rows are locked by another transaction".into()),
+            other => other,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        use rusqlite::ffi::{
+            SQLITE_CONSTRAINT_FOREIGNKEY, SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE,
+        };
+        let rusqlite::Error::SqliteFailure(failure, _) = &error else {
+            return Self::Internal(error.to_string());
+        };
+        match failure.code {
+            ErrorCode::ConstraintViolation => match failure.extended_code {
+                SQLITE_CONSTRAINT_UNIQUE | SQLITE_CONSTRAINT_PRIMARYKEY => Self::Conflict,
+                SQLITE_CONSTRAINT_FOREIGNKEY => Self::NotFound,
+                _ => Self::Internal(error.to_string()),
+            },
+            ErrorCode::DiskFull
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::CannotOpen
+            | ErrorCode::ReadOnly
+            | ErrorCode::OutOfMemory
+            | ErrorCode::OperationInterrupted => Self::Unavailable(error.to_string()),
+            _ => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for StoreError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        use tokio_postgres::error::SqlState;
+        let Some(db) = error.as_db_error() else {
+            // Closed sockets, time-outs and the like: everything that is not the server's own word.
+            return Self::Unavailable(error.to_string());
+        };
+        let code = db.code();
+        if *code == SqlState::UNIQUE_VIOLATION {
+            return Self::Conflict;
+        }
+        if *code == SqlState::FOREIGN_KEY_VIOLATION {
+            return Self::NotFound;
+        }
+        if *code == SqlState::LOCK_NOT_AVAILABLE {
+            return Self::KeyInUse;
+        }
+        // 08 connection, 25006 read-only standby, 40 rollback, 53 resources (disk full), 57 shutdown, 58 I/O.
+        let again = ["08", "40", "53", "57", "58"].iter().any(|class| code.code().starts_with(class));
+        if again || code.code() == "25006" {
+            return Self::Unavailable(format!("{}: {}", code.code(), db.message()));
+        }
+        Self::Internal(format!("{}: {}", code.code(), db.message()))
+    }
+}
+
+impl From<deadpool_postgres::PoolError> for StoreError {
+    fn from(error: deadpool_postgres::PoolError) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}

@@ -1,0 +1,44 @@
+//! The numbered schema changes of both engines, compiled in. A migration runs once, in one transaction, forward
+//! only; a database that is ahead of this list belongs to a newer binary and is left alone.
+
+use crate::error::OpenError;
+
+pub(crate) struct Migration {
+    pub(crate) version: i64,
+    pub(crate) sqlite: &'static str,
+    pub(crate) postgres: &'static str,
+}
+
+macro_rules! migrations {
+    ($($version:literal => $file:literal),+ $(,)?) => {
+        &[$(Migration {
+            version: $version,
+            sqlite: include_str!(concat!("../migrations/sqlite/", $file)),
+            postgres: include_str!(concat!("../migrations/postgres/", $file)),
+        }),+]
+    };
+}
+
+pub(crate) const MIGRATIONS: &[Migration] = migrations! {
+    1 => "0001_initial.sql",
+};
+
+/// The migrations still to run on a database of version `found`.
+pub(crate) fn pending(found: i64) -> Result<&'static [Migration], OpenError> {
+    let known = MIGRATIONS.len() as i64;
+    if found > known {
+        return Err(OpenError::NewerSchema { found, known });
+    }
+    Ok(&MIGRATIONS[found as usize..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_count_up_from_one() {
+        let versions: Vec<i64> = MIGRATIONS.iter().map(|migration| migration.version).collect();
+        assert_eq!(versions, (1..=MIGRATIONS.len() as i64).collect::<Vec<_>>());
+    }
+}

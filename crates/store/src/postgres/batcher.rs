@@ -1,0 +1,136 @@
+//! Gathers accepts into batches: while one batch is on its way the next one gathers. One batch at a time per lane.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::ServerId;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Database, Lane, accept};
+use crate::error::StoreError;
+use crate::records::{Accepted, NewSend, StoredAnswer};
+
+const BATCH_SENDS_MAX: usize = 1_024;
+const BATCH_BYTES_MAX: usize = 4 << 20;
+const QUEUE_LENGTH: usize = 4_096;
+const ENQUEUE_WAIT_MAX: Duration = Duration::from_secs(10);
+
+type Answer = Result<Accepted, StoreError>;
+
+#[derive(Debug)]
+pub(super) struct Batcher {
+    queue: mpsc::Sender<Waiting>,
+}
+
+struct Waiting {
+    send: NewSend,
+    answer: oneshot::Sender<Answer>,
+}
+
+impl Batcher {
+    pub(super) fn start(database: Arc<Database>, lane: Lane) -> Self {
+        let (queue, waiting) = mpsc::channel(QUEUE_LENGTH);
+        tokio::spawn(work(database, lane, waiting));
+        Self { queue }
+    }
+
+    pub(super) async fn accept(&self, send: NewSend) -> Answer {
+        let (answer, answered) = oneshot::channel();
+        let closed = || StoreError::Unavailable("the store is closed".into());
+        match tokio::time::timeout(ENQUEUE_WAIT_MAX, self.queue.send(Waiting { send, answer })).await {
+            Ok(Ok(())) => answered.await.unwrap_or_else(|_| Err(closed())),
+            Ok(Err(_)) => Err(closed()),
+            Err(_) => Err(StoreError::Unavailable("too many messages are waiting".into())),
+        }
+    }
+}
+
+/// Ends when the engine is dropped and everything that waited is answered.
+async fn work(database: Arc<Database>, lane: Lane, mut waiting: mpsc::Receiver<Waiting>) {
+    while let Some(first) = waiting.recv().await {
+        let mut bytes = first.send.weight();
+        let mut batch = vec![first];
+        while batch.len() < BATCH_SENDS_MAX && bytes < BATCH_BYTES_MAX {
+            let Ok(another) = waiting.try_recv() else { break };
+            bytes += another.send.weight();
+            batch.push(another);
+        }
+        run(&database, lane, batch).await;
+    }
+}
+
+async fn run(database: &Database, lane: Lane, mut batch: Vec<Waiting>) {
+    let followers = split_off_followers(&mut batch);
+    let (sends, answers): (Vec<_>, Vec<_>) = batch.into_iter().map(|w| (w.send, w.answer)).unzip();
+    let accepted = accept_all(database, lane, &sends).await;
+    if !followers.is_empty() {
+        answer_followers(followers, &sends, &accepted);
+    }
+    for (answer, accepted) in answers.into_iter().zip(accepted) {
+        // The caller may have hung up; its message is accepted all the same.
+        let _ = answer.send(accepted);
+    }
+}
+
+/// Takes the sends out whose key stands in the batch already; they get what becomes of the first.
+fn split_off_followers(batch: &mut Vec<Waiting>) -> Vec<Waiting> {
+    let mut seen = HashSet::new();
+    let is_repeated = |waiting: &mut Waiting| {
+        let key = waiting.send.idempotency.as_ref();
+        key.is_some_and(|key| !seen.insert((waiting.send.info.server_id, key.key.clone())))
+    };
+    batch.extract_if(.., is_repeated).collect()
+}
+
+fn answer_followers(followers: Vec<Waiting>, sends: &[NewSend], accepted: &[Answer]) {
+    let firsts: HashMap<(ServerId, &str), Answer> = sends
+        .iter()
+        .zip(accepted)
+        .filter_map(|(send, accepted)| {
+            let key = send.idempotency.as_ref()?;
+            let repeated = accepted.clone().map(|accepted| match accepted {
+                Accepted::Stored => Accepted::Repeated(StoredAnswer {
+                    fingerprint: key.fingerprint,
+                    answer: key.answer.clone(),
+                }),
+                repeated @ Accepted::Repeated(_) => repeated,
+            });
+            Some(((send.info.server_id, key.key.as_str()), repeated))
+        })
+        .collect();
+    for Waiting { send, answer } in followers {
+        let key = send.idempotency.as_ref().map(|key| (send.info.server_id, key.key.as_str()));
+        let first = key.and_then(|key| firsts.get(&key)).cloned();
+        let _ = answer.send(first.unwrap_or(Err(StoreError::KeyInUse)));
+    }
+}
+
+/// One answer for each of `sends`.
+async fn accept_all(database: &Database, lane: Lane, sends: &[NewSend]) -> Vec<Answer> {
+    let error = match accept::accept(database, lane, sends).await {
+        Ok(accepted) => return accepted.into_iter().map(Ok).collect(),
+        Err(error) => error,
+    };
+    let is_outage = |error: &StoreError| matches!(error, StoreError::Unavailable(_));
+    if is_outage(&error) {
+        tracing::error!(%error, sends = sends.len(), "a batch was not written");
+    }
+    if is_outage(&error) || sends.len() == 1 {
+        return sends.iter().map(|_| Err(error.clone())).collect();
+    }
+    // One of them is the trouble (a key in use elsewhere, or a bug): the others must not suffer for it.
+    let mut answers: Vec<Answer> = Vec::with_capacity(sends.len());
+    let mut outage = None;
+    for send in sends {
+        let answer = match &outage {
+            Some(error) => Err(StoreError::clone(error)),
+            None => accept::accept(database, lane, std::slice::from_ref(send))
+                .await
+                .map(|mut accepted| accepted.remove(0)),
+        };
+        outage = answer.as_ref().err().filter(|error| is_outage(error)).cloned();
+        answers.push(answer);
+    }
+    answers
+}

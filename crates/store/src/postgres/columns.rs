@@ -1,0 +1,171 @@
+//! A batch turned into columns: one array per column, one insert per table.
+
+use tokio_postgres::types::ToSql;
+
+use crate::initial::InitialRow;
+use crate::records::NewSend;
+use crate::sql::to_json;
+use postroad_model::EventKind;
+
+/// Pieces a body is cut into; small enough that no single value strains the server.
+const PIECE_BYTES: usize = 512 << 10;
+
+macro_rules! table {
+    ($name:ident, $sql:literal, $($column:ident: $kind:ty),+ $(,)?) => {
+        #[derive(Default)]
+        pub(super) struct $name<'a> {
+            $(pub(super) $column: Vec<$kind>,)+
+            _borrows: std::marker::PhantomData<&'a ()>,
+        }
+
+        impl $name<'_> {
+            pub(super) const SQL: &'static str = $sql;
+
+            pub(super) fn params(&self) -> Vec<&(dyn ToSql + Sync)> {
+                vec![$(&self.$column as &(dyn ToSql + Sync)),+]
+            }
+        }
+    };
+}
+
+table! { Sends, "INSERT INTO sends (server_id, id, credential_id, message_id, mail_from, subject, tag, metadata, options,
+        size, direction, bounce, received_with_ssl, test, created_at)
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[],
+        $8::text[], $9::text[], $10::bigint[], $11::text[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[])",
+    server_id: i64, id: i64, credential_id: Option<i64>, message_id: &'a str, mail_from: &'a str, subject: &'a str,
+    tag: Option<&'a str>, metadata: String, options: String, size: i64, direction: &'a str, bounce: i64,
+    received_with_ssl: i64, test: i64, created_at: i64,
+}
+
+table! { Bodies, "INSERT INTO bodies (server_id, send_id, piece, data)
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[])",
+    server_id: i64, send_id: i64, piece: i64, data: &'a [u8],
+}
+
+table! { Messages, "INSERT INTO messages (server_id, id, send_id, token, rcpt_to, status, hold_expiry, bounce_for_id,
+        last_delivery_at, last_seq)
+    SELECT server_id, id, send_id, token, rcpt_to, status, hold_expiry, 0, last_delivery_at, last_seq
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
+        $9::bigint[])
+    AS row (server_id, id, send_id, token, rcpt_to, status, hold_expiry, last_delivery_at, last_seq)",
+    server_id: i64, id: i64, send_id: i64, token: &'a str, rcpt_to: &'a str, status: &'a str,
+    hold_expiry: Option<i64>, last_delivery_at: Option<i64>, last_seq: i64,
+}
+
+table! { Queue, "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts)
+    SELECT server_id, message_id, domain, due_at, expires_at, 0
+    FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[])
+    AS row (server_id, message_id, domain, due_at, expires_at)",
+    server_id: i64, message_id: i64, domain: &'a str, due_at: i64, expires_at: Option<i64>,
+}
+
+table! { Events, "INSERT INTO events (server_id, id, message_id, seq, kind, at, test, data)
+    SELECT server_id, id, message_id, seq, kind, at, test, '{}'
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[])
+    AS row (server_id, id, message_id, seq, kind, at, test)",
+    server_id: i64, id: i64, message_id: i64, seq: i64, kind: &'a str, at: i64, test: i64,
+}
+
+table! { Deliveries, "INSERT INTO deliveries (server_id, message_id, id, at, status, details, output, sent_with_ssl, log_id)
+    SELECT server_id, message_id, id, at, status, details, '', 0, ''
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
+    AS row (server_id, message_id, id, at, status, details)",
+    server_id: i64, message_id: i64, id: i64, at: i64, status: &'a str, details: &'a str,
+}
+
+/// All rows a batch of sends makes.
+#[derive(Default)]
+pub(super) struct Columns<'a> {
+    pub(super) sends: Sends<'a>,
+    pub(super) bodies: Bodies<'a>,
+    pub(super) messages: Messages<'a>,
+    pub(super) queue: Queue<'a>,
+    pub(super) events: Events<'a>,
+    pub(super) deliveries: Deliveries<'a>,
+}
+
+impl<'a> Columns<'a> {
+    pub(super) fn of(sends: impl Iterator<Item = &'a NewSend>) -> Self {
+        let mut columns = Self::default();
+        for send in sends {
+            columns.add_send(send);
+            columns.add_recipients(send);
+        }
+        columns
+    }
+
+    fn add_send(&mut self, send: &'a NewSend) {
+        let (to, info) = (&mut self.sends, &send.info);
+        to.server_id.push(info.server_id.0);
+        to.id.push(info.id.0);
+        to.credential_id.push(info.credential_id.map(|id| id.0));
+        to.message_id.push(&info.message_id);
+        to.mail_from.push(&info.mail_from);
+        to.subject.push(&info.subject);
+        to.tag.push(info.tag.as_deref());
+        to.metadata.push(to_json(&info.metadata));
+        to.options.push(to_json(&info.options));
+        to.size.push(info.size as i64);
+        to.direction.push(info.direction.as_str());
+        to.bounce.push(i64::from(info.bounce));
+        to.received_with_ssl.push(i64::from(info.received_with_ssl));
+        to.test.push(i64::from(info.test));
+        to.created_at.push(info.created_at.as_micros());
+        for (number, piece) in send.compressed().chunks(PIECE_BYTES).enumerate() {
+            self.bodies.server_id.push(info.server_id.0);
+            self.bodies.send_id.push(info.id.0);
+            self.bodies.piece.push(number as i64);
+            self.bodies.data.push(piece);
+        }
+    }
+
+    fn add_recipients(&mut self, send: &'a NewSend) {
+        let (server, at) = (send.info.server_id.0, send.info.created_at.as_micros());
+        let initial = InitialRow::of(send);
+        for recipient in &send.recipients {
+            let message = recipient.id.0;
+            let to = &mut self.messages;
+            to.server_id.push(server);
+            to.id.push(message);
+            to.send_id.push(send.info.id.0);
+            to.token.push(&recipient.token.0);
+            to.rcpt_to.push(&recipient.rcpt_to);
+            to.status.push(initial.status.as_str());
+            to.hold_expiry.push(initial.hold_expiry.map(|at| at.as_micros()));
+            to.last_delivery_at.push(initial.delivery.is_some().then_some(at));
+            to.last_seq.push(initial.last_seq());
+            self.add_event(send, message, recipient.accepted_event.0, 1, EventKind::Accepted);
+            if let Some(due_at) = initial.due_at {
+                let to = &mut self.queue;
+                to.server_id.push(server);
+                to.message_id.push(message);
+                to.domain.push(recipient.domain.as_str());
+                to.due_at.push(due_at.as_micros());
+                to.expires_at.push(send.expires_at.map(|at| at.as_micros()));
+            }
+            if let (Some(first), Some((delivery_id, event_id))) =
+                (&initial.delivery, recipient.first_delivery)
+            {
+                let to = &mut self.deliveries;
+                to.server_id.push(server);
+                to.message_id.push(message);
+                to.id.push(delivery_id.0);
+                to.at.push(at);
+                to.status.push(initial.status.as_str());
+                to.details.push(first.details);
+                self.add_event(send, message, event_id.0, 2, first.event);
+            }
+        }
+    }
+
+    fn add_event(&mut self, send: &NewSend, message: i64, id: i64, seq: i64, kind: EventKind) {
+        let to = &mut self.events;
+        to.server_id.push(send.info.server_id.0);
+        to.id.push(id);
+        to.message_id.push(message);
+        to.seq.push(seq);
+        to.kind.push(kind.as_str());
+        to.at.push(send.info.created_at.as_micros());
+        to.test.push(i64::from(send.info.test));
+    }
+}

@@ -1,0 +1,86 @@
+//! The connection pool: time-outs everywhere, TLS for databases that are not on this machine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::error::{OpenError, StoreError};
+
+const CONNECT_MAX: Duration = Duration::from_secs(3);
+/// `lock_timeout` fires on an idempotency key that another node is just writing, and on rows that a connection of ours
+/// still holds which the database does not yet know to be dead.
+const SESSION: &str = "-c statement_timeout=5s -c lock_timeout=1s -c idle_in_transaction_session_timeout=5s";
+
+pub(super) fn pool(url: &str, connections: usize) -> Result<Pool, OpenError> {
+    let mut config: Config = url.parse().map_err(|_| OpenError::BadUrl(without_password(url)))?;
+    config.connect_timeout(CONNECT_MAX);
+    config.keepalives_idle(Duration::from_secs(10));
+    config.tcp_user_timeout(Duration::from_secs(10));
+    config.application_name("postroad");
+    let options = match config.get_options() {
+        Some(given) => format!("{SESSION} {given}"),
+        None => SESSION.to_owned(),
+    };
+    config.options(options);
+    let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    // Debian's PostgreSQL offers TLS with a self-made certificate; on the same machine it protects nothing.
+    let manager = if config.get_ssl_mode() == SslMode::Disable || is_local(&config) {
+        config.ssl_mode(SslMode::Disable);
+        Manager::from_config(config, NoTls, recycle)
+    } else {
+        Manager::from_config(config, tls()?, recycle)
+    };
+    let wait = Some(CONNECT_MAX);
+    Pool::builder(manager)
+        .max_size(connections.max(4))
+        .timeouts(Timeouts { wait, create: wait, recycle: wait })
+        .runtime(Runtime::Tokio1)
+        .build()
+        .map_err(|e| StoreError::Internal(e.to_string()).into())
+}
+
+fn is_local(config: &Config) -> bool {
+    config.get_hosts().iter().all(|host| match host {
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
+        Host::Unix(_) => true,
+    })
+}
+
+fn tls() -> Result<MakeRustlsConnect, StoreError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| StoreError::Internal(e.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
+}
+
+/// For error texts: `postgres://user:…@host/db`.
+fn without_password(url: &str) -> String {
+    match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
+        Some((scheme, (login, place))) => {
+            let user = login.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}:…@{place}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_in_error_texts() {
+        assert_eq!(without_password("postgres://u:secret@h/db"), "postgres://u:…@h/db");
+        assert_eq!(without_password("postgres://h/db"), "postgres://h/db");
+    }
+}

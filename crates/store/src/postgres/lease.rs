@@ -1,0 +1,102 @@
+//! Node numbers are leased for 30 s and renewed every 5 s by the database's clock. A process that restarts on the
+//! same data folder takes its old number back at once (the folder's lock says the old process is dead); otherwise a
+//! number is free when its lease ran out. Every new lease counts the epoch up, which fences the old holder.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use deadpool_postgres::Object;
+use postroad_model::{Clock, IdGenerator};
+
+use super::{Database, Lane, Node, bounded};
+use crate::error::{OpenError, StoreError};
+use crate::sql::Sql;
+
+const RENEW_EVERY: Duration = Duration::from_secs(5);
+
+/// `None` if all numbers are taken. `before` is the place this process had, if it had one.
+pub(super) async fn take(
+    client: &mut Object,
+    identity: &str,
+    clock: &Arc<dyn Clock>,
+    before: Option<&Node>,
+) -> Result<Option<Node>, StoreError> {
+    let transaction = client.transaction().await?;
+    let taken = transaction
+        .query_opt(
+            "UPDATE nodes SET owner = $1, epoch = epoch + 1,
+                    lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 30000000
+             WHERE node = (SELECT node FROM nodes
+                           WHERE owner = $1 OR lease_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+                           ORDER BY (owner = $1) DESC, node LIMIT 1 FOR UPDATE SKIP LOCKED)
+             RETURNING node, epoch",
+            &[&identity],
+        )
+        .await?;
+    let Some(row) = taken else { return Ok(None) };
+    let (number, epoch): (i64, i64) = (row.get(0), row.get(1));
+    let marks = transaction
+        .query("UPDATE node_ids SET epoch = $2 WHERE node = $1 RETURNING last_id", &[&number, &epoch])
+        .await?;
+    transaction.commit().await?;
+    let number = number as u8;
+    // Ids that this process handed out and has not stored yet may still come in: go on above them.
+    let own = before.filter(|before| before.number == number).map(|before| before.ids.last());
+    let last_id = marks.iter().map(|row| row.get::<_, i64>(0)).chain(own).max().unwrap_or(0);
+    tracing::info!(node = number, epoch, "node number leased");
+    Ok(Some(Node { number, epoch, ids: Arc::new(IdGenerator::new(Arc::clone(clock), number, last_id)) }))
+}
+
+/// Renews the lease for as long as the process runs, and takes a new one if it was lost.
+pub(super) async fn keep(database: Arc<Database>, identity: String, clock: Arc<dyn Clock>) {
+    loop {
+        tokio::time::sleep(RENEW_EVERY).await;
+        if let Err(error) = bounded(renew(&database, &identity, &clock)).await {
+            tracing::warn!(%error, "the node's lease was not renewed; trying again");
+        }
+    }
+}
+
+async fn renew(database: &Database, identity: &str, clock: &Arc<dyn Clock>) -> Result<(), StoreError> {
+    let node = database.node()?;
+    let mut client = database.pool.get().await?;
+    let renewed = client
+        .execute(
+            "UPDATE nodes SET lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 30000000
+             WHERE node = $1 AND epoch = $2",
+            &[&i64::from(node.number), &node.epoch],
+        )
+        .await?;
+    if renewed == 0 {
+        tracing::warn!(node = node.number, "the node's lease was lost; taking another");
+        let new = take(&mut client, identity, clock, Some(&node))
+            .await?
+            .ok_or_else(|| StoreError::Unavailable(OpenError::NoFreeNode.to_string()))?;
+        let slot = database.node.as_ref().expect("only nodes keep a lease");
+        *slot.write().unwrap_or_else(PoisonError::into_inner) = new;
+    }
+    Ok(())
+}
+
+/// Remembers the highest id in the same commit as what carries it, and fails if the lease is lost.
+pub(super) async fn note_ids(sql: &Sql<'_>, node: &Node, lane: Lane) -> Result<(), StoreError> {
+    let noted = sql
+        .execute(
+            "UPDATE node_ids SET last_id = $4 WHERE node = $1 AND lane = $2 AND epoch = $3",
+            &[i64::from(node.number).into(), (lane as i64).into(), node.epoch.into(), node.ids.last().into()],
+        )
+        .await?;
+    if noted == 0 {
+        return Err(lost());
+    }
+    Ok(())
+}
+
+pub(super) fn lost() -> StoreError {
+    StoreError::Unavailable("this node lost its lease; it takes a new one within seconds".into())
+}
+
+/// The number of the node that handed out an id (`model::idgen`).
+pub(super) fn node_of(id: i64) -> u8 {
+    ((id >> 16) & 31) as u8
+}

@@ -1,0 +1,44 @@
+//! Migrations under an advisory lock: of several nodes that start at once, one runs them.
+
+use deadpool_postgres::Object;
+
+use crate::error::{OpenError, StoreError};
+use crate::migrations;
+
+/// Any number that nobody else locks.
+const LOCK: i64 = 0x706f_7374_726f_6164;
+
+pub(super) async fn migrate(client: &mut Object) -> Result<(), OpenError> {
+    run(client).await.map_err(|error| match error {
+        // `lock_timeout` ended the wait for another node's migration.
+        OpenError::Store(StoreError::KeyInUse) => {
+            StoreError::Unavailable("another node is migrating the schema; start again in a moment".into())
+                .into()
+        }
+        other => other,
+    })
+}
+
+async fn run(client: &mut Object) -> Result<(), OpenError> {
+    let transaction = client.transaction().await.map_err(StoreError::from)?;
+    let text = format!(
+        "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = '10min'; SELECT pg_advisory_xact_lock({LOCK});
+         CREATE TABLE IF NOT EXISTS schema_version (version BIGINT PRIMARY KEY)"
+    );
+    transaction.batch_execute(&text).await.map_err(StoreError::from)?;
+    let found: i64 = transaction
+        .query_one("SELECT coalesce(max(version), 0) FROM schema_version", &[])
+        .await
+        .map_err(StoreError::from)?
+        .get(0);
+    for migration in migrations::pending(found)? {
+        transaction.batch_execute(migration.postgres).await.map_err(StoreError::from)?;
+        transaction
+            .execute("INSERT INTO schema_version (version) VALUES ($1)", &[&migration.version])
+            .await
+            .map_err(StoreError::from)?;
+        tracing::info!(version = migration.version, "schema migrated");
+    }
+    transaction.commit().await.map_err(StoreError::from)?;
+    Ok(())
+}

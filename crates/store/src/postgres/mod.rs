@@ -1,0 +1,254 @@
+//! The shared engine: any number of nodes on one PostgreSQL. Accepts are gathered into batches, each one
+//! transaction sent in one flight; node numbers are leased.
+//!
+//! On failure (dead or unreachable database) callers are answered "unavailable" after at most a few seconds, broken
+//! connections are thrown away, and the pool connects anew by itself.
+
+mod accept;
+mod batcher;
+mod columns;
+mod connect;
+mod lease;
+mod migrate;
+mod partitions;
+mod queue;
+
+use std::future::Future;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use deadpool_postgres::{Object, Pool};
+use postroad_model::{Clock, IdGenerator, MessageId, SendId, ServerId, Timestamp};
+
+use crate::error::{OpenError, StoreError};
+use crate::records::{Accepted, Claimed, NewSend, Outcome};
+use crate::sql::Sql;
+use crate::verbs::finish;
+use crate::{Job, Role, Settings};
+
+/// No statement of ours takes this long on a healthy database.
+const EXCHANGE_MAX: Duration = Duration::from_secs(5);
+
+/// What runs on the database: shared by the engine's handle and its batchers.
+#[derive(Debug)]
+struct Database {
+    pool: Pool,
+    partitions: partitions::Partitions,
+    /// `None` for command-line tools, which hand out no ids.
+    node: Option<RwLock<Node>>,
+}
+
+/// This process's leased place among the nodes.
+#[derive(Debug, Clone)]
+struct Node {
+    number: u8,
+    epoch: i64,
+    ids: Arc<IdGenerator>,
+}
+
+/// Kinds of batches that keep their own row of handed-out ids, so that they do not wait for each other.
+#[derive(Debug, Clone, Copy)]
+enum Lane {
+    Accept = 0,
+    AcceptWithKey = 1,
+    Finish = 2,
+}
+
+#[derive(Debug)]
+pub(crate) struct Engine {
+    database: Arc<Database>,
+    accepts: batcher::Batcher,
+    /// A lane of its own: a key that another node is just using makes its batch wait, and only it.
+    accepts_with_key: batcher::Batcher,
+    claims: queue::Claims,
+    heartbeat: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Engine {
+    pub(crate) async fn open(
+        url: &str,
+        settings: &Settings,
+        role: &Role,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenError> {
+        let pool = connect::pool(url, settings.postgres_connections)?;
+        let mut client = pool.get().await.map_err(StoreError::from)?;
+        migrate::migrate(&mut client).await?;
+        let node = match role {
+            Role::Tool => None,
+            Role::Node { identity } => {
+                let taken = bounded(lease::take(&mut client, identity, &clock, None)).await?;
+                Some(RwLock::new(taken.ok_or(OpenError::NoFreeNode)?))
+            }
+        };
+        drop(client);
+        let database = Arc::new(Database { pool, partitions: partitions::Partitions::default(), node });
+        let heartbeat = match role {
+            Role::Tool => None,
+            Role::Node { identity } => {
+                Some(tokio::spawn(lease::keep(Arc::clone(&database), identity.clone(), clock)))
+            }
+        };
+        Ok(Self {
+            accepts: batcher::Batcher::start(Arc::clone(&database), Lane::Accept),
+            accepts_with_key: batcher::Batcher::start(Arc::clone(&database), Lane::AcceptWithKey),
+            database,
+            claims: queue::Claims::default(),
+            heartbeat,
+        })
+    }
+
+    pub(crate) fn ids(&self) -> Result<Arc<IdGenerator>, StoreError> {
+        self.database.node().map(|node| node.ids)
+    }
+
+    pub(crate) async fn write<T>(&self, job: Job<T>) -> Result<T, StoreError> {
+        self.database.transaction(job).await
+    }
+
+    pub(crate) async fn read<T>(&self, job: Job<T>) -> Result<T, StoreError> {
+        let client = self.database.pool.get().await?;
+        let sql = Sql::PostgresRead(&client);
+        let result = bounded(job(&sql)).await;
+        drop(sql);
+        give_back(client, &result);
+        result
+    }
+
+    pub(crate) async fn accept(&self, send: NewSend) -> Result<Accepted, StoreError> {
+        let lane = if send.idempotency.is_some() { &self.accepts_with_key } else { &self.accepts };
+        lane.accept(send).await
+    }
+
+    pub(crate) async fn body(
+        &self,
+        server_id: ServerId,
+        send_id: SendId,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read(Box::new(move |sql| {
+            Box::pin(async move {
+                let rows = sql
+                    .query(
+                        "SELECT data FROM bodies WHERE server_id = $1 AND send_id = $2 ORDER BY piece",
+                        &[server_id.0.into(), send_id.0.into()],
+                    )
+                    .await?;
+                let mut whole: Option<Vec<u8>> = None;
+                for mut row in rows {
+                    let piece = row.take_blob(0)?;
+                    match &mut whole {
+                        None => whole = Some(piece),
+                        Some(whole) => whole.extend_from_slice(&piece),
+                    }
+                }
+                Ok(whole)
+            })
+        }))
+        .await
+    }
+
+    pub(crate) async fn claim(&self, due_by: Timestamp, limit: usize) -> Result<Vec<Claimed>, StoreError> {
+        let node = self.database.node()?;
+        let mut turn = self.claims.begin().await;
+        let lost = turn.held_if_some_are_lost();
+        let claimed = self
+            .write(Box::new(move |sql| {
+                Box::pin(async move {
+                    if let Some(held) = lost {
+                        queue::release_all_but(sql, &node, &held).await?;
+                    }
+                    queue::claim(sql, &node, due_by, limit).await
+                })
+            }))
+            .await?;
+        turn.end(&claimed);
+        Ok(claimed)
+    }
+
+    /// Fenced by the lease: a node that lost it settles nothing.
+    pub(crate) async fn finish(&self, outcomes: Vec<Outcome>) -> Result<Vec<bool>, StoreError> {
+        let node = self.database.node()?;
+        // Event ids are new; their week may be too.
+        let next_id = node.ids.next();
+        self.database.partitions.ensure(&self.database.pool, next_id, next_id).await?;
+        let keys: Vec<_> = outcomes.iter().map(|o| (o.server_id, o.message_id)).collect();
+        let settled = self
+            .write(Box::new(move |sql| {
+                Box::pin(async move {
+                    let mut settled = Vec::with_capacity(outcomes.len());
+                    for outcome in &outcomes {
+                        let key = (outcome.server_id, outcome.message_id);
+                        let owned = queue::is_claimed_by(sql, &node, key).await?;
+                        settled.push(owned && finish::settle(sql, outcome, &node.ids).await?);
+                        // At once, so that a second outcome for the same claim finds none.
+                        queue::release(sql, &node, &[key]).await?;
+                    }
+                    lease::note_ids(sql, &node, Lane::Finish).await?;
+                    Ok(settled)
+                })
+            }))
+            .await?;
+        self.claims.forget(&keys);
+        Ok(settled)
+    }
+
+    pub(crate) async fn release(&self, keys: Vec<(ServerId, MessageId)>) -> Result<(), StoreError> {
+        let node = self.database.node()?;
+        let released = keys.clone();
+        self.write(Box::new(move |sql| Box::pin(async move { queue::release(sql, &node, &keys).await })))
+            .await?;
+        self.claims.forget(&released);
+        Ok(())
+    }
+
+    /// Gives claims of nodes that are gone back to the queue; returns how many.
+    pub(crate) async fn reap(&self) -> Result<u64, StoreError> {
+        self.write(Box::new(move |sql| Box::pin(queue::reap(sql)))).await
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Some(heartbeat) = &self.heartbeat {
+            heartbeat.abort();
+        }
+    }
+}
+
+impl Database {
+    fn node(&self) -> Result<Node, StoreError> {
+        let node =
+            self.node.as_ref().ok_or_else(|| StoreError::Internal("a tool has no node number".into()))?;
+        Ok(node.read().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    async fn transaction<T>(&self, job: Job<T>) -> Result<T, StoreError> {
+        let mut client = self.pool.get().await?;
+        let result = bounded(async {
+            let transaction = client.transaction().await?;
+            let sql = Sql::Postgres(&transaction);
+            let value = job(&sql).await?;
+            drop(sql);
+            transaction.commit().await?;
+            Ok(value)
+        })
+        .await;
+        give_back(client, &result);
+        // Some row was locked for too long; outside `accept` that has nothing to do with a key.
+        result.map_err(StoreError::busy)
+    }
+}
+
+/// A connection that saw trouble may be in the middle of something: throw it away.
+fn give_back<T>(client: Object, result: &Result<T, StoreError>) {
+    if matches!(result, Err(StoreError::Unavailable(_))) {
+        drop(Object::take(client));
+    }
+}
+
+async fn bounded<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    match tokio::time::timeout(EXCHANGE_MAX, work).await {
+        Ok(result) => result,
+        Err(_) => Err(StoreError::Unavailable("the database does not answer".into())),
+    }
+}

@@ -1,0 +1,72 @@
+//! Weekly partitions of the big tables, made when the first id of a week comes along (and by then usually made
+//! ahead). Ids are time-ordered, so a week is a range of ids.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use deadpool_postgres::Pool;
+
+use super::bounded;
+use crate::error::StoreError;
+
+const WEEK_IDS: i64 = (7 * 24 * 3_600) << 21;
+const TABLES: [&str; 5] = ["sends", "bodies", "messages", "deliveries", "events"];
+/// Weeks made ahead, so that making one is never in a message's way but at the very start.
+const AHEAD: i64 = 2;
+/// Any number that nobody else locks.
+const LOCK: i64 = 0x7061_7274_6974_696f;
+
+#[derive(Debug, Default)]
+pub(super) struct Partitions {
+    /// Weeks known to exist, counted from the ids' epoch.
+    made: Mutex<HashSet<i64>>,
+}
+
+impl Partitions {
+    /// Makes those for ids from `oldest` to `newest`.
+    pub(super) async fn ensure(&self, pool: &Pool, oldest: i64, newest: i64) -> Result<(), StoreError> {
+        for week in oldest / WEEK_IDS..=newest / WEEK_IDS {
+            let is_made = self.made.lock().unwrap_or_else(PoisonError::into_inner).contains(&week);
+            if !is_made {
+                bounded(make(pool, week)).await?;
+                self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(week);
+                if let Err(error) = make_ahead(pool, week).await {
+                    // There are two more weeks to try in.
+                    tracing::warn!(%error, week, "partitions were not made ahead");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn make_ahead(pool: &Pool, week: i64) -> Result<(), StoreError> {
+    for next in week + 1..=week + AHEAD {
+        bounded(make(pool, next)).await?;
+    }
+    Ok(())
+}
+
+/// Made beside its table and then attached: unlike `CREATE TABLE … PARTITION OF`, that neither waits for whoever
+/// uses the table (a dump may for hours) nor makes others wait.
+async fn make(pool: &Pool, week: i64) -> Result<(), StoreError> {
+    let (from, to) = (week * WEEK_IDS, (week + 1) * WEEK_IDS);
+    let mut client = pool.get().await?;
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
+    for table in TABLES {
+        let name = format!("{table}_w{week}");
+        let exists: bool =
+            transaction.query_one("SELECT to_regclass($1) IS NOT NULL", &[&name]).await?.get(0);
+        if !exists {
+            let text = format!(
+                "CREATE TABLE {name} (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES
+                                      INCLUDING STORAGE);
+                 ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES FROM ({from}) TO ({to})"
+            );
+            transaction.batch_execute(&text).await?;
+        }
+    }
+    transaction.commit().await?;
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Attempts, their outcomes, and the events that tell of them.
+
+use postroad_model::{DeliveryId, DomainName, EventId, EventKind, MessageId, ServerId, Status, Timestamp};
+
+/// One attempt (or hold, or later bounce) as the store keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    pub id: DeliveryId,
+    pub record: NewDelivery,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewDelivery {
+    pub at: Timestamp,
+    pub status: Status,
+    /// Our sentence.
+    pub details: String,
+    /// The remote server's words.
+    pub output: String,
+    pub sent_with_ssl: bool,
+    pub log_id: String,
+    pub duration_us: Option<i64>,
+    pub mx: Option<String>,
+    pub remote_ip: Option<String>,
+    pub source_ip: Option<String>,
+    pub tls: Option<String>,
+    pub code: Option<i64>,
+    pub enhanced_code: Option<String>,
+    pub bounce_class: Option<String>,
+    pub next_attempt_at: Option<Timestamp>,
+}
+
+impl NewDelivery {
+    /// A record of something that did not touch the network.
+    pub fn local(at: Timestamp, status: Status, details: impl Into<String>) -> Self {
+        Self {
+            at,
+            status,
+            details: details.into(),
+            output: String::new(),
+            sent_with_ssl: false,
+            log_id: String::new(),
+            duration_us: None,
+            mx: None,
+            remote_ip: None,
+            source_ip: None,
+            tls: None,
+            code: None,
+            enhanced_code: None,
+            bounce_class: None,
+            next_attempt_at: None,
+        }
+    }
+}
+
+/// A queue entry handed to this node: nobody else gets it until it is finished, released or the node is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimed {
+    pub server_id: ServerId,
+    pub message_id: MessageId,
+    pub domain: DomainName,
+    pub due_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub attempts: u32,
+}
+
+/// What became of a claimed message. `delivery.status` is the message's new status; a `SoftFail` goes back into the
+/// queue for `delivery.next_attempt_at`.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub server_id: ServerId,
+    pub message_id: MessageId,
+    /// Attempts count only when a remote host was tried.
+    pub counts_as_attempt: bool,
+    pub delivery: NewDelivery,
+    pub event: NewEvent,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    pub kind: EventKind,
+    /// What the event says beyond the message: a JSON object.
+    pub data: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub id: EventId,
+    pub message_id: MessageId,
+    /// 1, 2, 3 … per message, without a gap.
+    pub seq: i64,
+    pub at: Timestamp,
+    pub test: bool,
+    pub event: NewEvent,
+}

@@ -1,0 +1,126 @@
+//! One send on its way in: what `accept` makes durable in one transaction.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use postroad_model::{
+    CredentialId, DeliveryId, Direction, DomainName, EventId, MessageId, MessageToken, SendId, ServerId,
+    Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::body::StoredBody;
+
+/// What all messages of a send share; never changed after acceptance.
+#[derive(Debug, Clone)]
+pub struct SendInfo {
+    pub server_id: ServerId,
+    pub id: SendId,
+    pub credential_id: Option<CredentialId>,
+    /// The Message-ID header without its angle brackets.
+    pub message_id: String,
+    pub mail_from: String,
+    pub subject: String,
+    pub tag: Option<String>,
+    pub metadata: BTreeMap<String, String>,
+    pub options: SendOptions,
+    /// Bytes of the message before compression.
+    pub size: u64,
+    pub direction: Direction,
+    pub bounce: bool,
+    pub received_with_ssl: bool,
+    pub test: bool,
+    pub created_at: Timestamp,
+}
+
+/// Wishes of the sender that delivery and tracking act on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SendOptions {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub track: Option<Tracking>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub require_tls: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tracking {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opens: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clicks: Option<bool>,
+}
+
+/// A send that passed every check, with all its ids.
+#[derive(Debug)]
+pub struct NewSend {
+    pub info: SendInfo,
+    pub body: StoredBody,
+    pub recipients: Vec<NewRecipient>,
+    pub state: InitialState,
+    pub expires_at: Option<Timestamp>,
+    pub idempotency: Option<Idempotency>,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewRecipient {
+    pub id: MessageId,
+    pub token: MessageToken,
+    pub rcpt_to: String,
+    pub domain: DomainName,
+    pub accepted_event: EventId,
+    /// For states that come with a delivery record: its id and its event's.
+    pub first_delivery: Option<(DeliveryId, EventId)>,
+}
+
+/// The state a message starts in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InitialState {
+    /// To be delivered now.
+    Pending,
+    /// To be delivered at this time.
+    Scheduled(Timestamp),
+    /// Kept back, and why.
+    Held { details: String, expiry: Timestamp },
+    /// Test mode: recorded as sent, never queued.
+    TestSent { details: String },
+}
+
+/// The key that makes a repeated request harmless.
+#[derive(Debug, Clone)]
+pub struct Idempotency {
+    pub key: String,
+    /// Hash of the request without the key.
+    pub fingerprint: [u8; 32],
+    /// What the first request is answered, and so every repetition.
+    pub answer: String,
+    pub expires_at: Timestamp,
+}
+
+/// What a key was used for first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredAnswer {
+    pub fingerprint: [u8; 32],
+    pub answer: String,
+}
+
+/// How `accept` ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    /// The send is on stable storage.
+    Stored,
+    /// Its idempotency key had been used before; nothing was written.
+    Repeated(StoredAnswer),
+}
+
+impl NewSend {
+    /// Bytes this send adds to a batch; batches are bounded by it.
+    pub(crate) fn weight(&self) -> usize {
+        self.body.compressed().len() + 1_024 * self.recipients.len()
+    }
+
+    pub(crate) fn compressed(&self) -> &Bytes {
+        self.body.compressed()
+    }
+}

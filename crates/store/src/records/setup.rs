@@ -1,0 +1,115 @@
+//! Accounts, servers, credentials and domains: what operators and customers set up.
+
+use std::fmt;
+
+use ipnet::IpNet;
+use postroad_model::{AccountId, CredentialId, DomainId, DomainName, Scope, ServerId, ServerMode, Timestamp};
+use serde::Serialize;
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Account {
+    pub id: AccountId,
+    pub name: String,
+    pub suspended_reason: Option<String>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewServer {
+    pub account_id: AccountId,
+    pub name: String,
+    pub mode: ServerMode,
+}
+
+#[derive(Debug, Clone)]
+pub struct Server {
+    pub id: ServerId,
+    pub account_id: AccountId,
+    pub account_name: String,
+    pub name: String,
+    pub mode: ServerMode,
+    pub suspended_reason: Option<String>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// SHA-256 of an API key or secret.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KeyHash(pub [u8; 32]);
+
+impl fmt::Debug for KeyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyHash(…)")
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct NewCredential {
+    pub server_id: ServerId,
+    pub name: String,
+    pub key_hash: KeyHash,
+    pub secret_hash: KeyHash,
+    pub scope: Scope,
+    /// Networks the key may be used from; empty for all.
+    pub allow: Vec<IpNet>,
+    pub hold: bool,
+    pub test: bool,
+    pub expires_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Credential {
+    pub id: CredentialId,
+    pub server_id: ServerId,
+    pub name: String,
+    pub key_hash: KeyHash,
+    pub secret_hash: KeyHash,
+    pub scope: Scope,
+    pub allow: Vec<IpNet>,
+    pub hold: bool,
+    pub test: bool,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+    pub last_used_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+}
+
+/// Everything a call needs to know of its key, read at once.
+#[derive(Debug, Clone)]
+pub struct CredentialAccess {
+    pub credential: Credential,
+    pub mode: ServerMode,
+    /// Why the server or its account is suspended, if it is.
+    pub suspended_reason: Option<String>,
+}
+
+#[derive(Clone)]
+pub struct NewDomain {
+    pub server_id: ServerId,
+    pub name: DomainName,
+    pub verified_at: Option<Timestamp>,
+    pub dkim_selector: String,
+    pub dkim_private_key: Vec<u8>,
+    pub dkim_public_key: Vec<u8>,
+}
+
+impl fmt::Debug for NewDomain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewDomain").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Domain {
+    pub id: DomainId,
+    pub server_id: ServerId,
+    pub server_name: String,
+    pub name: DomainName,
+    pub verified_at: Option<Timestamp>,
+    pub dkim_selector: String,
+    /// DER of the public key; the private one is only read by what signs.
+    pub dkim_public_key: Vec<u8>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}

@@ -1,0 +1,267 @@
+//! One SQL text for two engines: values, rows and a statement runner that is either a SQLite connection or a
+//! PostgreSQL transaction. Texts use `$1`; SQLite gets them as `?1`.
+//!
+//! On SQLite the futures never wait, so a verb written once as `async fn` also runs inside the writer thread.
+
+use std::sync::{Mutex, PoisonError};
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
+
+use crate::error::StoreError;
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// What a verb runs its statements on.
+pub(crate) enum Sql<'a> {
+    /// In a mutex only so that the verb's future may be sent to other threads; it is never contended.
+    Sqlite(&'a Mutex<rusqlite::Connection>),
+    Postgres(&'a deadpool_postgres::Transaction<'a>),
+    /// For single questions: no transaction around it, so no round trips for its begin and end.
+    PostgresRead(&'a deadpool_postgres::ClientWrapper),
+}
+
+impl Sql<'_> {
+    pub(crate) async fn query(&self, text: &'static str, params: &[Value]) -> Result<Vec<Row>> {
+        match self {
+            Sql::Sqlite(connection) => {
+                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut statement = connection.prepare_cached(&text.replace('$', "?"))?;
+                let columns = statement.column_count();
+                let mut rows = statement.query(rusqlite::params_from_iter(params))?;
+                let mut found = Vec::new();
+                while let Some(row) = rows.next()? {
+                    let values = (0..columns).map(|at| row.get_ref(at).map(Value::from_sqlite));
+                    found.push(Row(values.collect::<rusqlite::Result<_>>()?));
+                }
+                Ok(found)
+            }
+            Sql::Postgres(transaction) => {
+                let statement = transaction.prepare_cached(text).await?;
+                let rows = transaction.query(&statement, &as_params(params)).await?;
+                rows.iter().map(Row::from_postgres).collect()
+            }
+            Sql::PostgresRead(client) => {
+                let statement = client.prepare_cached(text).await?;
+                let rows = client.query(&statement, &as_params(params)).await?;
+                rows.iter().map(Row::from_postgres).collect()
+            }
+        }
+    }
+
+    pub(crate) async fn query_opt(&self, text: &'static str, params: &[Value]) -> Result<Option<Row>> {
+        Ok(self.query(text, params).await?.into_iter().next())
+    }
+
+    /// Runs a statement; returns the number of rows it changed.
+    pub(crate) async fn execute(&self, text: &'static str, params: &[Value]) -> Result<u64> {
+        match self {
+            Sql::Sqlite(connection) => {
+                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut statement = connection.prepare_cached(&text.replace('$', "?"))?;
+                Ok(statement.execute(rusqlite::params_from_iter(params))? as u64)
+            }
+            Sql::Postgres(transaction) => {
+                let statement = transaction.prepare_cached(text).await?;
+                Ok(transaction.execute(&statement, &as_params(params)).await?)
+            }
+            Sql::PostgresRead(_) => Err(StoreError::Internal("a change was asked of a reader".into())),
+        }
+    }
+
+    /// Runs a statement that must change a row; `NotFound` if it did not.
+    pub(crate) async fn change(&self, text: &'static str, params: &[Value]) -> Result<()> {
+        match self.execute(text, params).await? {
+            0 => Err(StoreError::NotFound),
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn as_params(params: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
+    params.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
+}
+
+/// A column value that both engines have.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Null,
+    Int(i64),
+    Text(String),
+    Blob(Vec<u8>),
+}
+
+impl Value {
+    fn from_sqlite(value: ValueRef<'_>) -> Self {
+        match value {
+            ValueRef::Null => Self::Null,
+            ValueRef::Integer(int) => Self::Int(int),
+            ValueRef::Real(real) => Self::Int(real as i64),
+            ValueRef::Text(text) => Self::Text(String::from_utf8_lossy(text).into_owned()),
+            ValueRef::Blob(blob) => Self::Blob(blob.to_vec()),
+        }
+    }
+}
+
+impl From<i64> for Value {
+    fn from(int: i64) -> Self {
+        Self::Int(int)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Self {
+        Self::Int(i64::from(flag))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<String> for Value {
+    /// PostgreSQL's text cannot hold NUL. The doors refuse it, but a remote server's reply may bring one, and a reply
+    /// that cannot be stored would stop delivery.
+    fn from(text: String) -> Self {
+        Self::Text(if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text })
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(blob: Vec<u8>) -> Self {
+        Self::Blob(blob)
+    }
+}
+
+impl From<postroad_model::Timestamp> for Value {
+    fn from(moment: postroad_model::Timestamp) -> Self {
+        Self::Int(moment.as_micros())
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+impl rusqlite::ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Int(int) => ValueRef::Integer(*int),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Blob(blob) => ValueRef::Blob(blob),
+        }))
+    }
+}
+
+impl ToSql for Value {
+    fn to_sql(
+        &self,
+        kind: &Type,
+        out: &mut BytesMut,
+    ) -> std::result::Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Int(int) => int.to_sql(kind, out),
+            Self::Text(text) => text.to_sql(kind, out),
+            Self::Blob(blob) => blob.to_sql(kind, out),
+        }
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        [Type::INT8, Type::TEXT, Type::BYTEA].contains(kind)
+    }
+
+    to_sql_checked!();
+}
+
+/// One row of an answer, read by position.
+#[derive(Debug)]
+pub(crate) struct Row(Vec<Value>);
+
+impl Row {
+    fn from_postgres(row: &tokio_postgres::Row) -> Result<Self> {
+        let column = |at: usize, kind: &Type| -> Result<Value> {
+            Ok(match *kind {
+                Type::INT8 => row.try_get::<_, Option<i64>>(at)?.into(),
+                Type::TEXT => row.try_get::<_, Option<String>>(at)?.into(),
+                Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(at)?.into(),
+                ref other => return Err(StoreError::Internal(format!("a column of type {other}"))),
+            })
+        };
+        let values = row.columns().iter().enumerate().map(|(at, kind)| column(at, kind.type_()));
+        Ok(Self(values.collect::<Result<_>>()?))
+    }
+
+    pub(crate) fn int(&self, at: usize) -> Result<i64> {
+        match &self.0[at] {
+            Value::Int(int) => Ok(*int),
+            other => Err(unexpected(at, other)),
+        }
+    }
+
+    pub(crate) fn int_opt(&self, at: usize) -> Result<Option<i64>> {
+        if self.0[at] == Value::Null { Ok(None) } else { self.int(at).map(Some) }
+    }
+
+    pub(crate) fn flag(&self, at: usize) -> Result<bool> {
+        Ok(self.int(at)? != 0)
+    }
+
+    pub(crate) fn time(&self, at: usize) -> Result<postroad_model::Timestamp> {
+        self.int(at).map(postroad_model::Timestamp::from_micros)
+    }
+
+    pub(crate) fn time_opt(&self, at: usize) -> Result<Option<postroad_model::Timestamp>> {
+        Ok(self.int_opt(at)?.map(postroad_model::Timestamp::from_micros))
+    }
+
+    pub(crate) fn text(&self, at: usize) -> Result<String> {
+        match &self.0[at] {
+            Value::Text(text) => Ok(text.clone()),
+            other => Err(unexpected(at, other)),
+        }
+    }
+
+    pub(crate) fn text_opt(&self, at: usize) -> Result<Option<String>> {
+        if self.0[at] == Value::Null { Ok(None) } else { self.text(at).map(Some) }
+    }
+
+    /// A text column that one of our enums was written to.
+    pub(crate) fn name<T>(&self, at: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<T> {
+        let text = self.text(at)?;
+        parse(&text)
+            .ok_or_else(|| StoreError::Internal(format!("column {at} holds the unknown name {text:?}")))
+    }
+
+    pub(crate) fn json<T: serde::de::DeserializeOwned>(&self, at: usize) -> Result<T> {
+        serde_json::from_str(&self.text(at)?).map_err(|e| StoreError::Internal(format!("column {at}: {e}")))
+    }
+
+    /// Takes a blob out of the row without copying it.
+    pub(crate) fn take_blob(&mut self, at: usize) -> Result<Vec<u8>> {
+        match std::mem::replace(&mut self.0[at], Value::Null) {
+            Value::Blob(blob) => Ok(blob),
+            other => Err(unexpected(at, &other)),
+        }
+    }
+}
+
+fn unexpected(at: usize, value: &Value) -> StoreError {
+    let kind = match value {
+        Value::Null => "NULL",
+        Value::Int(_) => "an integer",
+        Value::Text(_) => "a text",
+        Value::Blob(_) => "a blob",
+    };
+    StoreError::Internal(format!("column {at} holds {kind}"))
+}
+
+/// JSON for a text column. Our records always serialise.
+pub(crate) fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("our records have string keys and finite numbers")
+}

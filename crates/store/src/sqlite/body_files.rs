@@ -1,0 +1,104 @@
+//! Large bodies as files: written and flushed before the row that names them. A crash between the two leaves an
+//! orphan, which the sweep at start removes; the other way round cannot happen.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use postroad_model::SendId;
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::error::{OpenError, StoreError};
+
+/// Folders below the body folder: keeps each of them small enough to list.
+const FOLDERS: i64 = 256;
+
+#[derive(Debug, Clone)]
+pub(super) struct BodyFiles {
+    folder: Arc<Path>,
+}
+
+impl BodyFiles {
+    pub(super) fn open(folder: PathBuf) -> Result<Self, OpenError> {
+        super::create_private_folder(&folder)?;
+        Ok(Self { folder: folder.into() })
+    }
+
+    /// When this returns, the file and its name are on stable storage.
+    pub(super) async fn write(&self, id: SendId, compressed: Bytes) -> Result<(), StoreError> {
+        let path = self.path(id);
+        blocking(move || write_durably(&path, &compressed)).await
+    }
+
+    pub(super) async fn read(&self, id: SendId) -> Result<Vec<u8>, StoreError> {
+        let path = self.path(id);
+        blocking(move || fs::read(path)).await
+    }
+
+    pub(super) fn remove(&self, id: SendId) {
+        if let Err(error) = fs::remove_file(self.path(id)) {
+            tracing::warn!(%error, send.id = %id, "an orphaned body stays until the next start");
+        }
+    }
+
+    /// Removes files no row names. Runs before the store takes work, so every file is either named or an orphan.
+    pub(super) fn sweep(&self, connection: &Connection) -> Result<(), OpenError> {
+        let mut named = connection
+            .prepare("SELECT 1 FROM bodies WHERE send_id = ?1 AND data IS NULL")
+            .map_err(StoreError::from)?;
+        for folder in fs::read_dir(&self.folder).map_err(OpenError::io(&*self.folder))? {
+            let folder = folder.map_err(OpenError::io(&*self.folder))?.path();
+            for file in fs::read_dir(&folder).map_err(OpenError::io(&folder))? {
+                let path = file.map_err(OpenError::io(&folder))?.path();
+                let id =
+                    path.file_stem().and_then(|name| name.to_str()).and_then(|name| name.parse::<i64>().ok());
+                let is_whole = path.extension().is_some_and(|ending| ending == "zst");
+                let keep = match id.filter(|_| is_whole) {
+                    Some(id) => {
+                        named.query_row([id], |_| Ok(())).optional().map_err(StoreError::from)?.is_some()
+                    }
+                    None => false,
+                };
+                if !keep && let Err(error) = fs::remove_file(&path) {
+                    tracing::warn!(%error, path = %path.display(), "an orphaned body stays until the next start");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn path(&self, id: SendId) -> PathBuf {
+        self.folder.join(format!("{:02x}", id.0 % FOLDERS)).join(format!("{id}.zst"))
+    }
+}
+
+fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().expect("body files are in a folder");
+    fs::create_dir_all(folder)?;
+    let unfinished = path.with_extension("part");
+    let written = (|| {
+        let mut file = fs::File::create(&unfinished)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&unfinished, path)?;
+        // The names: of the file in its folder, and of the folder in the one above (it may be new).
+        fs::File::open(folder)?.sync_all()?;
+        fs::File::open(folder.parent().expect("the body folder is above"))?.sync_all()
+    })();
+    if written.is_err() {
+        // Most likely the disk is full: give back what was taken.
+        let _ = fs::remove_file(&unfinished);
+    }
+    written
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map_err(|e| StoreError::Unavailable(format!("a body file: {e}"))),
+        Err(_) => Err(StoreError::Unavailable("the service is stopping".into())),
+    }
+}

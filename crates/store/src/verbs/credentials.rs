@@ -1,0 +1,145 @@
+//! Credentials: create, find by key hash, list, revoke, rotate, note their use.
+
+use postroad_model::{CredentialId, Scope, ServerId, ServerMode, Timestamp};
+
+use crate::error::StoreError;
+use crate::records::{Credential, CredentialAccess, KeyHash, NewCredential};
+use crate::sql::{Row, Sql, to_json};
+
+pub(crate) async fn create(
+    sql: &Sql<'_>,
+    new: NewCredential,
+    now: Timestamp,
+) -> Result<CredentialId, StoreError> {
+    let row = sql
+        .query_opt(
+            "INSERT INTO credentials
+             (server_id, name, key_hash, secret_hash, scope, allow, hold, test, expires_at, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) RETURNING id",
+            &[
+                new.server_id.0.into(),
+                new.name.into(),
+                new.key_hash.0.to_vec().into(),
+                new.secret_hash.0.to_vec().into(),
+                new.scope.as_str().into(),
+                to_json(&new.allow).into(),
+                new.hold.into(),
+                new.test.into(),
+                new.expires_at.into(),
+                now.into(),
+            ],
+        )
+        .await?;
+    Ok(CredentialId(row.ok_or(StoreError::Conflict)?.int(0)?))
+}
+
+/// Everything a call needs to know of its key, by the key's hash.
+pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<CredentialAccess>, StoreError> {
+    let row = sql
+        .query_opt(
+            "SELECT c.id, c.server_id, c.name, c.key_hash, c.secret_hash, c.scope, c.allow, c.hold, c.test,
+                    c.expires_at, c.revoked_at, c.last_used_at, c.created_at,
+                    s.mode, coalesce(s.suspended_reason, a.suspended_reason)
+             FROM credentials c JOIN servers s ON s.id = c.server_id JOIN accounts a ON a.id = s.account_id
+             WHERE c.key_hash = $1",
+            &[key.0.to_vec().into()],
+        )
+        .await?;
+    let Some(mut row) = row else { return Ok(None) };
+    Ok(Some(CredentialAccess {
+        mode: row.name(13, ServerMode::parse)?,
+        suspended_reason: row.text_opt(14)?,
+        credential: read(&mut row)?,
+    }))
+}
+
+pub(crate) async fn find(sql: &Sql<'_>, id: CredentialId) -> Result<Option<Credential>, StoreError> {
+    let row = sql
+        .query_opt(
+            "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
+                    expires_at, revoked_at, last_used_at, created_at
+             FROM credentials WHERE id = $1",
+            &[id.0.into()],
+        )
+        .await?;
+    row.map(|mut row| read(&mut row)).transpose()
+}
+
+/// All credentials, or those of one server.
+pub(crate) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<Vec<Credential>, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
+                    expires_at, revoked_at, last_used_at, created_at
+             FROM credentials WHERE server_id = $1 OR $1 = 0 ORDER BY id",
+            &[server_id.map_or(0, |id| id.0).into()],
+        )
+        .await?;
+    rows.into_iter().map(|mut row| read(&mut row)).collect()
+}
+
+/// Revoking twice keeps the first moment.
+pub(crate) async fn revoke(sql: &Sql<'_>, id: CredentialId, now: Timestamp) -> Result<(), StoreError> {
+    sql.change(
+        "UPDATE credentials SET revoked_at = coalesce(revoked_at, $2), updated_at = $2 WHERE id = $1",
+        &[id.0.into(), now.into()],
+    )
+    .await
+}
+
+/// Puts `new` beside the old credential, which stays good until `old_expires_at`.
+pub(crate) async fn rotate(
+    sql: &Sql<'_>,
+    old: CredentialId,
+    old_expires_at: Timestamp,
+    new: NewCredential,
+    now: Timestamp,
+) -> Result<CredentialId, StoreError> {
+    sql.change(
+        "UPDATE credentials SET updated_at = $3,
+         expires_at = CASE WHEN expires_at IS NULL OR expires_at > $2 THEN $2 ELSE expires_at END
+         WHERE id = $1 AND revoked_at IS NULL",
+        &[old.0.into(), old_expires_at.into(), now.into()],
+    )
+    .await?;
+    create(sql, new, now).await
+}
+
+/// Notes when credentials were used last, never an earlier moment than is known; a batch, because it is no business of the request's own latency.
+pub(crate) async fn touch(sql: &Sql<'_>, used: Vec<(CredentialId, Timestamp)>) -> Result<(), StoreError> {
+    let mut used = used;
+    // Two nodes that lock the same rows in the same order do not wait for each other in a circle.
+    used.sort_unstable();
+    for (id, at) in used {
+        sql.execute(
+            "UPDATE credentials SET last_used_at = $2
+             WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)",
+            &[id.0.into(), at.into()],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+fn read(row: &mut Row) -> Result<Credential, StoreError> {
+    Ok(Credential {
+        id: CredentialId(row.int(0)?),
+        server_id: ServerId(row.int(1)?),
+        name: row.text(2)?,
+        key_hash: hash(row, 3)?,
+        secret_hash: hash(row, 4)?,
+        scope: row.name(5, Scope::parse)?,
+        allow: row.json(6)?,
+        hold: row.flag(7)?,
+        test: row.flag(8)?,
+        expires_at: row.time_opt(9)?,
+        revoked_at: row.time_opt(10)?,
+        last_used_at: row.time_opt(11)?,
+        created_at: row.time(12)?,
+    })
+}
+
+fn hash(row: &mut Row, at: usize) -> Result<KeyHash, StoreError> {
+    let bytes = row.take_blob(at)?;
+    bytes.try_into().map(KeyHash).map_err(|_| StoreError::Internal("a key hash is not 32 bytes".into()))
+}

@@ -1,0 +1,85 @@
+//! Sending domains: create, find, list, set verified.
+
+use postroad_model::{DomainId, DomainName, ServerId, Timestamp};
+
+use crate::error::StoreError;
+use crate::records::{Domain, NewDomain};
+use crate::sql::{Row, Sql};
+
+pub(crate) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain, StoreError> {
+    sql.execute(
+        "INSERT INTO domains (server_id, name, verified_at, dkim_selector, dkim_private_key, dkim_public_key,
+                              created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+        &[
+            new.server_id.0.into(),
+            new.name.as_str().into(),
+            new.verified_at.into(),
+            new.dkim_selector.into(),
+            new.dkim_private_key.into(),
+            new.dkim_public_key.into(),
+            now.into(),
+        ],
+    )
+    .await?;
+    find(sql, new.server_id, new.name).await?.ok_or(StoreError::NotFound)
+}
+
+pub(crate) async fn find(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    name: DomainName,
+) -> Result<Option<Domain>, StoreError> {
+    let row = sql
+        .query_opt(
+            "SELECT d.id, d.server_id, s.name, d.name, d.verified_at, d.dkim_selector, d.dkim_public_key,
+                    d.created_at, d.updated_at
+             FROM domains d JOIN servers s ON s.id = d.server_id WHERE d.server_id = $1 AND d.name = $2",
+            &[server_id.0.into(), name.as_str().into()],
+        )
+        .await?;
+    row.map(|mut row| read(&mut row)).transpose()
+}
+
+/// All domains, or those of one server.
+pub(crate) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<Vec<Domain>, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT d.id, d.server_id, s.name, d.name, d.verified_at, d.dkim_selector, d.dkim_public_key,
+                    d.created_at, d.updated_at
+             FROM domains d JOIN servers s ON s.id = d.server_id
+             WHERE d.server_id = $1 OR $1 = 0 ORDER BY d.id",
+            &[server_id.map_or(0, |id| id.0).into()],
+        )
+        .await?;
+    rows.into_iter().map(|mut row| read(&mut row)).collect()
+}
+
+/// `None` takes the verified state away.
+pub(crate) async fn set_verified(
+    sql: &Sql<'_>,
+    id: DomainId,
+    verified_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sql.change(
+        "UPDATE domains SET verified_at = $2, updated_at = $3 WHERE id = $1",
+        &[id.0.into(), verified_at.into(), now.into()],
+    )
+    .await
+}
+
+fn read(row: &mut Row) -> Result<Domain, StoreError> {
+    let name = row.text(3)?;
+    Ok(Domain {
+        id: DomainId(row.int(0)?),
+        server_id: ServerId(row.int(1)?),
+        server_name: row.text(2)?,
+        name: DomainName::parse(&name).map_err(|e| StoreError::Internal(format!("domain {name:?}: {e}")))?,
+        verified_at: row.time_opt(4)?,
+        dkim_selector: row.text(5)?,
+        dkim_public_key: row.take_blob(6)?,
+        created_at: row.time(7)?,
+        updated_at: row.time(8)?,
+    })
+}

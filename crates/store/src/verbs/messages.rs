@@ -1,0 +1,67 @@
+//! Reading messages back: always by server and id, so a foreign id is an unknown one.
+
+use postroad_model::{CredentialId, Direction, MessageId, MessageToken, SendId, ServerId, Status};
+
+use crate::error::StoreError;
+use crate::records::{Message, MessageSummary, SendInfo};
+use crate::sql::Sql;
+
+pub(crate) async fn find_summary(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    id: MessageId,
+) -> Result<Option<MessageSummary>, StoreError> {
+    let row = sql
+        .query_opt(
+            "SELECT token FROM messages WHERE server_id = $1 AND id = $2",
+            &[server_id.0.into(), id.0.into()],
+        )
+        .await?;
+    row.map(|row| Ok(MessageSummary { id, token: MessageToken(row.text(0)?) })).transpose()
+}
+
+pub(crate) async fn find(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    id: MessageId,
+) -> Result<Option<Message>, StoreError> {
+    let row = sql
+        .query_opt(
+            "SELECT m.token, m.rcpt_to, m.status, m.hold_expiry, m.bounce_for_id, m.last_delivery_at, q.due_at,
+                    s.id, s.credential_id, s.message_id, s.mail_from, s.subject, s.tag, s.metadata, s.options,
+                    s.size, s.direction, s.bounce, s.received_with_ssl, s.test, s.created_at
+             FROM messages m JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
+             LEFT JOIN queue q ON q.server_id = m.server_id AND q.message_id = m.id
+             WHERE m.server_id = $1 AND m.id = $2",
+            &[server_id.0.into(), id.0.into()],
+        )
+        .await?;
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(Message {
+        id,
+        token: MessageToken(row.text(0)?),
+        rcpt_to: row.text(1)?,
+        status: row.name(2, Status::parse)?,
+        hold_expiry: row.time_opt(3)?,
+        bounce_for_id: row.int(4)?,
+        last_delivery_at: row.time_opt(5)?,
+        next_attempt_at: row.time_opt(6)?,
+        send: SendInfo {
+            server_id,
+            id: SendId(row.int(7)?),
+            credential_id: row.int_opt(8)?.map(CredentialId),
+            message_id: row.text(9)?,
+            mail_from: row.text(10)?,
+            subject: row.text(11)?,
+            tag: row.text_opt(12)?,
+            metadata: row.json(13)?,
+            options: row.json(14)?,
+            size: row.int(15)? as u64,
+            direction: row.name(16, Direction::parse)?,
+            bounce: row.flag(17)?,
+            received_with_ssl: row.flag(18)?,
+            test: row.flag(19)?,
+            created_at: row.time(20)?,
+        },
+    }))
+}

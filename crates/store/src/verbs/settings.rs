@@ -1,0 +1,25 @@
+//! Small facts about the installation, such as maintenance mode.
+
+use crate::error::StoreError;
+use crate::sql::Sql;
+
+pub(crate) async fn find(sql: &Sql<'_>, key: &'static str) -> Result<Option<String>, StoreError> {
+    let row = sql.query_opt("SELECT value FROM settings WHERE key = $1", &[key.into()]).await?;
+    row.map(|row| row.text(0)).transpose()
+}
+
+/// `None` removes the setting.
+pub(crate) async fn set(sql: &Sql<'_>, key: &'static str, value: Option<String>) -> Result<(), StoreError> {
+    match value {
+        Some(value) => {
+            sql.execute(
+                "INSERT INTO settings (key, value) VALUES ($1, $2)
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                &[key.into(), value.into()],
+            )
+            .await?
+        }
+        None => sql.execute("DELETE FROM settings WHERE key = $1", &[key.into()]).await?,
+    };
+    Ok(())
+}

@@ -1,0 +1,24 @@
+//! Runs one of this binary's own tests as a child process, for what a process can only do to itself once: being
+//! killed, and having its files limited.
+
+use std::process::{Command, Stdio};
+
+/// Names the child's part; without it such a test has nothing to do.
+pub(crate) const PART_VARIABLE: &str = "POSTROAD_STORE_CHILD";
+
+/// `test` is the full path of the function, such as `crash::child`.
+///
+/// The child ignores SIGXFSZ, so that a write beyond its file size limit fails like one on a full disk.
+pub(crate) fn command(test: &str, part: &str) -> Command {
+    let program = std::env::current_exe().expect("this process has a program");
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#]).arg(program);
+    command.args(["--exact", test, "--nocapture", "--quiet"]).env(PART_VARIABLE, part);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+}
+
+/// What the parent asked for; `None` when this process is no child.
+pub(crate) fn part() -> Option<String> {
+    std::env::var(PART_VARIABLE).ok()
+}

@@ -1,0 +1,138 @@
+//! Opening: empty, again, newer, in use, as a tool.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use postroad_store::{Database, OpenError, Role, Store, StoreError};
+
+use crate::fixture::{Fixture, IDENTITY, Place, on_both_engines, open, settings};
+
+on_both_engines!(
+    newer_schema_is_refused_and_left_alone,
+    migrations_run_once,
+    tool_works_on_the_set_up_and_accepts_nothing,
+);
+
+async fn newer_schema_is_refused_and_left_alone(fixture: Fixture) {
+    let bump = match &fixture.place {
+        Place::Sqlite(_) => "PRAGMA user_version = 4711",
+        Place::Postgres(_) => "INSERT INTO schema_version VALUES (4711)",
+    };
+    let Fixture { store, clock, place, .. } = fixture;
+    drop(store);
+    match &place {
+        Place::Sqlite(_) => {
+            rusqlite::Connection::open(place.sqlite_path()).unwrap().execute_batch(bump).unwrap();
+        }
+        Place::Postgres(database) => {
+            crate::fixture::connect(database.url()).await.batch_execute(bump).await.unwrap();
+        }
+    }
+    let refused = open(place.database(), IDENTITY, &clock).await.unwrap_err();
+    assert!(matches!(refused, OpenError::NewerSchema { found: 4711, known: 1 }), "{refused:?}");
+    assert!(refused.to_string().contains("schema version 4711"), "{refused}");
+}
+
+async fn migrations_run_once(fixture: Fixture) {
+    fixture.accept(fixture.send_to(&["ann@example.com"])).await;
+    let fixture = fixture.reopen().await.reopen().await;
+    assert_eq!(fixture.store.list_servers().await.unwrap().len(), 2);
+    let version = match &fixture.place {
+        Place::Sqlite(_) => "SELECT user_version FROM pragma_user_version",
+        Place::Postgres(_) => "SELECT sum(version)::bigint FROM schema_version",
+    };
+    assert_eq!(fixture.query_int(version).await, 1);
+}
+
+async fn tool_works_on_the_set_up_and_accepts_nothing(fixture: Fixture) {
+    let send = fixture.send_to(&["ann@example.com"]);
+    let Fixture { store, clock, place, .. } = fixture;
+    drop(store);
+    let clock = Arc::new(clock);
+    let tool = Store::open(settings(place.database()), Role::Tool, clock).await.unwrap();
+    tool.create_account("From the command line".into()).await.unwrap();
+    assert_eq!(tool.list_accounts().await.unwrap().len(), 2);
+    if matches!(place, Place::Postgres(_)) {
+        assert!(matches!(tool.ids(), Err(StoreError::Internal(_))));
+        assert!(tool.accept(send).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn second_process_on_a_sqlite_file_is_kept_out() {
+    let fixture = Fixture::sqlite().await;
+    let second = open(fixture.place.database(), IDENTITY, &fixture.clock).await.unwrap_err();
+    assert!(matches!(second, OpenError::Locked(_)), "{second:?}");
+    // It did no harm, and the first gives its place up only when it is closed.
+    fixture.accept(fixture.send_to(&["ann@example.com"])).await;
+    fixture.reopen().await;
+}
+
+/// What was given to the writer is written before the file is free for the next process, answered or not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_waits_for_what_is_being_written() {
+    let fixture = Fixture::sqlite().await;
+    let sends: Vec<_> = (0..200).map(|_| fixture.send_to(&["ann@example.com"])).collect();
+    let last_id = fixture.store.ids().unwrap().last();
+    for send in sends {
+        // Polled once: it is in the writer's queue, and nobody waits for the answer.
+        let _ = tokio::time::timeout(std::time::Duration::ZERO, fixture.store.accept(send)).await;
+    }
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.row_counts().await["messages"], 200);
+    assert!(fixture.store.ids().unwrap().next() > last_id);
+}
+
+#[tokio::test]
+async fn files_are_for_the_owner_only() {
+    let fixture = Fixture::sqlite().await;
+    fixture.accept(fixture.send_to(&["ann@example.com"])).await;
+    let path = fixture.place.sqlite_path();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(mode(&path.with_extension("db-wal")), 0o600);
+}
+
+#[tokio::test]
+async fn full_reserve_closes_the_door_and_lets_outcomes_through() {
+    let fixture = Fixture::sqlite().await;
+    let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
+    let Fixture { store, clock, account, server, other_server, place } = fixture;
+    drop(store);
+    let mut settings = settings(place.database());
+    settings.disk_reserve_bytes = u64::MAX;
+    let role = Role::Node { identity: IDENTITY.into() };
+    let store = Store::open(settings, role, Arc::new(clock.clone())).await.unwrap();
+    let fixture = Fixture { store, clock, account, server, other_server, place };
+    let refused = fixture.store.accept(fixture.send_to(&["ann@example.com"])).await;
+    assert!(crate::fixture::is_unavailable(&refused), "{refused:?}");
+    assert_eq!(fixture.claim_due().await.len(), 1);
+    assert!(fixture.finish(fixture.outcome(id, postroad_model::Status::Sent)).await);
+}
+
+#[test]
+fn database_names_are_parsed() {
+    let sqlite = |path: &str| Database::Sqlite(path.into());
+    assert_eq!(Database::parse("sqlite:data/p.db").unwrap(), sqlite("data/p.db"));
+    assert_eq!(Database::parse("sqlite:///var/p.db").unwrap(), sqlite("/var/p.db"));
+    for url in ["postgres://u@h/d", "postgresql://u@h/d"] {
+        assert_eq!(Database::parse(url).unwrap(), Database::Postgres(url.to_owned()));
+    }
+    for bad in ["", "sqlite:", "mysql://h/d", "data/p.db"] {
+        assert!(matches!(Database::parse(bad), Err(OpenError::BadUrl(_))), "{bad:?} was taken");
+    }
+}
+
+#[tokio::test]
+async fn several_nodes_may_migrate_an_empty_database_at_once() {
+    let database = postroad_testkit::Database::create();
+    let clock = postroad_testkit::MovedClock::default();
+    let opened = futures_util::future::join_all((0..4).map(|n| {
+        let (url, clock) = (database.url().to_owned(), clock.clone());
+        async move { open(Database::Postgres(url), &format!("node {n}"), &clock).await }
+    }));
+    for store in opened.await {
+        store.unwrap();
+    }
+}

@@ -1,0 +1,228 @@
+//! Full disk and dead database: "try again", nothing half-written, and it works again by itself.
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use postroad_model::{MessageId, Status};
+use postroad_store::{Accepted, Database, InitialState, NewSend};
+use postroad_testkit::PgProxy;
+use rand::rngs::SmallRng;
+use rand::{RngCore, SeedableRng};
+
+use crate::bodies::files_below;
+use crate::child;
+use crate::fixture::{Fixture, Place, is_unavailable, message_ids};
+
+#[test]
+fn full_disk_is_survived_on_sqlite() {
+    let output = child::command("outage::full_disk_child", "full disk").output().expect("it can be started");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}\n{text}", output.status);
+    assert!(text.contains("the disk was full and is not any more"), "{text}");
+}
+
+/// The largest file this process may write; the kernel refuses to write beyond as a full disk does.
+fn limit_files(bytes: Option<u64>) {
+    let soft = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
+    let pid = std::process::id().to_string();
+    let status = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={soft}:")]).status();
+    assert!(status.expect("util-linux is there").success());
+}
+
+/// A process of its own, because the limit holds for a whole process. Does nothing unless its parent asks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn full_disk_child() {
+    if child::part().is_none() {
+        return;
+    }
+    let fixture = Fixture::sqlite().await;
+    let first = fixture.claimed_message().await;
+    let before = fixture.row_counts().await;
+    let last_id = fixture.store.ids().unwrap().last();
+    let path = fixture.place.sqlite_path();
+    let bodies = path.with_file_name("bodies");
+    let log_bytes = fs::metadata(path.with_extension("db-wal")).expect("the log is there").len();
+    assert!(log_bytes > 80_000, "a body of this size must still fit: {log_bytes}");
+
+    // The log cannot grow; a body file of up to the same size can still be written, a larger one cannot.
+    limit_files(Some(log_bytes));
+    for bytes in [10, 5_000, 70_000, 1_000_000] {
+        for _ in 0..3 {
+            let refused = fixture.store.accept(random_send(&fixture, bytes)).await;
+            assert!(is_unavailable(&refused), "{bytes}: {refused:?}");
+        }
+    }
+    let mut crowd = tokio::task::JoinSet::new();
+    for n in 0..50 {
+        let (store, send) = (fixture.store.clone(), fixture.send_with_key(&format!("k{}", n % 25), 1, "a"));
+        crowd.spawn(async move { store.accept(send).await });
+    }
+    for refused in crowd.join_all().await {
+        assert!(is_unavailable(&refused), "{refused:?}");
+    }
+    let refused = fixture.store.finish(vec![fixture.outcome(first, Status::Sent)]).await;
+    assert!(is_unavailable(&refused), "{refused:?}");
+    let refused = fixture.store.create_account("Full".into()).await;
+    assert!(is_unavailable(&refused), "{refused:?}");
+    // Reading goes on, and shows that nothing was written.
+    assert_eq!(fixture.message(first).await.status, Status::Pending);
+    assert_eq!(fixture.store.list_accounts().await.unwrap().len(), 1);
+
+    limit_files(None);
+    assert_eq!(fixture.row_counts().await, before);
+    let mut sends: Vec<NewSend> = [10, 5_000, 70_000].map(|bytes| random_send(&fixture, bytes)).into();
+    sends.push(fixture.send_with_key("k0", 1, "a"));
+    for send in sends {
+        assert!(message_ids(&send)[0].0 > last_id);
+        fixture.accept(send).await;
+    }
+    assert!(fixture.finish(fixture.outcome(first, Status::Sent)).await, "the claim was not lost");
+    assert_eq!(fixture.row_counts().await["sends"], before["sends"] + 4);
+    assert_eq!(files_below(&bodies).len(), 1, "bodies of refused sends are removed");
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.row_counts().await["sends"], before["sends"] + 4);
+    println!("the disk was full and is not any more");
+}
+
+fn random_send(fixture: &Fixture, bytes: usize) -> NewSend {
+    let mut message = vec![0; bytes];
+    SmallRng::seed_from_u64(bytes as u64).fill_bytes(&mut message);
+    fixture.send(fixture.server, &["ann@example.com"], InitialState::Pending, &message)
+}
+
+struct Outage {
+    fixture: Fixture,
+    proxy: PgProxy,
+}
+
+impl Outage {
+    async fn prepare() -> Self {
+        let database = postroad_testkit::Database::create();
+        let proxy = PgProxy::start(database.url());
+        let way = Database::Postgres(proxy.url().to_owned());
+        let fixture = Fixture::through(Place::Postgres(database), way).await;
+        fixture.accept(fixture.send_to(&["ann@example.com"])).await;
+        fixture.accept(fixture.send_with_key("before", 1, "a")).await;
+        Self { fixture, proxy }
+    }
+
+    /// Every verb says "try again", within `patience`.
+    async fn expect_unavailable(&self, patience: Duration) -> Vec<MessageId> {
+        let fixture = &self.fixture;
+        let (with_key, without) =
+            (fixture.send_with_key("during", 1, "b"), fixture.send_to(&["a@example.com", "b@example.com"]));
+        let ids = [message_ids(&with_key), message_ids(&without)].concat();
+        let begun = Instant::now();
+        let (with_key, without, claim, read, write) = tokio::join!(
+            fixture.store.accept(with_key),
+            fixture.store.accept(without),
+            fixture.store.claim(fixture.now(), 10),
+            fixture.store.list_accounts(),
+            fixture.store.set_setting("maintenance", Some("on".into())),
+        );
+        assert!(is_unavailable(&with_key), "{with_key:?}");
+        assert!(is_unavailable(&without), "{without:?}");
+        assert!(is_unavailable(&claim), "{claim:?}");
+        assert!(is_unavailable(&read), "{read:?}");
+        assert!(is_unavailable(&write), "{write:?}");
+        assert!(begun.elapsed() < patience, "it took {:?}", begun.elapsed());
+        ids
+    }
+
+    async fn expect_recovery(&self) {
+        let fixture = &self.fixture;
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            match fixture.store.accept(fixture.send_to(&["later@example.com"])).await {
+                Ok(accepted) => break assert_eq!(accepted, Accepted::Stored),
+                Err(error) => assert!(Instant::now() < deadline, "{error}"),
+            }
+        }
+        let again = fixture.store.accept(fixture.send_with_key("before", 1, "c")).await.unwrap();
+        assert!(matches!(again, Accepted::Repeated(stored) if stored.answer == "a"));
+        fixture.store.set_setting("maintenance", None).await.unwrap();
+        assert!(!fixture.claim_due().await.is_empty());
+    }
+
+    /// A send whose answer was lost is there with all its rows or with none.
+    async fn expect_whole_or_nothing(&self) {
+        for lame in [
+            "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM sends s WHERE s.id = m.send_id)",
+            "SELECT count(*) FROM sends s WHERE NOT EXISTS (SELECT 1 FROM bodies b WHERE b.send_id = s.id)",
+            "SELECT count(*) FROM sends s WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.send_id = s.id)",
+            "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.message_id = m.id)",
+            "SELECT count(*) FROM messages m WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.message_id = m.id)",
+        ] {
+            assert_eq!(self.fixture.query_int(lame).await, 0, "{lame}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dead_postgres_is_survived() {
+    let outage = Outage::prepare().await;
+    let before = outage.fixture.row_counts().await;
+    outage.proxy.cut();
+    for _ in 0..2 {
+        outage.expect_unavailable(Duration::from_secs(5)).await;
+    }
+    assert_eq!(outage.fixture.row_counts().await, before, "nothing was written");
+    outage.proxy.restore();
+    outage.expect_recovery().await;
+    outage.expect_whole_or_nothing().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_postgres_is_survived() {
+    let outage = Outage::prepare().await;
+    outage.proxy.stall();
+    outage.expect_unavailable(Duration::from_secs(9)).await;
+    outage.proxy.restore();
+    outage.expect_recovery().await;
+    outage.expect_whole_or_nothing().await;
+}
+
+/// The connection dies in the middle of batches, again and again: what was acknowledged is there, what was not is
+/// there as a whole or not at all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connection_that_dies_under_load_loses_nothing() {
+    let outage = Outage::prepare().await;
+    let fixture = &outage.fixture;
+    let mut tasks = tokio::task::JoinSet::new();
+    for caller in 0..32 {
+        let sends: Vec<NewSend> = (0..30)
+            .map(|n| match caller % 2 {
+                0 => fixture.send_with_key(&format!("{caller} {n}"), 1, "a"),
+                _ => fixture.send_to(&["a@example.com", "b@example.com", "c@example.com"]),
+            })
+            .collect();
+        let store = fixture.store.clone();
+        tasks.spawn(async move {
+            let mut stored = Vec::new();
+            for send in sends {
+                let ids = message_ids(&send);
+                match store.accept(send).await {
+                    Ok(accepted) => {
+                        assert_eq!(accepted, Accepted::Stored);
+                        stored.extend(ids);
+                    }
+                    Err(error) => assert!(is_unavailable(&Err::<(), _>(error.clone())), "{error:?}"),
+                }
+            }
+            stored
+        });
+    }
+    for _ in 0..8 {
+        tokio::time::sleep(Duration::from_millis(15)).await;
+        outage.proxy.cut();
+        outage.proxy.restore();
+    }
+    let stored = tasks.join_all().await.concat();
+    assert!(!stored.is_empty());
+    for id in stored {
+        fixture.message(id).await;
+    }
+    outage.expect_recovery().await;
+    outage.expect_whole_or_nothing().await;
+}

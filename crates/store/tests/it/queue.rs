@@ -1,0 +1,326 @@
+//! claim, finish, release: who has a message, and what became of it.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use postroad_model::{EventKind, MessageId, Status};
+use postroad_store::{InitialState, NewDelivery};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(
+    nothing_is_claimed_twice,
+    claims_come_in_the_order_they_are_due,
+    sent_message_leaves_the_queue,
+    soft_failure_is_queued_again,
+    uncounted_failure_leaves_the_attempts_alone,
+    soft_failure_without_a_next_attempt_stays_queued,
+    hard_failure_ends_the_message,
+    held_outcome_leaves_the_queue,
+    second_outcome_comes_too_late,
+    outcome_without_a_claim_is_refused,
+    impossible_outcome_writes_nothing,
+    outcomes_of_a_batch_are_settled_one_by_one,
+    delivery_is_read_back_whole,
+    released_message_is_claimed_again,
+    claims_end_with_the_process,
+    abandoned_claim_comes_back,
+    abandoned_outcome_leaves_the_message_in_order,
+    claim_of_nothing_is_empty,
+);
+
+async fn nothing_is_claimed_twice(fixture: Fixture) {
+    for _ in 0..10 {
+        let addresses: Vec<String> = (0..30).map(|n| format!("p{n}@example.com")).collect();
+        let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+        fixture.accept(fixture.send_to(&addresses)).await;
+    }
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..12 {
+        let (store, now) = (fixture.store.clone(), fixture.now());
+        tasks.spawn(async move {
+            let mut mine = Vec::new();
+            loop {
+                let claimed = store.claim(now, 7).await.unwrap();
+                assert!(claimed.len() <= 7);
+                if claimed.is_empty() {
+                    return mine;
+                }
+                mine.extend(claimed.into_iter().map(|entry| entry.message_id));
+            }
+        });
+    }
+    let claimed: Vec<MessageId> = tasks.join_all().await.concat();
+    assert_eq!(claimed.len(), 300);
+    assert_eq!(claimed.iter().collect::<HashSet<_>>().len(), 300);
+}
+
+async fn claims_come_in_the_order_they_are_due(fixture: Fixture) {
+    let mut expected = Vec::new();
+    for (number, seconds) in [50, 10, 40, 10, 30].into_iter().enumerate() {
+        let state = InitialState::Scheduled(fixture.in_secs(seconds));
+        // Two servers: the order is by time, not by server.
+        let server = if number % 2 == 0 { fixture.other_server } else { fixture.server };
+        let id = fixture.accept(fixture.send(server, &["a@example.com"], state, b"x")).await[0];
+        expected.push((seconds, id));
+    }
+    expected.sort_unstable();
+    let by = fixture.in_secs(40);
+    let first = fixture.store.claim(by, 2).await.unwrap();
+    let rest = fixture.store.claim(by, 100).await.unwrap();
+    let claimed: Vec<MessageId> = first.iter().chain(&rest).map(|entry| entry.message_id).collect();
+    assert_eq!((first.len(), rest.len()), (2, 2), "the one due after {by} is not claimed");
+    assert_eq!(claimed, expected[..4].iter().map(|(_, id)| *id).collect::<Vec<_>>());
+}
+
+async fn sent_message_leaves_the_queue(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    fixture.clock.advance(Duration::from_secs(3));
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    let message = fixture.message(id).await;
+    assert_eq!((message.status, message.next_attempt_at), (Status::Sent, None));
+    assert_eq!(message.last_delivery_at, Some(fixture.now()));
+    assert_eq!(fixture.event_kinds(id).await, [EventKind::Accepted, EventKind::Delivered]);
+    let event = &fixture.events(id).await[1];
+    assert_eq!((event.event.data.as_str(), event.at), (r#"{"status":"Sent"}"#, fixture.now()));
+    assert_eq!(fixture.deliveries(id).await.len(), 1);
+    fixture.clock.advance(Duration::from_secs(1_000_000));
+    assert!(fixture.claim_due().await.is_empty());
+    assert_eq!(fixture.row_counts().await["queue"], 0);
+}
+
+async fn soft_failure_is_queued_again(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    for attempt in 1..=3 {
+        assert!(fixture.finish(fixture.outcome(id, Status::SoftFail)).await);
+        let message = fixture.message(id).await;
+        assert_eq!((message.status, message.next_attempt_at), (Status::SoftFail, Some(fixture.in_secs(60))));
+        assert!(fixture.claim_due().await.is_empty(), "claimed before it is due");
+        fixture.clock.advance(Duration::from_secs(60));
+        let claimed = fixture.claim_due().await;
+        assert_eq!((claimed[0].message_id, claimed[0].attempts), (id, attempt));
+        assert_eq!(claimed[0].due_at, fixture.now());
+    }
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    let kinds = fixture.event_kinds(id).await;
+    assert_eq!(kinds[1..4], [EventKind::Delayed; 3]);
+    assert_eq!((kinds[0], kinds[4], kinds.len()), (EventKind::Accepted, EventKind::Delivered, 5));
+    let deliveries = fixture.deliveries(id).await;
+    let statuses: Vec<Status> = deliveries.iter().map(|delivery| delivery.record.status).collect();
+    assert_eq!(statuses, [Status::SoftFail, Status::SoftFail, Status::SoftFail, Status::Sent]);
+    assert!(deliveries.windows(2).all(|pair| pair[0].id < pair[1].id));
+}
+
+async fn uncounted_failure_leaves_the_attempts_alone(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    for (counts, attempts) in [(false, 0), (true, 1), (false, 1)] {
+        let mut outcome = fixture.outcome(id, Status::SoftFail);
+        outcome.counts_as_attempt = counts;
+        assert!(fixture.finish(outcome).await);
+        fixture.clock.advance(Duration::from_secs(60));
+        assert_eq!(fixture.claim_due().await[0].attempts, attempts);
+    }
+}
+
+async fn soft_failure_without_a_next_attempt_stays_queued(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    let mut outcome = fixture.outcome(id, Status::SoftFail);
+    outcome.delivery.next_attempt_at = None;
+    assert!(fixture.finish(outcome).await);
+    assert_eq!(fixture.claim_due().await[0].message_id, id);
+}
+
+async fn hard_failure_ends_the_message(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    assert!(fixture.finish(fixture.outcome(id, Status::HardFail)).await);
+    assert_eq!(fixture.message(id).await.status, Status::HardFail);
+    assert_eq!(fixture.row_counts().await["queue"], 0);
+    assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    assert_eq!(fixture.message(id).await.status, Status::HardFail);
+}
+
+async fn held_outcome_leaves_the_queue(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    assert!(fixture.finish(fixture.outcome(id, Status::Held)).await);
+    let message = fixture.message(id).await;
+    assert_eq!((message.status, message.next_attempt_at), (Status::Held, None));
+    assert_eq!(fixture.event_kinds(id).await, [EventKind::Accepted, EventKind::Held]);
+}
+
+async fn second_outcome_comes_too_late(fixture: Fixture) {
+    for status in [Status::Sent, Status::SoftFail] {
+        let id = fixture.claimed_message().await;
+        let both = vec![fixture.outcome(id, status), fixture.outcome(id, status)];
+        assert_eq!(fixture.store.finish(both).await.unwrap(), [true, false], "{status}");
+        assert!(!fixture.finish(fixture.outcome(id, status)).await, "{status}");
+        assert_eq!(fixture.deliveries(id).await.len(), 1, "{status}");
+        assert_eq!(fixture.event_kinds(id).await.len(), 2, "{status}");
+    }
+    // At the same time.
+    let id = fixture.claimed_message().await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..10 {
+        let (store, outcome) = (fixture.store.clone(), fixture.outcome(id, Status::SoftFail));
+        tasks.spawn(async move { store.finish(vec![outcome]).await.unwrap()[0] });
+    }
+    assert_eq!(tasks.join_all().await.into_iter().filter(|settled| *settled).count(), 1);
+    assert_eq!(fixture.deliveries(id).await.len(), 1);
+    fixture.clock.advance(Duration::from_secs(60));
+    let claimed = fixture.claim_due().await;
+    assert!(claimed.iter().all(|entry| entry.attempts == 1), "{claimed:?}");
+}
+
+async fn outcome_without_a_claim_is_refused(fixture: Fixture) {
+    let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
+    let before = fixture.row_counts().await;
+    assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    assert!(!fixture.finish(fixture.outcome(MessageId(4_711), Status::Sent)).await);
+    let mut foreign = fixture.outcome(id, Status::Sent);
+    foreign.server_id = fixture.other_server;
+    assert!(!fixture.finish(foreign).await);
+    assert_eq!(fixture.row_counts().await, before);
+    assert_eq!(fixture.message(id).await.status, Status::Pending);
+    assert_eq!(fixture.claim_due().await.len(), 1);
+}
+
+async fn impossible_outcome_writes_nothing(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    let before = fixture.row_counts().await;
+    assert!(!fixture.finish(fixture.outcome(id, Status::Bounced)).await, "Pending cannot become Bounced");
+    assert_eq!(fixture.row_counts().await, before);
+    assert_eq!(fixture.claim_due().await[0].message_id, id, "it is given back");
+}
+
+async fn outcomes_of_a_batch_are_settled_one_by_one(fixture: Fixture) {
+    let sent = fixture.claimed_message().await;
+    let again = fixture.claimed_message().await;
+    let unclaimed = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
+    let failed = {
+        let mut outcome = fixture.outcome(again, Status::SoftFail);
+        // A remote server may say anything.
+        outcome.delivery.output = "451 \0 try later\r\n".into();
+        outcome
+    };
+    let batch = vec![
+        fixture.outcome(unclaimed, Status::Sent),
+        fixture.outcome(sent, Status::Sent),
+        fixture.outcome(MessageId(1), Status::Sent),
+        failed,
+    ];
+    assert_eq!(fixture.store.finish(batch).await.unwrap(), [false, true, false, true]);
+    assert_eq!(fixture.message(sent).await.status, Status::Sent);
+    assert_eq!(fixture.message(again).await.status, Status::SoftFail);
+    assert_eq!(fixture.message(unclaimed).await.status, Status::Pending);
+    assert_eq!(fixture.deliveries(again).await[0].record.output, "451 \u{fffd} try later\r\n");
+    assert!(fixture.store.finish(Vec::new()).await.unwrap().is_empty());
+}
+
+async fn delivery_is_read_back_whole(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    let mut outcome = fixture.outcome(id, Status::SoftFail);
+    outcome.delivery = NewDelivery {
+        at: fixture.now(),
+        status: Status::SoftFail,
+        details: "The server asked us to wait – später".into(),
+        output: "451 4.7.1 Greylisted".into(),
+        sent_with_ssl: true,
+        log_id: "L17".into(),
+        duration_us: Some(123_456),
+        mx: Some("mx.example.com".into()),
+        remote_ip: Some("192.0.2.1".into()),
+        source_ip: Some("2001:db8::1".into()),
+        tls: Some("TLSv1.3".into()),
+        code: Some(451),
+        enhanced_code: Some("4.7.1".into()),
+        bounce_class: Some("greylisting".into()),
+        next_attempt_at: Some(fixture.in_secs(300)),
+    };
+    let expected = outcome.delivery.clone();
+    assert!(fixture.finish(outcome).await);
+    assert_eq!(fixture.deliveries(id).await[0].record, expected);
+}
+
+async fn released_message_is_claimed_again(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    assert!(fixture.claim_due().await.is_empty());
+    let before = fixture.row_counts().await;
+    fixture.store.release(vec![(fixture.server, id), (fixture.server, MessageId(1))]).await.unwrap();
+    assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await, "the claim is given up");
+    let claimed = fixture.claim_due().await;
+    assert_eq!((claimed[0].message_id, claimed[0].attempts), (id, 0));
+    assert_eq!(fixture.row_counts().await, before);
+}
+
+async fn claims_end_with_the_process(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    assert_eq!(fixture.store.reap().await.unwrap(), 0, "the node is alive");
+    assert!(fixture.claim_due().await.is_empty());
+    let fixture = fixture.reopen().await;
+    assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    fixture.store.reap().await.unwrap();
+    assert_eq!(fixture.claim_due().await[0].message_id, id);
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+}
+
+/// The caller of `claim` hangs up before it has its answer: nobody works on what was claimed for it.
+async fn abandoned_claim_comes_back(fixture: Fixture) {
+    let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
+    for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600, 3_200] {
+        let claim = fixture.store.claim(fixture.now(), 10);
+        match tokio::time::timeout(Duration::from_micros(patience_us), claim).await {
+            Ok(claimed) => {
+                let keys = claimed.unwrap().iter().map(|entry| (entry.server_id, entry.message_id)).collect();
+                fixture.store.release(keys).await.unwrap();
+            }
+            Err(_) => {
+                let deadline = Instant::now() + Duration::from_secs(5);
+                loop {
+                    let claimed = fixture.claim_due().await;
+                    if !claimed.is_empty() {
+                        assert_eq!(claimed[0].message_id, id);
+                        break;
+                    }
+                    assert!(Instant::now() < deadline, "lost after a claim of {patience_us} us");
+                    tokio::task::yield_now().await;
+                }
+                fixture.store.release(vec![(fixture.server, id)]).await.unwrap();
+            }
+        }
+    }
+}
+
+async fn abandoned_outcome_leaves_the_message_in_order(fixture: Fixture) {
+    let mut attempts = 0;
+    for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400] {
+        if patience_us == 0 {
+            fixture.claimed_message().await;
+        }
+        let id = MessageId(fixture.query_int("SELECT message_id FROM queue").await);
+        let finish = fixture.store.finish(vec![fixture.outcome(id, Status::SoftFail)]);
+        let _ = tokio::time::timeout(Duration::from_micros(patience_us), finish).await;
+        // What a worker that ends does; and then somebody else claims it, before or after the outcome is written.
+        fixture.store.release(vec![(fixture.server, id)]).await.unwrap();
+        fixture.clock.advance(Duration::from_secs(60));
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let claimed = loop {
+            let claimed = fixture.claim_due().await;
+            if !claimed.is_empty() {
+                break claimed;
+            }
+            assert!(Instant::now() < deadline, "lost after an outcome of {patience_us} us");
+            tokio::task::yield_now().await;
+        };
+        assert!(claimed[0].attempts == attempts || claimed[0].attempts == attempts + 1);
+        attempts = claimed[0].attempts;
+        assert_eq!(fixture.event_kinds(id).await.len(), attempts as usize + 1);
+        assert_eq!(fixture.deliveries(id).await.len(), attempts as usize);
+    }
+}
+
+async fn claim_of_nothing_is_empty(fixture: Fixture) {
+    assert!(fixture.claim_due().await.is_empty());
+    fixture.accept(fixture.send_to(&["ann@example.com"])).await;
+    assert!(fixture.store.claim(fixture.now(), 0).await.unwrap().is_empty());
+    fixture.store.release(Vec::new()).await.unwrap();
+    assert_eq!(fixture.claim_due().await.len(), 1);
+}

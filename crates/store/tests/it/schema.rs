@@ -1,0 +1,74 @@
+//! The schema of both engines as a golden file: a change shows as a diff. `UPDATE_GOLDEN=1` writes it anew.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::fixture::{Fixture, Place, connect};
+
+#[tokio::test]
+async fn sqlite_schema_is_the_golden_one() {
+    let fixture = Fixture::sqlite().await;
+    let connection = rusqlite::Connection::open(fixture.place.sqlite_path()).unwrap();
+    let mut statement = connection
+        .prepare("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY tbl_name, type DESC, name")
+        .unwrap();
+    let parts = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let text: String = parts.map(|part| format!("{};\n\n", part.unwrap())).collect();
+    compare("schema_sqlite.sql", &text);
+}
+
+#[tokio::test]
+async fn postgres_schema_is_the_golden_one() {
+    let fixture = Fixture::postgres().await;
+    // With its partitions, which must not show.
+    fixture.accept(fixture.send_to(&["ann@example.com"])).await;
+    let Place::Postgres(database) = &fixture.place else { unreachable!("it was made on PostgreSQL") };
+    let client = connect(database.url()).await;
+    let tables = client
+        .query(
+            "SELECT c.relname::text, coalesce(pg_get_partkeydef(c.oid), ''), c.oid FROM pg_class c
+             WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+             ORDER BY c.relname",
+            &[],
+        )
+        .await
+        .unwrap();
+    let mut text = String::new();
+    for table in tables {
+        let (name, partitions, oid): (String, String, u32) = (table.get(0), table.get(1), table.get(2));
+        writeln!(text, "TABLE {name}").unwrap();
+        let columns = "SELECT attname || ' ' || format_type(atttypid, atttypmod)
+                || CASE WHEN attnotnull THEN ' NOT NULL' ELSE '' END
+                || CASE attidentity WHEN 'a' THEN ' GENERATED ALWAYS AS IDENTITY' ELSE '' END
+                || coalesce(' DEFAULT ' || pg_get_expr(adbin, adrelid), '')
+                || CASE WHEN attstorage = 'e' THEN ' STORAGE EXTERNAL' ELSE '' END
+             FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+             WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum";
+        // The text of NOT NULL constraints differs between versions; it stands with the columns anyway.
+        let constraints = "SELECT pg_get_constraintdef(oid) FROM pg_constraint
+             WHERE conrelid = $1 AND contype <> 'n' ORDER BY contype DESC, conname";
+        let indexes = "SELECT pg_get_indexdef(indexrelid) FROM pg_index
+             WHERE indrelid = $1 AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
+             ORDER BY indexrelid::regclass::text";
+        for question in [columns, constraints, indexes] {
+            for row in client.query(question, &[&oid]).await.unwrap() {
+                writeln!(text, "    {}", row.get::<_, String>(0)).unwrap();
+            }
+        }
+        if !partitions.is_empty() {
+            writeln!(text, "    PARTITION BY {partitions}").unwrap();
+        }
+        text.push('\n');
+    }
+    compare("schema_postgres.sql", &text);
+}
+
+fn compare(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let found = format!("{}\n", found.trim_end());
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &found).expect("the golden file can be written");
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(golden == found, "{name} is not the schema; UPDATE_GOLDEN=1 writes it anew. Found:\n{found}");
+}

@@ -1,0 +1,36 @@
+//! A certificate authority of one test, and a server certificate from it.
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+
+/// PEM texts: give `certificate_pem` and `key_pem` to the server, `ca_pem` to the client.
+#[derive(Debug, Clone)]
+pub struct TestCertificate {
+    pub ca_pem: String,
+    pub certificate_pem: String,
+    pub key_pem: String,
+}
+
+impl TestCertificate {
+    /// For `localhost`, 127.0.0.1 and ::1.
+    pub fn for_localhost() -> Self {
+        Self::for_names(&["localhost", "127.0.0.1", "::1"])
+    }
+
+    /// `names` are DNS names or IP addresses.
+    pub fn for_names(names: &[&str]) -> Self {
+        let mut ca_params = CertificateParams::default();
+        ca_params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        ca_params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        ca_params.distinguished_name.push(DnType::CommonName, "Postroad test authority");
+        let ca_key = KeyPair::generate().expect("the default key type is supported");
+        let ca = ca_params.self_signed(&ca_key).expect("the parameters of the authority are valid");
+
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let leaf_params = CertificateParams::new(names).expect("the names are ASCII host names or addresses");
+        let leaf_key = KeyPair::generate().expect("the default key type is supported");
+        let leaf = leaf_params
+            .signed_by(&leaf_key, &Issuer::new(ca_params, ca_key))
+            .expect("the authority signs any key");
+        Self { ca_pem: ca.pem(), certificate_pem: leaf.pem(), key_pem: leaf_key.serialize_pem() }
+    }
+}

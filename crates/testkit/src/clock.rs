@@ -1,0 +1,54 @@
+//! A clock that stands still until a test moves it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use postroad_model::{Clock, Timestamp};
+
+/// Clones share the same hands, so a test keeps one and gives the other to the service.
+#[derive(Debug, Clone)]
+pub struct MovedClock(Arc<AtomicI64>);
+
+impl MovedClock {
+    pub fn at(moment: Timestamp) -> Self {
+        Self(Arc::new(AtomicI64::new(moment.as_micros())))
+    }
+
+    pub fn set(&self, moment: Timestamp) {
+        self.0.store(moment.as_micros(), Ordering::SeqCst);
+    }
+
+    pub fn advance(&self, duration: Duration) {
+        self.0.fetch_add(duration.as_micros() as i64, Ordering::SeqCst);
+    }
+}
+
+impl Default for MovedClock {
+    /// Starts at 2026-11-15T00:00:00Z: late enough for the id generator's epoch, the same in every run.
+    fn default() -> Self {
+        Self::at(Timestamp::from_micros(1_794_700_800_000_000))
+    }
+}
+
+impl Clock for MovedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_move_together() {
+        let clock = MovedClock::default();
+        let seen_by_service: Arc<dyn Clock> = Arc::new(clock.clone());
+        assert_eq!(seen_by_service.now().to_rfc3339(), "2026-11-15T00:00:00Z");
+        clock.advance(Duration::from_millis(1_500));
+        assert_eq!(seen_by_service.now().to_rfc3339(), "2026-11-15T00:00:01.5Z");
+        clock.set(Timestamp::from_micros(0));
+        assert_eq!(seen_by_service.now().as_micros(), 0);
+    }
+}

@@ -1,0 +1,220 @@
+//! A private PostgreSQL server in a temporary folder, gone when its `Cluster` is gone.
+//!
+//! The server hangs on a small shell, the keeper, which reads from a pipe of ours: the pipe closes however this
+//! process ends, kill -9 included, and the keeper then stops the server and removes the folder.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+const READY_SECS_MAX: u64 = 60;
+const STOP_SECS_MAX: u64 = 10;
+/// Another process may take the free port between our look and the server's bind.
+const STARTS_MAX: usize = 3;
+
+/// `$1` is the folder, the rest the server's command line. SIGQUIT is PostgreSQL's immediate shutdown.
+const KEEPER: &str = r#"exec 3<&0; dir=$1; shift
+"$@" 3<&- & pid=$!
+(read -r _ <&3; kill -QUIT $pid) &
+wait $pid; rm -rf "$dir""#;
+
+/// Speed over durability: the tests kill our process, never this server.
+const SETTINGS: &[&str] = &[
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    "fsync=off",
+    "synchronous_commit=on",
+    "full_page_writes=off",
+    "max_connections=400",
+    "shared_buffers=128MB",
+];
+
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    #[error("initdb and postgres are neither in PATH nor in /usr/lib/postgresql/*/bin; install PostgreSQL")]
+    ServerMissing,
+    #[error("{program} failed: {output}")]
+    Step { program: String, output: String },
+    #[error("PostgreSQL did not become ready; its log says: {log}")]
+    NotReady { log: String },
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// A running server with one superuser, `postroad`, and no password, on 127.0.0.1 only.
+#[derive(Debug)]
+pub struct Cluster {
+    url: String,
+    keeper: Child,
+    /// Goes after the server has stopped: `Drop::drop` runs before the fields are dropped.
+    _folder: TempDir,
+}
+
+impl Cluster {
+    pub fn start() -> Result<Self, ClusterError> {
+        let programs = find_server_programs().ok_or(ClusterError::ServerMissing)?;
+        let mut start = Self::start_once(&programs);
+        for _ in 1..STARTS_MAX {
+            if !matches!(start, Err(ClusterError::NotReady { .. })) {
+                break;
+            }
+            start = Self::start_once(&programs);
+        }
+        start
+    }
+
+    fn start_once(programs: &Path) -> Result<Self, ClusterError> {
+        let folder = tempfile::Builder::new().prefix("postroad-postgres-").tempdir()?;
+        let account = Account::choose(folder.path())?;
+        let data = folder.path().join("data");
+
+        let mut initdb = account.command(&programs.join("initdb"), folder.path());
+        initdb.args([
+            "--no-sync",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--username=postroad",
+            "-D",
+        ]);
+        run(initdb.arg(&data))?;
+
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let mut log = tempfile::tempfile()?;
+        let mut keeper = account.command(Path::new("sh"), folder.path());
+        keeper.args(["-c", KEEPER, "postgres-keeper"]).arg(folder.path()).arg(programs.join("postgres"));
+        keeper.arg("-D").arg(&data).args(["-p", &port.to_string()]);
+        keeper.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        // A process group of its own: Ctrl-C ends the tests first and their database after them.
+        keeper.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log.try_clone()?).process_group(0);
+        let mut cluster = Self {
+            url: format!("postgres://postroad@127.0.0.1:{port}/postgres"),
+            keeper: keeper.spawn()?,
+            _folder: folder,
+        };
+        if cluster.wait_until_ready(&data)? {
+            return Ok(cluster);
+        }
+        drop(cluster);
+        Err(ClusterError::NotReady { log: read_whole(&mut log)? })
+    }
+
+    /// The server writes its state into the eighth line of postmaster.pid; `pg_ctl --wait` reads the same.
+    fn wait_until_ready(&mut self, data: &Path) -> io::Result<bool> {
+        let deadline = Instant::now() + Duration::from_secs(READY_SECS_MAX);
+        while Instant::now() < deadline && self.keeper.try_wait()?.is_none() {
+            let state = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+            if state.lines().nth(7).is_some_and(|line| line.trim() == "ready") {
+                return Ok(true);
+            }
+            sleep(Duration::from_millis(20));
+        }
+        Ok(false)
+    }
+
+    /// Points at the database `postgres`; this is what POSTROAD_TEST_POSTGRES holds.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        let deadline = Instant::now() + Duration::from_secs(STOP_SECS_MAX);
+        while matches!(self.keeper.try_wait(), Ok(None)) {
+            if Instant::now() > deadline {
+                eprintln!("PostgreSQL at {} does not stop within {STOP_SECS_MAX} s", self.url);
+                return;
+            }
+            sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// The folder with `initdb` and `postgres`: from PATH, else Debian's newest.
+pub fn find_server_programs() -> Option<PathBuf> {
+    let in_path = std::env::var_os("PATH").unwrap_or_default();
+    let has_both = |folder: &PathBuf| folder.join("initdb").is_file() && folder.join("postgres").is_file();
+    if let Some(folder) = std::env::split_paths(&in_path).find(has_both) {
+        return Some(folder);
+    }
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?.filter_map(Result::ok);
+    let folders = versions.map(|version| version.path().join("bin")).filter(has_both);
+    folders.max_by_key(|folder| major_version(folder))
+}
+
+fn major_version(bin: &Path) -> Option<u32> {
+    bin.parent()?.file_name()?.to_str()?.parse().ok()
+}
+
+/// PostgreSQL refuses to run as root; then it runs as `postgres`, or else as `nobody`.
+#[derive(Debug)]
+struct Account(Option<Ids>);
+
+#[derive(Debug)]
+struct Ids {
+    user: String,
+    group: String,
+}
+
+impl Account {
+    /// Gives `folder` to the account it chooses.
+    fn choose(folder: &Path) -> Result<Self, ClusterError> {
+        if id(&["-u"])? != "0" {
+            return Ok(Self(None));
+        }
+        // By number: the group of `nobody` has another name on every system.
+        let known = |name: &str| Some(Ids { user: id(&["-u", name]).ok()?, group: id(&["-g", name]).ok()? });
+        let ids = known("postgres").or_else(|| known("nobody")).ok_or_else(|| ClusterError::Step {
+            program: "id".to_owned(),
+            output: "there is neither a user postgres nor nobody, and PostgreSQL does not run as root"
+                .to_owned(),
+        })?;
+        run(Command::new("chown").arg(format!("{}:{}", ids.user, ids.group)).arg(folder))?;
+        Ok(Self(Some(ids)))
+    }
+
+    fn command(&self, program: &Path, folder: &Path) -> Command {
+        let mut command = match &self.0 {
+            None => Command::new(program),
+            Some(Ids { user, group }) => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", user, "--regid", group, "--clear-groups", "--"]).arg(program);
+                command
+            }
+        };
+        // The caller's folder may be closed to that account.
+        command.current_dir(folder);
+        command
+    }
+}
+
+fn id(arguments: &[&str]) -> Result<String, ClusterError> {
+    run(Command::new("id").args(arguments)).map(|number| number.trim().to_owned())
+}
+
+fn run(command: &mut Command) -> Result<String, ClusterError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let failed = |output: String| ClusterError::Step { program: program.clone(), output };
+    let output = command.stdin(Stdio::null()).output().map_err(|error| failed(error.to_string()))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() {
+        return Ok(text(&output.stdout));
+    }
+    Err(failed(format!("{} {}{}", output.status, text(&output.stdout), text(&output.stderr))))
+}
+
+fn read_whole(file: &mut File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,93 @@
+//! A fresh database for one test, dropped with it.
+
+use std::thread;
+
+use tokio_postgres::NoTls;
+
+/// Where the tests find their PostgreSQL server; set by `cargo xtask test`.
+pub const SERVER_VARIABLE: &str = "POSTROAD_TEST_POSTGRES";
+
+/// Uniquely named, so that tests run side by side.
+#[derive(Debug)]
+pub struct Database {
+    server_url: String,
+    name: String,
+    url: String,
+}
+
+impl Database {
+    /// Blocks for some tens of milliseconds; callable inside and outside a tokio runtime.
+    pub fn create() -> Self {
+        let server_url = std::env::var(SERVER_VARIABLE).unwrap_or_else(|_| {
+            panic!(
+                "{SERVER_VARIABLE} is not set: run the tests with `cargo xtask test`, which starts PostgreSQL"
+            )
+        });
+        Self::create_on(&server_url)
+    }
+
+    /// On a server other than the run's own.
+    pub fn create_on(server_url: &str) -> Self {
+        let name = format!("test_{}", uuid::Uuid::new_v4().simple());
+        execute(server_url, &format!("CREATE DATABASE {name}"))
+            .unwrap_or_else(|error| panic!("cannot create a database on {server_url}: {error:?}"));
+        Self { url: with_database(server_url, &name), server_url: server_url.to_owned(), name }
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // FORCE ends the sessions of a daemon that the test has just killed.
+        let dropped =
+            execute(&self.server_url, &format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name));
+        if let Err(error) = dropped {
+            eprintln!("the database {} stays behind: {error:?}", self.name);
+        }
+    }
+}
+
+/// On a thread of its own, because `Drop` may run inside a runtime, which forbids blocking on another.
+fn execute(url: &str, statement: &str) -> Result<(), tokio_postgres::Error> {
+    let work = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a small runtime needs only a few file descriptors");
+        runtime.block_on(async {
+            let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+            tokio::spawn(connection);
+            client.batch_execute(statement).await
+        })
+    };
+    thread::scope(|scope| scope.spawn(work).join().expect("the statement does not panic"))
+}
+
+/// The same server and settings, another database.
+fn with_database(url: &str, name: &str) -> String {
+    let (base, settings) = url.split_once('?').map_or((url, None), |(base, rest)| (base, Some(rest)));
+    let authority_start = base.find("://").map_or(0, |at| at + 3);
+    let authority_end = base[authority_start..].find('/').map_or(base.len(), |at| authority_start + at);
+    let settings = settings.map(|rest| format!("?{rest}")).unwrap_or_default();
+    format!("{}/{name}{settings}", &base[..authority_end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn database_of_a_url_is_replaced() {
+        let cases = [
+            ("postgres://me@127.0.0.1:5432/postgres", "postgres://me@127.0.0.1:5432/test_1"),
+            ("postgres://me@127.0.0.1:5432", "postgres://me@127.0.0.1:5432/test_1"),
+            ("postgresql://me:x@db/a?sslmode=disable", "postgresql://me:x@db/test_1?sslmode=disable"),
+        ];
+        for (url, expected) in cases {
+            assert_eq!(with_database(url, "test_1"), expected);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A TCP relay in front of PostgreSQL that a test can cut: the server "dies" for one client only.
+//!
+//! It runs on a thread of its own, so that a test may block (starting a daemon, say) while traffic flows.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Open,
+    /// Connections are dropped; new ones are closed before a byte is read.
+    Cut,
+    /// Connections stay and new ones are taken, but no byte moves: a partition, not a crash.
+    Stalled,
+    /// The proxy itself is gone.
+    Gone,
+}
+
+/// Give `url()` to the service instead of the database's own.
+#[derive(Debug)]
+pub struct PgProxy {
+    url: String,
+    line: watch::Sender<Line>,
+    connections: Arc<AtomicUsize>,
+}
+
+impl PgProxy {
+    /// `target` is a PostgreSQL URL with an address and a port, such as `Database::url` gives.
+    pub fn start(target: &str) -> Self {
+        let (before, address, after) = split_address(target);
+        let address: SocketAddr = address.parse().expect("the target URL names an IP address and a port");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("the loopback has a free port");
+        listener.set_nonblocking(true).expect("a fresh socket can be made non-blocking");
+        let own = listener.local_addr().expect("a bound socket has an address");
+        let (line, seen) = watch::channel(Line::Open);
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&connections);
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a small runtime needs only a few file descriptors");
+            runtime.block_on(async {
+                let listener = TcpListener::from_std(listener).expect("the runtime is running");
+                relay(listener, address, seen, counter).await;
+            });
+        });
+        Self { url: format!("{before}{own}{after}"), line, connections }
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns when no connection is left.
+    pub fn cut(&self) {
+        self.line.send_replace(Line::Cut);
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while self.connections.load(Ordering::SeqCst) > 0 {
+            assert!(Instant::now() < deadline, "the proxy's connections did not close within 5 s");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// No byte moves and nothing is closed, until `restore` or `cut`.
+    pub fn stall(&self) {
+        self.line.send_replace(Line::Stalled);
+    }
+
+    pub fn restore(&self) {
+        self.line.send_replace(Line::Open);
+    }
+}
+
+impl Drop for PgProxy {
+    fn drop(&mut self) {
+        self.line.send_replace(Line::Gone);
+    }
+}
+
+async fn relay(
+    listener: TcpListener,
+    target: SocketAddr,
+    mut line: watch::Receiver<Line>,
+    connections: Arc<AtomicUsize>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = line.wait_for(|line| *line == Line::Gone) => return,
+        };
+        let Ok((client, _)) = accepted else { continue };
+        // Counted before the look at the line, so that `cut` cannot overlook one that is about to start.
+        connections.fetch_add(1, Ordering::SeqCst);
+        if *line.borrow() == Line::Cut {
+            drop(client);
+            connections.fetch_sub(1, Ordering::SeqCst);
+            continue;
+        }
+        let (mut cut, line, connections) = (line.clone(), line.clone(), Arc::clone(&connections));
+        tokio::spawn(async move {
+            tokio::select! {
+                () = carry(client, target, line) => {}
+                _ = cut.wait_for(|line| *line == Line::Cut) => {}
+            }
+            connections.fetch_sub(1, Ordering::SeqCst);
+        });
+    }
+}
+
+async fn carry(client: TcpStream, target: SocketAddr, line: watch::Receiver<Line>) {
+    let Ok(server) = TcpStream::connect(target).await else { return };
+    let (client_in, client_out) = client.into_split();
+    let (server_in, server_out) = server.into_split();
+    tokio::select! {
+        () = pump(client_in, server_out, line.clone()) => {}
+        () = pump(server_in, client_out, line) => {}
+    }
+}
+
+/// Ends when either side closes; bytes read just before a stall wait for its end.
+async fn pump(
+    mut from: impl AsyncReadExt + Unpin,
+    mut to: impl AsyncWriteExt + Unpin,
+    mut line: watch::Receiver<Line>,
+) {
+    let mut buffer = vec![0; 64 << 10];
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        let open = line.wait_for(|line| *line == Line::Open).await.is_ok();
+        if !open || to.write_all(&buffer[..count]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// `postgres://user@` + `127.0.0.1:5432` + `/name`.
+fn split_address(url: &str) -> (&str, &str, &str) {
+    let scheme_end = url.find("://").expect("the target is a URL") + 3;
+    let end = url[scheme_end..].find(['/', '?']).map_or(url.len(), |at| scheme_end + at);
+    let start = url[scheme_end..end].rfind('@').map_or(scheme_end, |at| scheme_end + at + 1);
+    (&url[..start], &url[start..end], &url[end..])
+}

@@ -1,0 +1,79 @@
+//! The programs that the tests need beside Rust: a PostgreSQL server and python3.
+//!
+//! On Debian and its kin they are installed when missing; elsewhere the error says what to install.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{bail, ensure};
+use postroad_testkit::postgres::find_server_programs;
+
+/// Read by Debian's postgresql-common: without it the package starts a system server, which nobody here needs.
+const CREATECLUSTER_FOLDER: &str = "/etc/postgresql-common/createcluster.d";
+const CREATECLUSTER_FILE: &str = "/etc/postgresql-common/createcluster.d/postroad-tests.conf";
+
+pub(crate) fn ensure() -> anyhow::Result<()> {
+    let missing = list_missing();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let missing_text = missing.join(" and ");
+    if !is_in_path("apt-get") {
+        bail!(
+            "the tests need {missing_text}; install it and put it into PATH (PostgreSQL: initdb and postgres)"
+        );
+    }
+    eprintln!("the tests need {missing_text}: installing with apt-get");
+    let written = write_no_system_server(&missing);
+    let installed = written.and_then(|()| install(&missing));
+    // Ours alone, and only for this installation: a later one of the machine's owner behaves as usual.
+    if missing.contains(&"postgresql") {
+        as_root(&["rm", "-f", CREATECLUSTER_FILE])?;
+    }
+    installed?;
+    let still = list_missing();
+    ensure!(still.is_empty(), "apt-get has run, but {} is still not there", still.join(" and "));
+    Ok(())
+}
+
+/// By the names of Debian's packages.
+fn list_missing() -> Vec<&'static str> {
+    let mut missing = Vec::new();
+    if find_server_programs().is_none() {
+        missing.push("postgresql");
+    }
+    if !is_in_path("python3") {
+        missing.push("python3");
+    }
+    missing
+}
+
+fn write_no_system_server(missing: &[&str]) -> anyhow::Result<()> {
+    if !missing.contains(&"postgresql") {
+        return Ok(());
+    }
+    as_root(&["mkdir", "-p", CREATECLUSTER_FOLDER])?;
+    as_root(&["sh", "-c", &format!("echo 'create_main_cluster = false' > {CREATECLUSTER_FILE}")])
+}
+
+fn install(packages: &[&str]) -> anyhow::Result<()> {
+    as_root(&["apt-get", "update"])?;
+    let install =
+        ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "--no-install-recommends"];
+    as_root(&[&install, packages].concat())
+}
+
+fn as_root(words: &[&str]) -> anyhow::Result<()> {
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+    let words = if is_root { words.to_vec() } else { [&["sudo"], words].concat() };
+    ensure!(is_root || is_in_path("sudo"), "not root and no sudo: run `{}` as root", words[1..].join(" "));
+    eprintln!("+ {}", words.join(" "));
+    let status = Command::new(words[0]).args(&words[1..]).status()?;
+    ensure!(status.success(), "`{}` failed ({status})", words.join(" "));
+    Ok(())
+}
+
+fn is_in_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())
+}

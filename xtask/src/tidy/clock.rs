@@ -1,0 +1,49 @@
+//! Nothing reads the wall clock but `model::clock`; `Instant` may measure durations anywhere.
+
+use super::Finding;
+use super::rust_text::{Kind, split};
+use super::tree::Tree;
+
+const THE_CLOCK: &str = "crates/model/src/clock.rs";
+const READINGS: &[&str] = &["SystemTime::now", "OffsetDateTime::now", "UtcDateTime::now", "Utc::now"];
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in tree.rust_files().filter(|file| file.path != THE_CLOCK) {
+        for piece in split(&file.text).iter().filter(|piece| piece.kind == Kind::Code) {
+            for (offset, line) in piece.text.lines().enumerate() {
+                if let Some(reading) = READINGS.iter().find(|reading| line.contains(**reading)) {
+                    let text = format!("{reading} reads the wall clock; take a model::Clock as an argument");
+                    findings.push(Finding::new(&file.path, piece.line + offset, text));
+                }
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::findings_in;
+    use super::check;
+
+    #[test]
+    fn wall_clocks_are_found_and_stop_watches_are_not() {
+        let found = findings_in(
+            check,
+            &[
+                ("crates/model/src/clock.rs", "SystemTime::now()"),
+                (
+                    "crates/app/src/lib.rs",
+                    "// SystemTime::now\nlet a = Instant::now();\nlet b =\n    OffsetDateTime::now_utc();",
+                ),
+            ],
+        );
+        assert_eq!(
+            found,
+            [
+                "crates/app/src/lib.rs:4: OffsetDateTime::now reads the wall clock; take a model::Clock as an argument"
+            ]
+        );
+    }
+}

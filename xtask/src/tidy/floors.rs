@@ -1,0 +1,110 @@
+//! A crate uses only crates on floors below it, never its neighbours (ARCHITECTURE.md).
+
+use super::Finding;
+use super::tree::{File, Tree};
+
+/// The floor plan, by folder under `crates/`.
+const FLOORS: &[(&str, u8)] = &[
+    ("model", 0),
+    ("mail", 1),
+    ("smtp", 1),
+    ("store", 2),
+    ("net", 2),
+    ("app", 3),
+    ("delivery", 3),
+    ("events", 3),
+    ("api", 4),
+    ("portal", 4),
+    ("relay", 4),
+    ("track", 4),
+    ("postroad", 5),
+];
+
+/// Beside the house: they may use any crate, and no release build may use them.
+const TOOLS: &[&str] = &["testkit", "xtask"];
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    tree.manifests().flat_map(|(name, file)| check_manifest(name, file)).collect()
+}
+
+fn check_manifest(name: &str, file: &File) -> Vec<Finding> {
+    let Ok(manifest) = file.text.parse::<toml::Table>() else {
+        return vec![Finding::new(&file.path, 1, "not valid TOML")];
+    };
+    let floor = floor_of(name);
+    if floor.is_none() && !TOOLS.contains(&name) {
+        let text = format!("the crate {name} has no floor; add it to FLOORS in xtask/src/tidy/floors.rs");
+        return vec![Finding::new(&file.path, 1, text)];
+    }
+    let tables =
+        ["dependencies", "build-dependencies"].iter().filter_map(|table| manifest.get(*table)?.as_table());
+    let ours = tables.flat_map(toml::Table::keys).filter_map(|key| Some((key, own_crate(key)?)));
+    ours.filter_map(|(key, used)| {
+        let text = complaint(name, floor, used)?;
+        Some(Finding::new(&file.path, file.line_where(|line| line.starts_with(key.as_str())), text))
+    })
+    .collect()
+}
+
+fn complaint(name: &str, floor: Option<u8>, used: &str) -> Option<String> {
+    if TOOLS.contains(&used) {
+        let is_allowed = name == "xtask";
+        return (!is_allowed).then(|| format!("{used} is for tests; move it to [dev-dependencies]"));
+    }
+    // Tools may use any crate of the house.
+    let floor = floor?;
+    let below = floor_of(used).is_some_and(|used_floor| used_floor < floor);
+    (!below).then(|| {
+        format!(
+            "{name} (floor {floor}) may use only crates of lower floors, not {used}; move the code down or up"
+        )
+    })
+}
+
+fn floor_of(name: &str) -> Option<u8> {
+    FLOORS.iter().find(|(known, _)| *known == name).map(|(_, floor)| *floor)
+}
+
+/// `postroad-store` is the crate in `crates/store`, `postroad` the one in `crates/postroad`.
+fn own_crate(package: &str) -> Option<&str> {
+    if package == "postroad" || package == "xtask" {
+        Some(package)
+    } else {
+        package.strip_prefix("postroad-")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::findings_in;
+    use super::check;
+
+    #[test]
+    fn neighbours_upper_floors_tools_and_strangers_are_found() {
+        let found = findings_in(
+            check,
+            &[
+                (
+                    "crates/store/Cargo.toml",
+                    "[dependencies]\npostroad-model.workspace = true\npostroad-net.workspace = true",
+                ),
+                ("crates/model/Cargo.toml", "[build-dependencies]\npostroad-app = { workspace = true }"),
+                ("crates/api/Cargo.toml", "[dependencies]\npostroad-testkit.workspace = true"),
+                ("crates/app/Cargo.toml", "[dev-dependencies]\npostroad-testkit.workspace = true"),
+                ("crates/attic/Cargo.toml", ""),
+                ("xtask/Cargo.toml", "[dependencies]\npostroad-testkit.workspace = true"),
+            ],
+        );
+        assert_eq!(
+            found,
+            [
+                "crates/store/Cargo.toml:3: store (floor 2) may use only crates of lower floors, not net; \
+                 move the code down or up",
+                "crates/model/Cargo.toml:2: model (floor 0) may use only crates of lower floors, not app; \
+                 move the code down or up",
+                "crates/api/Cargo.toml:2: testkit is for tests; move it to [dev-dependencies]",
+                "crates/attic/Cargo.toml:1: the crate attic has no floor; add it to FLOORS in xtask/src/tidy/floors.rs",
+            ]
+        );
+    }
+}
