@@ -76,8 +76,7 @@ async fn over_http(
     println!("{:>8} {:>12} {:>10} {:>10} {:>8}", "callers", "accepts/s", "p50 ms", "p99 ms", "failed");
     let program = release.join("postroad");
     let data_dir = data_dir.to_str().context("a plain path")?;
-    let mut envs = vec![("POSTROAD_LOG", "warn")];
-    envs.extend(database.map(|url| ("POSTROAD_DATABASE", url)));
+    let envs: Vec<_> = database.map(|url| ("POSTROAD_DATABASE", url)).into_iter().collect();
     let daemon =
         Daemon::start(&program, ["dev", "--json", "--http-port", "0", "--data-dir", data_dir], &envs);
     let text = |name: &str| daemon.ready()[name].as_str().unwrap_or_default().to_owned();

@@ -60,14 +60,12 @@ impl Bodies {
         if declared.is_some_and(|bytes| bytes > self.bytes_max) {
             return Err(self.too_large());
         }
-        match timeout(self.read_time_max, self.collect(body, declared)).await {
-            Ok(read) => read,
-            Err(_) => {
-                let seconds = self.read_time_max.as_secs();
-                let message = format!("The request body did not arrive within {seconds} seconds");
-                Err(FieldProblem::new("", message).into())
-            }
+        if let Ok(read) = timeout(self.read_time_max, self.collect(body, declared)).await {
+            return read;
         }
+        let seconds = self.read_time_max.as_secs();
+        let message = format!("The request body did not arrive within {seconds} seconds");
+        Err(FieldProblem::new("", message).into())
     }
 
     async fn collect(&self, mut body: Body, declared: Option<usize>) -> Result<ReadBody, Failure> {

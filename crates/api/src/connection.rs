@@ -33,7 +33,7 @@ const H2_STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const H2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 const H2_PING: Duration = Duration::from_secs(20);
 /// A connection that was told to end may still be writing a large answer to a slow reader, for so long.
-const LAST_ANSWER_MAX: Duration = Duration::from_secs(600);
+const LAST_ANSWER_MAX: Duration = Duration::from_mins(10);
 
 /// How far a server is with stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

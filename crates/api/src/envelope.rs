@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::boundary::{Noted, RequestInfo};
-use crate::failure::{ErrorCode, Failure, Reason};
+use crate::failure::{ErrorCode, Failure, FailureStatus, Reason};
 
 /// A call that was done: its payload, and what there is to say beside it.
 #[derive(Debug)]
@@ -48,11 +48,17 @@ pub(crate) struct Flags {
     pub(crate) warnings: Vec<String>,
 }
 
+/// `status` of a call that was done.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum SuccessStatus {
+    Success,
+}
+
 /// The answer to a call that was done.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SuccessEnvelope<T> {
-    #[schema(value_type = String, pattern = "^success$", example = "success")]
-    status: &'static str,
+    status: SuccessStatus,
     /// Seconds the server worked on it.
     #[schema(example = 0.004)]
     time: f64,
@@ -63,9 +69,7 @@ pub(crate) struct SuccessEnvelope<T> {
 /// The answer to a call that was not done.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FailureEnvelope<'a> {
-    /// `parameter-error` if the request itself is wrong.
-    #[schema(value_type = String, pattern = "^(parameter-error|error)$", example = "error")]
-    status: &'static str,
+    status: FailureStatus,
     /// Seconds the server worked on it.
     #[schema(example = 0.001)]
     time: f64,
@@ -92,7 +96,7 @@ pub(crate) struct ErrorOut<'a> {
     /// With InvalidServerAPIKey: the key that was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    token: Option<Option<&'a str>>,
+    token: Option<OrNull<&'a str>>,
     /// With MessageNotFound: the id as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<i64>)]
@@ -104,6 +108,11 @@ pub(crate) struct ErrorOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
 }
+
+/// A field that is there and may be null, unlike one that is not there.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct OrNull<T>(pub(crate) Option<T>);
 
 /// One field that is wrong.
 #[derive(Debug, Serialize, ToSchema)]
@@ -123,7 +132,8 @@ pub(crate) fn respond<T: Serialize>(
 ) -> Response {
     let mut response = match outcome {
         Ok(Success { data, flags }) => {
-            let envelope = SuccessEnvelope { status: "success", time: info.seconds(), flags, data };
+            let envelope =
+                SuccessEnvelope { status: SuccessStatus::Success, time: info.seconds(), flags, data };
             match serde_json::to_vec(&envelope) {
                 Ok(text) => with_code(json(StatusCode::OK, text), "success"),
                 Err(error) => failed(info, Reason::Internal(error.to_string()).into()),
@@ -155,8 +165,8 @@ pub(crate) fn failed(info: &RequestInfo, failure: Failure) -> Response {
         request_id: None,
     };
     match &reason {
-        Reason::KeyMissing => data.token = Some(None),
-        Reason::KeyInvalid { token } => data.token = Some(Some(token)),
+        Reason::KeyMissing => data.token = Some(OrNull(None)),
+        Reason::KeyInvalid { token } => data.token = Some(OrNull(Some(token))),
         Reason::MessageNotFound { id } => data.id = Some(id),
         Reason::Internal(_) => data.request_id = Some(&info.id),
         Reason::Refused(postroad_app::Refusal::Validation(problems)) => {

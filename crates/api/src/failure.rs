@@ -46,10 +46,19 @@ pub(crate) enum Reason {
     Internal(String),
 }
 
+/// `status` of a call that was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum FailureStatus {
+    /// The request itself is wrong.
+    ParameterError,
+    Error,
+}
+
 /// What a reason looks like from outside.
 pub(crate) struct Row<'a> {
     pub(crate) http: StatusCode,
-    pub(crate) status: &'static str,
+    pub(crate) status: FailureStatus,
     pub(crate) code: &'static str,
     pub(crate) message: Cow<'a, str>,
     pub(crate) header: Option<(HeaderName, &'static str)>,
@@ -57,7 +66,8 @@ pub(crate) struct Row<'a> {
 
 impl Reason {
     pub(crate) fn row(&self) -> Row<'_> {
-        let error = |http, code, message| Row { http, status: "error", code, message, header: None };
+        let error =
+            |http, code, message| Row { http, status: FailureStatus::Error, code, message, header: None };
         let (ok, not_found) = (StatusCode::OK, StatusCode::NOT_FOUND);
         match self {
             Self::UnknownEndpoint => error(
@@ -107,9 +117,10 @@ impl Reason {
             Self::MessageNotFound { .. } => {
                 error(ok, "MessageNotFound", "No message found matching provided ID".into())
             }
-            Self::Refused(refusal @ Refusal::Validation(_)) => {
-                Row { status: "parameter-error", ..error(ok, refusal.code(), refusal.message().into()) }
-            }
+            Self::Refused(refusal @ Refusal::Validation(_)) => Row {
+                status: FailureStatus::ParameterError,
+                ..error(ok, refusal.code(), refusal.message().into())
+            },
             Self::Refused(refusal) => error(ok, refusal.code(), refusal.message().into()),
             Self::Unavailable(_) => Row {
                 header: Some((RETRY_AFTER, "5")),
@@ -250,7 +261,12 @@ mod tests {
         for reason in every_reason() {
             let row = reason.row();
             assert!(!row.message.contains("cause"), "{}", row.message);
-            assert_eq!(row.status == "parameter-error", row.code == "ValidationError", "{}", row.code);
+            assert_eq!(
+                row.status == FailureStatus::ParameterError,
+                row.code == "ValidationError",
+                "{}",
+                row.code
+            );
         }
     }
 }

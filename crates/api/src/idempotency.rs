@@ -69,7 +69,9 @@ fn add(hash: &mut Context, json: &Json<'_>) {
         Json::Text(text) => add_text(hash, b's', text),
         Json::Array(values) => {
             add_head(hash, b'a', values.len());
-            values.iter().for_each(|value| add(hash, value));
+            for value in values {
+                add(hash, value);
+            }
         }
         Json::Object(entries) => add_object(hash, entries.iter()),
     }

@@ -144,7 +144,7 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 }
 
-fn keep_last<'a>(mut entries: Object<'a>) -> Object<'a> {
+fn keep_last(mut entries: Object<'_>) -> Object<'_> {
     let mut seen = HashSet::with_capacity(entries.len());
     let mut kept: Vec<bool> = entries.iter().rev().map(|(name, _)| seen.insert(name.as_ref())).collect();
     if kept.iter().any(|kept| !kept) {

@@ -14,19 +14,15 @@ pub(crate) fn answer<B>(request: &Request<B>, https_port: u16) -> Response {
     if request.uri().path() == health::PATH {
         return health::live();
     }
-    match location(request, https_port) {
-        Some(location) => {
-            let mut response = Response::new(Body::from("This service answers over HTTPS only.\n"));
-            *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
-            response.headers_mut().insert(LOCATION, location);
-            response
-        }
-        None => {
-            let mut response = Response::new(Body::from("The Host header is missing or not valid.\n"));
-            *response.status_mut() = StatusCode::BAD_REQUEST;
-            response
-        }
-    }
+    let location = location(request, https_port);
+    let (status, text) = match location {
+        Some(_) => (StatusCode::PERMANENT_REDIRECT, "This service answers over HTTPS only.\n"),
+        None => (StatusCode::BAD_REQUEST, "The Host header is missing or not valid.\n"),
+    };
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().extend(location.map(|location| (LOCATION, location)));
+    response
 }
 
 fn location<B>(request: &Request<B>, https_port: u16) -> Option<HeaderValue> {

@@ -51,8 +51,8 @@ impl Default for TimeLimits {
         Self {
             tls_handshake: Duration::from_secs(10),
             first_request: Duration::from_secs(10),
-            idle: Duration::from_secs(60),
-            body: Duration::from_secs(120),
+            idle: Duration::from_mins(1),
+            body: Duration::from_mins(2),
             memory_wait: Duration::from_secs(10),
             stop: Duration::from_secs(10),
         }

@@ -44,12 +44,12 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct DevArgs {
-    /// Where the data is kept
-    #[arg(long, value_name = "DIR", default_value = "./postroad-data")]
-    pub(crate) data_dir: PathBuf,
-    /// Port of the HTTP API on 127.0.0.1; 0 for any free one
-    #[arg(long, value_name = "N", default_value_t = 8025)]
-    pub(crate) http_port: u16,
+    /// Where the data is kept [default: ./postroad-data]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Port of the HTTP API on 127.0.0.1; 0 for any free one [default: 8025]
+    #[arg(long, value_name = "N")]
+    pub(crate) http_port: Option<u16>,
     /// Print one line of JSON when ready, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,

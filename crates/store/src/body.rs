@@ -1,6 +1,9 @@
 //! Message text at rest: zstd, compressed once on the submitting task.
 
+use std::cell::RefCell;
+
 use bytes::Bytes;
+use zstd::bulk::Compressor;
 
 use crate::error::StoreError;
 
@@ -10,6 +13,11 @@ const LEVEL: i32 = 1;
 /// Compressed bodies up to this size live in the database, larger ones in files (SQLite) or pieces (PostgreSQL).
 pub(crate) const INLINE_BYTES_MAX: usize = 64 << 10;
 
+thread_local! {
+    /// Its tables, a few hundred kB: making and clearing them costs as much as compressing 10 kB.
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+}
+
 /// A message body ready to be stored.
 #[derive(Debug, Clone)]
 pub struct StoredBody {
@@ -18,8 +26,11 @@ pub struct StoredBody {
 
 impl StoredBody {
     pub fn compress(message: &[u8]) -> Result<Self, StoreError> {
-        let compressed = zstd::bulk::compress(message, LEVEL)
-            .map_err(|e| StoreError::Internal(format!("compressing a body: {e}")))?;
+        let compressed = COMPRESSOR.with_borrow_mut(|compressor| match compressor {
+            Some(compressor) => compressor.compress(message),
+            None => compressor.insert(Compressor::new(LEVEL)?).compress(message),
+        });
+        let compressed = compressed.map_err(|e| StoreError::Internal(format!("compressing a body: {e}")))?;
         Ok(Self { compressed: compressed.into() })
     }
 

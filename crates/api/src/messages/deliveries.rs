@@ -24,6 +24,10 @@ pub(crate) struct DeliveriesIn {
     id: i64,
 }
 
+/// Attempts in time order.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeliveriesOut(Vec<DeliveryOut>);
+
 /// One attempt, hold or later bounce. Times are seconds since 1970.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeliveryOut {
@@ -63,10 +67,10 @@ pub(crate) struct DeliveryOut {
     tag = "messages",
     operation_id = "listDeliveries",
     request_body = DeliveriesIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<Vec<DeliveryOut>>), OtherAnswers),
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<DeliveriesOut>), OtherAnswers),
     security(("server_api_key" = [])),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<Vec<DeliveryOut>>, Failure> {
+pub(crate) async fn handle(call: Call) -> Result<Success<DeliveriesOut>, Failure> {
     let mut findings = Findings::default();
     let id = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
@@ -74,7 +78,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<Vec<DeliveryOut>>, Fail
         Ok(id) => call.app.list_deliveries(&call.caller, id).await,
         Err(impossible) => Err(impossible),
     };
-    let listed = found.map(|deliveries| deliveries.into_iter().map(DeliveryOut::from).collect());
+    let listed = found.map(|list| DeliveriesOut(list.into_iter().map(DeliveryOut::from).collect()));
     Success::with_warnings(listed.map_err(|error| id.failure(error)), warnings)
 }
 

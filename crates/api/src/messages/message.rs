@@ -6,10 +6,10 @@ use utoipa::ToSchema;
 use super::expansions::{Expansion, Expansions};
 use super::given_id::GivenId;
 use super::message_out::{
-    ActivityOut, AttachmentOut, Base64, DetailsOut, InspectionOut, MessageOut, StatusOut,
+    ActivityOut, AttachmentOut, Base64, DetailsOut, Headers, InspectionOut, MessageOut, StatusOut,
 };
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Success};
+use crate::envelope::{Answer, OrNull, Success};
 use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -96,9 +96,9 @@ async fn expand(found: FoundMessage, expansions: &Expansions) -> Result<MessageO
     let (bytes, view) = if expansions.needs_parts() { take_apart(bytes).await? } else { (bytes, None) };
     if let Some(mut view) = view {
         out.attachments = expansions.has(Expansion::Attachments).then(|| AttachmentOut::list(&mut view));
-        out.plain_body = expansions.has(Expansion::PlainBody).then_some(view.plain_body);
-        out.html_body = expansions.has(Expansion::HtmlBody).then_some(view.html_body);
-        out.headers = expansions.has(Expansion::Headers).then_some(view.headers);
+        out.plain_body = expansions.has(Expansion::PlainBody).then_some(OrNull(view.plain_body));
+        out.html_body = expansions.has(Expansion::HtmlBody).then_some(OrNull(view.html_body));
+        out.headers = expansions.has(Expansion::Headers).then_some(Headers(view.headers));
     }
     out.raw_message = expansions.has(Expansion::RawMessage).then_some(Base64(bytes));
     Ok(out)

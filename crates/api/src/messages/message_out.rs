@@ -11,6 +11,8 @@ use postroad_store::Message;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
+use crate::envelope::OrNull;
+
 /// A message: `id` and `token`, and what `_expansions` asked for.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct MessageOut {
@@ -25,16 +27,16 @@ pub(crate) struct MessageOut {
     pub(super) inspection: Option<InspectionOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub(super) plain_body: Option<Option<String>>,
+    pub(super) plain_body: Option<OrNull<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub(super) html_body: Option<Option<String>>,
+    pub(super) html_body: Option<OrNull<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) attachments: Option<Vec<AttachmentOut>>,
     /// By lower-case name, decoded.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_map")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<BTreeMap<String, Vec<String>>>)]
-    pub(super) headers: Option<Vec<(String, Vec<String>)>>,
+    pub(super) headers: Option<Headers>,
     /// The stored message, base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -135,6 +137,16 @@ impl Serialize for Base64 {
     }
 }
 
+/// Names with their values; an object on the wire, in their order and not sorted.
+#[derive(Debug)]
+pub(crate) struct Headers(pub(super) Vec<(String, Vec<String>)>);
+
+impl Serialize for Headers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, values)| (name, values)))
+    }
+}
+
 impl From<&Message> for StatusOut {
     fn from(message: &Message) -> Self {
         Self {
@@ -189,14 +201,6 @@ fn sha1_hex(content: &[u8]) -> String {
         write!(hex, "{byte:02x}").expect("a String takes everything");
         hex
     })
-}
-
-/// Headers in their order, not sorted.
-fn as_map<S: Serializer>(
-    headers: &Option<Vec<(String, Vec<String>)>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(headers.iter().flatten().map(|(name, values)| (name, values)))
 }
 
 #[cfg(test)]

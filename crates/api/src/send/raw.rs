@@ -66,13 +66,11 @@ pub(crate) async fn handle(call: Call) -> Result<Success<SendOut>, Failure> {
 pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> RawDraft<'a> {
     // Needed to judge `mail_from`; its type is checked last.
     let is_bounce = fields.is_true("bounce");
-    let rcpt_to = match fields.take("rcpt_to", findings) {
-        Some(json) => texts(&fields.pointer("rcpt_to"), json, findings),
-        None => {
-            findings.missing("rcpt_to");
-            Vec::new()
-        }
-    };
+    let rcpt_to = fields.take("rcpt_to", findings);
+    if rcpt_to.is_none() {
+        findings.missing("rcpt_to");
+    }
+    let rcpt_to = rcpt_to.map(|json| texts(&fields.pointer("rcpt_to"), json, findings)).unwrap_or_default();
     let mail_from = required(fields, "mail_from", is_bounce, findings);
     let data = required(fields, "data", false, findings);
     RawDraft { mail_from, rcpt_to, data, bounce: fields.flag("bounce", findings).unwrap_or(false) }

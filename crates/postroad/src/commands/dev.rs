@@ -8,22 +8,20 @@ use serde_json::json;
 use super::serve::until_stopped;
 use super::{load_config, print};
 use crate::cli::{DevArgs, LogFormat};
+use crate::config::Config;
 use crate::logging;
 use crate::service::Service;
 use crate::signals::Signals;
 
 pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow::Result<()> {
-    let mut config = load_config(None)?;
-    config.data_dir = args.data_dir;
-    config.http.listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, args.http_port)));
-    config.http.https_listen = None;
+    let config = config(&args)?;
     logging::start(log_format, config.log.format);
     let mut signals = Signals::listen()?;
     let service = Service::start(&config).await.map_err(|error| {
-        if args.http_port == 0 {
-            error
-        } else {
+        if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::AddrInUse) {
             error.context("`postroad dev --http-port 0` takes any free port")
+        } else {
+            error
         }
     })?;
     let setup = service.app.dev_setup().await?;
@@ -44,6 +42,24 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
     drop(setup);
     until_stopped(service, &mut signals).await;
     Ok(())
+}
+
+/// The defaults and the environment, with the command line on top; never beyond this machine.
+fn config(args: &DevArgs) -> anyhow::Result<Config> {
+    let mut config = load_config(None)?;
+    if let Some(data_dir) = &args.data_dir {
+        config.data_dir.clone_from(data_dir);
+    }
+    if let Some(port) = args.http_port {
+        config.http.listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    }
+    let is_local = config.http.listen.is_some_and(|address| address.ip().is_loopback());
+    anyhow::ensure!(
+        is_local,
+        "`postroad dev` is for this machine only: set POSTROAD_HTTP_LISTEN to a 127.0.0.1 address"
+    );
+    config.http.https_listen = None;
+    Ok(config)
 }
 
 fn welcome(url: &str, setup: &DevSetup, data_dir: &str) -> String {

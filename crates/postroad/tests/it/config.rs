@@ -80,12 +80,12 @@ fn help_is_as_it_was_agreed() {
         &["admin", "domain", "--help"],
         &["admin", "key", "--help"],
     ];
-    let mut help = String::new();
-    for command in commands {
+    let shown = commands.map(|command| {
         let output = run(command, &[("COLUMNS", "100")]);
         assert!(output.status.success());
-        help += &format!("$ postroad {}\n{}\n", command.join(" "), text(&output.stdout).trim_end());
-    }
+        format!("$ postroad {}\n{}\n", command.join(" "), text(&output.stdout).trim_end())
+    });
+    let help = shown.concat();
     let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/help.txt");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&golden, &help).unwrap();

@@ -1,5 +1,7 @@
 //! The product from outside: the real binary, its HTTP port and its command line, on both engines.
 
+#![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
 mod access;
 mod admin;
 mod config;

@@ -23,7 +23,7 @@ both_engines! {
     }
 
     async fn the_form_field_params_holds_the_json(world: World) {
-        let encoded: String = good().to_string().bytes().map(|b| format!("%{b:02X}")).collect();
+        let encoded = good().to_string().bytes().map(|b| format!("%{b:02X}")).collect::<Vec<_>>().concat();
         let form = [("Content-Type", "application/x-www-form-urlencoded")];
         let sent = envelope(&world.request("POST", SEND, &form, format!("a=b&params={encoded}")).await);
         assert_eq!(sent["status"], "success");

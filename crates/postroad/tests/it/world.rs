@@ -13,6 +13,7 @@ use tempfile::TempDir;
 macro_rules! both_engines {
     ($(async fn $name:ident($world:ident: World) $body:block)+) => {$(
         mod $name {
+            #[allow(unused_imports, reason = "short scenarios need nothing of their file")]
             use super::*;
 
             async fn scenario($world: $crate::world::World) $body

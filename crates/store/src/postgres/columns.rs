@@ -5,7 +5,7 @@ use tokio_postgres::types::ToSql;
 use crate::initial::InitialRow;
 use crate::records::NewSend;
 use crate::sql::to_json;
-use postroad_model::EventKind;
+use postroad_model::{EventKind, Timestamp};
 
 /// Pieces a body is cut into; small enough that no single value strains the server.
 const PIECE_BYTES: usize = 512 << 10;
@@ -131,7 +131,7 @@ impl<'a> Columns<'a> {
             to.token.push(&recipient.token.0);
             to.rcpt_to.push(&recipient.rcpt_to);
             to.status.push(initial.status.as_str());
-            to.hold_expiry.push(initial.hold_expiry.map(|at| at.as_micros()));
+            to.hold_expiry.push(initial.hold_expiry.map(Timestamp::as_micros));
             to.last_delivery_at.push(initial.delivery.is_some().then_some(at));
             to.last_seq.push(initial.last_seq());
             self.add_event(send, message, recipient.accepted_event.0, 1, EventKind::Accepted);
@@ -141,7 +141,7 @@ impl<'a> Columns<'a> {
                 to.message_id.push(message);
                 to.domain.push(recipient.domain.as_str());
                 to.due_at.push(due_at.as_micros());
-                to.expires_at.push(send.expires_at.map(|at| at.as_micros()));
+                to.expires_at.push(send.expires_at.map(Timestamp::as_micros));
             }
             if let (Some(first), Some((delivery_id, event_id))) =
                 (&initial.delivery, recipient.first_delivery)

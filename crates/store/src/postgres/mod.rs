@@ -108,9 +108,7 @@ impl Engine {
 
     pub(crate) async fn read<T>(&self, job: Job<T>) -> Result<T, StoreError> {
         let client = self.database.pool.get().await?;
-        let sql = Sql::PostgresRead(&client);
-        let result = bounded(job(&sql)).await;
-        drop(sql);
+        let result = bounded(job(&Sql::PostgresRead(&client))).await;
         give_back(client, &result);
         result
     }
@@ -226,9 +224,7 @@ impl Database {
         let mut client = self.pool.get().await?;
         let result = bounded(async {
             let transaction = client.transaction().await?;
-            let sql = Sql::Postgres(&transaction);
-            let value = job(&sql).await?;
-            drop(sql);
+            let value = job(&Sql::Postgres(&transaction)).await?;
             transaction.commit().await?;
             Ok(value)
         })

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use postroad_model::EventKind;
+use postroad_model::{EventKind, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::body::INLINE_BYTES_MAX;
@@ -109,7 +109,7 @@ fn insert_recipient(
             recipient.token.0,
             recipient.rcpt_to,
             initial.status.as_str(),
-            initial.hold_expiry.map(|at| at.as_micros()),
+            initial.hold_expiry.map(Timestamp::as_micros),
             initial.delivery.is_some().then_some(at),
             initial.last_seq(),
         ])?;
@@ -139,7 +139,7 @@ fn insert_recipient(
                 message,
                 recipient.domain.as_str(),
                 due_at.as_micros(),
-                send.expires_at.map(|at| at.as_micros()),
+                send.expires_at.map(Timestamp::as_micros),
             ])?;
     }
     if let (Some(first), Some((delivery_id, event_id))) = (&initial.delivery, recipient.first_delivery) {

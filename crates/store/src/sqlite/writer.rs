@@ -31,7 +31,7 @@ pub(super) struct Writer {
 /// Work of one caller. `run` does it inside the group's transaction and gives back what to call after the commit.
 struct Operation {
     bytes: usize,
-    run: Box<dyn FnOnce(&Mutex<Connection>) -> Done + Send>,
+    run: Run,
 }
 
 struct Done {
@@ -39,6 +39,7 @@ struct Done {
     answer: Answer,
 }
 
+type Run = Box<dyn FnOnce(&Mutex<Connection>) -> Done + Send>;
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 impl Writer {
@@ -161,7 +162,7 @@ impl WriterThread {
     }
 
     /// Runs one operation; takes its changes back if it failed, and leaves those before it.
-    fn one(&self, run: Box<dyn FnOnce(&Mutex<Connection>) -> Done + Send>) -> Result<Done, StoreError> {
+    fn one(&self, run: Run) -> Result<Done, StoreError> {
         self.execute("SAVEPOINT one")?;
         let done = run(&self.connection);
         match &done.error {

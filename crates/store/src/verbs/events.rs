@@ -7,7 +7,7 @@ use crate::records::{Event, NewEvent};
 use crate::sql::Sql;
 
 /// Where and when an event belongs.
-pub(crate) struct At {
+pub(crate) struct EventPlace {
     pub(crate) server_id: ServerId,
     pub(crate) message_id: MessageId,
     pub(crate) id: EventId,
@@ -16,18 +16,18 @@ pub(crate) struct At {
     pub(crate) test: bool,
 }
 
-pub(crate) async fn add(sql: &Sql<'_>, at: At, event: &NewEvent) -> Result<(), StoreError> {
+pub(crate) async fn add(sql: &Sql<'_>, place: EventPlace, event: &NewEvent) -> Result<(), StoreError> {
     sql.execute(
         "INSERT INTO events (server_id, id, message_id, seq, kind, at, test, data)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         &[
-            at.server_id.0.into(),
-            at.id.0.into(),
-            at.message_id.0.into(),
-            at.seq.into(),
+            place.server_id.0.into(),
+            place.id.0.into(),
+            place.message_id.0.into(),
+            place.seq.into(),
             event.kind.as_str().into(),
-            at.at.into(),
-            at.test.into(),
+            place.at.into(),
+            place.test.into(),
             event.data.as_str().into(),
         ],
     )

@@ -44,7 +44,7 @@ pub(crate) async fn settle(sql: &Sql<'_>, outcome: &Outcome, ids: &IdGenerator) 
         return Ok(false);
     }
     deliveries::add(sql, outcome.server_id, outcome.message_id, DeliveryId(ids.next()), new).await?;
-    let at = events::At {
+    let place = events::EventPlace {
         server_id: outcome.server_id,
         message_id: outcome.message_id,
         id: EventId(ids.next()),
@@ -52,7 +52,7 @@ pub(crate) async fn settle(sql: &Sql<'_>, outcome: &Outcome, ids: &IdGenerator) 
         at: new.at,
         test: row.flag(2)?,
     };
-    events::add(sql, at, &outcome.event).await?;
+    events::add(sql, place, &outcome.event).await?;
     requeue_or_remove(sql, outcome).await?;
     Ok(true)
 }

@@ -33,7 +33,7 @@ pub(crate) async fn find(
 pub(crate) async fn purge(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
     sql.execute(
         "DELETE FROM idempotency_keys WHERE (server_id, key) IN
-         (SELECT server_id, key FROM idempotency_keys WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)",
+         (SELECT server_id, key FROM idempotency_keys WHERE expires_at <= $1 ORDER BY expires_at, server_id, key LIMIT $2)",
         &[now.into(), limit.into()],
     )
     .await

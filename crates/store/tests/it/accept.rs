@@ -111,7 +111,12 @@ async fn send_is_read_back_whole(fixture: Fixture) {
     let message = fixture.message(id).await;
     assert_eq!(format!("{:?}", message.send), expected);
     assert_eq!((message.rcpt_to.as_str(), &message.token), ("Jürgen@müller.example", &token));
-    let summary = fixture.store.find_message_summary(fixture.server, id).await.unwrap().unwrap();
+    let summary = fixture
+        .store
+        .find_message_summary(fixture.server, id)
+        .await
+        .expect("the store works")
+        .expect("it is there");
     assert_eq!((summary.id, summary.token), (id, token));
 }
 
@@ -128,10 +133,16 @@ async fn foreign_message_is_unknown(fixture: Fixture) {
         (fixture.server, MessageId(-1)),
         (fixture.server, MessageId(i64::MAX)),
     ] {
-        assert!(store.find_message(server, id).await.unwrap().is_none(), "{server} {id}");
-        assert!(store.find_message_summary(server, id).await.unwrap().is_none(), "{server} {id}");
-        assert!(store.list_deliveries(server, id).await.unwrap().is_empty(), "{server} {id}");
-        assert!(store.list_events(server, id).await.unwrap().is_empty(), "{server} {id}");
+        assert!(store.find_message(server, id).await.expect("the store works").is_none(), "{server} {id}");
+        assert!(
+            store.find_message_summary(server, id).await.expect("the store works").is_none(),
+            "{server} {id}"
+        );
+        assert!(
+            store.list_deliveries(server, id).await.expect("the store works").is_empty(),
+            "{server} {id}"
+        );
+        assert!(store.list_events(server, id).await.expect("the store works").is_empty(), "{server} {id}");
     }
     assert!(store.read_body(fixture.server, SendId(1), 5).await.is_err());
 }
@@ -141,11 +152,11 @@ async fn ids_continue_over_a_restart_with_the_clock_set_back(mut fixture: Fixtur
     for _ in 0..3 {
         let ids = fixture.accept(fixture.send_to(&["ann@example.com", "bob@example.com"])).await;
         assert!(ids[0].0 > last && ids[1] > ids[0], "{ids:?} after {last}");
-        last = fixture.store.ids().unwrap().last();
-        fixture.clock.set(fixture.now().minus(Duration::from_secs(3_600)));
+        last = fixture.store.ids().expect("a node has ids").last();
+        fixture.clock.set(fixture.now().minus(Duration::from_hours(1)));
         fixture = fixture.reopen().await;
     }
-    assert!(fixture.store.ids().unwrap().next() > last);
+    assert!(fixture.store.ids().expect("a node has ids").next() > last);
 }
 
 async fn data_survives_a_restart(fixture: Fixture) {
@@ -156,11 +167,11 @@ async fn data_survives_a_restart(fixture: Fixture) {
     let fixture = fixture.reopen().await.reopen().await;
     let after = (format!("{:?}", fixture.message(id).await), fixture.events(id).await);
     assert_eq!(before, after);
-    let body = fixture.store.read_body(fixture.server, send_id, size).await.unwrap();
+    let body = fixture.store.read_body(fixture.server, send_id, size).await.expect("the store works");
     assert_eq!(body, b"Subject: hello\r\n\r\nHello\r\n");
-    fixture.store.reap().await.unwrap();
+    fixture.store.reap().await.expect("the store works");
     assert_eq!(fixture.claim_due().await[0].message_id, id);
-    assert_eq!(fixture.store.list_servers().await.unwrap().len(), 2);
+    assert_eq!(fixture.store.list_servers().await.expect("the store works").len(), 2);
 }
 
 /// PostgreSQL keeps each week in a partition of its own; a send may stand on the border of two.
@@ -168,15 +179,15 @@ async fn week_after_week_is_accepted(fixture: Fixture) {
     let mut ids = Vec::new();
     for _ in 0..5 {
         let mut send = fixture.send_to(&["ann@example.com"]);
-        fixture.clock.advance(Duration::from_secs(7 * 24 * 3_600));
-        let late = fixture.store.ids().unwrap();
+        fixture.clock.advance(Duration::from_hours(7 * 24));
+        let late = fixture.store.ids().expect("a node has ids");
         send.info.id = SendId(late.next());
         ids.extend(fixture.accept(send).await);
     }
     let claimed = fixture.claim_due().await;
     assert_eq!(claimed.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), ids);
     let outcomes = ids.iter().map(|id| fixture.outcome(*id, Status::Sent)).collect();
-    assert_eq!(fixture.store.finish(outcomes).await.unwrap(), [true; 5]);
+    assert_eq!(fixture.store.finish(outcomes).await.expect("the store works"), [true; 5]);
     for id in ids {
         assert_eq!(fixture.event_kinds(id).await, [EventKind::Accepted, EventKind::Delivered]);
     }
@@ -191,10 +202,10 @@ async fn accepts_side_by_side_are_all_stored(fixture: Fixture) {
         let send = fixture.send(server, &["ann@example.com"], state, message.as_bytes());
         let (store, id, send_id) = (fixture.store.clone(), send.recipients[0].id, send.info.id);
         tasks.spawn(async move {
-            store.accept(send).await.unwrap();
+            store.accept(send).await.expect("the store works");
             // Seen at once by whoever was told.
-            assert!(store.find_message(server, id).await.unwrap().is_some());
-            let body = store.read_body(server, send_id, message.len() as u64).await.unwrap();
+            assert!(store.find_message(server, id).await.expect("the store works").is_some());
+            let body = store.read_body(server, send_id, message.len() as u64).await.expect("the store works");
             assert_eq!(body, message.as_bytes());
         });
     }

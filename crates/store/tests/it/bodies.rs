@@ -34,7 +34,7 @@ async fn bodies_of_all_sizes_are_read_back_byte_for_byte(fixture: Fixture) {
         let send = fixture.send(fixture.server, &["ann@example.com"], state, &message);
         let (id, size) = (send.info.id, send.info.size);
         fixture.accept(send).await;
-        let read = fixture.store.read_body(fixture.server, id, size).await.unwrap();
+        let read = fixture.store.read_body(fixture.server, id, size).await.expect("the store works");
         assert!(read == message, "{size} bytes were not read back");
     }
 }
@@ -45,7 +45,7 @@ async fn largest_message_survives_a_restart(fixture: Fixture) {
     let (id, size) = (send.info.id, send.info.size);
     fixture.accept(send).await;
     let fixture = fixture.reopen().await;
-    let read = fixture.store.read_body(fixture.server, id, size).await.unwrap();
+    let read = fixture.store.read_body(fixture.server, id, size).await.expect("the store works");
     assert!(read == message, "the message was not read back");
 }
 
@@ -73,7 +73,7 @@ async fn files_that_no_row_names_are_swept_at_start() {
     }
     let fixture = fixture.reopen().await;
     assert_eq!(files_below(&folder), named);
-    assert!(fixture.store.read_body(fixture.server, id, size).await.unwrap() == message);
+    assert!(fixture.store.read_body(fixture.server, id, size).await.expect("the store works") == message);
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn repeated_large_send_leaves_no_file() {
         let key = fixture.send_with_key("once", 1, "answer").idempotency;
         let mut send = fixture.send(fixture.server, &["ann@example.com"], InitialState::Pending, &message);
         send.idempotency = key;
-        fixture.store.accept(send).await.unwrap();
+        fixture.store.accept(send).await.expect("the store works");
     }
     assert_eq!(files_below(&fixture.place.sqlite_path().with_file_name("bodies")).len(), 1);
 }

@@ -24,35 +24,38 @@ fn repeated(fingerprint: u8, answer: &str) -> Accepted {
 async fn repeated_key_gives_the_first_answer_and_writes_nothing(fixture: Fixture) {
     fixture.accept(fixture.send_with_key("k", 1, "first")).await;
     let before = fixture.row_counts().await;
-    let again = fixture.store.accept(fixture.send_with_key("k", 1, "second")).await.unwrap();
+    let again = fixture.store.accept(fixture.send_with_key("k", 1, "second")).await.expect("the store works");
     assert_eq!(again, repeated(1, "first"));
     // Even the very same answer makes no second send.
-    let again = fixture.store.accept(fixture.send_with_key("k", 1, "first")).await.unwrap();
+    let again = fixture.store.accept(fixture.send_with_key("k", 1, "first")).await.expect("the store works");
     assert_eq!(again, repeated(1, "first"));
     assert_eq!(fixture.row_counts().await, before);
-    let found = fixture.store.find_idempotent_answer(fixture.server, "k".into()).await.unwrap();
+    let found =
+        fixture.store.find_idempotent_answer(fixture.server, "k".into()).await.expect("the store works");
     assert_eq!(found.map(Accepted::Repeated), Some(repeated(1, "first")));
-    let unknown = fixture.store.find_idempotent_answer(fixture.server, "K".into()).await.unwrap();
+    let unknown =
+        fixture.store.find_idempotent_answer(fixture.server, "K".into()).await.expect("the store works");
     assert_eq!(unknown, None);
 }
 
 async fn other_fingerprint_is_told_the_first_one(fixture: Fixture) {
     fixture.accept(fixture.send_with_key("k", 1, "first")).await;
-    let other = fixture.store.accept(fixture.send_with_key("k", 2, "other")).await.unwrap();
+    let other = fixture.store.accept(fixture.send_with_key("k", 2, "other")).await.expect("the store works");
     assert_eq!(other, repeated(1, "first"));
     assert_eq!(fixture.row_counts().await["sends"], 1);
 }
 
 async fn expired_key_is_free_again(fixture: Fixture) {
     fixture.accept(fixture.send_with_key("k", 1, "first")).await;
-    fixture.clock.advance(Duration::from_secs(24 * 3_600) - Duration::from_micros(1));
-    let still = fixture.store.accept(fixture.send_with_key("k", 2, "second")).await.unwrap();
+    fixture.clock.advance(Duration::from_hours(24) - Duration::from_micros(1));
+    let still = fixture.store.accept(fixture.send_with_key("k", 2, "second")).await.expect("the store works");
     assert_eq!(still, repeated(1, "first"));
     fixture.clock.advance(Duration::from_micros(1));
-    let found = fixture.store.find_idempotent_answer(fixture.server, "k".into()).await.unwrap();
+    let found =
+        fixture.store.find_idempotent_answer(fixture.server, "k".into()).await.expect("the store works");
     assert_eq!(found, None);
     fixture.accept(fixture.send_with_key("k", 2, "second")).await;
-    let third = fixture.store.accept(fixture.send_with_key("k", 3, "third")).await.unwrap();
+    let third = fixture.store.accept(fixture.send_with_key("k", 3, "third")).await.expect("the store works");
     assert_eq!(third, repeated(2, "second"));
 }
 
@@ -61,7 +64,7 @@ async fn crowd_with_one_key_makes_one_send(fixture: Fixture) {
     for n in 0..200 {
         let send = fixture.send_with_key("k", n as u8, &format!("answer {n}"));
         let store = fixture.store.clone();
-        tasks.spawn(async move { (n, store.accept(send).await.unwrap()) });
+        tasks.spawn(async move { (n, store.accept(send).await.expect("the store works")) });
     }
     let answers = tasks.join_all().await;
     let stored: Vec<_> = answers.iter().filter(|(_, answer)| *answer == Accepted::Stored).collect();
@@ -79,29 +82,37 @@ async fn same_key_on_two_servers_is_two_keys(fixture: Fixture) {
     let mut send = fixture.send_with_key("k", 1, "other server");
     send.info.server_id = fixture.other_server;
     fixture.accept(send).await;
-    let found = fixture.store.find_idempotent_answer(fixture.other_server, "k".into()).await.unwrap();
-    assert_eq!(found.unwrap().answer, "other server");
+    let found = fixture
+        .store
+        .find_idempotent_answer(fixture.other_server, "k".into())
+        .await
+        .expect("the store works");
+    assert_eq!(found.map(|found| found.answer).as_deref(), Some("other server"));
 }
 
 async fn old_keys_are_purged_and_young_ones_kept(fixture: Fixture) {
     for n in 0..5 {
         fixture.accept(fixture.send_with_key(&format!("old {n}"), 1, "a")).await;
     }
-    fixture.clock.advance(Duration::from_secs(3_600));
+    fixture.clock.advance(Duration::from_hours(1));
     fixture.accept(fixture.send_with_key("young", 1, "b")).await;
-    assert_eq!(fixture.store.purge_idempotency_keys(100).await.unwrap(), 0);
-    fixture.clock.advance(Duration::from_secs(23 * 3_600));
-    assert_eq!(fixture.store.purge_idempotency_keys(3).await.unwrap(), 3);
-    assert_eq!(fixture.store.purge_idempotency_keys(3).await.unwrap(), 2);
-    assert_eq!(fixture.store.purge_idempotency_keys(3).await.unwrap(), 0);
-    let young = fixture.store.accept(fixture.send_with_key("young", 1, "c")).await.unwrap();
+    assert_eq!(fixture.store.purge_idempotency_keys(100).await.expect("the store works"), 0);
+    fixture.clock.advance(Duration::from_hours(23));
+    assert_eq!(fixture.store.purge_idempotency_keys(3).await.expect("the store works"), 3);
+    assert_eq!(fixture.store.purge_idempotency_keys(3).await.expect("the store works"), 2);
+    assert_eq!(fixture.store.purge_idempotency_keys(3).await.expect("the store works"), 0);
+    let young = fixture.store.accept(fixture.send_with_key("young", 1, "c")).await.expect("the store works");
     assert_eq!(young, repeated(1, "b"));
 }
 
 async fn key_survives_a_restart(fixture: Fixture) {
     fixture.accept(fixture.send_with_key("schlüssel 鍵 '\"", 1, "first")).await;
     let fixture = fixture.reopen().await;
-    let again = fixture.store.accept(fixture.send_with_key("schlüssel 鍵 '\"", 1, "second")).await.unwrap();
+    let again = fixture
+        .store
+        .accept(fixture.send_with_key("schlüssel 鍵 '\"", 1, "second"))
+        .await
+        .expect("the store works");
     assert_eq!(again, repeated(1, "first"));
 }
 
@@ -118,7 +129,7 @@ async fn failed_send_does_not_use_its_key_up(fixture: Fixture) {
     }
     assert!(fixture.store.accept(broken).await.is_err());
     for neighbour in tasks.join_all().await {
-        assert_eq!(neighbour.unwrap(), Accepted::Stored);
+        assert_eq!(neighbour.expect("it is accepted"), Accepted::Stored);
     }
     assert_eq!(fixture.row_counts().await["sends"], before["sends"] + 20);
     fixture.accept(fixture.send_with_key("k", 1, "whole")).await;

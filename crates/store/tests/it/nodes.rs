@@ -32,7 +32,7 @@ async fn two_nodes_share_the_work_and_never_a_message() {
         tasks.spawn(async move {
             let send = new_send(&store, server, now, &["ann@example.com"], InitialState::Pending, b"x");
             let id = send.recipients[0].id;
-            store.accept(send).await.unwrap();
+            store.accept(send).await.expect("the store works");
             id
         });
     }
@@ -46,7 +46,7 @@ async fn two_nodes_share_the_work_and_never_a_message() {
         tasks.spawn(async move {
             let mut mine = Vec::new();
             loop {
-                let claimed = store.claim(now, 9).await.unwrap();
+                let claimed = store.claim(now, 9).await.expect("the store works");
                 if claimed.is_empty() {
                     return (n % 2, mine);
                 }
@@ -65,8 +65,8 @@ async fn two_nodes_share_the_work_and_never_a_message() {
     let of_other = claimed.iter().find(|(node, mine)| *node == 1 && !mine.is_empty());
     let id = of_other.expect("the second node got some").1[0];
     assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await);
-    fixture.store.release(vec![(fixture.server, id)]).await.unwrap();
-    assert_eq!(other.finish(vec![fixture.outcome(id, Status::Sent)]).await.unwrap(), [true]);
+    fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+    assert_eq!(other.finish(vec![fixture.outcome(id, Status::Sent)]).await.expect("the store works"), [true]);
 }
 
 #[tokio::test]
@@ -77,15 +77,15 @@ async fn restarted_node_gets_its_number_back_and_its_claims_are_reaped() {
     let (number, epoch) = (place("node"), place("epoch"));
     let before = (fixture.query_int(&number).await, fixture.query_int(&epoch).await);
     let id = fixture.claimed_message().await;
-    let last_id = fixture.store.ids().unwrap().last();
+    let last_id = fixture.store.ids().expect("a node has ids").last();
     fixture.clock.set(fixture.now().minus(Duration::from_secs(100)));
     let fixture = fixture.reopen().await;
     let after = (fixture.query_int(&number).await, fixture.query_int(&epoch).await);
     assert_eq!(after, (before.0, before.1 + 1));
-    assert!(fixture.store.ids().unwrap().next() > last_id);
+    assert!(fixture.store.ids().expect("a node has ids").next() > last_id);
     fixture.clock.advance(Duration::from_secs(100));
     assert!(fixture.claim_due().await.is_empty());
-    assert_eq!(fixture.store.reap().await.unwrap(), 1);
+    assert_eq!(fixture.store.reap().await.expect("the store works"), 1);
     assert_eq!(fixture.claim_due().await[0].message_id, id);
 }
 
@@ -94,11 +94,11 @@ async fn dead_nodes_claims_are_reaped_when_its_lease_ran_out() {
     let fixture = Fixture::postgres().await;
     let other = second_node(&fixture).await;
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
-    assert_eq!(other.claim(fixture.now(), 10).await.unwrap().len(), 1);
+    assert_eq!(other.claim(fixture.now(), 10).await.expect("the store works").len(), 1);
     drop(other);
-    assert_eq!(fixture.store.reap().await.unwrap(), 0, "its lease runs on");
+    assert_eq!(fixture.store.reap().await.expect("the store works"), 0, "its lease runs on");
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;
-    assert_eq!(fixture.store.reap().await.unwrap(), 1);
+    assert_eq!(fixture.store.reap().await.expect("the store works"), 1);
     assert_eq!(fixture.claim_due().await[0].message_id, id);
 }
 
@@ -124,7 +124,7 @@ async fn lost_lease_fences_accept_and_finish() {
 async fn node_that_lost_its_lease_takes_a_new_one() {
     let fixture = Fixture::postgres().await;
     let early = fixture.send_to(&["ann@example.com"]);
-    let handed_out = fixture.store.ids().unwrap().last();
+    let handed_out = fixture.store.ids().expect("a node has ids").last();
     take_lease_away(&fixture).await;
     let deadline = std::time::Instant::now() + Duration::from_secs(15);
     loop {
@@ -134,7 +134,7 @@ async fn node_that_lost_its_lease_takes_a_new_one() {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert!(fixture.store.ids().unwrap().next() > handed_out);
+    assert!(fixture.store.ids().expect("a node has ids").next() > handed_out);
     // A send that had its ids before the change is good: no other id is the same.
     fixture.accept(early).await;
 }
@@ -157,7 +157,7 @@ async fn there_are_32_nodes_at_most() {
     let refused = open(fixture.place.database(), "one too many", &fixture.clock).await.unwrap_err();
     assert!(matches!(refused, OpenError::NoFreeNode), "{refused:?}");
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE node = 17").await;
-    open(fixture.place.database(), "one too many", &fixture.clock).await.unwrap();
+    open(fixture.place.database(), "one too many", &fixture.clock).await.expect("the store works");
     assert_eq!(fixture.query_int("SELECT node FROM nodes WHERE owner = 'one too many'").await, 17);
 }
 
@@ -175,7 +175,7 @@ async fn one_key_on_two_nodes_is_one_send() {
             let state = InitialState::Pending;
             let mut send = new_send(&store, server, now, &["ann@example.com"], state, b"x");
             send.idempotency = key;
-            store.accept(send).await.unwrap()
+            store.accept(send).await.expect("the store works")
         });
     }
     let answers = tasks.join_all().await;

@@ -22,13 +22,14 @@ async fn newer_schema_is_refused_and_left_alone(fixture: Fixture) {
     drop(store);
     match &place {
         Place::Sqlite(_) => {
-            rusqlite::Connection::open(place.sqlite_path()).unwrap().execute_batch(bump).unwrap();
+            let connection = rusqlite::Connection::open(place.sqlite_path()).expect("the file is there");
+            connection.execute_batch(bump).expect("the statement is good");
         }
         Place::Postgres(database) => {
-            crate::fixture::connect(database.url()).await.batch_execute(bump).await.unwrap();
+            crate::fixture::connect(database.url()).await.batch_execute(bump).await.expect("the store works");
         }
     }
-    let refused = open(place.database(), IDENTITY, &clock).await.unwrap_err();
+    let refused = open(place.database(), IDENTITY, &clock).await.expect_err("it is newer");
     assert!(matches!(refused, OpenError::NewerSchema { found: 4711, known: 1 }), "{refused:?}");
     assert!(refused.to_string().contains("schema version 4711"), "{refused}");
 }
@@ -36,7 +37,7 @@ async fn newer_schema_is_refused_and_left_alone(fixture: Fixture) {
 async fn migrations_run_once(fixture: Fixture) {
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
     let fixture = fixture.reopen().await.reopen().await;
-    assert_eq!(fixture.store.list_servers().await.unwrap().len(), 2);
+    assert_eq!(fixture.store.list_servers().await.expect("the store works").len(), 2);
     let version = match &fixture.place {
         Place::Sqlite(_) => "SELECT user_version FROM pragma_user_version",
         Place::Postgres(_) => "SELECT sum(version)::bigint FROM schema_version",
@@ -49,9 +50,9 @@ async fn tool_works_on_the_set_up_and_accepts_nothing(fixture: Fixture) {
     let Fixture { store, clock, place, .. } = fixture;
     drop(store);
     let clock = Arc::new(clock);
-    let tool = Store::open(settings(place.database()), Role::Tool, clock).await.unwrap();
-    tool.create_account("From the command line".into()).await.unwrap();
-    assert_eq!(tool.list_accounts().await.unwrap().len(), 2);
+    let tool = Store::open(settings(place.database()), Role::Tool, clock).await.expect("the store works");
+    tool.create_account("From the command line".into()).await.expect("the store works");
+    assert_eq!(tool.list_accounts().await.expect("the store works").len(), 2);
     if matches!(place, Place::Postgres(_)) {
         assert!(matches!(tool.ids(), Err(StoreError::Internal(_))));
         assert!(tool.accept(send).await.is_err());
@@ -73,14 +74,14 @@ async fn second_process_on_a_sqlite_file_is_kept_out() {
 async fn closing_waits_for_what_is_being_written() {
     let fixture = Fixture::sqlite().await;
     let sends: Vec<_> = (0..200).map(|_| fixture.send_to(&["ann@example.com"])).collect();
-    let last_id = fixture.store.ids().unwrap().last();
+    let last_id = fixture.store.ids().expect("a node has ids").last();
     for send in sends {
         // Polled once: it is in the writer's queue, and nobody waits for the answer.
         let _ = tokio::time::timeout(std::time::Duration::ZERO, fixture.store.accept(send)).await;
     }
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.row_counts().await["messages"], 200);
-    assert!(fixture.store.ids().unwrap().next() > last_id);
+    assert!(fixture.store.ids().expect("a node has ids").next() > last_id);
 }
 
 #[tokio::test]
@@ -103,7 +104,7 @@ async fn full_reserve_closes_the_door_and_lets_outcomes_through() {
     let mut settings = settings(place.database());
     settings.disk_reserve_bytes = u64::MAX;
     let role = Role::Node { identity: IDENTITY.into() };
-    let store = Store::open(settings, role, Arc::new(clock.clone())).await.unwrap();
+    let store = Store::open(settings, role, Arc::new(clock.clone())).await.expect("the store works");
     let fixture = Fixture { store, clock, account, server, other_server, place };
     let refused = fixture.store.accept(fixture.send_to(&["ann@example.com"])).await;
     assert!(crate::fixture::is_unavailable(&refused), "{refused:?}");

@@ -39,7 +39,7 @@ async fn full_disk_child() {
     let fixture = Fixture::sqlite().await;
     let first = fixture.claimed_message().await;
     let before = fixture.row_counts().await;
-    let last_id = fixture.store.ids().unwrap().last();
+    let last_id = fixture.store.ids().expect("a node has ids").last();
     let path = fixture.place.sqlite_path();
     let bodies = path.with_file_name("bodies");
     let log_bytes = fs::metadata(path.with_extension("db-wal")).expect("the log is there").len();
@@ -67,7 +67,7 @@ async fn full_disk_child() {
     assert!(is_unavailable(&refused), "{refused:?}");
     // Reading goes on, and shows that nothing was written.
     assert_eq!(fixture.message(first).await.status, Status::Pending);
-    assert_eq!(fixture.store.list_accounts().await.unwrap().len(), 1);
+    assert_eq!(fixture.store.list_accounts().await.expect("the store works").len(), 1);
 
     limit_files(None);
     assert_eq!(fixture.row_counts().await, before);
@@ -139,9 +139,10 @@ impl Outage {
                 Err(error) => assert!(Instant::now() < deadline, "{error}"),
             }
         }
-        let again = fixture.store.accept(fixture.send_with_key("before", 1, "c")).await.unwrap();
+        let again =
+            fixture.store.accept(fixture.send_with_key("before", 1, "c")).await.expect("the store works");
         assert!(matches!(again, Accepted::Repeated(stored) if stored.answer == "a"));
-        fixture.store.set_setting("maintenance", None).await.unwrap();
+        fixture.store.set_setting("maintenance", None).await.expect("the store works");
         assert!(!fixture.claim_due().await.is_empty());
     }
 

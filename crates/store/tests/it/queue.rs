@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use postroad_model::{EventKind, MessageId, Status};
-use postroad_store::{InitialState, NewDelivery};
+use postroad_store::{Claimed, InitialState, NewDelivery};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -41,7 +41,7 @@ async fn nothing_is_claimed_twice(fixture: Fixture) {
         tasks.spawn(async move {
             let mut mine = Vec::new();
             loop {
-                let claimed = store.claim(now, 7).await.unwrap();
+                let claimed = store.claim(now, 7).await.expect("the store works");
                 assert!(claimed.len() <= 7);
                 if claimed.is_empty() {
                     return mine;
@@ -66,8 +66,8 @@ async fn claims_come_in_the_order_they_are_due(fixture: Fixture) {
     }
     expected.sort_unstable();
     let by = fixture.in_secs(40);
-    let first = fixture.store.claim(by, 2).await.unwrap();
-    let rest = fixture.store.claim(by, 100).await.unwrap();
+    let first = fixture.store.claim(by, 2).await.expect("the store works");
+    let rest = fixture.store.claim(by, 100).await.expect("the store works");
     let claimed: Vec<MessageId> = first.iter().chain(&rest).map(|entry| entry.message_id).collect();
     assert_eq!((first.len(), rest.len()), (2, 2), "the one due after {by} is not claimed");
     assert_eq!(claimed, expected[..4].iter().map(|(_, id)| *id).collect::<Vec<_>>());
@@ -96,7 +96,7 @@ async fn soft_failure_is_queued_again(fixture: Fixture) {
         let message = fixture.message(id).await;
         assert_eq!((message.status, message.next_attempt_at), (Status::SoftFail, Some(fixture.in_secs(60))));
         assert!(fixture.claim_due().await.is_empty(), "claimed before it is due");
-        fixture.clock.advance(Duration::from_secs(60));
+        fixture.clock.advance(Duration::from_mins(1));
         let claimed = fixture.claim_due().await;
         assert_eq!((claimed[0].message_id, claimed[0].attempts), (id, attempt));
         assert_eq!(claimed[0].due_at, fixture.now());
@@ -117,7 +117,7 @@ async fn uncounted_failure_leaves_the_attempts_alone(fixture: Fixture) {
         let mut outcome = fixture.outcome(id, Status::SoftFail);
         outcome.counts_as_attempt = counts;
         assert!(fixture.finish(outcome).await);
-        fixture.clock.advance(Duration::from_secs(60));
+        fixture.clock.advance(Duration::from_mins(1));
         assert_eq!(fixture.claim_due().await[0].attempts, attempts);
     }
 }
@@ -151,7 +151,7 @@ async fn second_outcome_comes_too_late(fixture: Fixture) {
     for status in [Status::Sent, Status::SoftFail] {
         let id = fixture.claimed_message().await;
         let both = vec![fixture.outcome(id, status), fixture.outcome(id, status)];
-        assert_eq!(fixture.store.finish(both).await.unwrap(), [true, false], "{status}");
+        assert_eq!(fixture.store.finish(both).await.expect("the store works"), [true, false], "{status}");
         assert!(!fixture.finish(fixture.outcome(id, status)).await, "{status}");
         assert_eq!(fixture.deliveries(id).await.len(), 1, "{status}");
         assert_eq!(fixture.event_kinds(id).await.len(), 2, "{status}");
@@ -161,11 +161,11 @@ async fn second_outcome_comes_too_late(fixture: Fixture) {
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..10 {
         let (store, outcome) = (fixture.store.clone(), fixture.outcome(id, Status::SoftFail));
-        tasks.spawn(async move { store.finish(vec![outcome]).await.unwrap()[0] });
+        tasks.spawn(async move { store.finish(vec![outcome]).await.expect("the store works")[0] });
     }
     assert_eq!(tasks.join_all().await.into_iter().filter(|settled| *settled).count(), 1);
     assert_eq!(fixture.deliveries(id).await.len(), 1);
-    fixture.clock.advance(Duration::from_secs(60));
+    fixture.clock.advance(Duration::from_mins(1));
     let claimed = fixture.claim_due().await;
     assert!(claimed.iter().all(|entry| entry.attempts == 1), "{claimed:?}");
 }
@@ -207,12 +207,12 @@ async fn outcomes_of_a_batch_are_settled_one_by_one(fixture: Fixture) {
         fixture.outcome(MessageId(1), Status::Sent),
         failed,
     ];
-    assert_eq!(fixture.store.finish(batch).await.unwrap(), [false, true, false, true]);
+    assert_eq!(fixture.store.finish(batch).await.expect("the store works"), [false, true, false, true]);
     assert_eq!(fixture.message(sent).await.status, Status::Sent);
     assert_eq!(fixture.message(again).await.status, Status::SoftFail);
     assert_eq!(fixture.message(unclaimed).await.status, Status::Pending);
     assert_eq!(fixture.deliveries(again).await[0].record.output, "451 \u{fffd} try later\r\n");
-    assert!(fixture.store.finish(Vec::new()).await.unwrap().is_empty());
+    assert!(fixture.store.finish(Vec::new()).await.expect("the store works").is_empty());
 }
 
 async fn delivery_is_read_back_whole(fixture: Fixture) {
@@ -244,7 +244,11 @@ async fn released_message_is_claimed_again(fixture: Fixture) {
     let id = fixture.claimed_message().await;
     assert!(fixture.claim_due().await.is_empty());
     let before = fixture.row_counts().await;
-    fixture.store.release(vec![(fixture.server, id), (fixture.server, MessageId(1))]).await.unwrap();
+    fixture
+        .store
+        .release(vec![(fixture.server, id), (fixture.server, MessageId(1))])
+        .await
+        .expect("the store works");
     assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await, "the claim is given up");
     let claimed = fixture.claim_due().await;
     assert_eq!((claimed[0].message_id, claimed[0].attempts), (id, 0));
@@ -253,11 +257,11 @@ async fn released_message_is_claimed_again(fixture: Fixture) {
 
 async fn claims_end_with_the_process(fixture: Fixture) {
     let id = fixture.claimed_message().await;
-    assert_eq!(fixture.store.reap().await.unwrap(), 0, "the node is alive");
+    assert_eq!(fixture.store.reap().await.expect("the store works"), 0, "the node is alive");
     assert!(fixture.claim_due().await.is_empty());
     let fixture = fixture.reopen().await;
     assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await);
-    fixture.store.reap().await.unwrap();
+    fixture.store.reap().await.expect("the store works");
     assert_eq!(fixture.claim_due().await[0].message_id, id);
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
 }
@@ -267,25 +271,25 @@ async fn abandoned_claim_comes_back(fixture: Fixture) {
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600, 3_200] {
         let claim = fixture.store.claim(fixture.now(), 10);
-        match tokio::time::timeout(Duration::from_micros(patience_us), claim).await {
-            Ok(claimed) => {
-                let keys = claimed.unwrap().iter().map(|entry| (entry.server_id, entry.message_id)).collect();
-                fixture.store.release(keys).await.unwrap();
-            }
-            Err(_) => {
-                let deadline = Instant::now() + Duration::from_secs(5);
-                loop {
-                    let claimed = fixture.claim_due().await;
-                    if !claimed.is_empty() {
-                        assert_eq!(claimed[0].message_id, id);
-                        break;
-                    }
-                    assert!(Instant::now() < deadline, "lost after a claim of {patience_us} us");
-                    tokio::task::yield_now().await;
-                }
-                fixture.store.release(vec![(fixture.server, id)]).await.unwrap();
-            }
+        let claimed = match tokio::time::timeout(Duration::from_micros(patience_us), claim).await {
+            Ok(claimed) => claimed.expect("the store works"),
+            Err(_) => claim_soon(&fixture).await,
+        };
+        assert_eq!(claimed[0].message_id, id, "lost after a claim of {patience_us} us");
+        fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+    }
+}
+
+/// What is due, as soon as the store has it back.
+async fn claim_soon(fixture: &Fixture) -> Vec<Claimed> {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        let claimed = fixture.claim_due().await;
+        if !claimed.is_empty() {
+            return claimed;
         }
+        assert!(Instant::now() < deadline, "nothing to claim for 5 s");
+        tokio::task::yield_now().await;
     }
 }
 
@@ -299,17 +303,9 @@ async fn abandoned_outcome_leaves_the_message_in_order(fixture: Fixture) {
         let finish = fixture.store.finish(vec![fixture.outcome(id, Status::SoftFail)]);
         let _ = tokio::time::timeout(Duration::from_micros(patience_us), finish).await;
         // What a worker that ends does; and then somebody else claims it, before or after the outcome is written.
-        fixture.store.release(vec![(fixture.server, id)]).await.unwrap();
-        fixture.clock.advance(Duration::from_secs(60));
-        let deadline = Instant::now() + Duration::from_secs(5);
-        let claimed = loop {
-            let claimed = fixture.claim_due().await;
-            if !claimed.is_empty() {
-                break claimed;
-            }
-            assert!(Instant::now() < deadline, "lost after an outcome of {patience_us} us");
-            tokio::task::yield_now().await;
-        };
+        fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+        fixture.clock.advance(Duration::from_mins(1));
+        let claimed = claim_soon(&fixture).await;
         assert!(claimed[0].attempts == attempts || claimed[0].attempts == attempts + 1);
         attempts = claimed[0].attempts;
         assert_eq!(fixture.event_kinds(id).await.len(), attempts as usize + 1);
@@ -320,7 +316,7 @@ async fn abandoned_outcome_leaves_the_message_in_order(fixture: Fixture) {
 async fn claim_of_nothing_is_empty(fixture: Fixture) {
     assert!(fixture.claim_due().await.is_empty());
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
-    assert!(fixture.store.claim(fixture.now(), 0).await.unwrap().is_empty());
-    fixture.store.release(Vec::new()).await.unwrap();
+    assert!(fixture.store.claim(fixture.now(), 0).await.expect("the store works").is_empty());
+    fixture.store.release(Vec::new()).await.expect("the store works");
     assert_eq!(fixture.claim_due().await.len(), 1);
 }

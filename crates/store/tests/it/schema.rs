@@ -13,7 +13,8 @@ async fn sqlite_schema_is_the_golden_one() {
         .prepare("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY tbl_name, type DESC, name")
         .unwrap();
     let parts = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
-    let text: String = parts.map(|part| format!("{};\n\n", part.unwrap())).collect();
+    let parts: Vec<String> = parts.map(|part| part.unwrap() + ";").collect();
+    let text = parts.join("\n\n");
     compare("schema_sqlite.sql", &text);
 }
 
@@ -51,7 +52,7 @@ async fn postgres_schema_is_the_golden_one() {
              WHERE indrelid = $1 AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
              ORDER BY indexrelid::regclass::text";
         for question in [columns, constraints, indexes] {
-            for row in client.query(question, &[&oid]).await.unwrap() {
+            for row in client.query(question, &[&oid]).await.expect("the store works") {
                 writeln!(text, "    {}", row.get::<_, String>(0)).unwrap();
             }
         }

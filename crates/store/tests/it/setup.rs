@@ -22,20 +22,20 @@ on_both_engines!(
 
 async fn accounts_are_created_listed_and_suspended(fixture: Fixture) {
     let (store, begun) = (&fixture.store, fixture.now());
-    let second = store.create_account("Bäckerei Müller".into()).await.unwrap();
+    let second = store.create_account("Bäckerei Müller".into()).await.expect("the store works");
     assert_eq!((second.name.as_str(), second.created_at), ("Bäckerei Müller", begun));
     assert!(matches!(store.create_account("Acme".into()).await, Err(StoreError::Conflict)));
 
     fixture.clock.advance(Duration::from_secs(5));
-    store.set_account_suspended(second.id, Some("unpaid".into())).await.unwrap();
-    let accounts = store.list_accounts().await.unwrap();
+    store.set_account_suspended(second.id, Some("unpaid".into())).await.expect("the store works");
+    let accounts = store.list_accounts().await.expect("the store works");
     let seen: Vec<_> =
         accounts.iter().map(|account| (account.id, account.suspended_reason.as_deref())).collect();
     assert_eq!(seen, [(fixture.account, None), (second.id, Some("unpaid"))]);
     assert_eq!((accounts[1].created_at, accounts[1].updated_at), (begun, fixture.now()));
 
-    store.set_account_suspended(second.id, None).await.unwrap();
-    assert_eq!(store.list_accounts().await.unwrap()[1].suspended_reason, None);
+    store.set_account_suspended(second.id, None).await.expect("the store works");
+    assert_eq!(store.list_accounts().await.expect("the store works")[1].suspended_reason, None);
 }
 
 async fn servers_are_created_listed_suspended_and_change_mode(fixture: Fixture) {
@@ -45,24 +45,24 @@ async fn servers_are_created_listed_suspended_and_change_mode(fixture: Fixture) 
         name: name.to_owned(),
         mode: ServerMode::Development,
     };
-    let third = store.create_server(new(fixture.account, "Third")).await.unwrap();
+    let third = store.create_server(new(fixture.account, "Third")).await.expect("the store works");
     assert_eq!((third.account_name.as_str(), third.mode), ("Acme", ServerMode::Development));
     let taken = store.create_server(new(fixture.account, "Third")).await;
     assert!(matches!(taken, Err(StoreError::Conflict)), "{taken:?}");
     // The same name under another account is another server.
-    let other_account = store.create_account("Other".into()).await.unwrap().id;
-    store.create_server(new(other_account, "Third")).await.unwrap();
+    let other_account = store.create_account("Other".into()).await.expect("the store works").id;
+    store.create_server(new(other_account, "Third")).await.expect("the store works");
 
     fixture.clock.advance(Duration::from_secs(1));
-    store.set_server_mode(third.id, ServerMode::Live).await.unwrap();
-    store.set_server_suspended(third.id, Some("abuse".into())).await.unwrap();
-    let servers = store.list_servers().await.unwrap();
+    store.set_server_mode(third.id, ServerMode::Live).await.expect("the store works");
+    store.set_server_suspended(third.id, Some("abuse".into())).await.expect("the store works");
+    let servers = store.list_servers().await.expect("the store works");
     assert_eq!(servers.len(), 4);
-    let found = servers.iter().find(|server| server.id == third.id).unwrap();
+    let found = servers.iter().find(|server| server.id == third.id).expect("it is listed");
     assert_eq!((found.mode, found.suspended_reason.as_deref()), (ServerMode::Live, Some("abuse")));
     assert_eq!(found.updated_at, fixture.now());
-    store.set_server_suspended(third.id, None).await.unwrap();
-    let servers = store.list_servers().await.unwrap();
+    store.set_server_suspended(third.id, None).await.expect("the store works");
+    let servers = store.list_servers().await.expect("the store works");
     assert!(servers.iter().all(|server| server.suspended_reason.is_none()));
 }
 
@@ -73,7 +73,7 @@ fn new_credential(server_id: ServerId, name: &str, key: u8) -> NewCredential {
         key_hash: KeyHash([key; 32]),
         secret_hash: KeyHash([key ^ 0xff; 32]),
         scope: Scope::Send,
-        allow: vec!["192.0.2.0/24".parse().unwrap(), "2001:db8::/32".parse().unwrap()],
+        allow: vec!["192.0.2.0/24".parse().expect("a network"), "2001:db8::/32".parse().expect("a network")],
         hold: true,
         test: false,
         expires_at: None,
@@ -84,8 +84,8 @@ async fn credential_is_read_back_whole(fixture: Fixture) {
     let store = &fixture.store;
     let mut new = new_credential(fixture.server, "shop", 1);
     new.expires_at = Some(fixture.in_secs(60));
-    let id = store.create_credential(new.clone()).await.unwrap();
-    let found = store.find_credential(id).await.unwrap().unwrap();
+    let id = store.create_credential(new.clone()).await.expect("the store works");
+    let found = store.find_credential(id).await.expect("the store works").expect("it is there");
     assert_eq!((found.id, found.server_id, found.name.as_str()), (id, fixture.server, "shop"));
     assert_eq!((found.key_hash, found.secret_hash), (new.key_hash, new.secret_hash));
     assert_eq!((found.scope, found.hold, found.test), (Scope::Send, true, false));
@@ -95,83 +95,124 @@ async fn credential_is_read_back_whole(fixture: Fixture) {
 
     let same_key = store.create_credential(new_credential(fixture.other_server, "copy", 1)).await;
     assert!(matches!(same_key, Err(StoreError::Conflict)), "{same_key:?}");
-    let second = store.create_credential(new_credential(fixture.other_server, "shop", 2)).await.unwrap();
+    let second = store
+        .create_credential(new_credential(fixture.other_server, "shop", 2))
+        .await
+        .expect("the store works");
     let ids = |found: Vec<postroad_store::Credential>| found.iter().map(|found| found.id).collect::<Vec<_>>();
-    assert_eq!(ids(store.list_credentials(None).await.unwrap()), [id, second]);
-    assert_eq!(ids(store.list_credentials(Some(fixture.server)).await.unwrap()), [id]);
+    assert_eq!(ids(store.list_credentials(None).await.expect("the store works")), [id, second]);
+    assert_eq!(ids(store.list_credentials(Some(fixture.server)).await.expect("the store works")), [id]);
 
-    let access = store.find_credential_access(KeyHash([1; 32])).await.unwrap().unwrap();
+    let access =
+        store.find_credential_access(KeyHash([1; 32])).await.expect("the store works").expect("it is there");
     assert_eq!((access.credential.id, access.mode), (id, ServerMode::Live));
     assert_eq!(access.credential.allow, new.allow);
-    assert!(store.find_credential_access(KeyHash([9; 32])).await.unwrap().is_none());
+    assert!(store.find_credential_access(KeyHash([9; 32])).await.expect("the store works").is_none());
 }
 
 async fn suspension_of_server_or_account_reaches_its_keys(fixture: Fixture) {
     let store = &fixture.store;
-    store.create_credential(new_credential(fixture.server, "shop", 1)).await.unwrap();
-    let reason =
-        async || store.find_credential_access(KeyHash([1; 32])).await.unwrap().unwrap().suspended_reason;
+    store.create_credential(new_credential(fixture.server, "shop", 1)).await.expect("the store works");
+    let reason = async || {
+        store
+            .find_credential_access(KeyHash([1; 32]))
+            .await
+            .expect("the store works")
+            .expect("it is there")
+            .suspended_reason
+    };
     assert_eq!(reason().await, None);
-    store.set_account_suspended(fixture.account, Some("unpaid".into())).await.unwrap();
+    store.set_account_suspended(fixture.account, Some("unpaid".into())).await.expect("the store works");
     assert_eq!(reason().await.as_deref(), Some("unpaid"));
-    store.set_server_suspended(fixture.server, Some("abuse".into())).await.unwrap();
+    store.set_server_suspended(fixture.server, Some("abuse".into())).await.expect("the store works");
     assert_eq!(reason().await.as_deref(), Some("abuse"));
-    store.set_account_suspended(fixture.account, None).await.unwrap();
-    store.set_server_suspended(fixture.server, None).await.unwrap();
+    store.set_account_suspended(fixture.account, None).await.expect("the store works");
+    store.set_server_suspended(fixture.server, None).await.expect("the store works");
     assert_eq!(reason().await, None);
 }
 
 async fn rotated_credential_lives_on_until_its_end(fixture: Fixture) {
     let store = &fixture.store;
-    let old = store.create_credential(new_credential(fixture.server, "shop", 1)).await.unwrap();
+    let old =
+        store.create_credential(new_credential(fixture.server, "shop", 1)).await.expect("the store works");
     let end = fixture.in_secs(3_600);
-    let new = store.rotate_credential(old, end, new_credential(fixture.server, "shop", 2)).await.unwrap();
-    assert_eq!(store.find_credential(old).await.unwrap().unwrap().expires_at, Some(end));
-    assert_eq!(store.find_credential(new).await.unwrap().unwrap().expires_at, None);
+    let new = store
+        .rotate_credential(old, end, new_credential(fixture.server, "shop", 2))
+        .await
+        .expect("the store works");
+    assert_eq!(
+        store.find_credential(old).await.expect("the store works").expect("it is there").expires_at,
+        Some(end)
+    );
+    assert_eq!(
+        store.find_credential(new).await.expect("the store works").expect("it is there").expires_at,
+        None
+    );
 
     // A nearer end stays; a key that is taken leaves the old credential as it was.
     let later = fixture.in_secs(7_200);
-    store.rotate_credential(old, later, new_credential(fixture.server, "shop", 3)).await.unwrap();
-    assert_eq!(store.find_credential(old).await.unwrap().unwrap().expires_at, Some(end));
+    store
+        .rotate_credential(old, later, new_credential(fixture.server, "shop", 3))
+        .await
+        .expect("the store works");
+    assert_eq!(
+        store.find_credential(old).await.expect("the store works").expect("it is there").expires_at,
+        Some(end)
+    );
     let sooner = fixture.in_secs(60);
     let taken = store.rotate_credential(old, sooner, new_credential(fixture.server, "shop", 3)).await;
     assert!(matches!(taken, Err(StoreError::Conflict)), "{taken:?}");
-    assert_eq!(store.find_credential(old).await.unwrap().unwrap().expires_at, Some(end));
+    assert_eq!(
+        store.find_credential(old).await.expect("the store works").expect("it is there").expires_at,
+        Some(end)
+    );
 
-    store.revoke_credential(old).await.unwrap();
+    store.revoke_credential(old).await.expect("the store works");
     let revoked = store.rotate_credential(old, later, new_credential(fixture.server, "shop", 4)).await;
     assert!(matches!(revoked, Err(StoreError::NotFound)), "{revoked:?}");
-    assert_eq!(store.list_credentials(None).await.unwrap().len(), 3);
+    assert_eq!(store.list_credentials(None).await.expect("the store works").len(), 3);
 }
 
 async fn revoked_credential_keeps_the_first_moment(fixture: Fixture) {
     let store = &fixture.store;
-    let id = store.create_credential(new_credential(fixture.server, "shop", 1)).await.unwrap();
+    let id =
+        store.create_credential(new_credential(fixture.server, "shop", 1)).await.expect("the store works");
     let first = fixture.now();
-    store.revoke_credential(id).await.unwrap();
+    store.revoke_credential(id).await.expect("the store works");
     fixture.clock.advance(Duration::from_secs(9));
-    store.revoke_credential(id).await.unwrap();
-    assert_eq!(store.find_credential(id).await.unwrap().unwrap().revoked_at, Some(first));
-    let access = store.find_credential_access(KeyHash([1; 32])).await.unwrap().unwrap();
+    store.revoke_credential(id).await.expect("the store works");
+    assert_eq!(
+        store.find_credential(id).await.expect("the store works").expect("it is there").revoked_at,
+        Some(first)
+    );
+    let access =
+        store.find_credential_access(KeyHash([1; 32])).await.expect("the store works").expect("it is there");
     assert_eq!(access.credential.revoked_at, Some(first));
 }
 
 async fn last_use_never_goes_back(fixture: Fixture) {
     let store = &fixture.store;
-    let first = store.create_credential(new_credential(fixture.server, "first", 1)).await.unwrap();
-    let second = store.create_credential(new_credential(fixture.server, "second", 2)).await.unwrap();
+    let first =
+        store.create_credential(new_credential(fixture.server, "first", 1)).await.expect("the store works");
+    let second =
+        store.create_credential(new_credential(fixture.server, "second", 2)).await.expect("the store works");
     let (early, late) = (fixture.now(), fixture.in_secs(10));
-    store.touch_credentials(vec![(second, early), (first, late), (CredentialId(999), late)]).await.unwrap();
-    store.touch_credentials(vec![(first, early)]).await.unwrap();
-    store.touch_credentials(Vec::new()).await.unwrap();
-    let used = async |id| store.find_credential(id).await.unwrap().unwrap().last_used_at;
+    store
+        .touch_credentials(vec![(second, early), (first, late), (CredentialId(999), late)])
+        .await
+        .expect("the store works");
+    store.touch_credentials(vec![(first, early)]).await.expect("the store works");
+    store.touch_credentials(Vec::new()).await.expect("the store works");
+    let used = async |id| {
+        store.find_credential(id).await.expect("the store works").expect("it is there").last_used_at
+    };
     assert_eq!((used(first).await, used(second).await), (Some(late), Some(early)));
 }
 
 fn new_domain(server_id: ServerId, name: &str) -> NewDomain {
     NewDomain {
         server_id,
-        name: DomainName::parse(name).unwrap(),
+        name: DomainName::parse(name).expect("a domain"),
         verified_at: None,
         dkim_selector: "postroad1".into(),
         dkim_private_key: vec![0, 1, 0xff],
@@ -181,43 +222,65 @@ fn new_domain(server_id: ServerId, name: &str) -> NewDomain {
 
 async fn domains_are_created_found_and_verified(fixture: Fixture) {
     let store = &fixture.store;
-    let domain = store.create_domain(new_domain(fixture.server, "shop.example")).await.unwrap();
+    let domain =
+        store.create_domain(new_domain(fixture.server, "shop.example")).await.expect("the store works");
     assert_eq!((domain.server_name.as_str(), domain.verified_at), ("Live", None));
     assert_eq!(domain.dkim_selector, "postroad1");
     assert_eq!(domain.dkim_public_key, [0xfe, 0, 2]);
     let again = store.create_domain(new_domain(fixture.server, "shop.example")).await;
     assert!(matches!(again, Err(StoreError::Conflict)), "{again:?}");
-    let other = store.create_domain(new_domain(fixture.other_server, "shop.example")).await.unwrap();
-    let umlaut = store.create_domain(new_domain(fixture.server, "müller.example")).await.unwrap();
+    let other =
+        store.create_domain(new_domain(fixture.other_server, "shop.example")).await.expect("the store works");
+    let umlaut =
+        store.create_domain(new_domain(fixture.server, "müller.example")).await.expect("the store works");
 
     let verified_at = fixture.in_secs(1);
-    store.set_domain_verified(domain.id, Some(verified_at)).await.unwrap();
-    let name = DomainName::parse("Shop.Example").unwrap();
-    let found = store.find_domain(fixture.server, name.clone()).await.unwrap().unwrap();
+    store.set_domain_verified(domain.id, Some(verified_at)).await.expect("the store works");
+    let name = DomainName::parse("Shop.Example").expect("a domain");
+    let found =
+        store.find_domain(fixture.server, name.clone()).await.expect("the store works").expect("it is there");
     assert_eq!((found.id, found.verified_at), (domain.id, Some(verified_at)));
-    let found = store.find_domain(fixture.other_server, name.clone()).await.unwrap().unwrap();
+    let found = store
+        .find_domain(fixture.other_server, name.clone())
+        .await
+        .expect("the store works")
+        .expect("it is there");
     assert_eq!((found.id, found.verified_at), (other.id, None));
-    store.set_domain_verified(domain.id, None).await.unwrap();
-    assert_eq!(store.find_domain(fixture.server, name).await.unwrap().unwrap().verified_at, None);
-    let unknown = DomainName::parse("unknown.example").unwrap();
-    assert!(store.find_domain(fixture.server, unknown).await.unwrap().is_none());
+    store.set_domain_verified(domain.id, None).await.expect("the store works");
+    assert_eq!(
+        store
+            .find_domain(fixture.server, name)
+            .await
+            .expect("the store works")
+            .expect("it is there")
+            .verified_at,
+        None
+    );
+    let unknown = DomainName::parse("unknown.example").expect("a domain");
+    assert!(store.find_domain(fixture.server, unknown).await.expect("the store works").is_none());
 
     let ids = |found: Vec<postroad_store::Domain>| found.iter().map(|found| found.id).collect::<Vec<_>>();
-    assert_eq!(ids(store.list_domains(None).await.unwrap()), [domain.id, other.id, umlaut.id]);
-    assert_eq!(ids(store.list_domains(Some(fixture.server)).await.unwrap()), [domain.id, umlaut.id]);
+    assert_eq!(
+        ids(store.list_domains(None).await.expect("the store works")),
+        [domain.id, other.id, umlaut.id]
+    );
+    assert_eq!(
+        ids(store.list_domains(Some(fixture.server)).await.expect("the store works")),
+        [domain.id, umlaut.id]
+    );
 }
 
 async fn settings_are_set_replaced_and_removed(fixture: Fixture) {
     let store = &fixture.store;
-    assert_eq!(store.find_setting("maintenance").await.unwrap(), None);
+    assert_eq!(store.find_setting("maintenance").await.expect("the store works"), None);
     for value in ["on", "off"] {
-        store.set_setting("maintenance", Some(value.into())).await.unwrap();
-        assert_eq!(store.find_setting("maintenance").await.unwrap().as_deref(), Some(value));
+        store.set_setting("maintenance", Some(value.into())).await.expect("the store works");
+        assert_eq!(store.find_setting("maintenance").await.expect("the store works").as_deref(), Some(value));
     }
-    assert_eq!(store.find_setting("another").await.unwrap(), None);
-    store.set_setting("maintenance", None).await.unwrap();
-    store.set_setting("maintenance", None).await.unwrap();
-    assert_eq!(store.find_setting("maintenance").await.unwrap(), None);
+    assert_eq!(store.find_setting("another").await.expect("the store works"), None);
+    store.set_setting("maintenance", None).await.expect("the store works");
+    store.set_setting("maintenance", None).await.expect("the store works");
+    assert_eq!(store.find_setting("maintenance").await.expect("the store works"), None);
 }
 
 async fn what_is_not_there_is_not_found(fixture: Fixture) {
@@ -240,8 +303,8 @@ async fn what_is_not_there_is_not_found(fixture: Fixture) {
     for (number, result) in results.iter().enumerate() {
         assert!(matches!(result, Err(StoreError::NotFound)), "{number}: {result:?}");
     }
-    assert!(store.find_credential(CredentialId(99)).await.unwrap().is_none());
-    assert!(store.list_credentials(None).await.unwrap().is_empty());
+    assert!(store.find_credential(CredentialId(99)).await.expect("the store works").is_none());
+    assert!(store.list_credentials(None).await.expect("the store works").is_empty());
     // A failed verb leaves the store in working order.
-    store.create_account("Next".into()).await.unwrap();
+    store.create_account("Next".into()).await.expect("the store works");
 }

@@ -1,0 +1,121 @@
+//! The ways a request may come: methods, forms, odd JSON, addresses that are no endpoint.
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::service::{DELIVERIES, MESSAGE, SEND_MESSAGE, SEND_RAW, Service, message_to};
+
+const NOT_FOUND: &str = "MessageNotFound";
+
+#[tokio::test]
+async fn four_methods_are_the_same_and_others_are_unknown() {
+    let service = Service::start().await;
+    for path in [MESSAGE, DELIVERIES] {
+        for method in [Method::POST, Method::GET, Method::PUT, Method::PATCH] {
+            let reply = service.request(method.clone(), path, &[], r#"{"id": 7}"#).await;
+            assert_eq!(reply.json()["data"]["code"], NOT_FOUND, "{method}");
+        }
+    }
+    for path in [SEND_MESSAGE, SEND_RAW, MESSAGE, DELIVERIES] {
+        for method in [Method::DELETE, Method::HEAD, Method::OPTIONS] {
+            let reply = service.request(method.clone(), path, &[], "").await;
+            assert_eq!(
+                (reply.status, reply.header("allow")),
+                (404, Some("POST, GET, PUT, PATCH")),
+                "{method}"
+            );
+            if method != Method::HEAD {
+                let message = format!("This endpoint does not take {method}; use POST");
+                assert_eq!(reply.json()["data"], json!({"code": "UnknownEndpoint", "message": message}));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_field_params_holds_the_json() {
+    let service = Service::start().await;
+    let form = ("content-type", "application/x-www-form-urlencoded");
+    let multipart = ("content-type", "multipart/form-data; boundary=xx");
+    let parts = "--xx\r\nContent-Disposition: form-data; name=\"params\"\r\n\r\n{\"id\": 7}\r\n--xx--\r\n";
+    for (header, body) in [(form, "params=%7B%22id%22%3A7%7D"), (form, r#"{"id": 7}"#), (multipart, parts)] {
+        let reply = service.request(Method::POST, MESSAGE, &[header], body).await;
+        assert_eq!(reply.json()["data"]["code"], NOT_FOUND, "{body}: {}", reply.text());
+    }
+    let query = format!("{MESSAGE}?params=%7B%22id%22%3A7%7D");
+    assert_eq!(service.request(Method::GET, &query, &[], "").await.json()["data"]["code"], NOT_FOUND);
+    let reply = service.request(Method::POST, MESSAGE, &[form], "id=7").await.json();
+    assert_eq!(reply["data"]["message"], "A form must carry the request as JSON text in the field `params`");
+}
+
+#[tokio::test]
+async fn odd_json_is_a_parameter_error() {
+    let service = Service::start().await;
+    let message = async |body: &str| {
+        let envelope = service.request(Method::POST, MESSAGE, &[], body).await.json();
+        assert_eq!(envelope["status"], "parameter-error", "{body}");
+        envelope["data"]["message"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(message("").await, "`id` parameter is required but is missing");
+    assert_eq!(message("[1]").await, "The request body must be a JSON object");
+    let broken = "{\"id\":\n1,}";
+    assert_eq!(
+        message(broken).await,
+        "The request body is not valid JSON: trailing comma at line 2 column 3"
+    );
+    let deep = format!("{{\"id\": {}", "[".repeat(100_000));
+    assert!(message(&deep).await.contains("recursion limit"));
+    let mut bytes = b"{\"id\": \"".to_vec();
+    bytes.extend(b"\xff\"}");
+    let headers = [("x-server-api-key", service.key.as_str())];
+    let reply = service.client.request(Method::POST, MESSAGE, &headers, bytes.into()).await.unwrap();
+    assert_eq!(reply.json()["status"], "parameter-error");
+}
+
+#[tokio::test]
+async fn what_is_no_endpoint_is_not_found() {
+    let service = Service::start().await;
+    for path in ["/api", "/api/", "/api/v1/send", "/api/v1/send/message/", "/api/v2/send/message", "/api/%00"]
+    {
+        let reply = service.client.post_json(path, None, &json!({})).await.unwrap();
+        let envelope = reply.json();
+        assert_eq!((reply.status, &envelope["data"]["code"]), (404, &json!("UnknownEndpoint")), "{path}");
+        assert_eq!((&envelope["status"], &envelope["flags"]), (&json!("error"), &json!({})));
+        assert!(reply.header("x-request-id").is_some());
+    }
+    let reply = service.client.get("/favicon.ico").await.unwrap();
+    assert_eq!(reply.status, 404);
+    assert!(reply.header("x-request-id").is_some());
+}
+
+#[tokio::test]
+async fn a_clients_request_id_comes_back() {
+    let service = Service::start().await;
+    let id = |reply: postroad_testkit::Reply| reply.header("x-request-id").unwrap().to_owned();
+    let given = service.request(Method::POST, MESSAGE, &[("x-request-id", "order-12.a_b")], "{}").await;
+    assert_eq!(id(given), "order-12.a_b");
+    let odd = id(service.request(Method::POST, MESSAGE, &[("x-request-id", "a b")], "{}").await);
+    assert_eq!(odd.len(), 36, "{odd}");
+}
+
+#[tokio::test]
+async fn the_openapi_document_is_served_without_a_key() {
+    let service = Service::start().await;
+    let reply = service.client.get("/api/v1/openapi.json").await.unwrap();
+    let document: Value = reply.json();
+    assert_eq!((reply.status, &document["openapi"]), (200, &json!("3.1.0")));
+    assert_eq!(reply.text(), postroad_api::openapi_json());
+    let posted = service.client.post_json("/api/v1/openapi.json", None, &json!({})).await.unwrap();
+    assert_eq!((posted.status, &posted.json()["data"]["code"]), (404, &json!("UnknownEndpoint")));
+}
+
+#[tokio::test]
+async fn a_value_with_escapes_arrives_unescaped() {
+    let service = Service::start().await;
+    let mut send = message_to("a@example.net");
+    send["subject"] = json!("a \"quoted\" \u{1f600} subject");
+    let sent = service.call(SEND_MESSAGE, &send).await;
+    let id = &sent["data"]["messages"]["a@example.net"]["id"];
+    let found = service.call(MESSAGE, &json!({"id": id, "_expansions": ["details"]})).await;
+    assert_eq!(found["data"]["details"]["subject"], send["subject"]);
+}

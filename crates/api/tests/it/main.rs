@@ -1,0 +1,11 @@
+//! The HTTP door seen from outside: a real server on a free port over a real SQLite store.
+
+#![cfg(test)]
+
+mod bodies;
+mod calls;
+mod forms;
+mod listeners;
+mod logs;
+mod lookups;
+mod service;

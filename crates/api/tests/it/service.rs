@@ -1,0 +1,114 @@
+//! A running service for one test.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::Method;
+use postroad_api::{Api, Mode, Server, Settings};
+use postroad_app::App;
+use postroad_app::admin::{Command, NewKey};
+use postroad_model::{DomainName, Limits, Scope, SystemClock};
+use postroad_store::{Database, Role, Store};
+use postroad_testkit::{Client, Reply};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+pub(crate) const SEND_MESSAGE: &str = "/api/v1/send/message";
+pub(crate) const SEND_RAW: &str = "/api/v1/send/raw";
+pub(crate) const MESSAGE: &str = "/api/v1/messages/message";
+pub(crate) const DELIVERIES: &str = "/api/v1/messages/deliveries";
+
+pub(crate) struct Service {
+    pub(crate) app: App,
+    /// Of a key that may do everything, on a server with the verified domain `example.test`.
+    pub(crate) key: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) client: Client,
+    pub(crate) server: Server,
+    _folder: TempDir,
+}
+
+impl Service {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(Settings::default(), Mode::Serve, 0).await
+    }
+
+    pub(crate) async fn start_with(settings: Settings, mode: Mode, disk_reserve_bytes: u64) -> Self {
+        let folder = TempDir::new().unwrap();
+        let app = open_app(&folder, disk_reserve_bytes).await;
+        let key = app.dev_setup().await.unwrap().api_key;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = Server::start(&Api::new(app.clone(), settings), listener, None, mode);
+        let client = Client::new(&format!("http://{address}"));
+        Self { app, key, address, client, server, _folder: folder }
+    }
+
+    /// A call with the service's key.
+    pub(crate) async fn call(&self, path: &str, body: &Value) -> Value {
+        let reply = self.client.post_json(path, Some(&self.key), body).await.unwrap();
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    }
+
+    /// Any request with the service's key.
+    pub(crate) async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Reply {
+        let mut all = vec![("x-server-api-key", self.key.as_str())];
+        all.extend(headers);
+        self.client.request(method, path, &all, Bytes::from(body.to_owned())).await.unwrap()
+    }
+
+    pub(crate) async fn administrate(&self, command: Command) -> Value {
+        self.app.administrate(command).await.unwrap()
+    }
+
+    pub(crate) async fn new_key(&self, scope: Scope) -> String {
+        let new = NewKey {
+            server: "dev".into(),
+            name: "another".into(),
+            scope,
+            test: false,
+            hold: false,
+            allow: Vec::new(),
+            expires_at: None,
+        };
+        self.administrate(Command::KeyCreate(new)).await["api_key"].as_str().unwrap().to_owned()
+    }
+
+    /// The head of a POST with the service's key, up to the headers given.
+    pub(crate) fn head(&self, path: &str, more: &str) -> Vec<u8> {
+        format!("POST {path} HTTP/1.1\r\nHost: test\r\nX-Server-API-Key: {}\r\n{more}\r\n", self.key)
+            .into_bytes()
+    }
+}
+
+pub(crate) async fn open_app(folder: &TempDir, disk_reserve_bytes: u64) -> App {
+    let settings = postroad_store::Settings {
+        database: Database::Sqlite(folder.path().join("postroad.db")),
+        disk_reserve_bytes,
+        reader_threads: 1,
+        postgres_connections: 1,
+    };
+    let clock = Arc::new(SystemClock);
+    let role = Role::Node { identity: "test".into() };
+    let store = Store::open(settings, role, clock.clone()).await.unwrap();
+    App::new(store, clock, Limits::default(), DomainName::parse("mail.example.test").unwrap())
+}
+
+/// A send that is fine, to that recipient.
+pub(crate) fn message_to(address: &str) -> Value {
+    json!({
+        "to": [address],
+        "from": "Shop <shop@example.test>",
+        "subject": "Hello",
+        "plain_body": "Hello there",
+    })
+}

@@ -1,0 +1,175 @@
+TABLE accounts
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    name text NOT NULL
+    suspended_reason text
+    created_at bigint NOT NULL
+    updated_at bigint NOT NULL
+    UNIQUE (name)
+    PRIMARY KEY (id)
+
+TABLE bodies
+    server_id bigint NOT NULL
+    send_id bigint NOT NULL
+    piece bigint NOT NULL
+    data bytea NOT NULL STORAGE EXTERNAL
+    PRIMARY KEY (server_id, send_id, piece)
+    PARTITION BY RANGE (send_id)
+
+TABLE credentials
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    server_id bigint NOT NULL
+    name text NOT NULL
+    key_hash bytea NOT NULL
+    secret_hash bytea NOT NULL
+    scope text NOT NULL
+    allow text NOT NULL
+    hold bigint NOT NULL
+    test bigint NOT NULL
+    expires_at bigint
+    revoked_at bigint
+    last_used_at bigint
+    created_at bigint NOT NULL
+    updated_at bigint NOT NULL
+    UNIQUE (key_hash)
+    PRIMARY KEY (id)
+    FOREIGN KEY (server_id) REFERENCES servers(id)
+    CREATE INDEX credentials_by_server ON public.credentials USING btree (server_id)
+
+TABLE deliveries
+    server_id bigint NOT NULL
+    message_id bigint NOT NULL
+    id bigint NOT NULL
+    at bigint NOT NULL
+    status text NOT NULL
+    details text NOT NULL
+    output text NOT NULL
+    sent_with_ssl bigint NOT NULL
+    log_id text NOT NULL
+    duration_us bigint
+    mx text
+    remote_ip text
+    source_ip text
+    tls text
+    code bigint
+    enhanced_code text
+    bounce_class text
+    next_attempt_at bigint
+    PRIMARY KEY (server_id, message_id, id)
+    PARTITION BY RANGE (message_id)
+
+TABLE domains
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    server_id bigint NOT NULL
+    name text NOT NULL
+    verified_at bigint
+    dkim_selector text NOT NULL
+    dkim_private_key bytea NOT NULL
+    dkim_public_key bytea NOT NULL
+    created_at bigint NOT NULL
+    updated_at bigint NOT NULL
+    UNIQUE (server_id, name)
+    PRIMARY KEY (id)
+    FOREIGN KEY (server_id) REFERENCES servers(id)
+
+TABLE events
+    server_id bigint NOT NULL
+    id bigint NOT NULL
+    message_id bigint NOT NULL
+    seq bigint NOT NULL
+    kind text NOT NULL
+    at bigint NOT NULL
+    test bigint NOT NULL
+    data text NOT NULL
+    PRIMARY KEY (server_id, id)
+    CREATE INDEX events_by_message ON ONLY public.events USING btree (server_id, message_id, seq)
+    PARTITION BY RANGE (id)
+
+TABLE idempotency_keys
+    server_id bigint NOT NULL
+    key text NOT NULL
+    fingerprint bytea NOT NULL
+    answer text NOT NULL
+    expires_at bigint NOT NULL
+    PRIMARY KEY (server_id, key)
+    CREATE INDEX idempotency_keys_by_expiry ON public.idempotency_keys USING btree (expires_at)
+
+TABLE messages
+    server_id bigint NOT NULL
+    id bigint NOT NULL
+    send_id bigint NOT NULL
+    token text NOT NULL
+    rcpt_to text NOT NULL
+    status text NOT NULL
+    hold_expiry bigint
+    bounce_for_id bigint NOT NULL
+    last_delivery_at bigint
+    last_seq bigint NOT NULL
+    PRIMARY KEY (server_id, id)
+    PARTITION BY RANGE (id)
+
+TABLE node_ids
+    node bigint NOT NULL
+    lane bigint NOT NULL
+    epoch bigint NOT NULL
+    last_id bigint NOT NULL
+    PRIMARY KEY (node, lane)
+
+TABLE nodes
+    node bigint NOT NULL
+    owner text NOT NULL
+    epoch bigint NOT NULL
+    lease_until bigint NOT NULL
+    PRIMARY KEY (node)
+
+TABLE queue
+    server_id bigint NOT NULL
+    message_id bigint NOT NULL
+    domain text NOT NULL
+    due_at bigint NOT NULL
+    expires_at bigint
+    attempts bigint NOT NULL
+    claimed_node bigint
+    claimed_epoch bigint
+    PRIMARY KEY (server_id, message_id)
+    CREATE INDEX queue_by_claim ON public.queue USING btree (claimed_node) WHERE (claimed_node IS NOT NULL)
+    CREATE INDEX queue_by_due ON public.queue USING btree (due_at) WHERE (claimed_node IS NULL)
+
+TABLE schema_version
+    version bigint NOT NULL
+    PRIMARY KEY (version)
+
+TABLE sends
+    server_id bigint NOT NULL
+    id bigint NOT NULL
+    credential_id bigint
+    message_id text NOT NULL
+    mail_from text NOT NULL
+    subject text NOT NULL
+    tag text
+    metadata text NOT NULL
+    options text NOT NULL
+    size bigint NOT NULL
+    direction text NOT NULL
+    bounce bigint NOT NULL
+    received_with_ssl bigint NOT NULL
+    test bigint NOT NULL
+    created_at bigint NOT NULL
+    PRIMARY KEY (server_id, id)
+    PARTITION BY RANGE (id)
+
+TABLE servers
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    account_id bigint NOT NULL
+    name text NOT NULL
+    mode text NOT NULL
+    suspended_reason text
+    created_at bigint NOT NULL
+    updated_at bigint NOT NULL
+    UNIQUE (account_id, name)
+    PRIMARY KEY (id)
+    FOREIGN KEY (account_id) REFERENCES accounts(id)
+
+TABLE settings
+    key text NOT NULL
+    value text NOT NULL
+    PRIMARY KEY (key)

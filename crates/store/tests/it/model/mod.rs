@@ -1,0 +1,259 @@
+//! Random operations on a store and on a simple model of it: every answer and the whole history must agree, and with
+//! the same seed both engines must give the same history (design 4, invariant 7).
+//!
+//! A failure names its seed; `POSTROAD_SEED=…` runs that one alone.
+
+mod expected;
+
+use std::time::Duration;
+
+use postroad_model::{EventKind, MessageId, ServerId, Status, Timestamp};
+use postroad_store::{Accepted, Idempotency, InitialState, NewDelivery, NewEvent, NewSend, Outcome};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+
+use crate::fixture::Fixture;
+use expected::{Expected, Key};
+
+const OPERATIONS: usize = 250;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_engines_give_the_history_of_the_model() {
+    let seeds: Vec<u64> = match std::env::var("POSTROAD_SEED") {
+        Ok(seed) => vec![seed.parse().expect("POSTROAD_SEED is a number")],
+        Err(_) => vec![1, 2, rand::random()],
+    };
+    for seed in seeds {
+        println!("POSTROAD_SEED={seed}");
+        let sqlite = Run::new(Fixture::sqlite().await, seed).finish().await;
+        let postgres = Run::new(Fixture::postgres().await, seed).finish().await;
+        assert!(sqlite.len() > 100, "seed {seed} did nothing");
+        assert_eq!(sqlite, postgres, "the engines differ with POSTROAD_SEED={seed}");
+    }
+}
+
+/// A store and its model, going through the same operations.
+struct Run {
+    fixture: Fixture,
+    expected: Expected,
+    /// The store's ids of the model's messages, which are numbered in the order of acceptance.
+    ids: Vec<(ServerId, MessageId)>,
+    rng: StdRng,
+    /// Every operation and its answer, without ids.
+    history: Vec<String>,
+}
+
+impl Run {
+    fn new(fixture: Fixture, seed: u64) -> Self {
+        let (expected, rng) = (Expected::default(), StdRng::seed_from_u64(seed));
+        Self { fixture, expected, ids: Vec::new(), rng, history: Vec::new() }
+    }
+
+    async fn finish(mut self) -> Vec<String> {
+        for number in 0..OPERATIONS {
+            self = self.step().await;
+            if number % 50 == 49 {
+                self.compare_histories().await;
+            }
+        }
+        self.compare_histories().await;
+        self.history
+    }
+
+    async fn step(mut self) -> Self {
+        let line = match self.rng.random_range(0..100) {
+            0..35 => self.accept().await,
+            35..55 => self.claim().await,
+            55..78 => self.settle().await,
+            78..84 => self.release().await,
+            84..94 => self.advance(),
+            94..96 => self.purge().await,
+            _ => {
+                self = self.reopen().await;
+                "reopen".to_owned()
+            }
+        };
+        self.history.push(line);
+        self
+    }
+
+    fn server(&self, number: usize) -> ServerId {
+        [self.fixture.server, self.fixture.other_server][number]
+    }
+
+    async fn accept(&mut self) -> String {
+        let server = self.rng.random_range(0..2);
+        let now = self.fixture.now();
+        let state = match self.rng.random_range(0..10) {
+            0..6 => InitialState::Pending,
+            6..8 => InitialState::Scheduled(self.soon()),
+            8 => InitialState::Held { details: "held".into(), expiry: self.soon() },
+            _ => InitialState::TestSent { details: "test".into() },
+        };
+        let addresses: Vec<&str> = ["a@example.com", "b@example.org", "c@example.com", "d@example.net"]
+            [..self.rng.random_range(1..=4)]
+            .to_vec();
+        let body = vec![b'x'; self.rng.random_range(0..2_000)];
+        let mut send = self.fixture.send(self.server(server), &addresses, state, &body);
+        send.expires_at = self.rng.random_bool(0.3).then(|| self.soon());
+        let key = self.rng.random_bool(0.5).then(|| Key {
+            server,
+            text: format!("key {}", self.rng.random_range(0..6)),
+            fingerprint: self.rng.random_range(0..3),
+            answer: format!("answer {}", self.history.len()),
+            expires_at: now.plus(Duration::from_hours(1)),
+        });
+        send.idempotency = key.as_ref().map(|key| Idempotency {
+            key: key.text.clone(),
+            fingerprint: [key.fingerprint; 32],
+            answer: key.answer.clone(),
+            expires_at: key.expires_at,
+        });
+        let (ids, wanted) = (message_ids(&send), self.expected.accept(&send, server, key, now));
+        let given = self.fixture.store.accept(send).await.expect("the store works");
+        assert_eq!(given, wanted, "{}", self.so_far());
+        if given == Accepted::Stored {
+            self.ids.extend(ids);
+        }
+        format!("accept {given:?}")
+    }
+
+    async fn claim(&mut self) -> String {
+        let due_by = if self.rng.random_bool(0.8) { self.fixture.now() } else { self.soon() };
+        let limit = self.rng.random_range(0..6);
+        let wanted = self.expected.claim(due_by, limit);
+        let given = self.fixture.store.claim(due_by, limit).await.expect("the store works");
+        let given: Vec<_> = given
+            .iter()
+            .map(|entry| {
+                let number = self.number_of(entry.message_id);
+                (number, entry.domain.to_string(), entry.due_at, entry.expires_at, entry.attempts)
+            })
+            .collect();
+        assert_eq!(given, wanted, "{}", self.so_far());
+        format!("claim {given:?}")
+    }
+
+    /// Mostly of claimed messages; some of others, some twice, some impossible.
+    async fn settle(&mut self) -> String {
+        let mut batch = Vec::new();
+        for _ in 0..self.rng.random_range(1..5) {
+            let Some(number) = self.some_message(0.85) else { continue };
+            let statuses = [
+                Status::Sent,
+                Status::SoftFail,
+                Status::SoftFail,
+                Status::SoftFail,
+                Status::HardFail,
+                Status::Held,
+                Status::Bounced,
+            ];
+            let status = *statuses.choose(&mut self.rng).expect("there are some");
+            let mut delivery = NewDelivery::local(self.fixture.now(), status, format!("{status}"));
+            delivery.output = "remote\0words".repeat(self.rng.random_range(0..2));
+            delivery.code = self.rng.random_bool(0.5).then_some(250);
+            delivery.next_attempt_at = self.rng.random_bool(0.9).then(|| self.soon());
+            let (server_id, message_id) = self.ids[number];
+            let outcome = Outcome {
+                server_id,
+                message_id,
+                counts_as_attempt: self.rng.random_bool(0.7),
+                delivery,
+                event: NewEvent { kind: EventKind::Delayed, data: format!(r#"{{"n":{number}}}"#) },
+            };
+            batch.push((number, outcome));
+        }
+        let wanted = self.expected.finish(&batch);
+        let numbers: Vec<usize> = batch.iter().map(|(number, _)| *number).collect();
+        let outcomes = batch.into_iter().map(|(_, outcome)| outcome).collect();
+        let given = self.fixture.store.finish(outcomes).await.expect("the store works");
+        assert_eq!(given, wanted, "of {numbers:?}; {}", self.so_far());
+        format!("finish {numbers:?} {given:?}")
+    }
+
+    async fn release(&mut self) -> String {
+        let count = self.rng.random_range(1..4);
+        let numbers: Vec<usize> = (0..count).filter_map(|_| self.some_message(0.8)).collect();
+        self.expected.release(&numbers);
+        let keys = numbers.iter().map(|number| self.ids[*number]).collect();
+        self.fixture.store.release(keys).await.expect("the store works");
+        format!("release {numbers:?}")
+    }
+
+    fn advance(&mut self) -> String {
+        let seconds = *[1, 60, 60, 600, 3_600, 8 * 24 * 3_600].choose(&mut self.rng).expect("there are some");
+        self.fixture.clock.advance(Duration::from_secs(seconds));
+        format!("advance {seconds} s")
+    }
+
+    async fn purge(&mut self) -> String {
+        let limit = self.rng.random_range(1..4);
+        let wanted = self.expected.purge(self.fixture.now(), limit);
+        let given = self.fixture.store.purge_idempotency_keys(limit).await.expect("the store works");
+        assert_eq!(given, wanted as u64, "{}", self.so_far());
+        format!("purge {given}")
+    }
+
+    /// After the restart of a node and its first reaping all claims are free, on either engine.
+    async fn reopen(mut self) -> Self {
+        self.fixture = self.fixture.reopen().await;
+        self.fixture.store.reap().await.expect("the store works");
+        self.expected.forget_claims();
+        self
+    }
+
+    /// The number of a message, mostly of one that is claimed.
+    fn some_message(&mut self, claimed_share: f64) -> Option<usize> {
+        let claimed = self.expected.claimed();
+        if self.rng.random_bool(claimed_share) && !claimed.is_empty() {
+            return claimed.choose(&mut self.rng).copied();
+        }
+        (!self.ids.is_empty()).then(|| self.rng.random_range(0..self.ids.len()))
+    }
+
+    fn soon(&mut self) -> Timestamp {
+        self.fixture.in_secs(self.rng.random_range(0..5) * 30)
+    }
+
+    fn number_of(&self, id: MessageId) -> usize {
+        self.ids.iter().position(|(_, known)| *known == id).expect("only accepted messages are claimed")
+    }
+
+    fn so_far(&self) -> String {
+        format!("after {:#?}", self.history.iter().rev().take(12).rev().collect::<Vec<_>>())
+    }
+
+    async fn compare_histories(&mut self) {
+        for (number, (server, id)) in self.ids.iter().copied().enumerate() {
+            let store = &self.fixture.store;
+            let message =
+                store.find_message(server, id).await.expect("the store works").expect("it is there");
+            let deliveries = store.list_deliveries(server, id).await.expect("the store works");
+            let events = store.list_events(server, id).await.expect("the store works");
+            assert!(deliveries.windows(2).all(|pair| pair[0].id < pair[1].id));
+            let body = store.read_body(server, message.send.id, message.send.size).await;
+            let body = body.expect("the body is whole");
+            let given = expected::Message {
+                status: message.status,
+                hold_expiry: message.hold_expiry,
+                last_delivery_at: message.last_delivery_at,
+                next_attempt_at: message.next_attempt_at,
+                rcpt_to: message.rcpt_to,
+                test: message.send.test,
+                body_bytes: body.len(),
+                deliveries: deliveries.into_iter().map(|delivery| delivery.record).collect(),
+                events: events
+                    .into_iter()
+                    .map(|event| (event.seq, event.at, event.test, event.event))
+                    .collect(),
+            };
+            assert_eq!(&given, self.expected.message(number), "message {number}; {}", self.so_far());
+            self.history.push(format!("{number}: {given:?}"));
+        }
+    }
+}
+
+fn message_ids(send: &NewSend) -> Vec<(ServerId, MessageId)> {
+    send.recipients.iter().map(|recipient| (send.info.server_id, recipient.id)).collect()
+}
