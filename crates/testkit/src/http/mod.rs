@@ -5,4 +5,5 @@ mod connect;
 mod raw;
 
 pub use client::{Client, Reply, RequestError};
+pub use hyper::Method;
 pub use raw::{raw, raw_to_end};
