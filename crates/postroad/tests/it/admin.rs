@@ -105,3 +105,50 @@ fn a_deep_data_folder_still_has_a_control_socket() {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// Two nodes on one PostgreSQL.
+mod nodes {
+    use std::time::{Duration, Instant};
+
+    use futures_util::future::join_all;
+    use postroad_testkit::postgres::Database;
+
+    use super::*;
+    use crate::world::{MESSAGE, World, good};
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_change_on_one_node_is_seen_by_the_other_within_3_s() {
+        let database = Database::create();
+        let url = database.url().to_owned();
+        let one = World::start_on(Some(&url), Some(database), &[]);
+        let other = World::start_on(Some(&url), None, &[]);
+        assert_eq!(one.call(SEND, &good()).await["status"], "success");
+        other.admin(&["server", "suspend", "dev", "--reason", "test"]);
+        let begun = Instant::now();
+        while one.call(SEND, &good()).await["data"]["code"] != "ServerSuspended" {
+            assert!(begun.elapsed() < Duration::from_secs(3), "the change is not seen");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn one_key_on_two_nodes_makes_one_send_and_both_read_it() {
+        let database = Database::create();
+        let url = database.url().to_owned();
+        let one = World::start_on(Some(&url), Some(database), &[]);
+        let other = World::start_on(Some(&url), None, &[]);
+        let body = good_but(json!({"idempotency_key": "both"}));
+        let turns = (0..60).map(|turn| if turn % 2 == 0 { &one } else { &other });
+        let answers = join_all(turns.map(|node| node.call(SEND, &body))).await;
+        let first = answers.iter().filter(|answer| answer["flags"] == json!({})).count();
+        assert_eq!(first, 1, "exactly one node was the first");
+        assert!(answers.iter().all(|answer| answer["data"] == answers[0]["data"]), "{answers:?}");
+        let id = &answers[0]["data"]["messages"]["someone@example.com"]["id"];
+        for node in [&one, &other] {
+            assert_eq!(node.call(MESSAGE, &json!({ "id": id })).await["data"]["id"], *id);
+        }
+        let ids =
+            join_all([&one, &other, &one, &other].map(|node| node.accepted_id(&good_but(json!({}))))).await;
+        let unique: std::collections::HashSet<&i64> = ids.iter().collect();
+        assert_eq!(unique.len(), 4);
+    }
+}
