@@ -4,30 +4,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use postroad_app::FieldProblem;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::Settings;
 use crate::failure::{Failure, Reason};
+use crate::memory::{LARGE_BYTES, Pools, Share};
 
-/// A body of unknown length takes memory in steps of this size.
-const STEP_BYTES: usize = 256 << 10;
-const KIB: usize = 1 << 10;
+/// The least that a body takes of the memory.
+const STEP_BYTES_MIN: usize = 4 << 10;
 
 /// The limits that all requests share.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     bytes_max: usize,
-    /// One permit per KiB.
-    memory: Arc<Semaphore>,
-    memory_kib: usize,
+    pools: Arc<Pools>,
     /// For a whole body to arrive.
     read_time_max: Duration,
-    /// For memory that other bodies hold.
-    memory_wait_max: Duration,
+    /// For the next piece of a body to arrive.
+    stall_max: Duration,
 }
 
 /// A body that was read; its memory counts until this is dropped.
@@ -37,20 +34,32 @@ pub(crate) struct ReadBody {
     pub(crate) memory: Memory,
 }
 
+/// What a body holds of the pools.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    permit: Option<OwnedSemaphorePermit>,
+    small: Share,
+    large: Share,
+}
+
+/// A body on its way in.
+struct Arriving {
+    /// What it says it will be.
+    declared: Option<usize>,
+    memory: Memory,
+    /// The bytes that `memory` is meant for.
+    reserved: usize,
+    /// A body that came in one piece is not copied.
+    first: Bytes,
+    all: Vec<u8>,
 }
 
 impl Bodies {
-    pub(crate) fn new(settings: &Settings) -> Self {
-        let memory_kib = settings.in_flight_bytes_max.div_ceil(KIB).clamp(1, Semaphore::MAX_PERMITS);
+    pub(crate) fn new(settings: &Settings, pools: Arc<Pools>) -> Self {
         Self {
             bytes_max: settings.request_bytes_max,
-            memory: Arc::new(Semaphore::new(memory_kib)),
-            memory_kib,
+            pools,
             read_time_max: settings.times.body,
-            memory_wait_max: settings.times.memory_wait,
+            stall_max: settings.times.body_stall,
         }
     }
 
@@ -60,60 +69,52 @@ impl Bodies {
         if declared.is_some_and(|bytes| bytes > self.bytes_max) {
             return Err(self.too_large());
         }
-        if let Ok(read) = timeout(self.read_time_max, self.collect(body, declared)).await {
-            return read;
+        match timeout(self.read_time_max, self.collect(body, declared)).await {
+            Ok(read) => read,
+            Err(_) => Err(too_slow("The request body did not arrive within", self.read_time_max)),
         }
-        let seconds = self.read_time_max.as_secs();
-        let message = format!("The request body did not arrive within {seconds} seconds");
-        Err(FieldProblem::new("", message).into())
     }
 
     async fn collect(&self, mut body: Body, declared: Option<usize>) -> Result<ReadBody, Failure> {
-        let mut memory = Memory::default();
-        self.reserve(&mut memory, declared.unwrap_or(0)).await?;
-        let mut first = Bytes::new();
-        let mut all = BytesMut::new();
-        while let Some(frame) = body.frame().await {
+        let mut arriving = Arriving {
+            declared,
+            memory: Memory::default(),
+            reserved: 0,
+            first: Bytes::new(),
+            all: Vec::new(),
+        };
+        loop {
+            let Ok(frame) = timeout(self.stall_max, body.frame()).await else {
+                return Err(too_slow("Nothing more of the request body arrived for", self.stall_max));
+            };
+            let Some(frame) = frame else { return Ok(arriving.finish()) };
             let frame = frame.map_err(|_| FieldProblem::new("", "The request body ended before its time"))?;
             let Ok(data) = frame.into_data() else { continue };
-            let length = first.len().max(all.len()) + data.len();
-            if length > self.bytes_max {
+            if arriving.length() + data.len() > self.bytes_max {
                 return Err(self.too_large());
             }
-            if declared.is_none() {
-                self.reserve(&mut memory, length.next_multiple_of(STEP_BYTES)).await?;
-            }
-            // A body that came in one piece is not copied.
-            if first.is_empty() {
-                first = data;
-                continue;
-            }
-            if all.is_empty() {
-                all.reserve(declared.unwrap_or(2 * length));
-                all.extend_from_slice(&first);
-            }
-            all.extend_from_slice(&data);
+            self.reserve(&mut arriving, data.len()).await?;
+            arriving.add(data);
         }
-        let bytes = if all.is_empty() { first } else { all.freeze() };
-        Ok(ReadBody { bytes, memory })
     }
 
-    /// Makes `memory` cover that many bytes.
-    async fn reserve(&self, memory: &mut Memory, bytes: usize) -> Result<(), Failure> {
-        // A body larger than all there is may have all there is.
-        let wanted_kib = bytes.div_ceil(KIB).min(self.memory_kib);
-        let more = wanted_kib.saturating_sub(memory.kib());
-        if more == 0 {
+    /// Takes memory for what has arrived and as much again, never for what was only announced: to keep others
+    /// waiting one has to send. Doubling makes few waits of it: bodies that wait for each other are soon done when
+    /// the first of them gives up.
+    async fn reserve(&self, arriving: &mut Arriving, more: usize) -> Result<(), Failure> {
+        let needed = arriving.length() + more;
+        if needed <= arriving.reserved {
             return Ok(());
         }
-        let more = u32::try_from(more).unwrap_or(u32::MAX);
-        match timeout(self.memory_wait_max, Arc::clone(&self.memory).acquire_many_owned(more)).await {
-            Ok(Ok(permit)) => {
-                memory.add(permit);
-                Ok(())
-            }
-            _ => Err(Reason::Unavailable("the request bodies in memory are at their limit".into()).into()),
-        }
+        let most = arriving.declared.unwrap_or(self.bytes_max).max(needed);
+        let wanted = needed.next_power_of_two().max(STEP_BYTES_MIN).min(most);
+        // One that says it is large takes nothing from the small ones. One that does not say may be small.
+        let is_large = arriving.declared.is_some_and(|bytes| bytes > LARGE_BYTES);
+        let small = if is_large { 0 } else { wanted.min(LARGE_BYTES) };
+        self.pools.small.grow(&mut arriving.memory.small, small).await?;
+        self.pools.large.grow(&mut arriving.memory.large, wanted - small).await?;
+        arriving.reserved = wanted;
+        Ok(())
     }
 
     fn too_large(&self) -> Failure {
@@ -121,27 +122,59 @@ impl Bodies {
     }
 }
 
-impl Memory {
-    fn kib(&self) -> usize {
-        self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+impl Arriving {
+    fn length(&self) -> usize {
+        self.first.len().max(self.all.len())
     }
 
-    fn add(&mut self, permit: OwnedSemaphorePermit) {
-        match &mut self.permit {
-            Some(held) => held.merge(permit),
-            None => self.permit = Some(permit),
+    /// Keeps a piece that memory was reserved for.
+    fn add(&mut self, data: Bytes) {
+        if self.first.is_empty() {
+            self.first = data;
+            return;
         }
+        // Grows as the reserved memory does, not at once to what was announced.
+        self.all.reserve_exact(self.reserved - self.all.len());
+        if self.all.is_empty() {
+            self.all.extend_from_slice(&self.first);
+        }
+        self.all.extend_from_slice(&data);
     }
+
+    fn finish(mut self) -> ReadBody {
+        let length = self.length();
+        let small = self.memory.small.bytes().min(length);
+        drop(self.memory.large.split_above(length - small));
+        drop(self.memory.small.split_above(length));
+        let bytes = if self.all.is_empty() { self.first } else { self.all.into() };
+        ReadBody { bytes, memory: self.memory }
+    }
+}
+
+fn too_slow(what: &str, time_max: Duration) -> Failure {
+    FieldProblem::new("", format!("{what} {} seconds", time_max.as_secs())).into()
 }
 
 #[cfg(test)]
 mod tests {
-    use futures_util::stream;
+    use futures_util::{FutureExt, StreamExt, stream};
+    use tokio::time::{Instant, sleep};
 
     use super::*;
 
-    fn bodies(request_bytes_max: usize, in_flight_bytes_max: usize) -> Bodies {
-        Bodies::new(&Settings { request_bytes_max, in_flight_bytes_max, ..Settings::default() })
+    const MIB: usize = 1 << 20;
+    const PIECE: usize = 64 << 10;
+
+    /// With 4 MiB for small bodies and 4 MiB for large ones.
+    fn bodies(request_bytes_max: usize) -> Bodies {
+        let settings = Settings { request_bytes_max, ..Settings::default() };
+        let pools = Pools::new(13 * MIB, settings.times.memory_wait);
+        assert_eq!((pools.small.free_bytes(), pools.large.free_bytes() / MIB), (4 * MIB, 4));
+        Bodies::new(&settings, Arc::new(pools))
+    }
+
+    fn free(bodies: &Bodies) -> (usize, usize) {
+        (bodies.pools.small.free_bytes(), bodies.pools.large.free_bytes())
     }
 
     fn in_pieces(pieces: &[&'static [u8]]) -> Body {
@@ -150,9 +183,48 @@ mod tests {
         Body::from_stream(stream::iter(pieces))
     }
 
+    /// A body whose length is known, and of which only so much comes.
+    struct Announced {
+        length: usize,
+        left: usize,
+    }
+
+    impl HttpBody for Announced {
+        type Data = Bytes;
+        type Error = std::io::Error;
+
+        fn poll_frame(
+            mut self: std::pin::Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, std::io::Error>>> {
+            use std::task::Poll;
+            if self.left == 0 {
+                return if self.length == 0 { Poll::Ready(None) } else { Poll::Pending };
+            }
+            let piece = PIECE.min(self.left);
+            self.left -= piece;
+            self.length -= piece;
+            Poll::Ready(Some(Ok(hyper::body::Frame::data(vec![0; piece].into()))))
+        }
+
+        fn size_hint(&self) -> hyper::body::SizeHint {
+            hyper::body::SizeHint::with_exact(self.length as u64)
+        }
+    }
+
+    fn announced(length: usize, arriving: usize) -> Body {
+        Body::new(Announced { length, left: arriving })
+    }
+
+    /// Of unknown length, and never at its end.
+    fn endless(arriving: usize) -> Body {
+        let pieces = std::iter::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![0; PIECE])));
+        Body::from_stream(stream::iter(pieces.take(arriving / PIECE)).chain(stream::pending()))
+    }
+
     #[tokio::test]
     async fn pieces_are_put_together_and_counted() {
-        let bodies = bodies(10, 1 << 20);
+        let bodies = bodies(10);
         let read = bodies.read(in_pieces(&[b"01", b"", b"234", b"56789"])).await.unwrap();
         assert_eq!(&read.bytes[..], b"0123456789");
         let refused = bodies.read(in_pieces(&[b"01234", b"567890"])).await.unwrap_err();
@@ -161,26 +233,92 @@ mod tests {
 
     #[tokio::test]
     async fn a_declared_length_over_the_limit_is_refused_unread() {
-        let refused = bodies(10, 1 << 20).read(Body::from("01234567890")).await.unwrap_err();
+        let refused = bodies(10).read(announced(11, 0)).await.unwrap_err();
         assert!(matches!(refused.reason, Reason::RequestTooLarge { bytes_max: 10 }));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn memory_is_shared_waited_for_and_given_back() {
-        let bodies = bodies(1 << 20, 4 << 10);
-        let held = bodies.read(Body::from(vec![0; 3 << 10])).await.unwrap();
-        let refused = bodies.read(Body::from(vec![0; 2 << 10])).await.unwrap_err();
-        assert!(matches!(refused.reason, Reason::Unavailable(_)));
-        drop(held);
-        // Larger than the whole budget: alone it is fine.
-        let read = bodies.read(Body::from(vec![0; 64 << 10])).await.unwrap();
-        assert_eq!(read.memory.kib(), 4);
+    #[tokio::test]
+    async fn a_body_counts_by_its_length_until_it_is_dropped() {
+        let bodies = bodies(8 * MIB);
+        let all = free(&bodies);
+        let small = bodies.read(announced(100_000, 100_000)).await.unwrap();
+        assert_eq!(
+            (small.bytes.len(), small.memory.small.bytes(), small.memory.large.bytes()),
+            (100_000, 98 << 10, 0)
+        );
+        let large = bodies.read(announced(3 * MIB, 3 * MIB)).await.unwrap();
+        assert_eq!((large.memory.small.bytes(), large.memory.large.bytes()), (0, 3 * MIB));
+        drop(large);
+        let pieces = std::iter::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![7; PIECE])));
+        let unknown = bodies.read(Body::from_stream(stream::iter(pieces.take(20)))).await.unwrap();
+        assert_eq!(unknown.bytes, vec![7; 20 * PIECE]);
+        assert_eq!((unknown.memory.small.bytes(), unknown.memory.large.bytes()), (LARGE_BYTES, MIB));
+        drop((small, unknown));
+        assert_eq!(free(&bodies), all);
+        // Larger than the whole pool: alone it is fine.
+        assert_eq!(bodies.read(announced(8 * MIB, 8 * MIB)).await.unwrap().bytes.len(), 8 * MIB);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_does_not_end_is_given_up() {
-        let endless = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
-        let refused = bodies(10, 1 << 20).read(endless).await.unwrap_err();
+    async fn what_is_only_announced_takes_nothing() {
+        let bodies = bodies(8 * MIB);
+        let all = free(&bodies);
+        let mut idle: Vec<_> = (0..100).map(|_| Box::pin(bodies.read(announced(8 * MIB, 0)))).collect();
+        for reading in &mut idle {
+            assert!(reading.now_or_never().is_none());
+        }
+        assert_eq!(free(&bodies), all);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn small_bodies_do_not_wait_for_large_ones() {
+        let bodies = bodies(8 * MIB);
+        let mut large = Vec::new();
+        for body in [announced(8 * MIB, 3 * MIB), announced(8 * MIB, 3 * MIB), endless(3 * MIB)] {
+            large.push(Box::pin(bodies.read(body)));
+            assert!(large.last_mut().unwrap().now_or_never().is_none());
+        }
+        assert_eq!(bodies.pools.large.free_bytes(), 0);
+        let begun = Instant::now();
+        bodies.read(announced(LARGE_BYTES, LARGE_BYTES)).await.unwrap();
+        bodies.read(in_pieces(&[b"{", b"}"])).await.unwrap();
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_bodies_that_wait_for_each_other_come_to_an_end() {
+        let bodies = bodies(8 * MIB);
+        let all = free(&bodies);
+        let begun = Instant::now();
+        let reads = (0..6).map(|_| bodies.read(announced(3 * MIB, 3 * MIB)));
+        let outcomes = futures_util::future::join_all(reads.map(|read| async {
+            // Whoever is done works for a while with what he holds.
+            let read = read.await;
+            sleep(Duration::from_secs(1)).await;
+            read.map(drop)
+        }));
+        let refused: Vec<Failure> = outcomes.await.into_iter().filter_map(Result::err).collect();
+        assert!(refused.len() < 6 && begun.elapsed() < Duration::from_secs(30), "{refused:?}");
+        assert!(refused.iter().all(|failure| matches!(failure.reason, Reason::Unavailable(_))));
+        assert_eq!(free(&bodies), all);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_stops_or_does_not_end_is_given_up() {
+        let bodies = bodies(MIB);
+        let all = free(&bodies);
+        for body in [announced(MIB, PIECE), announced(10, 0), endless(PIECE)] {
+            let refused = bodies.read(body).await.unwrap_err();
+            let message = refused.reason.row().message.into_owned();
+            assert_eq!(message, "Nothing more of the request body arrived for 20 seconds");
+        }
+        let dripping =
+            stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from_static(b"x"))).then(|piece| async {
+                sleep(Duration::from_secs(19)).await;
+                piece
+            });
+        let refused = bodies.read(Body::from_stream(dripping)).await.unwrap_err();
         assert!(refused.reason.row().message.contains("within 120 seconds"));
+        assert_eq!(free(&bodies), all);
     }
 }

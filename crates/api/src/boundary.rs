@@ -1,14 +1,13 @@
 //! The outermost layer: every request gets an id, every answer its headers and one line in the log, and a panic
 //! becomes an answer like any other failure.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::header::{CONNECTION, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderValue, Request, Version};
+use axum::http::{HeaderMap, HeaderValue, Request, Version};
 use axum::response::Response;
 use futures_util::FutureExt;
 use ipnet::IpNet;
@@ -16,6 +15,7 @@ use postroad_app::Peer;
 use postroad_model::{CredentialId, ServerId};
 use tokio::time::Instant;
 use tower::ServiceExt;
+use uuid::Uuid;
 
 use crate::failure::Reason;
 use crate::request_id::X_REQUEST_ID;
@@ -27,12 +27,20 @@ const LOGGED_PATH_CHARS_MAX: usize = 200;
 /// What is known of a request before anybody looks at it; in its extensions.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestInfo {
+    /// In the answer; the client's own if it gave one.
     pub(crate) id: Arc<str>,
+    /// In the log beside it: clients may give the same id twice.
+    pub(crate) own_id: Uuid,
     pub(crate) peer: Peer,
     begun: Instant,
 }
 
 impl RequestInfo {
+    pub(crate) fn new(headers: &HeaderMap, peer: Peer) -> Self {
+        let own_id = Uuid::new_v4();
+        Self { id: request_id::of(headers, own_id), own_id, peer, begun: Instant::now() }
+    }
+
     /// Time worked on it so far, in seconds with three decimals.
     pub(crate) fn seconds(&self) -> f64 {
         (self.begun.elapsed().as_secs_f64() * 1e3).round() / 1e3
@@ -57,14 +65,16 @@ impl Boundary {
     pub(crate) async fn answer(&self, mode: Mode, socket: Peer, request: Request<Body>) -> Response {
         let headers = request.headers();
         let peer = peer::find(socket, headers, &self.trusted_proxies);
-        let info = RequestInfo { id: request_id::of(headers), peer, begun: Instant::now() };
+        let info = RequestInfo::new(headers, peer);
         let (method, uri, version) = (request.method().clone(), request.uri().clone(), request.version());
         let (mut request, rest) = drain::watch(request);
         request.extensions_mut().insert(info.clone());
 
         let answer = AssertUnwindSafe(self.route(mode, peer, request)).catch_unwind().await;
-        let mut response = answer
-            .unwrap_or_else(|panic| envelope::failed(&info, Reason::Internal(panic_text(&*panic)).into()));
+        // What the panic says may quote addresses and content, so nobody looks at it; its place in the code is for
+        // the process's panic hook to tell.
+        let mut response =
+            answer.unwrap_or_else(|_| envelope::failed(&info, Reason::Internal("a panic".into()).into()));
 
         let headers = response.headers_mut();
         let id = HeaderValue::from_str(&info.id).expect("a request id is visible ASCII");
@@ -77,6 +87,7 @@ impl Boundary {
         let caller = noted.and_then(|noted| noted.caller);
         tracing::info!(
             request.id = %info.id,
+            request.own_id = %info.own_id,
             %method,
             path = logged_path(uri.path()),
             status = response.status().as_u16(),
@@ -105,25 +116,43 @@ fn logged_path(path: &str) -> &str {
     &path[..end]
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panic: {}", text.unwrap_or("without a text"))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::Mutex;
+
     use axum::routing::any;
     use http_body_util::BodyExt;
 
     use super::*;
+    use crate::aside;
 
     async fn explode() -> Response {
-        panic!("the cause")
+        aside::run(|| panic!("the cause")).await.expect("it panics")
+    }
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
     }
 
     #[tokio::test]
-    async fn a_panic_is_answered_with_an_envelope_that_hides_its_cause() {
+    async fn a_panic_is_answered_and_logged_without_its_text() {
+        let log = Log::default();
+        // With a single subscriber tracing asks only the thread that comes to a line of code first.
+        let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        let _guard = tracing::subscriber::set_default(subscriber.finish());
         let boundary =
             Boundary { router: Router::new().route("/api/v1/boom", any(explode)), trusted_proxies: vec![] };
         let socket = Peer { address: [127, 0, 0, 1].into(), tls: false };
@@ -136,6 +165,10 @@ mod tests {
         assert_eq!(envelope["data"]["code"], "InternalError");
         assert_eq!(envelope["data"]["request_id"], "abc");
         assert!(!String::from_utf8_lossy(&body).contains("the cause"));
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(log.contains("internal error") && log.contains("a panic"), "{log}");
+        assert!(log.contains("request.id=abc") && log.contains("request.own_id="), "{log}");
+        assert!(!log.contains("the cause"), "{log}");
     }
 
     #[test]

@@ -11,21 +11,25 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::answers::Answers;
 use crate::boundary::{Noted, RequestInfo};
 use crate::failure::{ErrorCode, Failure, FailureStatus, Reason};
+use crate::memory::Share;
 
 /// A call that was done: its payload, and what there is to say beside it.
 #[derive(Debug)]
 pub(crate) struct Success<T> {
     pub(crate) data: T,
     pub(crate) flags: Flags,
+    /// What a large answer holds of the memory for answers.
+    pub(crate) memory: Option<Share>,
 }
 
 impl<T> Success<T> {
     /// Puts warnings beside the payload, or beside the failure.
     pub(crate) fn with_warnings(done: Result<T, Failure>, warnings: Vec<String>) -> Result<Self, Failure> {
         match done {
-            Ok(data) => Ok(Self { data, flags: Flags { warnings, ..Flags::default() } }),
+            Ok(data) => Ok(Self { data, flags: Flags { warnings, ..Flags::default() }, memory: None }),
             Err(failure) => Err(failure.with_warnings(warnings)),
         }
     }
@@ -125,18 +129,25 @@ pub(crate) struct FieldErrorOut<'a> {
 }
 
 /// Writes the answer to a call.
-pub(crate) fn respond<T: Serialize>(
+pub(crate) async fn respond<T: Serialize + Send + 'static>(
     info: &RequestInfo,
     caller: Option<&Caller>,
+    answers: &Answers,
     outcome: Result<Success<T>, Failure>,
 ) -> Response {
     let mut response = match outcome {
-        Ok(Success { data, flags }) => {
+        Ok(Success { data, flags, memory }) => {
             let envelope =
                 SuccessEnvelope { status: SuccessStatus::Success, time: info.seconds(), flags, data };
-            match serde_json::to_vec(&envelope) {
-                Ok(text) => with_code(json(StatusCode::OK, text), "success"),
-                Err(error) => failed(info, Reason::Internal(error.to_string()).into()),
+            let body = match memory {
+                Some(memory) => answers.render(envelope, memory).await,
+                None => serde_json::to_vec(&envelope)
+                    .map(Body::from)
+                    .map_err(|error| Reason::Internal(error.to_string()).into()),
+            };
+            match body {
+                Ok(body) => with_code(json(StatusCode::OK, body), "success"),
+                Err(failure) => failed(info, failure),
             }
         }
         Err(failure) => failed(info, failure),
@@ -151,8 +162,12 @@ pub(crate) fn respond<T: Serialize>(
 pub(crate) fn failed(info: &RequestInfo, failure: Failure) -> Response {
     let Failure { reason, warnings } = failure;
     match &reason {
-        Reason::Internal(cause) => tracing::error!(request.id = %info.id, cause, "internal error"),
-        Reason::Unavailable(cause) => tracing::warn!(request.id = %info.id, cause, "unavailable"),
+        Reason::Internal(cause) => {
+            tracing::error!(request.id = %info.id, request.own_id = %info.own_id, cause, "internal error");
+        }
+        Reason::Unavailable(cause) => {
+            tracing::warn!(request.id = %info.id, request.own_id = %info.own_id, cause, "unavailable");
+        }
         _ => {}
     }
     let row = reason.row();

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use postroad_app::FieldProblem;
+use serde_json::Number;
 
 use crate::failure::Failure;
-use crate::json::{Json, Object};
+use crate::json::{Json, Object, raw_field};
 
 /// Unknown names that are told; a request can have any number of them.
 const WARNINGS_MAX: usize = 20;
@@ -58,17 +59,20 @@ impl Findings {
 pub(crate) struct Fields<'a> {
     pointer: String,
     entries: Object<'a>,
+    /// The JSON text of the whole request.
+    text: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn of_request(object: Object<'a>) -> Self {
-        Self { pointer: String::new(), entries: object }
+    /// The fields of a request that was read from `text`.
+    pub(crate) fn of_request(object: Object<'a>, text: &'a [u8]) -> Self {
+        Self { pointer: String::new(), entries: object, text }
     }
 
     /// The fields of an object inside the request; what is no object is noted.
-    pub(crate) fn of(pointer: String, json: Json<'a>, findings: &mut Findings) -> Option<Self> {
+    pub(crate) fn inside(&self, pointer: String, json: Json<'a>, findings: &mut Findings) -> Option<Self> {
         match json {
-            Json::Object(entries) => Some(Self { pointer, entries }),
+            Json::Object(entries) => Some(Self { pointer, entries, text: self.text }),
             other => {
                 findings.wrong_type(&pointer, "Object", other.type_name());
                 None
@@ -121,12 +125,19 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn object(&mut self, name: &'static str, findings: &mut Findings) -> Option<Self> {
         let json = self.take(name, findings)?;
-        Self::of(self.pointer(name), json, findings)
+        self.inside(self.pointer(name), json, findings)
+    }
+
+    /// A number as it was sent, however many digits it has.
+    pub(crate) fn digits(&self, path: &[&str], number: &Number) -> String {
+        // Integers of 64 bits can be written in one way only.
+        let raw = if number.is_f64() { raw_field(self.text, path) } else { None };
+        raw.unwrap_or_else(|| number.to_string())
     }
 
     /// Everything in an object whose names are the sender's own; `null` values left out.
     pub(crate) fn into_entries(self) -> impl Iterator<Item = (String, Cow<'a, str>, Json<'a>)> {
-        let Self { pointer, entries } = self;
+        let Self { pointer, entries, .. } = self;
         let present = entries.into_iter().filter(|(_, json)| *json != Json::Null);
         present.map(move |(name, json)| (format!("{pointer}/{}", pointer_token(&name)), name, json))
     }
@@ -185,7 +196,7 @@ mod tests {
     #[test]
     fn every_wrong_type_is_noted_with_its_place() {
         let text = br#"{"a": 1, "b": "x", "c": {"d": [1.5]}, "e": [["x"], null, true]}"#;
-        let mut fields = Fields::of_request(parse_object(text).unwrap());
+        let mut fields = Fields::of_request(parse_object(text).unwrap(), text);
         let mut findings = Findings::default();
         assert_eq!(fields.text("a", &mut findings), None);
         assert_eq!(fields.flag("b", &mut findings), None);
@@ -209,7 +220,7 @@ mod tests {
     #[test]
     fn null_is_absent_and_the_rest_is_a_warning() {
         let text = br#"{"known": null, "z/~": 1, "c": {"odd": 1}}"#;
-        let mut fields = Fields::of_request(parse_object(text).unwrap());
+        let mut fields = Fields::of_request(parse_object(text).unwrap(), text);
         let mut findings = Findings::default();
         assert_eq!(fields.text("known", &mut findings), None);
         fields.object("c", &mut findings).unwrap().finish(&mut findings);
@@ -227,7 +238,7 @@ mod tests {
         let long = "x".repeat(10_000);
         let object = (0..1_000).map(|n| (format!("{n}{long}").into(), Json::Bool(true))).collect();
         let mut findings = Findings::default();
-        Fields::of_request(object).finish(&mut findings);
+        Fields::of_request(object, b"").finish(&mut findings);
         assert_eq!(findings.warnings.len(), WARNINGS_MAX);
         assert!(findings.warnings.iter().all(|warning| warning.len() < 150));
     }

@@ -62,10 +62,14 @@ fn parse(text: &[u8]) -> serde_json::Result<Json<'_>> {
     Ok(json)
 }
 
-/// The text of a field of a request that `parse_object` has read, exactly as it was sent.
-pub(crate) fn raw_field(text: &[u8], name: &str) -> Option<String> {
-    let fields: HashMap<String, &RawValue> = serde_json::from_slice(without_mark(text)).ok()?;
-    fields.get(name).map(|raw| raw.get().to_owned())
+/// A field inside a request that `parse_object` has read, exactly as it was sent: numbers lose digits otherwise.
+pub(crate) fn raw_field(text: &[u8], path: &[&str]) -> Option<String> {
+    let mut text = without_mark(text);
+    for name in path {
+        let fields: HashMap<String, &RawValue> = serde_json::from_slice(text).ok()?;
+        text = fields.get(*name)?.get().as_bytes();
+    }
+    Some(String::from_utf8_lossy(text).into_owned())
 }
 
 /// Some clients put a byte order mark before their UTF-8.

@@ -3,6 +3,8 @@
 //! It translates between HTTP and `app` and decides nothing; no SQL, no MIME. Everything that waits here has a
 //! timeout and everything that grows a limit.
 
+mod answers;
+mod aside;
 mod auth;
 mod body;
 mod boundary;
@@ -15,6 +17,7 @@ mod fields;
 mod health;
 mod idempotency;
 mod json;
+mod memory;
 mod messages;
 mod openapi;
 mod params;
@@ -43,9 +46,7 @@ pub struct Api {
 
 impl Api {
     pub fn new(app: App, settings: Settings) -> Self {
-        let door =
-            endpoint::Door { app, bodies: body::Bodies::new(&settings), openapi: openapi_json().into() };
-        let router = routes::router(door);
+        let router = routes::router(endpoint::Door::new(app, &settings));
         let trusted_proxies = settings.trusted_proxies.clone();
         Self {
             boundary: Arc::new(boundary::Boundary { router, trusted_proxies }),

@@ -9,7 +9,7 @@ use postroad_model::Limits;
 pub struct Settings {
     /// Largest body of one request.
     pub request_bytes_max: usize,
-    /// Bodies that may be in memory at the same time, all together.
+    /// Bodies and large answers that may be in memory at the same time, all together.
     pub in_flight_bytes_max: usize,
     /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
     pub trusted_proxies: Vec<IpNet>,
@@ -28,7 +28,11 @@ pub struct TimeLimits {
     pub idle: Duration,
     /// For one whole body to arrive.
     pub body: Duration,
-    /// For a body to get its share of the memory for bodies.
+    /// For the next piece of a body to arrive, or of a large answer to be taken.
+    pub body_stall: Duration,
+    /// For one whole large answer to be taken.
+    pub answer: Duration,
+    /// For a body or an answer to get its share of the memory.
     pub memory_wait: Duration,
     /// For requests in flight when the server stops.
     pub stop: Duration,
@@ -53,6 +57,8 @@ impl Default for TimeLimits {
             first_request: Duration::from_secs(10),
             idle: Duration::from_mins(1),
             body: Duration::from_mins(2),
+            body_stall: Duration::from_secs(20),
+            answer: Duration::from_mins(10),
             memory_wait: Duration::from_secs(10),
             stop: Duration::from_secs(10),
         }

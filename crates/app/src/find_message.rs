@@ -11,10 +11,8 @@ use crate::{App, Caller};
 pub enum Wanted {
     /// Id and token.
     Summary,
-    /// The rows: status and details.
+    /// The rows: status and details. The stored bytes are read apart, once there is room for them.
     Record,
-    /// The stored bytes too.
-    Bytes,
 }
 
 /// As much of a message as was wanted.
@@ -22,7 +20,6 @@ pub enum Wanted {
 pub struct FoundMessage {
     pub summary: MessageSummary,
     pub record: Option<Message>,
-    pub bytes: Option<Vec<u8>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -44,15 +41,17 @@ impl App {
         if wanted == Wanted::Summary {
             let summary =
                 store.find_message_summary(caller.server_id, id).await?.ok_or(LookupError::NotFound)?;
-            return Ok(FoundMessage { summary, record: None, bytes: None });
+            return Ok(FoundMessage { summary, record: None });
         }
         let record = store.find_message(caller.server_id, id).await?.ok_or(LookupError::NotFound)?;
-        let bytes = match wanted {
-            Wanted::Bytes => Some(store.read_body(caller.server_id, record.send.id, record.send.size).await?),
-            Wanted::Summary | Wanted::Record => None,
-        };
         let summary = MessageSummary { id, token: record.token.clone() };
-        Ok(FoundMessage { summary, record: Some(record), bytes })
+        Ok(FoundMessage { summary, record: Some(record) })
+    }
+
+    /// The stored bytes of a message that was found: as many as `record.send.size` says.
+    pub async fn read_message_bytes(&self, caller: &Caller, record: &Message) -> Result<Vec<u8>, StoreError> {
+        let send = &record.send;
+        self.inner.store.read_body(caller.server_id, send.id, send.size).await
     }
 
     /// Delivery attempts in time order.

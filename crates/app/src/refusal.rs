@@ -4,7 +4,8 @@ use std::fmt;
 
 use postroad_store::StoreError;
 
-/// A send that was not accepted; nothing of it was stored.
+/// A send that was not accepted. Nothing of it was stored, but for `Unavailable`: a commit whose answer was lost
+/// may stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// Fields that are wrong, all of them at once.

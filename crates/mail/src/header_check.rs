@@ -35,11 +35,12 @@ pub enum HeaderProblem {
 }
 
 /// Names that only the service writes. `X-Postroad-` is a prefix.
-const RESERVED: [&str; 7] = [
+const RESERVED: [&str; 8] = [
     "Received",
     "DKIM-Signature",
     "Return-Path",
     "Bcc",
+    "Resent-Bcc",
     "Content-Type",
     "Content-Transfer-Encoding",
     "MIME-Version",

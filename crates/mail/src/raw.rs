@@ -21,6 +21,8 @@ pub struct RawMessage {
     pub from: Vec<String>,
     /// Every address of every Sender header.
     pub sender: Vec<String>,
+    /// A header that stands several times and must not (RFC 5322 3.6).
+    pub repeated: Option<&'static str>,
     /// The `X-Postroad-*` and `X-Postal-Tag` headers that were taken out: lower-case name and decoded value.
     pub controls: Vec<(String, String)>,
 }
@@ -49,6 +51,8 @@ pub enum RawProblem {
     From(AddressListProblem),
     #[error("The Sender header {0}")]
     Sender(AddressListProblem),
+    #[error("The Message-ID header is not a valid message id")]
+    MessageId,
 }
 
 impl RawMessage {
@@ -89,9 +93,15 @@ pub fn prepare_raw(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMess
         subject: found.subject.unwrap_or_default(),
         from: found.from,
         sender: found.sender,
+        repeated: found.repeated,
         controls: found.controls,
     })
 }
+
+/// RFC 5322 3.6: these stand once at most. Receivers refuse repetitions, or show another one than we checked.
+const ONCE: [&str; 8] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID"];
+/// Longer ones do not fit a line.
+const MESSAGE_ID_BYTES_MAX: usize = 900;
 
 /// What one walk over the header section brings.
 #[derive(Debug, Default)]
@@ -101,6 +111,8 @@ struct Findings {
     subject: Option<String>,
     from: Vec<String>,
     sender: Vec<String>,
+    seen: Vec<&'static str>,
+    repeated: Option<&'static str>,
     controls: Vec<(String, String)>,
     /// In order, not overlapping.
     removed: Vec<Range<usize>>,
@@ -129,6 +141,12 @@ impl Findings {
         if field.value.contains(&0) {
             return Err(RawProblem::Nul);
         }
+        if let Some(name) = ONCE.into_iter().find(|name| field.is(name)) {
+            if self.seen.contains(&name) {
+                self.repeated = Some(name);
+            }
+            self.seen.push(name);
+        }
         if field.is("From") {
             self.from.extend(parse_address_list(field.value).map_err(RawProblem::From)?);
         } else if field.is("Sender") {
@@ -138,6 +156,11 @@ impl Findings {
         } else if field.is("Date") {
             self.take_or_remove(field, |found, _| found.has_date = true);
         } else if field.is("Message-ID") {
+            if field.unfolded().len() > MESSAGE_ID_BYTES_MAX
+                || !field.unfolded().bytes().all(|b| matches!(b, b' '..=b'~'))
+            {
+                return Err(RawProblem::MessageId);
+            }
             self.take_or_remove(field, |found, value| {
                 found.message_id.get_or_insert_with(|| value.to_owned());
             });

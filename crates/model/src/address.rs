@@ -29,7 +29,9 @@ pub enum AddressError {
     Local,
     #[error("{0}")]
     Domain(#[from] DomainError),
-    #[error("the text around the address is not valid")]
+    #[error(
+        "write one address, as `address` or `Name <address>`, with quotes around a name that has `@`, `<` or `>`"
+    )]
     Mailbox,
 }
 

@@ -13,7 +13,8 @@ pub struct Mailbox {
 
 impl Mailbox {
     /// Reads one mailbox: `addr`, `<addr>`, `Name <addr>` or `"Quoted \"name\"" <addr>`. An unquoted comma in the
-    /// name is fine here, because the caller already knows that this is one mailbox.
+    /// name is fine here, because the caller already knows that this is one mailbox; an unquoted `@` or bracket is
+    /// not, because then it is several, and all but the last would be lost in a name.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let text = text.trim_matches([' ', '\t']);
         let Some(before_close) = text.strip_suffix('>') else {
@@ -38,6 +39,7 @@ fn parse_name(text: &str) -> Result<Option<String>, AddressError> {
         return Err(AddressError::Mailbox);
     }
     let name = match text.strip_prefix('"') {
+        None if text.contains(['@', '<', '>']) => return Err(AddressError::Mailbox),
         None => text.to_owned(),
         Some(rest) => unquote(rest.strip_suffix('"').ok_or(AddressError::Mailbox)?)?,
     };
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_could_break_a_header_are_refused() {
+    fn names_that_could_break_a_header_or_hide_an_address_are_refused() {
         for bad in [
             "a\r\nBcc: b@x.com <a@example.com>",
             "\"a\" b\" <a@example.com>",

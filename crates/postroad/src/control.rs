@@ -2,7 +2,7 @@
 //! The socket is in the data folder and for its owner only.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,9 +38,13 @@ impl ControlSocket {
         let listener = UnixListener::bind(folder.socket())
             .with_context(|| format!("cannot listen on {}", path.display()))?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        let owner = std::fs::metadata(&path)?.uid();
         let task = tokio::spawn(async move {
             loop {
                 match listener.accept().await {
+                    // The mode of the socket says so too, but not from its very first moment.
+                    Ok((stream, _))
+                        if !stream.peer_cred().is_ok_and(|peer| [owner, 0].contains(&peer.uid())) => {}
                     Ok((stream, _)) => {
                         tokio::spawn(tokio::time::timeout(EXCHANGE_MAX, serve(stream, app.clone())));
                     }

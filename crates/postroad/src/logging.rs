@@ -17,6 +17,11 @@ pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
         Some(cli::LogFormat::Text) => false,
         None => configured == LogFormat::Json,
     };
+    // What a panic says may quote an address or a body: only its place is logged.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        tracing::error!(place, "panic");
+    }));
     if json {
         builder.json().flatten_event(true).init();
     } else {

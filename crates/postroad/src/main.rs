@@ -33,7 +33,10 @@ async fn run(cli: cli::Cli) -> anyhow::Result<()> {
         cli::Command::Dev(args) => commands::dev::run(args, cli.log_format).await,
         cli::Command::Serve(args) => commands::serve::run(args, cli.log_format).await,
         cli::Command::CheckConfig(args) => commands::config::check(&args),
-        cli::Command::Config { command: cli::ConfigCommand::Default } => commands::config::print_default(),
+        cli::Command::Config { command: cli::ConfigCommand::Default } => {
+            commands::config::print_default();
+            Ok(())
+        }
         cli::Command::Admin(args) => commands::admin::run(args).await,
     }
 }

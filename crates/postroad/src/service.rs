@@ -112,18 +112,27 @@ impl Service {
 pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<App> {
     let clock = Arc::new(SystemClock);
     let settings = postroad_store::Settings {
-        database: match &config.database {
-            Database::Sqlite { file } => postroad_store::Database::Sqlite(
-                file.clone().unwrap_or_else(|| config.data_dir.join("postroad.db")),
-            ),
-            Database::Postgres { url } => postroad_store::Database::Postgres(url.as_str().to_owned()),
+        database: match (&config.database, sqlite_file(config)) {
+            (Database::Postgres { url }, _) => postroad_store::Database::Postgres(url.as_str().to_owned()),
+            (_, file) => postroad_store::Database::Sqlite(file.expect("what is not PostgreSQL is a file")),
         },
         disk_reserve_bytes: config.store.disk_reserve_bytes as u64,
         reader_threads: config.store.reader_threads,
         postgres_connections: config.store.postgres_connections_max,
+        postgres_ca_file: config.store.postgres_ca_file.clone(),
     };
     let store = Store::open(settings, role, Arc::<SystemClock>::clone(&clock)).await?;
     Ok(App::new(store, clock, config.limits.clone(), config.hostname.clone()))
+}
+
+/// The database file; `None` on PostgreSQL.
+pub(crate) fn sqlite_file(config: &Config) -> Option<PathBuf> {
+    match &config.database {
+        Database::Sqlite { file } => {
+            Some(file.clone().unwrap_or_else(|| config.data_dir.join("postroad.db")))
+        }
+        Database::Postgres { .. } => None,
+    }
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {

@@ -34,6 +34,7 @@ async fn main() {
         disk_reserve_bytes: 0,
         reader_threads: 2,
         postgres_connections: 8,
+        postgres_ca_file: None,
     };
     let role = Role::Node { identity: "accept_bench".into() };
     let store = Store::open(settings, role, Arc::new(SystemClock)).await.expect("the store opens");
@@ -106,7 +107,6 @@ fn new_send(server: ServerId, ids: &IdGenerator, rng: &mut impl Rng) -> NewSend 
         body: StoredBody::compress(&message).expect("zstd compresses anything"),
         recipients: vec![recipient],
         state: InitialState::Pending,
-        expires_at: None,
         idempotency: None,
     }
 }

@@ -35,6 +35,10 @@ pub enum OpenError {
         "the database has schema version {found}, newer than the {known} this postroad knows: start the newer postroad, or restore a backup made before the upgrade"
     )]
     NewerSchema { found: i64, known: i64 },
+    #[error(
+        "the database has the encoding {0}, which cannot keep every subject: create it with `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`"
+    )]
+    Encoding(String),
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error("all node numbers are taken: at most 32 postroad nodes can share a database")]

@@ -36,6 +36,8 @@ pub struct Settings {
     pub reader_threads: usize,
     /// PostgreSQL: connections in the pool.
     pub postgres_connections: usize,
+    /// PostgreSQL: the authorities to trust instead of the public ones.
+    pub postgres_ca_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +52,7 @@ impl Database {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Ok(Self::Postgres(text.to_owned()));
         }
-        match text.strip_prefix("sqlite:").map(|path| path.trim_start_matches("//")) {
+        match text.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path)) {
             Some(path) if !path.is_empty() => Ok(Self::Sqlite(path.into())),
             _ => Err(OpenError::BadUrl(text.to_owned())),
         }
@@ -143,6 +145,15 @@ impl Store {
     /// entries, events and idempotency key are on stable storage, all of them or none.
     pub async fn accept(&self, send: NewSend) -> Result<Accepted> {
         match &*self.engine {
+            // In a task of its own, so that a caller who hangs up between the two writes leaves no orphan.
+            Engine::Sqlite { .. } if send.is_large() => {
+                let engine = Arc::clone(&self.engine);
+                let accepting = tokio::spawn(async move {
+                    let Engine::Sqlite { engine, .. } = &*engine else { unreachable!("it was SQLite above") };
+                    engine.accept(send).await
+                });
+                accepting.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closed".into())))
+            }
             Engine::Sqlite { engine, .. } => engine.accept(send).await,
             Engine::Postgres(engine) => engine.accept(send).await,
         }
@@ -179,7 +190,7 @@ impl Store {
     pub async fn read_body(&self, server_id: ServerId, send_id: SendId, size: u64) -> Result<Vec<u8>> {
         let compressed = match &*self.engine {
             Engine::Sqlite { engine, .. } => engine.body(send_id).await?,
-            Engine::Postgres(engine) => engine.body(server_id, send_id).await?,
+            Engine::Postgres(engine) => engine.body(server_id, send_id, size).await?,
         };
         let compressed =
             compressed.ok_or_else(|| StoreError::Internal(format!("send {send_id} has no body")))?;

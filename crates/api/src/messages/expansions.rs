@@ -45,16 +45,6 @@ impl Expansion {
             Self::ActivityEntries => "activity_entries",
         }
     }
-
-    /// What has to be fetched for it.
-    fn wanted(self) -> Wanted {
-        match self {
-            Self::Status | Self::Details | Self::Inspection | Self::ActivityEntries => Wanted::Record,
-            Self::PlainBody | Self::HtmlBody | Self::Attachments | Self::Headers | Self::RawMessage => {
-                Wanted::Bytes
-            }
-        }
-    }
 }
 
 /// The parts that are wanted.
@@ -94,9 +84,26 @@ impl Expansions {
         [PlainBody, HtmlBody, Attachments, Headers].into_iter().any(|part| self.has(part))
     }
 
-    /// How much has to be fetched.
+    /// Whether something is wanted that only the stored bytes give.
+    pub(super) fn needs_bytes(&self) -> bool {
+        self.needs_parts() || self.has(Expansion::RawMessage)
+    }
+
+    /// Which rows have to be fetched.
     pub(super) fn wanted(&self) -> Wanted {
-        self.0.iter().map(|expansion| expansion.wanted()).max().unwrap_or(Wanted::Summary)
+        if self.0.is_empty() { Wanted::Summary } else { Wanted::Record }
+    }
+
+    /// About how many bytes are in memory at most while the content of a message of that size is answered. Base64
+    /// makes four bytes of three; decoded parts are at most as large as the message, all together.
+    pub(super) fn bytes_to_answer(&self, size: u64) -> usize {
+        let stored = 3;
+        let decoded = if self.needs_parts() { 3 } else { 0 };
+        let bodies = self.has(Expansion::PlainBody) || self.has(Expansion::HtmlBody);
+        let parts_out = if bodies || self.has(Expansion::Attachments) { 4 } else { 0 };
+        let raw_out = if self.has(Expansion::RawMessage) { 4 } else { 0 };
+        let thirds = stored + decoded + parts_out + raw_out;
+        usize::try_from(size).unwrap_or(usize::MAX).saturating_mul(thirds) / 3
     }
 }
 
@@ -137,8 +144,17 @@ mod tests {
     fn no_more_is_fetched_than_needed() {
         assert_eq!(read("[]").0.wanted(), Wanted::Summary);
         assert_eq!(read(r#"["details", "activity_entries"]"#).0.wanted(), Wanted::Record);
-        assert_eq!(read(r#"["status", "headers"]"#).0.wanted(), Wanted::Bytes);
-        assert!(!read(r#"["raw_message", "status"]"#).0.needs_parts());
+        assert!(!read(r#"["details", "activity_entries"]"#).0.needs_bytes());
+        assert!(read(r#"["status", "headers"]"#).0.needs_bytes());
+        let raw = read(r#"["raw_message", "status"]"#).0;
+        assert!(raw.needs_bytes() && !raw.needs_parts());
         assert!(read("true").0.needs_parts());
+    }
+
+    #[test]
+    fn what_is_expanded_has_its_weight() {
+        let weights = ["true", r#"["raw_message"]"#, r#"["headers"]"#, r#"["plain_body", "html_body"]"#]
+            .map(|json| read(json).0.bytes_to_answer(300));
+        assert_eq!(weights, [1_400, 700, 600, 1_000]);
     }
 }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
-use crate::json::{self, Json};
+use crate::json::Json;
 
 /// An id as it was sent, and what it means if it can be one.
 #[derive(Debug)]
@@ -16,8 +16,8 @@ pub(crate) struct GivenId {
 }
 
 impl GivenId {
-    /// Takes `id` out of the fields of `request`; what is missing or no integer is noted.
-    pub(super) fn read(request: &[u8], fields: &mut Fields<'_>, findings: &mut Findings) -> Self {
+    /// Takes `id` out of the fields of a request; what is missing or no integer is noted.
+    pub(super) fn read(fields: &mut Fields<'_>, findings: &mut Findings) -> Self {
         let nothing = Self { text: RawValue::NULL.to_owned(), id: None };
         let number = match fields.take("id", findings) {
             Some(Json::Number(number)) => number,
@@ -31,8 +31,7 @@ impl GivenId {
             }
         };
         // Integers beyond 64 bits (and -0) look like floats once they are read: look at the digits then.
-        let raw = if number.is_f64() { json::raw_field(request, "id") } else { None };
-        let text = raw.unwrap_or_else(|| number.to_string());
+        let text = fields.digits(&["id"], &number);
         if !is_integer(&text) {
             findings.wrong_type("/id", "Integer", "Float");
             return nothing;
@@ -64,9 +63,10 @@ mod tests {
     use super::*;
 
     fn read(request: &str) -> Result<(String, Option<i64>), String> {
-        let mut fields = Fields::of_request(json::parse_object(request.as_bytes()).unwrap());
+        let object = crate::json::parse_object(request.as_bytes()).unwrap();
+        let mut fields = Fields::of_request(object, request.as_bytes());
         let mut findings = Findings::default();
-        let given = GivenId::read(request.as_bytes(), &mut fields, &mut findings);
+        let given = GivenId::read(&mut fields, &mut findings);
         match findings.problems.pop() {
             None => Ok((given.text.get().to_owned(), given.id.map(|id| id.0))),
             Some(problem) => Err(problem.message),

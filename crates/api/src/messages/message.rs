@@ -1,6 +1,7 @@
 //! messages/message: one message, with as much of it as is wanted.
 
-use postroad_app::{FoundMessage, MessageView, view_message};
+use postroad_app::{FoundMessage, view_message};
+use postroad_store::Message;
 use utoipa::ToSchema;
 
 use super::expansions::{Expansion, Expansions};
@@ -9,14 +10,12 @@ use super::message_out::{
     ActivityOut, AttachmentOut, Base64, DetailsOut, Headers, InspectionOut, MessageOut, StatusOut,
 };
 use crate::endpoint::Call;
-use crate::envelope::{Answer, OrNull, Success};
-use crate::failure::{Failure, Reason};
+use crate::envelope::{Answer, Flags, OrNull, Success};
+use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
+use crate::memory::Share;
 use crate::openapi::OtherAnswers;
-
-/// Above this size a message is taken apart off the async threads.
-const PARSE_INLINE_BYTES_MAX: usize = 256 << 10;
 
 /// Which message, and what of it.
 #[derive(Debug, ToSchema)]
@@ -56,63 +55,68 @@ pub(crate) async fn handle(call: Call) -> Result<Success<MessageOut>, Failure> {
     let mut findings = Findings::default();
     let (id, expansions) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    Success::with_warnings(find(&call, id, &expansions).await, warnings)
+    match find(&call, id, expansions).await {
+        Ok((message, memory)) => {
+            Ok(Success { data: message, flags: Flags { warnings, ..Flags::default() }, memory })
+        }
+        Err(failure) => Err(failure.with_warnings(warnings)),
+    }
 }
 
 /// The fields of the request; their names are those of `MessageIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(GivenId, Expansions), Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?);
-    let id = GivenId::read(text, &mut fields, findings);
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let id = GivenId::read(&mut fields, findings);
     let expansions = Expansions::read(fields.take("_expansions", findings), findings);
     fields.finish(findings);
     Ok((id, expansions))
 }
 
-async fn find(call: &Call, id: GivenId, expansions: &Expansions) -> Result<MessageOut, Failure> {
+/// The message, and the memory it takes if that is much.
+async fn find(
+    call: &Call,
+    id: GivenId,
+    expansions: Expansions,
+) -> Result<(MessageOut, Option<Share>), Failure> {
     let found = match id.possible() {
         Ok(id) => call.app.find_message(&call.caller, id, expansions.wanted()).await,
         Err(impossible) => Err(impossible),
     };
-    expand(found.map_err(|error| id.failure(error))?, expansions).await
+    let FoundMessage { summary, record } = found.map_err(|error| id.failure(error))?;
+    let mut out = MessageOut { id: summary.id.0, token: summary.token.0, ..MessageOut::default() };
+    let Some(record) = record else { return Ok((out, None)) };
+    describe(&mut out, &record, &expansions);
+    if !expansions.needs_bytes() {
+        return Ok((out, None));
+    }
+    // First the room, then the bytes.
+    let memory = call.answers.reserve(expansions.bytes_to_answer(record.send.size)).await?;
+    let is_large = memory.is_some();
+    let (app, caller) = (call.app.clone(), call.caller.clone());
+    let work = async move {
+        let bytes = app.read_message_bytes(&caller, &record).await?;
+        add_content(&mut out, bytes, &expansions);
+        Ok((out, memory))
+    };
+    if is_large { call.drive(Box::pin(work)).await } else { work.await }
 }
 
-async fn expand(found: FoundMessage, expansions: &Expansions) -> Result<MessageOut, Failure> {
-    let FoundMessage { summary, record, bytes } = found;
-    let record = record.as_ref();
-    let mut out = MessageOut { id: summary.id.0, token: summary.token.0, ..MessageOut::default() };
-    if expansions.has(Expansion::Status) {
-        out.status = record.map(StatusOut::from);
-    }
-    if expansions.has(Expansion::Details) {
-        out.details = record.map(DetailsOut::from);
-    }
-    if expansions.has(Expansion::Inspection) {
-        out.inspection = Some(InspectionOut::default());
-    }
-    if expansions.has(Expansion::ActivityEntries) {
-        out.activity_entries = Some(ActivityOut::default());
-    }
-    let Some(bytes) = bytes else { return Ok(out) };
-    let (bytes, view) = if expansions.needs_parts() { take_apart(bytes).await? } else { (bytes, None) };
-    if let Some(mut view) = view {
+/// What the rows say.
+fn describe(out: &mut MessageOut, record: &Message, expansions: &Expansions) {
+    out.status = expansions.has(Expansion::Status).then(|| StatusOut::from(record));
+    out.details = expansions.has(Expansion::Details).then(|| DetailsOut::from(record));
+    out.inspection = expansions.has(Expansion::Inspection).then(InspectionOut::default);
+    out.activity_entries = expansions.has(Expansion::ActivityEntries).then(ActivityOut::default);
+}
+
+/// What the message itself says.
+fn add_content(out: &mut MessageOut, bytes: Vec<u8>, expansions: &Expansions) {
+    if expansions.needs_parts() {
+        let mut view = view_message(&bytes);
         out.attachments = expansions.has(Expansion::Attachments).then(|| AttachmentOut::list(&mut view));
         out.plain_body = expansions.has(Expansion::PlainBody).then_some(OrNull(view.plain_body));
         out.html_body = expansions.has(Expansion::HtmlBody).then_some(OrNull(view.html_body));
         out.headers = expansions.has(Expansion::Headers).then_some(Headers(view.headers));
     }
     out.raw_message = expansions.has(Expansion::RawMessage).then_some(Base64(bytes));
-    Ok(out)
-}
-
-async fn take_apart(bytes: Vec<u8>) -> Result<(Vec<u8>, Option<MessageView>), Failure> {
-    let is_small = bytes.len() <= PARSE_INLINE_BYTES_MAX;
-    let work = move || {
-        let view = view_message(&bytes);
-        (bytes, Some(view))
-    };
-    if is_small {
-        return Ok(work());
-    }
-    let parsing = tokio::task::spawn_blocking(work).await;
-    parsing.map_err(|error| Reason::Internal(format!("taking a message apart: {error}")).into())
 }

@@ -44,6 +44,10 @@ impl From<SendAnswer> for Success<SendOut> {
             idempotent_replay: answer.replayed,
             warnings: answer.warnings,
         };
-        Self { data: SendOut { message_id: answer.message_id, messages: answer.messages }, flags }
+        Self {
+            data: SendOut { message_id: answer.message_id, messages: answer.messages },
+            flags,
+            memory: None,
+        }
     }
 }

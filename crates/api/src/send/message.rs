@@ -68,7 +68,7 @@ pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Mess
     }
 }
 
-/// An array of addresses, or one text with commas between them.
+/// An array of addresses, or one text with commas between them. Blank ones are as good as absent in both.
 fn addresses<'a>(fields: &mut Fields<'a>, name: &'static str, findings: &mut Findings) -> Vec<ListEntry<'a>> {
     let pointer = fields.pointer(name);
     let entry = |text: Cow<'a, str>| ListEntry { pointer: pointer.clone(), text };
@@ -80,7 +80,11 @@ fn addresses<'a>(fields: &mut Fields<'a>, name: &'static str, findings: &mut Fin
         Some(Json::Text(Cow::Owned(list))) => {
             split_address_list(&list).into_iter().map(|text| entry(Cow::Owned(text.to_owned()))).collect()
         }
-        Some(json) => texts(&pointer, json, findings),
+        Some(json) => {
+            let mut entries = texts(&pointer, json, findings);
+            entries.retain(|entry| !entry.text.trim().is_empty());
+            entries
+        }
     }
 }
 
@@ -96,7 +100,7 @@ pub(super) fn texts<'a>(pointer: &str, json: Json<'a>, findings: &mut Findings) 
 fn attachments<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Vec<AttachmentDraft<'a>> {
     let entries = fields.array("attachments", findings).unwrap_or_default().into_iter();
     let attachment = |(pointer, json): (String, Json<'a>)| {
-        let mut fields = Fields::of(pointer, json, findings)?;
+        let mut fields = fields.inside(pointer, json, findings)?;
         let draft = AttachmentDraft {
             name: fields.text("name", findings),
             content_type: fields.text("content_type", findings),
@@ -116,7 +120,10 @@ fn headers(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<(String, Str
     for (pointer, name, value) in given.into_entries() {
         match value {
             Json::Text(text) => headers.push((name.into_owned(), text.into_owned())),
-            Json::Number(number) => headers.push((name.into_owned(), number.to_string())),
+            Json::Number(number) => {
+                let digits = fields.digits(&["headers", &name], &number);
+                headers.push((name.into_owned(), digits));
+            }
             array @ Json::Array(_) => {
                 let values = texts(&pointer, array, findings).into_iter();
                 headers.extend(values.map(|value| (name.clone().into_owned(), value.text.into_owned())));
@@ -174,7 +181,7 @@ mod tests {
     use crate::json::parse_object;
 
     fn read_text(text: &str) -> (Findings, String) {
-        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap());
+        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap(), text.as_bytes());
         let mut findings = Findings::default();
         let draft = format!("{:?}", read(&mut fields, &mut findings));
         fields.finish(&mut findings);
@@ -183,8 +190,8 @@ mod tests {
 
     #[test]
     fn one_text_is_a_list_with_commas() {
-        let text = r#"{"to": "\"Doe, A\" <a@x.com>, b@x.com", "cc": "", "bcc": ["c@x.com, d@x.com", null]}"#;
-        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap());
+        let text = r#"{"to": "\"Doe, A\" <a@x.com>, b@x.com", "cc": " , ", "bcc": ["", "c@x.com, d@x.com", null, " \t"]}"#;
+        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap(), text.as_bytes());
         let draft = read(&mut fields, &mut Findings::default());
         let listed = |list: &[ListEntry<'_>]| -> Vec<(String, String)> {
             list.iter().map(|entry| (entry.pointer.clone(), entry.text.trim().to_owned())).collect()
@@ -192,16 +199,16 @@ mod tests {
         let pair = |pointer: &str, text: &str| (pointer.to_owned(), text.to_owned());
         assert_eq!(listed(&draft.to), [pair("/to", "\"Doe, A\" <a@x.com>"), pair("/to", "b@x.com")]);
         assert_eq!(listed(&draft.cc), []);
-        assert_eq!(listed(&draft.bcc), [pair("/bcc/0", "c@x.com, d@x.com")]);
+        assert_eq!(listed(&draft.bcc), [pair("/bcc/1", "c@x.com, d@x.com")]);
     }
 
     #[test]
     fn headers_are_texts_numbers_or_several_texts() {
-        let text = r#"{"headers": {"a": "x", "b": 1, "c": 1.50, "d": ["y", "z"], "e": null}}"#;
+        let text = r#"{"headers": {"a": "x", "b": 1, "c": 1.50, "d": ["y", "z"], "e": null, "f\n": 123456789012345678901}}"#;
         let (findings, draft) = read_text(text);
         assert!(findings.problems.is_empty(), "{:?}", findings.problems);
         assert!(
-            draft.contains(r#"[("a", "x"), ("b", "1"), ("c", "1.5"), ("d", "y"), ("d", "z")]"#),
+            draft.contains(r#"[("a", "x"), ("b", "1"), ("c", "1.50"), ("d", "y"), ("d", "z"), ("f\n", "123456789012345678901")]"#),
             "{draft}"
         );
     }

@@ -20,7 +20,7 @@ pub(super) fn prepare<'a, D>(
     let test = is_test(&call.headers);
     let fingerprint = idempotency::fingerprint(&call.headers, endpoint, test || call.caller.test, &request);
     let mut findings = Findings::default();
-    let mut fields = Fields::of_request(request);
+    let mut fields = Fields::of_request(request, &call.text);
     let draft = read(&mut fields, &mut findings);
     let key = fields.text(idempotency::FIELD, &mut findings);
     let idempotency = idempotency::request(&call.headers, key, fingerprint, &mut findings);

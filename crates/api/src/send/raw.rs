@@ -97,7 +97,7 @@ mod tests {
     use crate::json::parse_object;
 
     fn problems(text: &str) -> Vec<String> {
-        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap());
+        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap(), text.as_bytes());
         let mut findings = Findings::default();
         read(&mut fields, &mut findings);
         findings.problems.into_iter().map(|problem| problem.message).collect()

@@ -1,12 +1,15 @@
 //! Bodies that are too large, too slow, or not read: the answer arrives all the same.
 
+use std::time::Duration;
+
 use hyper::Method;
 use postroad_api::{Mode, Settings};
 use postroad_testkit::http::{raw, raw_to_end};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
-use crate::service::{MESSAGE, SEND_MESSAGE, Service};
+use crate::service::{MESSAGE, SEND_MESSAGE, Service, message_to};
 
 const LIMIT: usize = 100_000;
 
@@ -112,11 +115,38 @@ async fn a_small_body_that_nobody_reads_does_not_end_the_connection() {
 
 #[tokio::test]
 async fn a_body_that_stalls_is_given_up() {
-    let mut settings = Settings::default();
-    settings.times.body = std::time::Duration::from_millis(50);
-    let service = Service::start_with(settings, Mode::Serve, 0).await;
-    let mut bytes = service.head(MESSAGE, "Content-Length: 100000\r\n");
-    bytes.extend_from_slice(b"{\"id\"");
-    let answer = String::from_utf8(raw(service.address, &bytes).await.unwrap()).unwrap();
-    assert!(answer.contains("The request body did not arrive"), "{answer}");
+    let short = Duration::from_millis(50);
+    let (mut whole, mut stall) = (Settings::default(), Settings::default());
+    whole.times.body = short;
+    stall.times.body_stall = short;
+    for (settings, message) in
+        [(whole, "The request body did not arrive"), (stall, "Nothing more of the request body arrived")]
+    {
+        let service = Service::start_with(settings, Mode::Serve, 0).await;
+        let mut bytes = service.head(MESSAGE, "Content-Length: 100000\r\n");
+        bytes.extend_from_slice(b"{\"id\"");
+        let answer = String::from_utf8(raw(service.address, &bytes).await.unwrap()).unwrap();
+        assert!(answer.contains(message), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn requests_that_announce_much_and_send_nothing_keep_nobody_waiting() {
+    let service = Service::start().await;
+    let head = service.head(SEND_MESSAGE, "Content-Length: 41943040\r\nExpect: 100-continue\r\n");
+    let others = async {
+        let mut idle = Vec::new();
+        for _ in 0..30 {
+            let mut stream = TcpStream::connect(service.address).await.unwrap();
+            stream.write_all(&head).await.unwrap();
+            // Asking for the body means that the request has all it needs to wait for it.
+            let mut asked = [0; 25];
+            stream.read_exact(&mut asked).await.unwrap();
+            assert_eq!(asked.as_slice(), b"HTTP/1.1 100 Continue\r\n\r\n");
+            idle.push(stream);
+        }
+        let sent = service.call(SEND_MESSAGE, &message_to("a@example.net")).await;
+        assert_eq!(sent["status"], "success", "{sent}");
+    };
+    timeout(Settings::default().times.memory_wait / 2, others).await.expect("nobody waits for memory");
 }

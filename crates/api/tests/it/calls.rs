@@ -127,6 +127,22 @@ async fn problems_and_warnings_are_told_together() {
 }
 
 #[tokio::test]
+async fn blank_recipients_are_none() {
+    let service = Service::start().await;
+    for blank in [json!(""), json!(" , "), json!([]), json!([""]), json!([" ", null, "\t"])] {
+        let mut send = message_to("a@example.net");
+        send["to"] = blank.clone();
+        send["bcc"] = blank.clone();
+        assert_eq!(service.call(SEND_MESSAGE, &send).await["data"]["code"], "NoRecipients", "{blank}");
+        send["cc"] = json!(["", "a@example.net"]);
+        assert_eq!(service.call(SEND_MESSAGE, &send).await["status"], "success", "{blank}");
+    }
+    let raw = json!({"mail_from": "shop@example.test", "rcpt_to": [""], "data": "RnJvbTogYUB4DQoNCg=="});
+    let refused = service.call(SEND_RAW, &raw).await;
+    assert_eq!(refused["data"]["errors"][0]["pointer"], "/rcpt_to/0", "{refused}");
+}
+
+#[tokio::test]
 async fn test_mode_is_told_and_a_repetition_gets_the_first_answer() {
     let service = Service::start().await;
     let text = message_to("a@example.net").to_string();

@@ -5,6 +5,7 @@
 mod bodies;
 mod calls;
 mod forms;
+mod large;
 mod listeners;
 mod logs;
 mod lookups;

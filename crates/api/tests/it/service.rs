@@ -96,6 +96,7 @@ pub(crate) async fn open_app(folder: &TempDir, disk_reserve_bytes: u64) -> App {
         disk_reserve_bytes,
         reader_threads: 1,
         postgres_connections: 1,
+        postgres_ca_file: None,
     };
     let clock = Arc::new(SystemClock);
     let role = Role::Node { identity: "test".into() };

@@ -66,8 +66,15 @@ impl App {
     /// A new key with the old one's rights; the old one stays good for `grace_seconds`.
     pub(super) async fn rotate_key(&self, id: CredentialId, grace_seconds: u64) -> Result<Value, AdminError> {
         let old = self.find_key(id).await?;
-        if old.revoked_at.is_some() {
-            return Err(AdminError::refused(format!("key {id} is revoked: create a new one instead")));
+        if let Some(successor) = old.replaced_by {
+            let text = format!("key {id} was replaced by key {successor} already: rotate that one");
+            return Err(AdminError::Refused(text));
+        }
+        let is_over = old.expires_at.is_some_and(|at| at <= self.inner.clock.now());
+        if old.revoked_at.is_some() || is_over {
+            return Err(AdminError::refused(format!(
+                "key {id} is revoked or expired: create a new one instead"
+            )));
         }
         let pair = KeyPair::generate();
         let (key_hash, secret_hash) = pair.hashes();
@@ -125,6 +132,7 @@ fn shown(credential: &Credential) -> Value {
         "allow": credential.allow,
         "expires_at": time(credential.expires_at),
         "revoked_at": time(credential.revoked_at),
+        "replaced_by": credential.replaced_by,
         "last_used_at": time(credential.last_used_at),
         "created_at": credential.created_at.to_rfc3339(),
     })

@@ -53,8 +53,6 @@ pub(super) struct Checked {
     pub(super) options: SendOptions,
     pub(super) bounce: bool,
     pub(super) recipients: Vec<EmailAddress>,
-    pub(super) send_at: Option<Timestamp>,
-    pub(super) expires_at: Option<Timestamp>,
 }
 
 impl App {
@@ -69,10 +67,10 @@ impl App {
         W: Future<Output = Result<SendAnswer, Refusal>>,
     {
         let Some(request) = &context.idempotency else { return work().await };
-        let begun = Instant::now();
+        let deadline = Instant::now() + WAIT_MAX;
         let server_id = context.caller.server_id;
         loop {
-            let _turn = self.inner.in_progress.enter(server_id, &request.key).await?;
+            let _turn = self.inner.in_progress.enter(server_id, &request.key, deadline).await?;
             if let Some(stored) =
                 self.inner.store.find_idempotent_answer(server_id, request.key.clone()).await?
             {
@@ -80,7 +78,7 @@ impl App {
             }
             match work().await {
                 // Another node has it. The store gave up after a second; we do after five.
-                Err(Refusal::IdempotencyInProgress) if begun.elapsed() < WAIT_MAX => {}
+                Err(Refusal::IdempotencyInProgress) if Instant::now() < deadline => {}
                 done => return done,
             }
         }
@@ -95,7 +93,7 @@ impl App {
         let ids = self.inner.store.ids()?;
         let now = self.inner.clock.now();
         let test = context.test || context.caller.test;
-        let state = initial_state(context, test, checked.send_at, now);
+        let state = initial_state(context, test, checked.options.send_at, now);
         let recipients = recipients(&checked.recipients, &state, &ids);
         let answer = SendAnswer {
             message_id: checked.message_id.clone(),
@@ -130,9 +128,8 @@ impl App {
         };
         let idempotency = context.idempotency.as_ref().map(|request| stored_key(request, &answer, now));
         let body = compress(checked.bytes).await?;
-        let expires_at = checked.expires_at;
         let (server_id, credential_id, send_id) = (info.server_id, context.caller.credential_id, info.id);
-        let send = NewSend { info, body, recipients, state, expires_at, idempotency };
+        let send = NewSend { info, body, recipients, state, idempotency };
         match self.inner.store.accept(send).await? {
             Accepted::Stored => {
                 log_accepted(server_id.0, credential_id, send_id, answer.messages.len());

@@ -9,6 +9,7 @@ use std::time::Duration;
 use postroad_model::ServerId;
 use postroad_store::StoredAnswer;
 use tokio::sync::OwnedMutexGuard;
+use tokio::time::Instant;
 
 use super::accept::SendAnswer;
 use crate::Refusal;
@@ -38,7 +39,8 @@ impl IdempotencyRequest {
     }
 }
 
-type Turns = HashMap<(ServerId, String), Weak<tokio::sync::Mutex<()>>>;
+type Lock = tokio::sync::Mutex<()>;
+type Turns = HashMap<(ServerId, String), Weak<Lock>>;
 
 /// Keys that requests of this process are just working with.
 #[derive(Debug, Default)]
@@ -48,37 +50,51 @@ pub(crate) struct InProgress {
 
 impl InProgress {
     /// Waits for this request's turn with the key.
-    pub(super) async fn enter(&self, server_id: ServerId, key: &str) -> Result<Turn, Refusal> {
-        let slot = (server_id, key.to_owned());
-        let lock = {
-            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = turns.get(&slot).and_then(Weak::upgrade);
-            known.unwrap_or_else(|| {
-                let lock = Arc::new(tokio::sync::Mutex::new(()));
-                turns.insert(slot.clone(), Arc::downgrade(&lock));
-                lock
-            })
-        };
-        match tokio::time::timeout(WAIT_MAX, lock.lock_owned()).await {
-            Ok(guard) => Ok(Turn { guard: Some(guard), slot, turns: Arc::clone(&self.turns) }),
+    pub(super) async fn enter(
+        &self,
+        server_id: ServerId,
+        key: &str,
+        deadline: Instant,
+    ) -> Result<Turn, Refusal> {
+        let (place, lock) = self.line_up((server_id, key.to_owned()));
+        match tokio::time::timeout_at(deadline, lock.lock_owned()).await {
+            Ok(guard) => Ok(Turn { _guard: guard, _place: place }),
             Err(_) => Err(Refusal::IdempotencyInProgress),
         }
+    }
+
+    fn line_up(&self, slot: (ServerId, String)) -> (Place, Arc<Lock>) {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = turns.get(&slot).and_then(Weak::upgrade);
+        let lock = known.unwrap_or_else(|| {
+            let lock = Arc::default();
+            turns.insert(slot.clone(), Arc::downgrade(&lock));
+            lock
+        });
+        (Place { lock: Some(Arc::clone(&lock)), slot, turns: Arc::clone(&self.turns) }, lock)
     }
 }
 
 /// This request's turn; the next one's begins when it is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
-    guard: Option<OwnedMutexGuard<()>>,
+    _guard: OwnedMutexGuard<()>,
+    _place: Place,
+}
+
+/// A place in the line, waiting or served; the last one to leave clears up.
+#[derive(Debug)]
+struct Place {
+    lock: Option<Arc<Lock>>,
     slot: (ServerId, String),
     turns: Arc<Mutex<Turns>>,
 }
 
-impl Drop for Turn {
+impl Drop for Place {
     fn drop(&mut self) {
+        // With the map locked nobody can join.
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        // With the map locked nobody can join; if nobody waits, the lock is gone with our guard.
-        self.guard.take();
+        self.lock.take();
         if turns.get(&self.slot).is_some_and(|lock| lock.strong_count() == 0) {
             turns.remove(&self.slot);
         }
@@ -92,12 +108,25 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_second_waits_for_the_first_and_not_for_ever() {
         let in_progress = InProgress::default();
-        let first = in_progress.enter(ServerId(1), "k").await.unwrap();
-        let refused = in_progress.enter(ServerId(1), "k").await.unwrap_err();
+        let enter = |server, key| in_progress.enter(ServerId(server), key, Instant::now() + WAIT_MAX);
+        let first = enter(1, "k").await.unwrap();
+        let refused = enter(1, "k").await.unwrap_err();
         assert_eq!(refused, Refusal::IdempotencyInProgress);
-        assert!(in_progress.enter(ServerId(2), "k").await.is_ok(), "keys are per server");
+        assert!(enter(2, "k").await.is_ok(), "keys are per server");
         drop(first);
-        assert!(in_progress.enter(ServerId(1), "k").await.is_ok());
+        assert!(enter(1, "k").await.is_ok());
         assert!(in_progress.turns.lock().unwrap().is_empty(), "nothing is left behind");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_waiter_that_gives_up_leaves_nothing_behind() {
+        let in_progress = InProgress::default();
+        let enter = || in_progress.enter(ServerId(1), "k", Instant::now() + WAIT_MAX);
+        let first = enter().await.unwrap();
+        let mut second = Box::pin(enter());
+        assert!(tokio::time::timeout(Duration::from_secs(1), &mut second).await.is_err(), "it waits");
+        drop(first);
+        drop(second);
+        assert!(in_progress.turns.lock().unwrap().is_empty());
     }
 }

@@ -9,7 +9,7 @@ use postroad_model::{EmailAddress, Limits, Mailbox};
 use uuid::Uuid;
 
 use super::accept::{Checked, SendAnswer};
-use super::draft::{AttachmentDraft, ListEntry, MessageDraft, SendContext};
+use super::draft::{AttachmentDraft, MessageDraft, SendContext};
 use super::{addresses, base64_text, options};
 use crate::{AddressList, App, FieldProblem, Refusal};
 
@@ -60,7 +60,7 @@ impl App {
             if is_blank(&attachment.name) {
                 return Err(Refusal::AttachmentMissingName);
             }
-            if attachment.data.as_deref().is_none_or(str::is_empty) {
+            if is_blank(&attachment.data) {
                 return Err(Refusal::AttachmentMissingData);
             }
         }
@@ -77,7 +77,7 @@ impl App {
             [&draft.to, &draft.cc, &draft.bcc].map(|list| addresses::parse_list(list, &mut problems));
         let from = parse_given("/from", draft.from.as_deref(), &mut problems);
         let sender = parse_given("/sender", draft.sender.as_deref(), &mut problems);
-        let mut headers = check_headers(&draft.headers, limits, &mut problems);
+        let mut headers = check_headers(draft, limits, &mut problems);
         let reply_to = match draft.reply_to.as_deref().filter(|text| !text.trim().is_empty()) {
             Some(text) => parse_reply_to("/reply_to", text, &mut problems),
             None => headers
@@ -98,7 +98,7 @@ impl App {
         let date = headers.date.unwrap_or_else(|| now.to_rfc2822());
         let attachments: Vec<Attachment<'_>> =
             draft.attachments.iter().zip(&contents).map(attachment).collect();
-        let is_present = |body: &&str| !body.is_empty();
+        let is_present = |body: &&str| !body.trim().is_empty();
         let bytes = postroad_mail::compose(&Composition {
             from: &from,
             sender: sender.as_ref(),
@@ -123,13 +123,16 @@ impl App {
             message_id,
             mail_from: from.address.as_str().to_owned(),
             subject: draft.subject.as_deref().unwrap_or_default().to_owned(),
-            tag: draft.tag.as_deref().filter(|tag| !tag.is_empty()).map(str::to_owned),
+            tag: draft
+                .tag
+                .as_deref()
+                .or(headers.tag.as_deref())
+                .filter(|tag| !tag.is_empty())
+                .map(str::to_owned),
             metadata: wishes.metadata,
             options: wishes.options,
             bounce: draft.bounce,
             recipients,
-            send_at: wishes.send_at,
-            expires_at: wishes.expires_at,
         })
     }
 }
@@ -154,16 +157,16 @@ fn parse_given(pointer: &str, text: Option<&str>, problems: &mut Vec<FieldProble
     addresses::parse_one(pointer, text, problems)
 }
 
-/// Answers may go to several mailboxes.
+/// Answers may go to several mailboxes. A name with an unquoted comma is still one.
 fn parse_reply_to(pointer: &str, text: &str, problems: &mut Vec<FieldProblem>) -> Vec<Mailbox> {
     if let Ok(mailbox) = Mailbox::parse(text) {
         return vec![mailbox];
     }
-    let entries: Vec<ListEntry<'_>> = postroad_model::split_address_list(text)
-        .into_iter()
-        .map(|entry| ListEntry { pointer: pointer.to_owned(), text: entry.into() })
-        .collect();
-    addresses::parse_list(&entries, problems)
+    let entries = postroad_model::split_address_list(text);
+    if entries.is_empty() {
+        addresses::parse_one(pointer, text, problems);
+    }
+    entries.into_iter().filter_map(|entry| addresses::parse_one(pointer, entry, problems)).collect()
 }
 
 struct CheckedHeaders {
@@ -171,14 +174,18 @@ struct CheckedHeaders {
     message_id: Option<String>,
     date: Option<String>,
     reply_to: Option<String>,
+    /// Postal's way to set the tag, which is for us and not for the recipient.
+    tag: Option<String>,
 }
 
 fn check_headers(
-    headers: &[(String, String)],
+    draft: &MessageDraft<'_>,
     limits: &Limits,
     problems: &mut Vec<FieldProblem>,
 ) -> CheckedHeaders {
-    let mut checked = CheckedHeaders { custom: Vec::new(), message_id: None, date: None, reply_to: None };
+    let (headers, has_list_unsubscribe) = (&draft.headers, draft.list_unsubscribe.is_some());
+    let mut checked =
+        CheckedHeaders { custom: Vec::new(), message_id: None, date: None, reply_to: None, tag: None };
     if headers.len() > limits.custom_headers_max {
         let message = format!("`headers` has more than {} headers", limits.custom_headers_max);
         problems.push(FieldProblem::new("/headers", message));
@@ -201,6 +208,12 @@ fn check_headers(
             "date" if check_date(value) => checked.date = Some(value.trim().to_owned()),
             "date" => problems.push(FieldProblem::new(pointer, "The Date header is not a valid date")),
             "reply-to" => checked.reply_to = Some(value.clone()),
+            "x-postal-tag" => {
+                options::check_tag(&pointer, value, limits, problems);
+                checked.tag = Some(value.clone());
+            }
+            // The parameter of the same meaning wins, and there may be only one.
+            "list-unsubscribe" | "list-unsubscribe-post" if has_list_unsubscribe => {}
             lower if PARAMETER_HEADERS.contains(&lower) => {}
             _ => checked.custom.push((name.clone(), value.clone())),
         }

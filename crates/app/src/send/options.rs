@@ -15,8 +15,6 @@ const TARGET_BYTES_MAX: usize = 900;
 pub(super) struct CheckedOptions {
     pub(super) metadata: BTreeMap<String, String>,
     pub(super) options: SendOptions,
-    pub(super) send_at: Option<Timestamp>,
-    pub(super) expires_at: Option<Timestamp>,
     /// Headers that the wishes turn into.
     pub(super) headers: Vec<(String, String)>,
 }
@@ -51,9 +49,7 @@ pub(super) fn check(
     let headers = draft.list_unsubscribe.as_ref().map(|list| check_list_unsubscribe(list, problems));
     CheckedOptions {
         metadata: check_metadata(&draft.metadata, problems),
-        options: SendOptions { track: draft.track, require_tls: draft.require_tls },
-        send_at,
-        expires_at,
+        options: SendOptions { track: draft.track, require_tls: draft.require_tls, send_at, expires_at },
         headers: headers.unwrap_or_default(),
     }
 }

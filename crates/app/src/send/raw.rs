@@ -51,6 +51,10 @@ impl App {
         for address in raw.from.iter().chain(&raw.sender) {
             self.authorise_mailbox(context.caller.server_id, address).await?;
         }
+        if let Some(name) = raw.repeated {
+            let message = format!("The message has more than one {name} header");
+            return Err(Refusal::Validation(vec![FieldProblem::new("/data", message)]));
+        }
         if raw.bytes.len() > limits.message_bytes_max {
             return Err(Refusal::Validation(vec![too_large(limits)]));
         }
@@ -72,8 +76,6 @@ impl App {
             options: SendOptions::default(),
             bounce: draft.bounce,
             recipients: addresses::unique(rcpt_to.iter()).into_iter().cloned().collect(),
-            send_at: None,
-            expires_at: None,
         })
     }
 }

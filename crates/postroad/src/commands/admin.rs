@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{load_config, print};
 use crate::cli::{AccountCommand, AdminArgs, AdminCommand, DomainCommand, KeyCommand, OnOff, ServerCommand};
+use crate::config::Config;
 use crate::{control, service};
 
 pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
@@ -18,12 +19,26 @@ pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
     if let Some(data_dir) = args.data_dir {
         config.data_dir = data_dir;
     }
-    let answer = match control::send(&config.data_dir, &command).await? {
-        Some(answer) => answer,
-        None => service::open_app(&config, Role::Tool).await?.administrate(command).await?,
+    let answer = if let Some(answer) = control::send(&config.data_dir, &command).await? {
+        answer
+    } else {
+        check_installation(&config, &command)?;
+        service::open_app(&config, Role::Tool).await?.administrate(command).await?
     };
     let text = if args.json { answer.to_string() } else { readable(&answer) };
     print(text.trim_end());
+    Ok(())
+}
+
+/// A mistyped folder must not become a new installation; only a first account may begin one.
+fn check_installation(config: &Config, command: &Command) -> anyhow::Result<()> {
+    let Some(file) = service::sqlite_file(config) else { return Ok(()) };
+    anyhow::ensure!(
+        file.exists() || matches!(command, Command::AccountCreate { .. }),
+        "there is no installation in {} (no {}): check --data-dir or --config; `admin account create` begins a new one",
+        config.data_dir.display(),
+        file.display()
+    );
     Ok(())
 }
 

@@ -9,8 +9,6 @@ pub(crate) fn check(args: &ConfigFile) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(crate) fn print_default() -> anyhow::Result<()> {
-    use std::io::Write;
-    std::io::stdout().write_all(crate::config::default_toml().as_bytes())?;
-    Ok(())
+pub(crate) fn print_default() {
+    print(crate::config::default_toml().trim_end());
 }

@@ -160,11 +160,12 @@ impl Given {
         if text.is_empty() {
             return Ok(Database::Sqlite { file: None });
         }
-        if let Some(file) = text.strip_prefix("sqlite:").filter(|file| !file.is_empty()) {
-            return Ok(Database::Sqlite { file: Some(PathBuf::from(file)) });
-        }
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return Ok(Database::Postgres { url: PostgresUrl(text.to_owned()) });
+        match postroad_store::Database::parse(text) {
+            Ok(postroad_store::Database::Sqlite(file)) => return Ok(Database::Sqlite { file: Some(file) }),
+            Ok(postroad_store::Database::Postgres(url)) => {
+                return Ok(Database::Postgres { url: PostgresUrl(url) });
+            }
+            Err(_) => {}
         }
         // The text is not repeated: it may hold a password.
         Err("the value is neither \"sqlite:PATH\" nor \"postgres://USER:PASSWORD@HOST/NAME\"; \

@@ -153,6 +153,13 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.store.postgres_connections_max, given.count(2)),
     },
     Key {
+        path: "store.postgres_ca_file",
+        default: r#""""#,
+        doc: "PEM file of the authorities to trust for TLS to PostgreSQL; empty for the public ones.\n\
+              A database on another machine is only ever spoken to over TLS (unless sslmode=disable).",
+        set: |config, given| put(&mut config.store.postgres_ca_file, given.path()),
+    },
+    Key {
         path: "store.reader_threads",
         default: "2",
         doc: "Threads that read from SQLite beside the one that writes.",

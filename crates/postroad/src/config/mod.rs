@@ -87,6 +87,7 @@ pub(crate) struct Tls {
 pub(crate) struct Store {
     pub(crate) disk_reserve_bytes: usize,
     pub(crate) postgres_connections_max: usize,
+    pub(crate) postgres_ca_file: Option<PathBuf>,
     pub(crate) reader_threads: usize,
 }
 

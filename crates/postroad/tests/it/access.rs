@@ -6,7 +6,7 @@ use postroad_model::{Clock, SystemClock};
 use postroad_testkit::http::Client;
 use serde_json::{Value, json};
 
-use crate::world::{MESSAGE, RAW, SEND, World, both_engines, good};
+use crate::world::{DELIVERIES, MESSAGE, RAW, SEND, World, both_engines, good};
 
 async fn is_invalid(world: &World, key: &str) -> bool {
     let answer = world.call_as(key, SEND, &good()).await;
@@ -25,7 +25,7 @@ both_engines! {
     async fn a_suspended_server_answers_so_until_it_is_resumed(world: World) {
         let suspended = json!({"code": "ServerSuspended", "message": "The mail server has been suspended"});
         world.admin(&["server", "suspend", "dev", "--reason", "unpaid"]);
-        for path in [SEND, RAW, MESSAGE] {
+        for path in [SEND, RAW, MESSAGE, DELIVERIES] {
             let answer = world.call(path, &good()).await;
             assert_eq!(answer["status"], "error");
             assert_eq!(answer["data"], suspended);
@@ -93,6 +93,8 @@ both_engines! {
         assert_eq!(made["scope"], "send");
         assert!(!is_invalid(&world, &old).await);
         assert!(!is_invalid(&world, new).await);
+        let (success, _, said) = world.admin_output(&["key", "rotate", &id.to_string()]);
+        assert!(!success && said.contains("was replaced by key"), "{said}");
         let id = made["id"].as_i64().unwrap().to_string();
         let again = world.admin(&["key", "rotate", &id, "--grace", "0s"]);
         assert!(is_invalid(&world, new).await);
@@ -117,6 +119,10 @@ both_engines! {
         assert!(log.contains("/api/v1/send/message"), "requests are logged: {log}");
         assert!(!log.contains("someone@example.com") && !log.contains("Your order"), "{log}");
         let mut places = vec![("the log".to_owned(), log.into_bytes())];
+        if let Some(text) = world.database_text() {
+            assert!(text.contains("credentials: ") && text.contains("someone@example.com"), "rows were read");
+            places.push(("the database".to_owned(), text.into_bytes()));
+        }
         let mut folders = vec![world.data_dir()];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).unwrap() {
@@ -129,9 +135,10 @@ both_engines! {
             }
         }
         for secret in &secrets {
+            let hex = secret.bytes().map(|b| format!("{b:02x}")).collect::<Vec<_>>().concat();
             for (place, bytes) in &places {
-                let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
-                assert!(!found, "a key or secret is in {place}");
+                let is_in = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+                assert!(!is_in(secret) && !is_in(&hex), "a key or secret is in {place}");
             }
         }
     }

@@ -93,6 +93,34 @@ both_engines! {
 }
 
 #[test]
+fn a_mistyped_folder_does_not_become_an_installation() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let data_dir = folder.path().join("typo");
+    let output = daemon::command(program(), &[])
+        .args(["admin", "server", "list", "--data-dir"])
+        .arg(&data_dir)
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("there is no installation"), "{said}");
+    assert!(!data_dir.exists());
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_failure() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let command = r#""$0" admin account create a --data-dir "$1" && "$0" config default | head -c 10"#;
+    let output = std::process::Command::new("bash")
+        .args(["-o", "pipefail", "-c", command])
+        .arg(program())
+        .arg(folder.path().join("data"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn a_deep_data_folder_still_has_a_control_socket() {
     let folder = tempfile::TempDir::new().unwrap();
     let deep = folder.path().join("d".repeat(60)).join("e".repeat(60));
@@ -146,8 +174,8 @@ mod nodes {
         for node in [&one, &other] {
             assert_eq!(node.call(MESSAGE, &json!({ "id": id })).await["data"]["id"], *id);
         }
-        let ids =
-            join_all([&one, &other, &one, &other].map(|node| node.accepted_id(&good_but(json!({}))))).await;
+        let fresh = good();
+        let ids = join_all([&one, &other, &one, &other].map(|node| node.accepted_id(&fresh))).await;
         let unique: std::collections::HashSet<&i64> = ids.iter().collect();
         assert_eq!(unique.len(), 4);
     }

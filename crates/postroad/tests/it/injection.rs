@@ -8,7 +8,7 @@ use crate::world::{RAW, SEND, both_engines, good_but};
 /// A field that carries the attack at some place.
 type Field = fn(&str) -> Value;
 
-const FIELDS: [(&str, Field); 19] = [
+const FIELDS: [(&str, Field); 24] = [
     ("to", |evil| json!({"to": [format!("a@example.com{evil}")]})),
     ("to name", |evil| json!({"to": [format!("Ann{evil} <a@example.com>")]})),
     ("cc", |evil| json!({"cc": [format!("{evil}c@example.com")]})),
@@ -33,6 +33,11 @@ const FIELDS: [(&str, Field); 19] = [
         "content id",
         |evil| json!({"attachments": [{"name": "a", "content_id": format!("a{evil}"), "data": "aGk="}], "html_body": "x"}),
     ),
+    ("mailto", |evil| json!({"list_unsubscribe": {"mailto": format!("u@example.com{evil}")}})),
+    ("metadata key", |evil| json!({"metadata": {format!("k{evil}"): "v"}})),
+    ("idempotency key", |evil| json!({"idempotency_key": format!("k{evil}")})),
+    ("send at", |evil| json!({"send_at": format!("2026-11-15T09:30:00Z{evil}")})),
+    ("ip pool", |evil| json!({"ip_pool": format!("pool{evil}")})),
     ("list unsubscribe", |evil| json!({"list_unsubscribe": {"url": format!("https://example.com/{evil}")}})),
 ];
 
@@ -47,6 +52,22 @@ both_engines! {
                 assert_eq!(answer["status"], "parameter-error", "{name} with {evil:?}: {answer}");
                 assert_eq!(answer["data"]["code"], "ValidationError");
             }
+        }
+    }
+
+    async fn encoded_words_cannot_smuggle_a_line_break(world: World) {
+        let evil = "=?utf-8?Q?a=0D=0AX-Evil:_1?=";
+        let body = good_but(json!({
+            "subject": evil, "from": format!("{evil} <a@example.test>"), "to": [format!("{evil} <a@example.com>")],
+            "headers": {"X-A": evil},
+        }));
+        let answer = world.call(SEND, &body).await;
+        if answer["status"] == "success" {
+            let id = answer["data"]["messages"]["a@example.com"]["id"].as_i64().unwrap();
+            let message = world.expanded(id).await;
+            assert!(!message["headers"].as_object().unwrap().contains_key("x-evil"), "{message}");
+        } else {
+            assert_eq!(answer["status"], "parameter-error");
         }
     }
 

@@ -58,6 +58,17 @@ both_engines! {
             assert_eq!(answer["data"]["code"], "UnauthenticatedFromAddress", "{message:?}: {answer}");
             assert_eq!(answer["status"], "error");
         }
+        for (message, header) in [
+            ("From: a@example.test\r\nFrom: a@example.test\r\n\r\nhi", "From"),
+            ("From: a@example.test\r\nMessage-ID: <a@b>\r\nMessage-ID: <c@d>\r\n\r\nhi", "Message-ID"),
+            ("From: a@example.test\r\nSubject: a\r\nsubject: b\r\n\r\nhi", "Subject"),
+        ] {
+            let text = format!("The message has more than one {header} header");
+            assert_invalid(&world.call(RAW, &raw(message)).await, &[("/data", &text)]);
+        }
+        let odd = format!("From: a@example.test\r\nMessage-ID: <{}@b>\r\n\r\nhi", "x".repeat(5_000));
+        let text = "The Message-ID header is not a valid message id";
+        assert_invalid(&world.call(RAW, &raw(&odd)).await, &[("/data", text)]);
         let taken = [
             "From: a@example.test\r\n\r\nhi",
             "from: =?utf-8?q?J=C3=B6rg?=\r\n <a@EXAMPLE.test>\r\nSender: b@example.test\r\n\r\nhi",

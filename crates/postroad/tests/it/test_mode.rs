@@ -33,6 +33,15 @@ both_engines! {
         assert_eq!(world.expanded(id).await["details"]["test"], true);
     }
 
+    async fn a_raw_message_can_be_a_test_too(world: World) {
+        let data = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, "From: a@example.test\r\n\r\nhi");
+        let body = json!({"mail_from": "a@example.test", "rcpt_to": ["b@example.com"], "data": data});
+        let answer = world.call_with(crate::world::RAW, &[("X-Test-Mode", "true")], &body).await;
+        assert_eq!(answer["flags"], json!({"test_mode": true}));
+        let id = answer["data"]["messages"]["b@example.com"]["id"].as_i64().unwrap();
+        assert_eq!(world.expanded(id).await["status"]["status"], "Sent");
+    }
+
     async fn test_mode_validates_as_real_mode_does(world: World) {
         let body = good_but(json!({"from": "a@other.test"}));
         let answer = world.call_with(SEND, &[("X-Test-Mode", "true")], &body).await;

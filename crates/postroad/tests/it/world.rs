@@ -85,6 +85,12 @@ impl World {
         self.folder.path().join("data")
     }
 
+    /// Everything the PostgreSQL database holds, as text; `None` on SQLite.
+    pub(crate) fn database_text(&self) -> Option<String> {
+        let url = self.envs.iter().find(|(name, _)| name == "POSTROAD_DATABASE").map(|(_, url)| url)?;
+        Some(postroad_testkit::postgres::all_text(url))
+    }
+
     /// kill -9, then a new process on the same data.
     pub(crate) fn crash_and_restart(&mut self) {
         self.daemon.kill9();

@@ -59,6 +59,7 @@ CREATE TABLE credentials (
     test BIGINT NOT NULL,
     expires_at BIGINT,
     revoked_at BIGINT,
+    replaced_by BIGINT,
     last_used_at BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL

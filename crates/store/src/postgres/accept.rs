@@ -10,7 +10,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
 use super::columns::{Bodies, Columns, Deliveries, Events, Messages, Queue, Sends};
-use super::{Database, Lane, Node, bounded, lease};
+use super::{Database, Lane, Node, bounded_for, lease};
 use crate::error::StoreError;
 use crate::records::{Accepted, NewSend, StoredAnswer};
 
@@ -50,7 +50,8 @@ pub(super) async fn accept(
     let (oldest, newest) = (ids().min().unwrap_or(0), node.ids.last());
     database.partitions.ensure(&database.pool, oldest, newest).await?;
     let client = database.pool.get().await?;
-    let result = bounded(in_transaction(&client, &node, lane, sends)).await;
+    let bytes = sends.iter().map(NewSend::weight).sum();
+    let result = bounded_for(bytes, in_transaction(&client, &node, lane, sends)).await;
     if result.is_err() {
         // Whatever state the connection is in, its transaction ends with it.
         drop(Object::take(client));

@@ -141,7 +141,7 @@ impl<'a> Columns<'a> {
                 to.message_id.push(message);
                 to.domain.push(recipient.domain.as_str());
                 to.due_at.push(due_at.as_micros());
-                to.expires_at.push(send.expires_at.map(Timestamp::as_micros));
+                to.expires_at.push(send.info.options.expires_at.map(Timestamp::as_micros));
             }
             if let (Some(first), Some((delivery_id, event_id))) =
                 (&initial.delivery, recipient.first_delivery)

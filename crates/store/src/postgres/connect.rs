@@ -1,9 +1,15 @@
 //! The connection pool: time-outs everywhere, TLS for databases that are not on this machine.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts};
+use deadpool_postgres::{
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts,
+};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -13,9 +19,14 @@ use crate::error::{OpenError, StoreError};
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// `lock_timeout` fires on an idempotency key that another node is just writing, and on rows that a connection of ours
 /// still holds which the database does not yet know to be dead.
-const SESSION: &str = "-c statement_timeout=5s -c lock_timeout=1s -c idle_in_transaction_session_timeout=5s";
+///
+/// The other two are for what our own limits cannot end; a large body on a slow link takes its time.
+const SESSION: &str =
+    "-c statement_timeout=90s -c lock_timeout=1s -c idle_in_transaction_session_timeout=90s";
+/// An acknowledged message is on stable storage, whatever the database's default says. `remote_*` and `local` are.
+const DURABLE: &str = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
-pub(super) fn pool(url: &str, connections: usize) -> Result<Pool, OpenError> {
+pub(super) fn pool(url: &str, connections: usize, ca_file: Option<&Path>) -> Result<Pool, OpenError> {
     let mut config: Config = url.parse().map_err(|_| OpenError::BadUrl(without_password(url)))?;
     config.connect_timeout(CONNECT_MAX);
     config.keepalives_idle(Duration::from_secs(10));
@@ -32,15 +43,36 @@ pub(super) fn pool(url: &str, connections: usize) -> Result<Pool, OpenError> {
         config.ssl_mode(SslMode::Disable);
         Manager::from_config(config, NoTls, recycle)
     } else {
-        Manager::from_config(config, tls()?, recycle)
+        // "Prefer" would fall back to plain text if anybody on the way says so.
+        config.ssl_mode(SslMode::Require);
+        Manager::from_config(config, tls(ca_file)?, recycle)
     };
     let wait = Some(CONNECT_MAX);
     Pool::builder(manager)
         .max_size(connections.max(4))
         .timeouts(Timeouts { wait, create: wait, recycle: wait })
         .runtime(Runtime::Tokio1)
+        .post_create(Hook::async_fn(|client: &mut ClientWrapper, _| {
+            Box::pin(async move { client.batch_execute(DURABLE).await.map_err(HookError::Backend) })
+        }))
         .build()
         .map_err(|e| StoreError::Internal(e.to_string()).into())
+}
+
+/// Refuses a database that cannot keep every message, and warns of one that may lose some.
+pub(super) async fn check(client: &ClientWrapper) -> Result<(), OpenError> {
+    let row = client
+        .query_one("SELECT current_setting('server_encoding'), current_setting('fsync')", &[])
+        .await
+        .map_err(StoreError::from)?;
+    let (encoding, fsync): (String, String) = (row.get(0), row.get(1));
+    if encoding != "UTF8" {
+        return Err(OpenError::Encoding(encoding));
+    }
+    if fsync != "on" {
+        tracing::warn!("this PostgreSQL runs with fsync off: a power loss will lose accepted messages");
+    }
+    Ok(())
 }
 
 fn is_local(config: &Config) -> bool {
@@ -52,9 +84,20 @@ fn is_local(config: &Config) -> bool {
     })
 }
 
-fn tls() -> Result<MakeRustlsConnect, StoreError> {
+/// Trusts the public authorities, or only those of `ca_file`.
+fn tls(ca_file: Option<&Path>) -> Result<MakeRustlsConnect, OpenError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    if let Some(file) = ca_file {
+        roots = rustls::RootCertStore::empty();
+        let bad = |e: &dyn std::fmt::Display| OpenError::Io {
+            path: file.to_owned(),
+            source: io::Error::other(e.to_string()),
+        };
+        for certificate in CertificateDer::pem_file_iter(file).map_err(|e| bad(&e))? {
+            roots.add(certificate.map_err(|e| bad(&e))?).map_err(|e| bad(&e))?;
+        }
+    }
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|e| StoreError::Internal(e.to_string()))?

@@ -28,6 +28,8 @@ use crate::{Job, Role, Settings};
 
 /// No statement of ours takes this long on a healthy database.
 const EXCHANGE_MAX: Duration = Duration::from_secs(5);
+/// Slower than this a link to the database is not worth waiting for.
+const LINK_BYTES_PER_SECOND_MIN: usize = 500_000;
 
 /// What runs on the database: shared by the engine's handle and its batchers.
 #[derive(Debug)]
@@ -71,8 +73,9 @@ impl Engine {
         role: &Role,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        let pool = connect::pool(url, settings.postgres_connections)?;
+        let pool = connect::pool(url, settings.postgres_connections, settings.postgres_ca_file.as_deref())?;
         let mut client = pool.get().await.map_err(StoreError::from)?;
+        connect::check(&client).await?;
         migrate::migrate(&mut client).await?;
         let node = match role {
             Role::Tool => None,
@@ -107,8 +110,13 @@ impl Engine {
     }
 
     pub(crate) async fn read<T>(&self, job: Job<T>) -> Result<T, StoreError> {
+        self.read_bytes(0, job).await
+    }
+
+    /// Reads an answer of about so many bytes.
+    async fn read_bytes<T>(&self, bytes: u64, job: Job<T>) -> Result<T, StoreError> {
         let client = self.database.pool.get().await?;
-        let result = bounded(job(&Sql::PostgresRead(&client))).await;
+        let result = bounded_for(bytes as usize, job(&Sql::PostgresRead(&client))).await;
         give_back(client, &result);
         result
     }
@@ -122,8 +130,9 @@ impl Engine {
         &self,
         server_id: ServerId,
         send_id: SendId,
+        size: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        self.read(Box::new(move |sql| {
+        let job: Job<_> = Box::new(move |sql| {
             Box::pin(async move {
                 let rows = sql
                     .query(
@@ -141,8 +150,8 @@ impl Engine {
                 }
                 Ok(whole)
             })
-        }))
-        .await
+        });
+        self.read_bytes(size, job).await
     }
 
     pub(crate) async fn claim(&self, due_by: Timestamp, limit: usize) -> Result<Vec<Claimed>, StoreError> {
@@ -243,7 +252,16 @@ fn give_back<T>(client: Object, result: &Result<T, StoreError>) {
 }
 
 async fn bounded<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-    match tokio::time::timeout(EXCHANGE_MAX, work).await {
+    bounded_for(0, work).await
+}
+
+/// Large bodies get the time a slow link needs for them.
+async fn bounded_for<T>(
+    bytes: usize,
+    work: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let limit = EXCHANGE_MAX + Duration::from_secs((bytes / LINK_BYTES_PER_SECOND_MIN) as u64);
+    match tokio::time::timeout(limit, work).await {
         Ok(result) => result,
         Err(_) => Err(StoreError::Unavailable("the database does not answer".into())),
     }

@@ -72,6 +72,8 @@ pub struct Outcome {
     pub message_id: MessageId,
     /// Attempts count only when a remote host was tried.
     pub counts_as_attempt: bool,
+    /// When a hold ends; for outcomes that hold the message.
+    pub hold_expiry: Option<Timestamp>,
     pub delivery: NewDelivery,
     pub event: NewEvent,
 }

@@ -9,7 +9,7 @@ use postroad_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::body::StoredBody;
+use crate::body::{INLINE_BYTES_MAX, StoredBody};
 
 /// What all messages of a send share; never changed after acceptance.
 #[derive(Debug, Clone)]
@@ -41,6 +41,12 @@ pub struct SendOptions {
     pub track: Option<Tracking>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub require_tls: bool,
+    /// Not before this time; also kept here because a held message has no queue entry to keep it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_at: Option<Timestamp>,
+    /// Not after this time, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +65,6 @@ pub struct NewSend {
     pub body: StoredBody,
     pub recipients: Vec<NewRecipient>,
     pub state: InitialState,
-    pub expires_at: Option<Timestamp>,
     pub idempotency: Option<Idempotency>,
 }
 
@@ -122,5 +127,10 @@ impl NewSend {
 
     pub(crate) fn compressed(&self) -> &Bytes {
         self.body.compressed()
+    }
+
+    /// Whether its body is too large for a row.
+    pub(crate) fn is_large(&self) -> bool {
+        self.compressed().len() > INLINE_BYTES_MAX
     }
 }

@@ -73,6 +73,8 @@ pub struct Credential {
     pub revoked_at: Option<Timestamp>,
     pub last_used_at: Option<Timestamp>,
     pub created_at: Timestamp,
+    /// The credential that rotation put in its place.
+    pub replaced_by: Option<CredentialId>,
 }
 
 /// Everything a call needs to know of its key, read at once.

@@ -139,7 +139,7 @@ fn insert_recipient(
                 message,
                 recipient.domain.as_str(),
                 due_at.as_micros(),
-                send.expires_at.map(Timestamp::as_micros),
+                send.info.options.expires_at.map(Timestamp::as_micros),
             ])?;
     }
     if let (Some(first), Some((delivery_id, event_id))) = (&initial.delivery, recipient.first_delivery) {

@@ -16,7 +16,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use postroad_model::{IdGenerator, SendId, Timestamp};
 use rusqlite::Connection;
 
-use crate::body::INLINE_BYTES_MAX;
 use crate::error::{OpenError, StoreError};
 use crate::records::{Accepted, Claimed, NewSend, Outcome};
 use crate::sql::Sql;
@@ -82,7 +81,7 @@ impl Engine {
     /// When this returns `Stored`, the send is on stable storage: the group's commit was flushed.
     pub(crate) async fn accept(&self, send: NewSend) -> Result<Accepted, StoreError> {
         self.disk.check()?;
-        let file = (send.compressed().len() > INLINE_BYTES_MAX).then_some(send.info.id);
+        let file = send.is_large().then_some(send.info.id);
         if let Some(id) = file {
             self.bodies.write(id, send.compressed().clone()).await?;
         }

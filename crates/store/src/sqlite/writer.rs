@@ -148,12 +148,10 @@ impl WriterThread {
         self.execute("BEGIN IMMEDIATE")?;
         while let Some(operation) = next {
             bytes += operation.bytes;
-            let done = self.one(operation.run)?;
+            self.execute("SAVEPOINT one")?;
+            let done = (operation.run)(&self.connection);
             answers.push(done.answer);
-            if let Some(error @ StoreError::Unavailable(_)) = done.error {
-                // SQLite may have rolled the whole transaction back: nobody in this group was served.
-                return Err(error);
-            }
+            self.end_one(done.error)?;
             let room = answers.len() < GROUP_OPERATIONS_MAX && bytes < GROUP_BYTES_MAX;
             next = if room { waiting.try_recv().ok() } else { None };
         }
@@ -161,19 +159,17 @@ impl WriterThread {
         self.execute("COMMIT")
     }
 
-    /// Runs one operation; takes its changes back if it failed, and leaves those before it.
-    fn one(&self, run: Run) -> Result<Done, StoreError> {
-        self.execute("SAVEPOINT one")?;
-        let done = run(&self.connection);
-        match &done.error {
-            None => self.execute("RELEASE one")?,
-            Some(StoreError::Unavailable(_)) => {}
+    /// Keeps what one operation did, or takes it back if it failed, and leaves those before it.
+    fn end_one(&self, error: Option<StoreError>) -> Result<(), StoreError> {
+        match error {
+            None => self.execute("RELEASE one"),
+            // SQLite may have rolled the whole transaction back: nobody in this group was served.
+            Some(error @ StoreError::Unavailable(_)) => Err(error),
             Some(_) => {
                 self.execute("ROLLBACK TO one")?;
-                self.execute("RELEASE one")?;
+                self.execute("RELEASE one")
             }
         }
-        Ok(done)
     }
 
     /// Remembers the highest id in the same commit as what carries it, so that a restart never hands it out again.

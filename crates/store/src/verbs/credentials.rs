@@ -38,7 +38,7 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
     let row = sql
         .query_opt(
             "SELECT c.id, c.server_id, c.name, c.key_hash, c.secret_hash, c.scope, c.allow, c.hold, c.test,
-                    c.expires_at, c.revoked_at, c.last_used_at, c.created_at,
+                    c.expires_at, c.revoked_at, c.last_used_at, c.created_at, c.replaced_by,
                     s.mode, coalesce(s.suspended_reason, a.suspended_reason)
              FROM credentials c JOIN servers s ON s.id = c.server_id JOIN accounts a ON a.id = s.account_id
              WHERE c.key_hash = $1",
@@ -47,8 +47,8 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
         .await?;
     let Some(mut row) = row else { return Ok(None) };
     Ok(Some(CredentialAccess {
-        mode: row.name(13, ServerMode::parse)?,
-        suspended_reason: row.text_opt(14)?,
+        mode: row.name(14, ServerMode::parse)?,
+        suspended_reason: row.text_opt(15)?,
         credential: read(&mut row)?,
     }))
 }
@@ -57,7 +57,7 @@ pub(crate) async fn find(sql: &Sql<'_>, id: CredentialId) -> Result<Option<Crede
     let row = sql
         .query_opt(
             "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
-                    expires_at, revoked_at, last_used_at, created_at
+                    expires_at, revoked_at, last_used_at, created_at, replaced_by
              FROM credentials WHERE id = $1",
             &[id.0.into()],
         )
@@ -70,7 +70,7 @@ pub(crate) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<V
     let rows = sql
         .query(
             "SELECT id, server_id, name, key_hash, secret_hash, scope, allow, hold, test,
-                    expires_at, revoked_at, last_used_at, created_at
+                    expires_at, revoked_at, last_used_at, created_at, replaced_by
              FROM credentials WHERE server_id = $1 OR $1 = 0 ORDER BY id",
             &[server_id.map_or(0, |id| id.0).into()],
         )
@@ -87,7 +87,7 @@ pub(crate) async fn revoke(sql: &Sql<'_>, id: CredentialId, now: Timestamp) -> R
     .await
 }
 
-/// Puts `new` beside the old credential, which stays good until `old_expires_at`.
+/// Puts `new` beside the old credential, which stays good until `old_expires_at`. A credential is replaced once.
 pub(crate) async fn rotate(
     sql: &Sql<'_>,
     old: CredentialId,
@@ -95,14 +95,15 @@ pub(crate) async fn rotate(
     new: NewCredential,
     now: Timestamp,
 ) -> Result<CredentialId, StoreError> {
+    let new = create(sql, new, now).await?;
     sql.change(
-        "UPDATE credentials SET updated_at = $3,
+        "UPDATE credentials SET updated_at = $3, replaced_by = $4,
          expires_at = CASE WHEN expires_at IS NULL OR expires_at > $2 THEN $2 ELSE expires_at END
-         WHERE id = $1 AND revoked_at IS NULL",
-        &[old.0.into(), old_expires_at.into(), now.into()],
+         WHERE id = $1 AND revoked_at IS NULL AND replaced_by IS NULL",
+        &[old.0.into(), old_expires_at.into(), now.into(), new.0.into()],
     )
     .await?;
-    create(sql, new, now).await
+    Ok(new)
 }
 
 /// Notes when credentials were used last, never an earlier moment than is known; a batch, because it is no business of the request's own latency.
@@ -136,6 +137,7 @@ fn read(row: &mut Row) -> Result<Credential, StoreError> {
         revoked_at: row.time_opt(10)?,
         last_used_at: row.time_opt(11)?,
         created_at: row.time(12)?,
+        replaced_by: row.int_opt(13)?.map(CredentialId),
     })
 }
 

@@ -28,7 +28,7 @@ pub(crate) async fn settle(sql: &Sql<'_>, outcome: &Outcome, ids: &IdGenerator) 
     // The old status and seq in the condition make this the fence: of two nodes, one changes the row.
     let changed = sql
         .execute(
-            "UPDATE messages SET status = $4, last_seq = $5, last_delivery_at = $6
+            "UPDATE messages SET status = $4, last_seq = $5, last_delivery_at = $6, hold_expiry = $7
              WHERE server_id = $1 AND id = $2 AND last_seq = $3",
             &[
                 server.into(),
@@ -37,6 +37,7 @@ pub(crate) async fn settle(sql: &Sql<'_>, outcome: &Outcome, ids: &IdGenerator) 
                 new.status.as_str().into(),
                 seq.into(),
                 new.at.into(),
+                outcome.hold_expiry.filter(|_| new.status == Status::Held).into(),
             ],
         )
         .await?;

@@ -27,6 +27,7 @@ TABLE credentials
     test bigint NOT NULL
     expires_at bigint
     revoked_at bigint
+    replaced_by bigint
     last_used_at bigint
     created_at bigint NOT NULL
     updated_at bigint NOT NULL

@@ -23,6 +23,7 @@ CREATE TABLE credentials (
     test INTEGER NOT NULL,
     expires_at INTEGER,
     revoked_at INTEGER,
+    replaced_by INTEGER,
     last_used_at INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL

@@ -40,7 +40,7 @@ async fn scheduled_message_is_queued_for_its_time(fixture: Fixture) {
     let (due, expiry) = (fixture.in_secs(3_600), fixture.in_secs(7_200));
     let state = InitialState::Scheduled(due);
     let mut send = fixture.send(fixture.server, &["ann@example.com"], state, b"later");
-    send.expires_at = Some(expiry);
+    send.info.options.expires_at = Some(expiry);
     let id = fixture.accept(send).await[0];
     let message = fixture.message(id).await;
     assert_eq!((message.status, message.next_attempt_at), (Status::Scheduled, Some(due)));

@@ -76,7 +76,13 @@ impl Place {
 }
 
 pub(crate) fn settings(database: Database) -> Settings {
-    Settings { database, disk_reserve_bytes: 0, reader_threads: 2, postgres_connections: 8 }
+    Settings {
+        database,
+        disk_reserve_bytes: 0,
+        reader_threads: 2,
+        postgres_connections: 8,
+        postgres_ca_file: None,
+    }
 }
 
 pub(crate) async fn open(database: Database, identity: &str, clock: &MovedClock) -> Result<Store, OpenError> {
@@ -185,6 +191,7 @@ impl Fixture {
             server_id: self.server,
             message_id: id,
             counts_as_attempt: true,
+            hold_expiry: (status == Status::Held).then(|| self.in_secs(3_600)),
             delivery,
             event: NewEvent { kind, data: format!(r#"{{"status":"{status}"}}"#) },
         }
@@ -301,7 +308,7 @@ pub(crate) fn new_send(
             subject: "Ihre Bestellung – 注文".into(),
             tag: Some("orders".into()),
             metadata: metadata.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
-            options: SendOptions { track: None, require_tls: true },
+            options: SendOptions { require_tls: true, ..SendOptions::default() },
             size: message.len() as u64,
             direction: Direction::Outgoing,
             bounce: false,
@@ -312,7 +319,6 @@ pub(crate) fn new_send(
         body: StoredBody::compress(message).expect("zstd compresses anything"),
         recipients,
         state,
-        expires_at: None,
         idempotency: None,
     }
 }

@@ -135,42 +135,36 @@ async fn rotated_credential_lives_on_until_its_end(fixture: Fixture) {
     let store = &fixture.store;
     let old =
         store.create_credential(new_credential(fixture.server, "shop", 1)).await.expect("the store works");
+    let find = async |id| store.find_credential(id).await.expect("the store works").expect("it is there");
     let end = fixture.in_secs(3_600);
     let new = store
         .rotate_credential(old, end, new_credential(fixture.server, "shop", 2))
         .await
         .expect("the store works");
-    assert_eq!(
-        store.find_credential(old).await.expect("the store works").expect("it is there").expires_at,
-        Some(end)
-    );
-    assert_eq!(
-        store.find_credential(new).await.expect("the store works").expect("it is there").expires_at,
-        None
-    );
+    assert_eq!((find(old).await.expires_at, find(old).await.replaced_by), (Some(end), Some(new)));
+    assert_eq!((find(new).await.expires_at, find(new).await.replaced_by), (None, None));
 
-    // A nearer end stays; a key that is taken leaves the old credential as it was.
+    // A credential is replaced once, and what cannot be rotated leaves nothing new behind.
     let later = fixture.in_secs(7_200);
+    let again = store.rotate_credential(old, later, new_credential(fixture.server, "shop", 3)).await;
+    assert!(matches!(again, Err(StoreError::NotFound)), "{again:?}");
+    let taken = store.rotate_credential(new, later, new_credential(fixture.server, "shop", 1)).await;
+    assert!(matches!(taken, Err(StoreError::Conflict)), "{taken:?}");
+    assert_eq!((find(new).await.expires_at, find(new).await.replaced_by), (None, None));
+    store.revoke_credential(new).await.expect("the store works");
+    let revoked = store.rotate_credential(new, later, new_credential(fixture.server, "shop", 4)).await;
+    assert!(matches!(revoked, Err(StoreError::NotFound)), "{revoked:?}");
+    assert_eq!(store.list_credentials(None).await.expect("the store works").len(), 2);
+
+    // A nearer end stays.
+    let mut ending = new_credential(fixture.server, "shop", 5);
+    ending.expires_at = Some(end);
+    let ending = store.create_credential(ending).await.expect("the store works");
     store
-        .rotate_credential(old, later, new_credential(fixture.server, "shop", 3))
+        .rotate_credential(ending, later, new_credential(fixture.server, "shop", 6))
         .await
         .expect("the store works");
-    assert_eq!(
-        store.find_credential(old).await.expect("the store works").expect("it is there").expires_at,
-        Some(end)
-    );
-    let sooner = fixture.in_secs(60);
-    let taken = store.rotate_credential(old, sooner, new_credential(fixture.server, "shop", 3)).await;
-    assert!(matches!(taken, Err(StoreError::Conflict)), "{taken:?}");
-    assert_eq!(
-        store.find_credential(old).await.expect("the store works").expect("it is there").expires_at,
-        Some(end)
-    );
-
-    store.revoke_credential(old).await.expect("the store works");
-    let revoked = store.rotate_credential(old, later, new_credential(fixture.server, "shop", 4)).await;
-    assert!(matches!(revoked, Err(StoreError::NotFound)), "{revoked:?}");
-    assert_eq!(store.list_credentials(None).await.expect("the store works").len(), 3);
+    assert_eq!(find(ending).await.expires_at, Some(end));
 }
 
 async fn revoked_credential_keeps_the_first_moment(fixture: Fixture) {

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use tokio_postgres::NoTls;
+use tokio_postgres::{Client, NoTls};
 
 /// Where the tests find their PostgreSQL server; set by `cargo xtask test`.
 pub const SERVER_VARIABLE: &str = "POSTROAD_TEST_POSTGRES";
@@ -50,8 +50,32 @@ impl Drop for Database {
     }
 }
 
-/// On a thread of its own, because `Drop` may run inside a runtime, which forbids blocking on another.
 fn execute(url: &str, statement: &str) -> Result<(), tokio_postgres::Error> {
+    on_connection(url, async |client| client.batch_execute(statement).await)
+}
+
+/// Every row of every table as text; bytes are in hex.
+pub fn all_text(url: &str) -> String {
+    let read = on_connection(url, async |client| {
+        let tables = "SELECT oid::regclass::text FROM pg_class
+                      WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition";
+        let mut lines = Vec::new();
+        for table in client.query(tables, &[]).await? {
+            let table: String = table.get(0);
+            for row in client.query(&format!("SELECT one::text FROM {table} AS one"), &[]).await? {
+                lines.push(format!("{table}: {}", row.get::<_, String>(0)));
+            }
+        }
+        Ok(lines.join("\n"))
+    });
+    read.unwrap_or_else(|error| panic!("cannot read {url}: {error:?}"))
+}
+
+/// On a thread of its own, because `Drop` may run inside a runtime, which forbids blocking on another.
+fn on_connection<T: Send>(
+    url: &str,
+    work: impl AsyncFnOnce(Client) -> Result<T, tokio_postgres::Error> + Send,
+) -> Result<T, tokio_postgres::Error> {
     let work = || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -60,7 +84,7 @@ fn execute(url: &str, statement: &str) -> Result<(), tokio_postgres::Error> {
         runtime.block_on(async {
             let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
             tokio::spawn(connection);
-            client.batch_execute(statement).await
+            work(client).await
         })
     };
     thread::scope(|scope| scope.spawn(work).join().expect("the statement does not panic"))

@@ -5,5 +5,5 @@ mod database;
 mod proxy;
 
 pub use cluster::{Cluster, ClusterError, find_server_programs};
-pub use database::{Database, SERVER_VARIABLE};
+pub use database::{Database, SERVER_VARIABLE, all_text};
 pub use proxy::PgProxy;

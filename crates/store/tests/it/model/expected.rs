@@ -118,7 +118,7 @@ impl Expected {
                     message: self.messages.len(),
                     domain: recipient.domain.to_string(),
                     due_at,
-                    expires_at: send.expires_at,
+                    expires_at: send.info.options.expires_at,
                     attempts: 0,
                     claimed: false,
                 });

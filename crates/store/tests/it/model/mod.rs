@@ -96,7 +96,7 @@ impl Run {
             .to_vec();
         let body = vec![b'x'; self.rng.random_range(0..2_000)];
         let mut send = self.fixture.send(self.server(server), &addresses, state, &body);
-        send.expires_at = self.rng.random_bool(0.3).then(|| self.soon());
+        send.info.options.expires_at = self.rng.random_bool(0.3).then(|| self.soon());
         let key = self.rng.random_bool(0.5).then(|| Key {
             server,
             text: format!("key {}", self.rng.random_range(0..6)),
@@ -159,6 +159,7 @@ impl Run {
                 server_id,
                 message_id,
                 counts_as_attempt: self.rng.random_bool(0.7),
+                hold_expiry: None,
                 delivery,
                 event: NewEvent { kind: EventKind::Delayed, data: format!(r#"{{"n":{number}}}"#) },
             };

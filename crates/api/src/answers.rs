@@ -1,0 +1,279 @@
+//! Answers too large to be written on an async thread: their memory counts from before they are made until they are
+//! sent, and a reader who stops reading loses the rest.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+use serde::Serialize;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use crate::failure::{Failure, Reason};
+use crate::memory::{LARGE_BYTES, Pools, Share};
+use crate::{Settings, aside};
+
+/// A large answer is written and freed in pieces of this size.
+const SEGMENT_BYTES: usize = 256 << 10;
+
+/// The memory for large answers, and how long they may hold it.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    pools: Arc<Pools>,
+    /// Within which the reader has to take a piece.
+    stall_max: Duration,
+    time_max: Duration,
+}
+
+impl Answers {
+    pub(crate) fn new(settings: &Settings, pools: Arc<Pools>) -> Self {
+        Self { pools, stall_max: settings.times.body_stall, time_max: settings.times.answer }
+    }
+
+    /// Memory for an answer that takes that many bytes to make; none for a small one.
+    pub(crate) async fn reserve(&self, bytes: usize) -> Result<Option<Share>, Failure> {
+        if bytes <= LARGE_BYTES {
+            return Ok(None);
+        }
+        let mut share = Share::default();
+        self.pools.answers.grow(&mut share, bytes).await?;
+        Ok(Some(share))
+    }
+
+    /// Writes `value` as JSON into a body that gives `share` back as it is sent.
+    pub(crate) async fn render<T>(&self, value: T, share: Share) -> Result<Body, Failure>
+    where
+        T: Serialize + Send + 'static,
+    {
+        let written = aside::run(move || {
+            let mut segments = Segments::default();
+            let written = serde_json::to_writer(&mut segments, &value);
+            written.map(|()| (segments.finish(), share))
+        });
+        match written.await? {
+            Ok((segments, share)) => Ok(self.body(segments, share)),
+            Err(error) => Err(Reason::Internal(format!("an answer cannot be written: {error}")).into()),
+        }
+    }
+
+    fn body(&self, segments: VecDeque<Vec<u8>>, mut share: Share) -> Body {
+        let bytes = segments.iter().map(Vec::len).sum();
+        // What it was made of is gone.
+        drop(share.split_above(bytes));
+        let rest = Arc::new(Mutex::new(Rest { segments, share, bytes, taken: 0, is_cut: false }));
+        let watching = tokio::spawn(watch(Arc::downgrade(&rest), self.stall_max, self.time_max));
+        Body::new(LargeBody { rest, watching })
+    }
+}
+
+/// JSON text in pieces: no copying when it grows, and no piece is kept for the others' sake.
+#[derive(Debug, Default)]
+struct Segments {
+    full: VecDeque<Vec<u8>>,
+    last: Vec<u8>,
+}
+
+impl Segments {
+    fn finish(mut self) -> VecDeque<Vec<u8>> {
+        self.full.push_back(self.last);
+        self.full
+    }
+}
+
+impl io::Write for Segments {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.last.len() == SEGMENT_BYTES {
+            self.full.push_back(std::mem::take(&mut self.last));
+        }
+        if self.last.capacity() == 0 {
+            self.last.reserve_exact(SEGMENT_BYTES);
+        }
+        let written = bytes.len().min(SEGMENT_BYTES - self.last.len());
+        self.last.extend_from_slice(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What of an answer was not taken yet.
+struct Rest {
+    segments: VecDeque<Vec<u8>>,
+    share: Share,
+    bytes: usize,
+    taken: usize,
+    is_cut: bool,
+}
+
+impl Rest {
+    fn take(&mut self) -> Option<Bytes> {
+        let bytes = self.segments.pop_front()?;
+        self.bytes -= bytes.len();
+        self.taken += 1;
+        Some(Bytes::from_owner(Segment { bytes, _share: self.share.split_above(self.bytes) }))
+    }
+}
+
+/// A piece on its way to the socket. hyper lets go of the body when it has taken the last piece, not when it has
+/// sent it; so each piece has its own share.
+struct Segment {
+    bytes: Vec<u8>,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for Segment {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+struct LargeBody {
+    rest: Arc<Mutex<Rest>>,
+    watching: JoinHandle<()>,
+}
+
+impl HttpBody for LargeBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let mut rest = lock(&self.rest);
+        if rest.is_cut {
+            return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
+        }
+        Poll::Ready(rest.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let rest = lock(&self.rest);
+        rest.segments.is_empty() && !rest.is_cut
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(lock(&self.rest).bytes as u64)
+    }
+}
+
+impl Drop for LargeBody {
+    fn drop(&mut self) {
+        self.watching.abort();
+    }
+}
+
+/// Frees the rest if its reader takes nothing for too long. The body cannot do this: nobody polls it then.
+async fn watch(rest: Weak<Mutex<Rest>>, stall_max: Duration, time_max: Duration) {
+    let end = Instant::now() + time_max;
+    let mut seen = 0;
+    loop {
+        sleep(stall_max).await;
+        let Some(rest) = rest.upgrade() else { return };
+        let mut rest = lock(&rest);
+        if rest.taken == seen || Instant::now() >= end {
+            tracing::info!(bytes = rest.bytes, "an answer is cut off: its reader is too slow");
+            rest.segments = VecDeque::new();
+            rest.share = Share::default();
+            rest.is_cut = true;
+            return;
+        }
+        seen = rest.taken;
+    }
+}
+
+fn lock(rest: &Mutex<Rest>) -> MutexGuard<'_, Rest> {
+    rest.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::{self, ThreadId};
+
+    use http_body_util::BodyExt;
+    use serde::Serializer;
+
+    use super::*;
+
+    const STALL: Duration = Duration::from_secs(20);
+    const MIB: usize = 1 << 20;
+
+    fn answers() -> Answers {
+        let pools = Pools::new(32 * MIB, Duration::from_secs(10));
+        Answers { pools: Arc::new(pools), stall_max: STALL, time_max: 10 * STALL }
+    }
+
+    fn free(answers: &Answers) -> usize {
+        answers.pools.answers.free_bytes()
+    }
+
+    /// Two quotes and a MiB but for two bytes.
+    fn text() -> String {
+        "x".repeat(MIB - 2)
+    }
+
+    #[tokio::test]
+    async fn memory_comes_back_as_the_answer_goes_out() {
+        let answers = answers();
+        assert!(answers.reserve(LARGE_BYTES).await.unwrap().is_none(), "small ones do not count");
+        let share = answers.reserve(3 * MIB).await.unwrap().unwrap();
+        assert_eq!(free(&answers), 9 * MIB);
+        let mut body = answers.render(text(), share).await.unwrap();
+        assert_eq!(free(&answers), 11 * MIB, "what it was made of is gone");
+        assert_eq!(body.size_hint().exact(), Some(MIB as u64));
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!((first.len(), free(&answers)), (SEGMENT_BYTES, 11 * MIB));
+        drop(first);
+        assert_eq!(free(&answers), 11 * MIB + SEGMENT_BYTES);
+        let rest = body.collect().await.unwrap().to_bytes();
+        assert_eq!((rest.len(), rest.last()), (MIB - SEGMENT_BYTES, Some(&b'"')));
+        drop(rest);
+        assert_eq!(free(&answers), 12 * MIB);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_nobody_takes_is_cut_off() {
+        let answers = answers();
+        let share = answers.reserve(MIB).await.unwrap().unwrap();
+        let mut body = answers.render(text(), share).await.unwrap();
+        sleep(STALL / 2).await;
+        drop(body.frame().await.unwrap().unwrap());
+        sleep(STALL).await;
+        drop(body.frame().await.unwrap().expect("a slow reader gets the next piece"));
+        sleep(2 * STALL).await;
+        assert_eq!(free(&answers), 12 * MIB);
+        assert!(!body.is_end_stream() && body.frame().await.unwrap().is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_takes_for_ever_is_cut_off() {
+        let answers = Answers { time_max: 2 * STALL, ..answers() };
+        let share = answers.reserve(MIB).await.unwrap().unwrap();
+        let mut body = answers.render(text(), share).await.unwrap();
+        for _ in 0..3 {
+            drop(body.frame().await.unwrap().unwrap());
+            sleep(STALL * 3 / 4).await;
+        }
+        assert!(body.frame().await.unwrap().is_err());
+    }
+
+    #[tokio::test]
+    async fn large_answers_are_written_on_another_thread() {
+        struct NotOn(ThreadId);
+        impl Serialize for NotOn {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_bool(thread::current().id() != self.0)
+            }
+        }
+        let body = answers().render(NotOn(thread::current().id()), Share::default()).await.unwrap();
+        assert_eq!(body.collect().await.unwrap().to_bytes(), "true");
+    }
+}
