@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod address;
+pub mod bounce_class;
 pub mod clock;
 pub mod domain;
 pub mod event;
@@ -16,6 +17,7 @@ pub mod token;
 
 pub use access::{Scope, ServerMode};
 pub use address::{AddressError, EmailAddress};
+pub use bounce_class::BounceClass;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use domain::{DomainError, DomainName};
 pub use event::EventKind;

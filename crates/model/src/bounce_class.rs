@@ -1,0 +1,84 @@
+//! Why a message was refused: the classes that deliveries, events, webhooks and analytics share.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! bounce_classes {
+    ($($(#[$doc:meta])+ $variant:ident = $name:literal),+ $(,)?) => {
+        /// The text is what users see as `bounce_class` and `class`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum BounceClass {
+            $($(#[$doc])+ #[serde(rename = $name)] $variant),+
+        }
+
+        impl BounceClass {
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+        }
+    };
+}
+
+bounce_classes! {
+    /// No such mailbox at that domain.
+    BadMailbox = "bad_mailbox",
+    /// The domain does not exist or takes no mail.
+    BadDomain = "bad_domain",
+    /// The mailbox, or the receiving system, has no space left.
+    Full = "full",
+    /// The account exists but is disabled, suspended or closed.
+    Inactive = "inactive",
+    /// This message was taken for spam.
+    SpamBlock = "spam_block",
+    /// Our address or domain has a bad name there, or is on a blocklist.
+    Reputation = "reputation",
+    /// A rule of the receiver, named or not.
+    Policy = "policy",
+    /// SPF, DKIM, DMARC, reverse DNS, or credentials at a smart host.
+    AuthFailure = "auth_failure",
+    /// Too much, too fast, too many connections.
+    RateLimited = "rate_limited",
+    /// The message is bigger than the receiver takes.
+    TooLarge = "too_large",
+    /// The message itself is refused: virus, attachment type, broken format.
+    Content = "content",
+    /// A name could not be looked up.
+    Dns = "dns",
+    /// Somebody did not answer in time.
+    Timeout = "timeout",
+    /// A command was not understood or came at the wrong moment.
+    Protocol = "protocol",
+    /// The host does not take mail for that domain from us.
+    RelayingDenied = "relaying_denied",
+    /// Nothing in the reply says why.
+    Other = "other",
+}
+
+impl BounceClass {
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|class| class.as_str() == text)
+    }
+}
+
+impl fmt::Display for BounceClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BounceClass;
+
+    #[test]
+    fn every_class_is_read_back_from_its_text() {
+        assert_eq!(BounceClass::ALL.len(), 16);
+        for class in BounceClass::ALL {
+            assert_eq!(BounceClass::parse(class.as_str()), Some(*class));
+        }
+        assert_eq!(BounceClass::parse("hard"), None);
+    }
+}
