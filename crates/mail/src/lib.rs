@@ -1,9 +1,11 @@
-//! Messages as bytes: composing them, taking raw ones in, reading them back, and the keys that sign them.
+//! Messages as bytes: composing them, taking raw ones in, reading them back, the keys that sign them, and what a
+//! receiver's refusal means.
 //!
 //! Everything here is a pure function. No I/O, no clock, no randomness but key generation, no state: the same
 //! input gives the same bytes on every machine.
 
 mod address_list;
+pub mod classify;
 pub mod compose;
 mod content_type;
 pub mod dkim_key;
@@ -18,6 +20,7 @@ pub mod raw;
 pub mod view;
 
 pub use address_list::AddressListProblem;
+pub use classify::{EnhancedCode, Reply, ReplyProblem, Verdict, classify};
 pub use compose::{Attachment, Composition, compose};
 pub use dkim_key::{DkimKey, DkimKeyError, dkim_txt};
 pub use header_check::{

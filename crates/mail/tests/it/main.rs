@@ -2,6 +2,9 @@
 
 #![cfg(test)]
 
+mod classify_replies;
+mod classify_rules;
+mod classify_text;
 mod header_checks;
 mod injection;
 mod python_reads;

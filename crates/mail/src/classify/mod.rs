@@ -1,0 +1,46 @@
+//! What an SMTP refusal means: its bounce class, whether the message is given up, whether the address is dead,
+//! and whether the destination wants to be sent to more slowly.
+//!
+//! The knowledge is data, `rules/replies.toml`, each rule with the replies that prove it; here is only the machinery.
+
+mod pattern;
+mod phrases;
+mod reply;
+mod rules;
+mod rules_file;
+
+use std::sync::LazyLock;
+
+use postroad_model::BounceClass;
+
+pub use reply::{EnhancedCode, Reply, ReplyProblem};
+pub use rules::{Rule, RuleTable};
+pub use rules_file::RuleProblem;
+
+/// What one refusal means for the message, its recipient and its destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict<'r> {
+    pub class: BounceClass,
+    /// The message is given up; otherwise it is tried again. Never with a 4xx reply.
+    pub permanent: bool,
+    /// The address itself is dead: it goes on the suppression list. Only together with `permanent`.
+    pub hard: bool,
+    /// The destination is to be sent to more slowly.
+    pub throttle: bool,
+    /// Name of the rule that decided.
+    pub rule: &'r str,
+}
+
+/// Judges a refusal by the rules that are built in.
+pub fn classify(reply: &Reply) -> Verdict<'static> {
+    built_in().judge(reply)
+}
+
+/// The rules of `rules/replies.toml`: constant, read once, as the text in the program.
+pub fn built_in() -> &'static RuleTable {
+    static TABLE: LazyLock<RuleTable> = LazyLock::new(|| {
+        RuleTable::parse(include_str!("../../rules/replies.toml"))
+            .expect("the built-in rules are good: a test reads the same text")
+    });
+    &TABLE
+}

@@ -1,0 +1,143 @@
+//! An SMTP refusal taken apart: basic code, enhanced code (RFC 3463), text. Lines are joined, and the codes that
+//! receivers repeat on each of them are taken out of the text.
+
+use std::fmt;
+
+use super::pattern::parse_number;
+
+/// Longer replies are cut: nobody explains a refusal in more, and the text comes from a stranger.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// A reply that refuses: 4xx or 5xx.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    code: u16,
+    enhanced: Option<EnhancedCode>,
+    text: String,
+}
+
+/// `5.1.1` and the like. The first digit is 4 or 5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EnhancedCode {
+    pub class: u16,
+    pub subject: u16,
+    pub detail: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReplyProblem {
+    #[error(
+        "this does not begin with an SMTP reply code; write it as the server sent it, such as `550 5.1.1 User unknown`"
+    )]
+    NoCode,
+    #[error("{0} is not a refusal: only replies from 400 to 599 have a bounce class")]
+    NoRefusal(u16),
+}
+
+impl Reply {
+    /// From a code and the lines after it; each may begin with the code and the enhanced code.
+    pub fn new(code: u16, text: &str) -> Result<Self, ReplyProblem> {
+        if !(400..600).contains(&code) {
+            return Err(ReplyProblem::NoRefusal(code));
+        }
+        let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
+        let mut enhanced = None;
+        let mut words: Vec<&str> = Vec::new();
+        for line in text.lines() {
+            // Relays that quote a reply begin with its code once more.
+            let line = without_code(line, code).trim();
+            match split_enhanced(line) {
+                Some((found, rest)) if enhanced.is_none_or(|first| first == found) => {
+                    enhanced = Some(found);
+                    words.extend(rest.split_whitespace());
+                }
+                _ => words.extend(line.split_whitespace()),
+            }
+        }
+        let text = words.join(" ");
+        let enhanced = enhanced.or_else(|| find_qmail_code(&text));
+        Ok(Self { code, enhanced, text: without_repeats(text, code, enhanced) })
+    }
+
+    /// From what a log or a delivery report shows: `550 5.1.1 …`, several lines `550-…`, with or without `smtp;` before it.
+    pub fn parse(shown: &str) -> Result<Self, ReplyProblem> {
+        let shown = shown.trim_start();
+        let shown = match shown.get(..5) {
+            Some(prefix) if prefix.eq_ignore_ascii_case("smtp;") => shown[5..].trim_start(),
+            _ => shown,
+        };
+        let (code, _) = shown.lines().next().and_then(split_code).ok_or(ReplyProblem::NoCode)?;
+        let lines: Vec<&str> = shown.lines().map(|line| without_code(line, code)).collect();
+        Self::new(code, &lines.join("\n"))
+    }
+
+    pub fn code(&self) -> u16 {
+        self.code
+    }
+
+    pub fn enhanced(&self) -> Option<EnhancedCode> {
+        self.enhanced
+    }
+
+    /// The words without any code, on one line.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl EnhancedCode {
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('.').map(parse_number);
+        let (class, subject, detail) = (parts.next()??, parts.next()??, parts.next()??);
+        let is_good = matches!(class, 4 | 5) && parts.next().is_none();
+        is_good.then_some(Self { class, subject, detail })
+    }
+}
+
+impl fmt::Display for EnhancedCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.class, self.subject, self.detail)
+    }
+}
+
+/// `550-text`, `550 text` or `550` alone.
+fn split_code(line: &str) -> Option<(u16, &str)> {
+    let line = line.trim();
+    let (digits, rest) = line.split_at_checked(3)?;
+    let is_code = digits.bytes().all(|digit| digit.is_ascii_digit());
+    if !is_code || !(rest.is_empty() || rest.starts_with([' ', '-', '\t'])) {
+        return None;
+    }
+    Some((digits.parse().ok()?, rest.get(1..).unwrap_or_default()))
+}
+
+/// A line that does not begin with the code is one that somebody wrapped.
+fn without_code(line: &str, code: u16) -> &str {
+    split_code(line).filter(|(found, _)| *found == code).map_or(line, |(_, rest)| rest)
+}
+
+/// `5.1.1 text`; Cisco writes `#5.1.1`.
+fn split_enhanced(line: &str) -> Option<(EnhancedCode, &str)> {
+    let line = line.strip_prefix('#').unwrap_or(line);
+    let end = line.find(|c: char| c.is_whitespace()).unwrap_or(line.len());
+    let (word, rest) = line.split_at(end);
+    Some((EnhancedCode::parse(word.trim_end_matches([':', ',', '.', ';']))?, rest))
+}
+
+/// qmail and its children put it at the end: `sorry, no mailbox here by that name (#5.1.1)`.
+fn find_qmail_code(text: &str) -> Option<EnhancedCode> {
+    text.match_indices("(#").find_map(|(at, _)| {
+        let inside = &text[at + 2..];
+        let end = inside.find(|c: char| c != '.' && !c.is_ascii_digit())?;
+        EnhancedCode::parse(&inside[..end])
+    })
+}
+
+/// Somebody who joined the lines before us left `550-5.7.26` in the middle of sentences.
+fn without_repeats(text: String, code: u16, enhanced: Option<EnhancedCode>) -> String {
+    let Some(enhanced) = enhanced else { return text };
+    ['-', ' '].into_iter().fold(text, |text, separator| {
+        let repeat = format!(" {code}{separator}{enhanced} ");
+        if text.contains(&repeat) { text.replace(&repeat, " ") } else { text }
+    })
+}

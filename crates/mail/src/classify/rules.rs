@@ -1,0 +1,140 @@
+//! The rules in the form that judges: codes as patterns, phrases as numbers, consequences worked out.
+
+use std::collections::HashSet;
+
+use postroad_model::BounceClass;
+
+use super::pattern::{CodePattern, EnhancedPattern};
+use super::phrases::{Found, PhraseFinder, PhraseId, PhraseList};
+use super::rules_file::{ClassEntry, RuleEntry, RuleProblem, RulesFile};
+use super::{Reply, Verdict};
+
+/// An ordered list of rules; the first that matches decides.
+#[derive(Debug)]
+pub struct RuleTable {
+    rules: Vec<Rule>,
+    phrases: PhraseFinder,
+    means: Vec<(BounceClass, String)>,
+}
+
+#[derive(Debug)]
+pub struct Rule {
+    name: String,
+    class: BounceClass,
+    codes: Vec<CodePattern>,
+    enhanced: Vec<EnhancedPattern>,
+    any: Vec<PhraseId>,
+    all: Vec<PhraseId>,
+    none: Vec<PhraseId>,
+    permanent: bool,
+    hard: bool,
+    throttle: bool,
+    samples: Vec<String>,
+}
+
+impl RuleTable {
+    pub fn parse(toml: &str) -> Result<Self, RuleProblem> {
+        let file: RulesFile = toml::from_str(toml)?;
+        if let Some(class) = BounceClass::ALL.iter().find(|class| !file.class.contains_key(class)) {
+            return Err(RuleProblem::ClassMissing(*class));
+        }
+        for codes in ["4xx", "5xx"] {
+            if !file.rule.iter().any(|rule| rule.is_fallback_for(codes)) {
+                return Err(RuleProblem::NoFallback(codes));
+            }
+        }
+        let mut names = HashSet::new();
+        if let Some(twice) = file.rule.iter().find(|rule| !names.insert(rule.name.as_str())) {
+            return Err(RuleProblem::NameTwice(twice.name.clone()));
+        }
+        let mut phrases = PhraseList::default();
+        let compile = |entry: RuleEntry| {
+            let class = &file.class[&entry.class];
+            Rule::compile(entry, class, &mut phrases)
+        };
+        let rules = file.rule.into_iter().map(compile).collect::<Result<_, _>>()?;
+        let means = file.class.into_iter().map(|(class, entry)| (class, entry.means)).collect();
+        Ok(Self { rules, phrases: phrases.build()?, means })
+    }
+
+    pub fn judge(&self, reply: &Reply) -> Verdict<'_> {
+        let found = self.phrases.find_in(reply.text());
+        let rule = self.rules.iter().find(|rule| rule.matches(reply, &found));
+        rule.expect("every refusal has a fallback rule: checked when the table was read").verdict(reply)
+    }
+
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// A class in half a sentence, for people.
+    pub fn meaning(&self, class: BounceClass) -> &str {
+        self.means.iter().find(|(other, _)| *other == class).map_or("", |(_, means)| means)
+    }
+}
+
+impl Rule {
+    fn compile(entry: RuleEntry, class: &ClassEntry, phrases: &mut PhraseList) -> Result<Self, RuleProblem> {
+        let RuleEntry { name, samples, .. } = entry;
+        if samples.is_empty() {
+            return Err(RuleProblem::NoSample(name));
+        }
+        let bad_code = |code: &str| RuleProblem::Code { rule: name.clone(), code: code.to_owned() };
+        let codes = entry.codes.iter().map(|code| CodePattern::parse(code).ok_or_else(|| bad_code(code)));
+        let enhanced =
+            entry.enhanced.iter().map(|code| EnhancedPattern::parse(code).ok_or_else(|| bad_code(code)));
+        let mut number = |list: Vec<String>| {
+            let add = |phrase: String| {
+                phrases.add(&phrase).ok_or_else(|| RuleProblem::Phrase { rule: name.clone(), phrase })
+            };
+            list.into_iter().map(add).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self {
+            class: entry.class,
+            codes: codes.collect::<Result<_, _>>()?,
+            enhanced: enhanced.collect::<Result<_, _>>()?,
+            any: number(entry.any)?,
+            all: number(entry.all)?,
+            none: number(entry.none)?,
+            permanent: entry.permanent.unwrap_or(class.permanent),
+            hard: entry.hard.unwrap_or(class.hard),
+            throttle: entry.throttle.unwrap_or(class.throttle),
+            samples,
+            name,
+        })
+    }
+
+    /// Every kind of condition that the rule has must hold.
+    fn matches(&self, reply: &Reply, found: &Found) -> bool {
+        let has = |phrase: &PhraseId| found.has(*phrase);
+        let is_code = |pattern: &CodePattern| pattern.matches(reply.code());
+        let is_enhanced =
+            |pattern: &EnhancedPattern| reply.enhanced().is_some_and(|code| pattern.matches(code));
+        (self.codes.is_empty() || self.codes.iter().any(is_code))
+            && (self.enhanced.is_empty() || self.enhanced.iter().any(is_enhanced))
+            && (self.any.is_empty() || self.any.iter().any(has))
+            && self.all.iter().all(has)
+            && !self.none.iter().any(has)
+    }
+
+    /// The basic code has the last word on permanence: RFC 5321 section 4.2.1 lets no 4xx be final, and where an
+    /// enhanced code disagrees with it (`550 4.4.7`) it is the enhanced one that was made up.
+    fn verdict(&self, reply: &Reply) -> Verdict<'_> {
+        let permanent = self.permanent && reply.code() >= 500;
+        let hard = self.hard && permanent;
+        Verdict { class: self.class, permanent, hard, throttle: self.throttle, rule: &self.name }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn class(&self) -> BounceClass {
+        self.class
+    }
+
+    /// Replies that this rule, and none before it, takes.
+    pub fn samples(&self) -> &[String] {
+        &self.samples
+    }
+}

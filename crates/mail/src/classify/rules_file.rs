@@ -1,0 +1,84 @@
+//! The shape of `rules/replies.toml`, and everything that can be wrong with it.
+
+use std::collections::BTreeMap;
+
+use postroad_model::BounceClass;
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RulesFile {
+    /// What follows from each class, unless a rule says otherwise.
+    pub(super) class: BTreeMap<BounceClass, ClassEntry>,
+    /// In order: the first that matches decides.
+    pub(super) rule: Vec<RuleEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ClassEntry {
+    /// The class in half a sentence, for people.
+    pub(super) means: String,
+    /// For 5xx replies.
+    pub(super) permanent: bool,
+    pub(super) hard: bool,
+    pub(super) throttle: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleEntry {
+    pub(super) name: String,
+    pub(super) class: BounceClass,
+    /// One of these basic codes.
+    #[serde(default)]
+    pub(super) codes: Vec<String>,
+    /// One of these enhanced codes.
+    #[serde(default)]
+    pub(super) enhanced: Vec<String>,
+    /// One of these phrases.
+    #[serde(default)]
+    pub(super) any: Vec<String>,
+    /// Every one of these phrases.
+    #[serde(default)]
+    pub(super) all: Vec<String>,
+    /// None of these phrases.
+    #[serde(default)]
+    pub(super) none: Vec<String>,
+    pub(super) permanent: Option<bool>,
+    pub(super) hard: Option<bool>,
+    pub(super) throttle: Option<bool>,
+    pub(super) samples: Vec<String>,
+}
+
+impl RuleEntry {
+    /// A rule that takes every reply with its codes.
+    pub(super) fn is_fallback_for(&self, codes: &str) -> bool {
+        let is_bare =
+            self.enhanced.is_empty() && self.any.is_empty() && self.all.is_empty() && self.none.is_empty();
+        is_bare && self.codes.iter().any(|code| code == codes)
+    }
+}
+
+/// What is wrong with a rule file.
+#[derive(Debug, thiserror::Error)]
+pub enum RuleProblem {
+    #[error("not the shape of a rule file: {0}")]
+    Shape(#[from] toml::de::Error),
+    #[error("[class.{0}] is missing")]
+    ClassMissing(BounceClass),
+    #[error("two rules are called {0}")]
+    NameTwice(String),
+    #[error("rule {rule}: `{code}` is no pattern of codes; use 550, 5xx, 5.1.1, x.7.x or 5.7.606-649")]
+    Code { rule: String, code: String },
+    #[error(
+        "rule {rule}: `{phrase}` would never be found; use lower case and single spaces, and `@` for an address"
+    )]
+    Phrase { rule: String, phrase: String },
+    #[error("rule {0} has no sample")]
+    NoSample(String),
+    #[error("no rule takes every {0} reply; the last ones must")]
+    NoFallback(&'static str),
+    #[error("the phrases do not fit into one automaton: {0}")]
+    Phrases(#[from] aho_corasick::BuildError),
+}

@@ -1,0 +1,238 @@
+//! Replies as receivers of all kinds send them, and what follows from each for message, address and destination. The
+//! samples of the rule file say which rule fires; this says whether the answer is right.
+
+use postroad_mail::{Reply, classify};
+
+/// What follows, in the words of the table: gone (permanent and hard), no (permanent), wait, slow (wait and throttle).
+fn outcome(reply: &str) -> (&'static str, &'static str) {
+    let verdict = classify(&Reply::parse(reply).expect("a reply"));
+    let follows = match (verdict.permanent, verdict.hard, verdict.throttle) {
+        (true, true, false) => "gone",
+        (true, false, false) => "no",
+        (false, false, false) => "wait",
+        (false, false, true) => "slow",
+        _ => "impossible",
+    };
+    (verdict.class.as_str(), follows)
+}
+
+/// One row a line: class, what follows, reply. `\n` in a reply is a line break.
+#[track_caller]
+fn check(table: &str) {
+    let mut wrong = Vec::new();
+    for row in table.lines().map(str::trim).filter(|row| !row.is_empty()) {
+        let mut parts = row.splitn(3, ' ');
+        let mut part = || parts.next().expect("class, what follows, reply").trim();
+        let (class, follows, reply) = (part(), part(), part().replace("\\n", "\n"));
+        let (found, found_follows) = outcome(&reply);
+        if (found, found_follows) != (class, follows) {
+            let rule = classify(&Reply::parse(&reply).expect("a reply")).rule;
+            wrong.push(format!("{found} {found_follows} by {rule}, not {class} {follows}: {reply}"));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn dead_addresses() {
+    check(
+        r"
+        bad_mailbox gone 550 5.1.1 User unknown
+        bad_mailbox gone 550 5.1.1 <jo@example.com>: Recipient address rejected: User unknown in local recipient table
+        bad_mailbox gone 550 5.1.1 <jo@icloud.com>: inactive email address
+        bad_mailbox gone 550 5.1.1 unknown or illegal alias: jo@icloud.com
+        bad_mailbox gone 550 5.1.1 Not our Customer
+        bad_mailbox gone 550 5.1.1 RESOLVER.ADR.RecipNotFound; not found
+        bad_mailbox gone 550 5.7.1 <jo@example.com>: Recipient address rejected: user unknown
+        bad_mailbox gone 550 5.2.1 <jo@example.com>: Recipient address rejected: User unknown
+        bad_mailbox gone 550 5.4.1 [jo@example.com]: Recipient address rejected: Access denied [BN8NAM12FT037.eop-nam12.prod.protection.outlook.com]
+        bad_mailbox gone 550 sorry, no mailbox here by that name. (#5.1.1)
+        bad_mailbox gone 511 sorry, no mailbox here by that name (#5.1.1 - chkuser)
+        bad_mailbox gone 550 Message was not accepted -- invalid mailbox.  Local mailbox jo@mail.ru is unavailable: user not found
+        bad_mailbox gone 554 delivery error: dd jo@yahoo.com is no longer valid.
+        bad_mailbox gone 550 5.5.1 Recipient rejected - mailbox not found
+        bad_mailbox gone 550-jo@example.com\n550 Unknown local part jo in <jo@example.com>
+        bad_domain gone 553 5.1.2 We weren't able to find the recipient domain.
+        bad_domain gone 550 5.1.2 Bad destination system address
+        bad_domain gone 556 5.1.10 Domain does not accept mail
+        bad_domain gone 550 No such domain at this location
+        bad_domain gone 550 5.4.4 [internal] no MX or A for domain
+        bad_mailbox gone 550 empfänger unbekannt / recipient unknown
+        bad_mailbox wait 450 4.1.1 <jo@example.com>: Recipient address rejected: User unknown in virtual alias table
+        ",
+    );
+}
+
+#[test]
+fn full_and_disabled_mailboxes() {
+    check(
+        r"
+        full wait 552 5.2.2 Mailbox full
+        full wait 452-4.2.2 The recipient's inbox is out of storage space. Please direct the\n452 4.2.2 recipient to https://support.google.com/mail/?p=OverQuotaTemp - gsmtp
+        full wait 452 4.2.2 The email account that you tried to reach is over quota.
+        full wait 552 5.2.2 STOREDRV.Deliver; mailbox full. The following information should help identify the cause
+        full wait 554 5.2.2 mailbox full; STOREDRV.Deliver.Exception:QuotaExceededException.MapiExceptionShutoffQuotaExceeded
+        full wait 552 Mailbox limit exceeded for this email address
+        full wait 550 The recipient's mailbox has exceeded its disk space limit
+        full slow 452 Insufficient storage
+        full slow 452 4.3.1 Insufficient system storage
+        full slow 452 Requested action not taken: insufficient system storage
+        full wait 552 Requested mail action aborted: exceeded storage allocation
+        inactive no 550 5.2.1 The email account that you tried to reach is inactive.
+        inactive no 550 5.2.1 Mailbox disabled, not accepting messages
+        inactive no 525 5.7.13 Disabled recipient address
+        inactive no 554 5.7.1 <jo@example.com>: Recipient address rejected: account is locked
+        inactive no 550 This account has been disabled or discontinued [#101].
+        inactive gone 550 account has been closed
+        ",
+    );
+}
+
+#[test]
+fn blocklists_and_reputation() {
+    check(
+        r"
+        reputation slow 554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using Barracuda Reputation; http://www.barracudacentral.org/reputation?r=1&ip=192.0.2.1
+        reputation slow 550 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using Spamhaus. To request removal from this list see https://www.spamhaus.org/query/ip/192.0.2.1 (AS3130)
+        reputation slow 550 5.7.1 Your email was rejected due to having a domain present in the Spamhaus DBL -- see https://www.spamhaus.org/dbl/
+        reputation slow 550-JunkMail rejected - mail.example.org (mail.example.org) [192.0.2.1]:40000 is in\n550 an RBL, see https://www.spamhaus.org/query/ip/192.0.2.1
+        reputation slow 550 5.7.1 [192.0.2.1] Messages from this network are on our block list
+        reputation slow 421-4.7.0 [192.0.2.1 15] Our system has detected that this message is suspicious\n421-4.7.0 due to the very low reputation of the sending IP address.\n421 4.7.0 mail sent from your IP address has been temporarily rate limited.
+        reputation slow 550 5.7.606 Access denied, banned sending IP [192.0.2.1]
+        reputation slow 550 5.7.511 Access denied, banned sender[192.0.2.1].
+        reputation slow 451 4.7.650 The mail server [192.0.2.1] has been temporarily rate limited due to IP reputation.
+        reputation slow 421 4.7.0 [TS01] Messages from 192.0.2.1 temporarily deferred due to user complaints - 4.16.55.1
+        reputation slow 554 5.7.1 Client host rejected: Abus detecte GU_EIB_02
+        reputation slow 550 5.7.1 Recipient not on bypass list, your IP has been found on a block list
+        reputation slow 521 5.7.1 Service unavailable; client [192.0.2.1] blocked using b.barracudacentral.org
+        reputation slow 550 Mail from 192.0.2.1 refused: blacklisted by uceprotect
+        reputation slow 554-kundenserver.de (mxeue110) Nemesis ESMTP Service not available\n554-No SMTP service\n554-IP address is block listed.\n554 For explanation visit http://postmaster.1and1.com/error-messages?ip=192.0.2.1
+        ",
+    );
+}
+
+#[test]
+fn spam_verdicts_and_policies() {
+    check(
+        r#"
+        spam_block slow 550 5.1.1 rejected due to spam
+        spam_block slow 554 5.7.1 Message rejected as spam by Content Filtering.
+        spam_block slow 550 High probability of spam
+        spam_block slow 550 5.7.1 message content rejected due to spam
+        spam_block slow 554 rejected due to spam content
+        spam_block slow 550 5.7.350 Remote server returned message detected as spam -> 554 5.7.1
+        spam_block slow 550 "The mail server detected your message as spam and has prevented delivery."
+        spam_block slow 550 5.7.1 This message looks like spam
+        policy slow 550 5.7.1 rejected
+        policy slow 550 5.7.1 Access denied
+        policy slow 554 Message not allowed - [PH01] Email not accepted for policy reasons. Please visit https://postmaster.yahooinc.com/error-codes
+        policy slow 554 Mail from news@example.org rejected for policy reasons.
+        policy slow 554 Email rejected due to security policies - https://community.mimecast.com/docs/DOC-1369#554
+        policy slow 550 5.7.1 Policy rejection on the target address
+        policy slow 501 Connection rejected by policy [7.7] 16016, please visit www.messagelabs.com/support for more details about this error message.
+        policy slow 450 4.7.1 <mail.example.org>: Helo command rejected: Host not found
+        policy slow 421 4.7.0 Try again later, closing connection.
+        policy wait 451 4.7.1 Greylisting in effect, please come back later
+        policy wait 450 4.2.0 <jo@example.com>: Recipient address rejected: Greylisted for 300 seconds
+        policy no 550 5.7.1 RESOLVER.RST.NotAuthorized; not authorized
+        policy no 550 5.7.129 RESOLVER.RST.RestrictedToRecipientsPermission; not authorized
+        policy no 550 5.1.0 <news@example.org> sender rejected
+        policy wait 530 5.7.0 Must issue a STARTTLS command first. - gsmtp
+        "#,
+    );
+}
+
+#[test]
+fn authentication_and_relaying() {
+    check(
+        r"
+        auth_failure no 550-5.7.26 The MAIL FROM domain [example.org] has an SPF record with a hard\n550-5.7.26 fail policy (-all) but it fails to pass SPF checks with the ip:\n550 5.7.26 [192.0.2.1]. To best protect our users from spam and phishing, the message has been blocked.
+        auth_failure no 554 5.7.1 Your message was rejected due to example.org's DMARC policy. See https://support.apple.com/en-us/HT204137 for info
+        auth_failure no 554 5.7.5 Permanent error evaluating DMARC policy
+        auth_failure no 550 DMARC Sender Invalid - envelope rejected
+        auth_failure no 550 5.7.1 <news@example.org>: Sender address rejected: Please see http://www.openspf.org/Why?s=mfrom;id=news%40example.org
+        auth_failure no 550 5.7.1 DKIM verification failed
+        auth_failure no 550 5.7.515 Access denied, sending domain EXAMPLE.ORG does not meet the required authentication level. Spf= Fail , Dkim= Fail , DMARC= Fail
+        auth_failure wait 451-4.7.26 Unauthenticated email from example.org is not accepted due to domain's\n451 4.7.26 DMARC policy, but temporary DNS failures prevent authentication.
+        auth_failure slow 550 5.7.25 [192.0.2.1] The IP address sending this message does not have a PTR record setup
+        auth_failure slow 550 ERROR: No or mismatched reverse DNS (PTR) entries for 192.0.2.1
+        auth_failure slow 535 5.7.8 Error: authentication failed: UGFzc3dvcmQ6
+        auth_failure slow 550 5.7.57 Client not authenticated to send mail. Error: 535 5.7.3 Authentication unsuccessful
+        relaying_denied wait 454 4.7.1 <jo@example.com>: Relay access denied
+        relaying_denied no 550 5.7.0 Mail relay denied <192.0.2.1>.
+        relaying_denied no 551 5.7.1 We do not relay
+        relaying_denied no 550 5.1.1 <jo@example.com>: Relay access denied
+        relaying_denied no 553 Sorry, that domain is not in my list of allowed rcpthosts.
+        relaying_denied no 550 5.7.54 SMTP; Unable to relay recipient in non-accepted domain
+        ",
+    );
+}
+
+#[test]
+fn rates_sizes_and_contents() {
+    check(
+        r"
+        rate_limited slow 421 4.7.28 Gmail has detected an unusual rate of mail originating from your SPF domain.
+        rate_limited slow 421 4.3.2 The maximum number of concurrent connections has exceeded a limit, closing transmission channel
+        rate_limited slow 421 4.7.66 TLS 1.0 and 1.1 are not supported. Too many connections
+        rate_limited slow 421 gmx.net (mxgmx001) Nemesis ESMTP Service not available - Too many connections
+        rate_limited slow 450 4.7.1 Error: too much mail from 192.0.2.1
+        rate_limited slow 451 4.7.500 Server busy. Please try again later from [192.0.2.1]. (AS77712)
+        rate_limited slow 550 5.7.1 rate limit exceeded
+        rate_limited slow 452 4.5.3 Too many recipients
+        rate_limited wait 450 4.2.1 The user you are trying to contact is receiving mail too quickly.
+        too_large no 552 5.3.4 Message size exceeds fixed limit
+        too_large no 552 5.3.4 Message too big for system
+        too_large no 554 5.7.1 message size limit exceeded
+        too_large no 550 message exceeds maximum size
+        too_large wait 452 4.2.3 Message size exceeds the space left
+        content no 550 5.7.0 Virus detected
+        content no 552 5.7.0 Our system detected an illegal attachment on your message.
+        content no 554 5.6.0 Corrupt message content
+        content no 550 5.7.1 Our system has detected that this message is not RFC 5322 compliant
+        ",
+    );
+}
+
+#[test]
+fn names_times_commands_and_the_rest() {
+    check(
+        r"
+        dns wait 451 4.1.8 Domain of sender address news@example.org does not resolve
+        dns wait 450 4.1.8 <news@example.org>: Sender address rejected: Domain not found
+        dns no 550 5.1.8 <news@example.org>: Sender address rejected: Domain not found
+        dns no 550-Requested action not taken: mailbox unavailable\n550 invalid DNS MX or A/AAAA resource record
+        dns wait 451 4.4.3 Name server lookup failed
+        timeout wait 451 4.4.2 Timeout - closing connection. - gsmtp
+        timeout wait 421 4.4.2 idle timeout exceeded
+        timeout wait 421 4.4.1 Connection timed out
+        protocol no 500 5.5.2 Error: bad syntax
+        protocol no 503 5.5.1 Error: need RCPT command
+        protocol no 502 5.5.1 Unrecognized command
+        protocol no 501 5.5.4 Syntax: MAIL FROM:<address>
+        protocol no 504 Command parameter not implemented
+        other slow 421 Service not available
+        other slow 421 4.3.0 Temporary System Problem.  Try again later.
+        other slow 450 4.3.2 Service currently unavailable
+        other wait 451 Temporary local problem - please try later
+        other wait 451 4.3.0 Error: queue file write error
+        other wait 450 4.2.0 Mailbox unavailable
+        other no 554 Transaction failed.
+        other no 550 Rejected
+        other no 550
+        other no 554 5.4.6 Hop count exceeded - possible mail loop
+        ",
+    );
+}
+
+/// The recipient's name is no evidence, whatever it is.
+#[test]
+fn addresses_do_not_decide() {
+    check(
+        r"
+        bad_mailbox gone 550 5.1.1 <spam.detected@example.com>: Recipient address rejected: User unknown
+        policy slow 550 <user.unknown@example.com>: message refused, try later
+        other no 554 <virus@example.com> Transaction failed
+        ",
+    );
+}
