@@ -40,6 +40,11 @@ pub(crate) enum Command {
     },
     /// Accounts, servers, domains, API keys, maintenance; works beside a running server
     Admin(AdminArgs),
+    /// Say what a mail server's answer means, and why
+    Explain {
+        #[command(subcommand)]
+        command: ExplainCommand,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -75,6 +80,19 @@ pub(crate) struct ConfigFile {
 pub(crate) enum ConfigCommand {
     /// Print the default configuration with an explanation of every key
     Default,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExplainCommand {
+    /// An SMTP reply: its bounce class, whether the message is given up, and the rule that decided
+    Reply {
+        /// As the server sent it, such as "550 5.1.1 User unknown"; several lines are one argument
+        #[arg(value_name = "REPLY")]
+        text: String,
+        /// Answer as JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -38,5 +38,8 @@ async fn run(cli: cli::Cli) -> anyhow::Result<()> {
             Ok(())
         }
         cli::Command::Admin(args) => commands::admin::run(args).await,
+        cli::Command::Explain { command: cli::ExplainCommand::Reply { text, json } } => {
+            commands::explain::reply(&text, json)
+        }
     }
 }

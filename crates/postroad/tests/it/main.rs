@@ -8,6 +8,7 @@ mod config;
 mod crash;
 mod dev;
 mod errors;
+mod explain;
 mod idempotency;
 mod injection;
 mod large;

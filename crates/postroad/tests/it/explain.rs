@@ -1,0 +1,73 @@
+//! `postroad explain reply`, as people and scripts use it.
+
+use std::process::Output;
+
+use postroad_testkit::daemon;
+use serde_json::{Value, json};
+
+use crate::world::program;
+
+fn explain(args: &[&str]) -> Output {
+    daemon::command(program(), &[]).args(["explain", "reply"]).args(args).output().unwrap()
+}
+
+fn explain_json(reply: &str) -> Value {
+    let output = explain(&[reply, "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_reply_is_explained_in_a_few_lines() {
+    let output = explain(&["550 5.1.1 <jo@example.com>: User unknown"]);
+    assert!(output.status.success());
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "class: bad_mailbox, there is no such mailbox\n\
+         permanent: yes, the message is given up\n\
+         hard: yes, the address is dead and will be suppressed\n\
+         throttle: no\n\
+         rule: bad-mailbox-code\n"
+    );
+}
+
+#[test]
+fn scripts_get_json() {
+    assert_eq!(
+        explain_json("550 5.1.1 User unknown"),
+        json!({
+            "code": 550, "enhanced_code": "5.1.1", "class": "bad_mailbox",
+            "permanent": true, "hard": true, "throttle": false, "rule": "bad-mailbox-code",
+        })
+    );
+    assert_eq!(
+        explain_json("421 Service not available"),
+        json!({
+            "code": 421, "enhanced_code": null, "class": "other",
+            "permanent": false, "hard": false, "throttle": true, "rule": "basic-421",
+        })
+    );
+}
+
+#[test]
+fn several_lines_are_one_reply() {
+    let answer = explain_json(
+        "550-5.7.26 This mail has been blocked because the\r\n550 5.7.26 sender is unauthenticated.\r\n",
+    );
+    assert_eq!(answer["class"], "auth_failure");
+    assert_eq!(answer["enhanced_code"], "5.7.26");
+}
+
+#[test]
+fn nonsense_is_answered_with_what_would_be_right() {
+    for (nonsense, hint) in [
+        ("user unknown", "such as `550 5.1.1 User unknown`"),
+        ("", "such as `550 5.1.1 User unknown`"),
+        ("250 2.0.0 OK", "only replies from 400 to 599"),
+    ] {
+        let output = explain(&[nonsense, "--json"]);
+        assert!(!output.status.success() && output.stdout.is_empty());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(hint), "{said}");
+    }
+}
