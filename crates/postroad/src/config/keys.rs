@@ -136,7 +136,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "limits.in_flight_bytes",
         default: r#""512 MiB""#,
-        doc: "Memory that all request bodies being read may take together.",
+        doc: "Memory that request bodies and large answers may take together; more of them wait.",
         set: |config, given| put(&mut config.in_flight_bytes_max, given.size(1_024)),
     },
     Key {
