@@ -1,7 +1,7 @@
-//! A client session. The driver owns the socket and turns this loop:
-//! take all events; `fill_output` until it gives nothing and no event is left, and write what it gave; else read, and
-//! `feed`. On end of stream, error or deadline: `connection_ended`. When writing fails, read what the peer still said
-//! first: a host that refuses in the middle of a message says so and closes.
+//! A client session. The driver owns the socket and turns this loop: `fill_output` and take all events, until neither
+//! gives anything; then write what was filled, or else read and `feed`. On end of stream, error or deadline:
+//! `connection_ended`. When writing fails, first read what the peer still said: a host that refuses in the middle of a
+//! message says so and closes.
 
 mod closing;
 mod config;

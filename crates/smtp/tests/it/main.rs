@@ -7,4 +7,6 @@ mod bdat;
 mod closing;
 mod data;
 mod dialogue;
+mod driver;
 mod opening;
+mod over_tcp;
