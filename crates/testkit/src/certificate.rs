@@ -1,6 +1,8 @@
 //! A certificate authority of one test, and a server certificate from it.
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+};
 
 /// PEM texts: give `certificate_pem` and `key_pem` to the server, `ca_pem` to the client.
 #[derive(Debug, Clone)]
@@ -18,6 +20,29 @@ impl TestCertificate {
 
     /// `names` are DNS names or IP addresses.
     pub fn for_names(names: &[&str]) -> Self {
+        Self::signed(&leaf_params(names))
+    }
+
+    /// By the authority, but over since the year 2002.
+    pub fn expired(names: &[&str]) -> Self {
+        let mut params = leaf_params(names);
+        params.not_before = date_time_ymd(2001, 1, 1);
+        params.not_after = date_time_ymd(2002, 1, 1);
+        Self::signed(&params)
+    }
+
+    /// By no authority: `ca_pem` is that of somebody else.
+    pub fn self_signed(names: &[&str]) -> Self {
+        let key = KeyPair::generate().expect("the default key type is supported");
+        let certificate = leaf_params(names).self_signed(&key).expect("the parameters are valid");
+        Self {
+            certificate_pem: certificate.pem(),
+            key_pem: key.serialize_pem(),
+            ..Self::signed(&leaf_params(names))
+        }
+    }
+
+    fn signed(leaf_params: &CertificateParams) -> Self {
         let mut ca_params = CertificateParams::default();
         ca_params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         ca_params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -25,12 +50,15 @@ impl TestCertificate {
         let ca_key = KeyPair::generate().expect("the default key type is supported");
         let ca = ca_params.self_signed(&ca_key).expect("the parameters of the authority are valid");
 
-        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let leaf_params = CertificateParams::new(names).expect("the names are ASCII host names or addresses");
         let leaf_key = KeyPair::generate().expect("the default key type is supported");
         let leaf = leaf_params
             .signed_by(&leaf_key, &Issuer::new(ca_params, ca_key))
             .expect("the authority signs any key");
         Self { ca_pem: ca.pem(), certificate_pem: leaf.pem(), key_pem: leaf_key.serialize_pem() }
     }
+}
+
+fn leaf_params(names: &[&str]) -> CertificateParams {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    CertificateParams::new(names).expect("the names are ASCII host names or addresses")
 }

@@ -1,6 +1,7 @@
 //! Tools for tests; never in a release build.
 //!
-//! What is real is started for real: a private PostgreSQL, the binary as a child process, HTTP over sockets.
+//! What is real is started for real: a private PostgreSQL, the binary as a child process, HTTP and SMTP over
+//! sockets.
 //! What would make a test wait is an argument: the clock moves when told to.
 
 pub mod certificate;
@@ -8,9 +9,11 @@ pub mod clock;
 pub mod daemon;
 pub mod http;
 pub mod postgres;
+pub mod smtp_peer;
 
 pub use certificate::TestCertificate;
 pub use clock::MovedClock;
 pub use daemon::Daemon;
 pub use http::{Client, Reply, RequestError};
 pub use postgres::{Cluster, ClusterError, Database, PgProxy};
+pub use smtp_peer::SmtpPeer;

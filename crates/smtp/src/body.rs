@@ -1,0 +1,159 @@
+//! A message as the session sends it: shared pieces, checked once, never copied before the socket's buffer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// The whole message, header and body, in one or more pieces (a delivery puts its own header lines before a stored
+/// message that others share). All line ends are CRLF.
+#[derive(Debug, Clone)]
+pub struct Body {
+    parts: Arc<[Bytes]>,
+    len: u64,
+    is_eight_bit: bool,
+    ends_with_newline: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// RFC 5321 2.3.8 forbids it, and hosts that take one for a line end could be made to see a second message.
+    #[error("the message holds a CR or LF that is not part of a CRLF, at byte {at}")]
+    BareNewline { at: u64 },
+}
+
+impl Body {
+    pub fn parse(parts: Vec<Bytes>) -> Result<Self, BodyError> {
+        let (mut len, mut after_cr) = (0u64, false);
+        for part in parts.iter().filter(|part| !part.is_empty()) {
+            after_cr = check_newlines(part, after_cr).map_err(|at| BodyError::BareNewline {
+                // The CR at the end of the part before it has no index here.
+                at: at.map_or(len.saturating_sub(1), |at| len + at as u64),
+            })?;
+            len += part.len() as u64;
+        }
+        if after_cr {
+            return Err(BodyError::BareNewline { at: len - 1 });
+        }
+        let last = parts.iter().rev().find(|part| !part.is_empty());
+        Ok(Self {
+            len,
+            is_eight_bit: !parts.iter().all(|part| part.is_ascii()),
+            // With a bare LF impossible, the last byte tells.
+            ends_with_newline: last.is_none_or(|part| part.ends_with(b"\n")),
+            parts: parts.into(),
+        })
+    }
+
+    /// Bytes of the message, without what dot-stuffing adds.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether a byte above 127 is in it: then it needs 8BITMIME.
+    pub fn is_eight_bit(&self) -> bool {
+        self.is_eight_bit
+    }
+
+    /// An empty message counts as one: the dot stands at the beginning of a line.
+    pub(crate) fn ends_with_newline(&self) -> bool {
+        self.ends_with_newline
+    }
+}
+
+/// Whether the part ends behind a CR; the index of a bare CR or LF otherwise (`None`: the CR before this part).
+fn check_newlines(part: &[u8], mut after_cr: bool) -> Result<bool, Option<usize>> {
+    if after_cr && part.first() != Some(&b'\n') {
+        return Err(None);
+    }
+    for at in memchr::memchr2_iter(b'\r', b'\n', part) {
+        if part[at] == b'\n' {
+            let follows_cr = if at == 0 { after_cr } else { part[at - 1] == b'\r' };
+            if !follows_cr {
+                return Err(Some(at));
+            }
+        } else if part.get(at + 1).is_some_and(|next| *next != b'\n') {
+            return Err(Some(at));
+        }
+    }
+    after_cr = part.last() == Some(&b'\r');
+    Ok(after_cr)
+}
+
+/// A place in a body, moving forward.
+#[derive(Debug, Clone)]
+pub(crate) struct BodyCursor {
+    parts: Arc<[Bytes]>,
+    part: usize,
+    offset: usize,
+}
+
+impl BodyCursor {
+    pub(crate) fn new(body: &Body) -> Self {
+        Self { parts: Arc::clone(&body.parts), part: 0, offset: 0 }
+    }
+
+    /// The bytes from here to the end of the part; empty at the end of the body only.
+    pub(crate) fn rest(&mut self) -> &[u8] {
+        while self.part < self.parts.len() && self.offset == self.parts[self.part].len() {
+            self.part += 1;
+            self.offset = 0;
+        }
+        self.parts.get(self.part).map_or(&[], |part| &part[self.offset..])
+    }
+
+    /// At most what `rest` holds.
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.offset += count;
+    }
+
+    /// Over several parts.
+    pub(crate) fn skip(&mut self, mut count: usize) {
+        while count > 0 {
+            let step = self.rest().len().min(count);
+            if step == 0 {
+                return;
+            }
+            self.advance(step);
+            count -= step;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(parts: &[&'static str]) -> Result<Body, BodyError> {
+        Body::parse(parts.iter().map(|part| Bytes::from_static(part.as_bytes())).collect())
+    }
+
+    #[test]
+    fn line_ends_may_be_cut_by_parts() {
+        let body = parse(&["a: b\r", "\nc", "", "\r\n"]).unwrap();
+        assert_eq!(body.len(), 9);
+        assert!(body.ends_with_newline() && !body.is_eight_bit());
+        assert!(!parse(&["a\r\nb", ""]).unwrap().ends_with_newline());
+        assert!(parse(&["ä"]).unwrap().is_eight_bit());
+        assert!(parse(&[]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn bare_newlines_are_refused_where_they_stand() {
+        let cases: [(&[&'static str], u64); 7] = [
+            (&["ab\ncd"], 2),
+            (&["ab\rcd"], 2),
+            (&["ab\r"], 2),
+            (&["ab\r", "cd"], 2),
+            (&["ab", "\ncd"], 2),
+            (&["a\r\n", "\n"], 3),
+            (&["a\r\r\n"], 1),
+        ];
+        for (parts, at) in cases {
+            assert_eq!(parse(parts).unwrap_err(), BodyError::BareNewline { at }, "{parts:?}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! All ways a session ends. A message that is under way gets its outcome first.
+
+use super::event::{Closed, EndCause, Event, Outcome, ProtocolError, SendError, Verdict};
+use super::output::{Awaited, Segment};
+use super::transaction::Finish;
+use super::{ClientSession, Link};
+use crate::phase::Phase;
+use crate::reply::Reply;
+
+impl ClientSession {
+    /// The goodbye; only between messages.
+    pub fn quit(&mut self) -> Result<(), SendError> {
+        if self.phase() != Phase::Ready {
+            return Err(SendError::NotReady);
+        }
+        self.say(Segment::line("QUIT", Awaited::Quit));
+        Ok(())
+    }
+
+    /// The socket is gone, or the driver gives up on it.
+    pub fn connection_ended(&mut self, cause: EndCause) {
+        let phase = self.phase();
+        match phase {
+            Phase::Closed => {}
+            // RFC 5321 4.1.1.10 asks for a reply to QUIT; nothing depends on it.
+            Phase::Quit => self.close(Closed::Quit),
+            _ => self.close(Closed::Ended { phase, cause }),
+        }
+    }
+
+    pub(super) fn on_quit(&mut self) {
+        self.close(Closed::Quit);
+    }
+
+    /// RFC 5321 3.8: 421 may come as the answer to anything, or to nothing.
+    pub(super) fn closed_by_server(&mut self, reply: Reply) {
+        let phase = self.phase();
+        if phase == Phase::Quit {
+            return self.close(Closed::Quit);
+        }
+        self.decide(Verdict::Refused(reply.clone()), phase);
+        self.close(Closed::ByServer { phase, reply });
+    }
+
+    /// A reply although nothing is awaited: at rest, or before the command or message is all out.
+    pub(super) fn unasked(&mut self, reply: Reply) {
+        let phase = self.phase();
+        let code = reply.code;
+        if reply.is_refusal() {
+            // In the middle of a message: the reason is worth keeping, but a dot now would deliver half of it.
+            self.decide(Verdict::Refused(reply), phase);
+        }
+        self.protocol_error_in(phase, ProtocolError::Unasked(code));
+    }
+
+    pub(super) fn refused(&mut self, phase: Phase, reply: Reply) {
+        if reply.is_refusal() {
+            self.close_politely(Closed::Refused { phase, reply });
+        } else {
+            self.protocol_error_in(phase, ProtocolError::Unexpected(reply.code));
+        }
+    }
+
+    pub(super) fn protocol_error(&mut self, error: ProtocolError) {
+        self.protocol_error_in(self.phase(), error);
+    }
+
+    pub(super) fn protocol_error_in(&mut self, phase: Phase, error: ProtocolError) {
+        self.transcript.note(&error.to_string());
+        // The outcome tells the phase too, and by now its reply is no longer awaited.
+        self.decide(Verdict::Interrupted, phase);
+        self.close(Closed::Protocol { phase, error });
+    }
+
+    /// With a QUIT that nobody waits for (RFC 5321 3.1: a refused client says it).
+    pub(super) fn close_politely(&mut self, closed: Closed) {
+        self.close(closed);
+        self.say(Segment::line("QUIT", Awaited::Quit));
+    }
+
+    fn close(&mut self, closed: Closed) {
+        self.decide(Verdict::Interrupted, self.phase());
+        self.link = Link::Closed;
+        self.transaction = None;
+        self.output.clear();
+        self.awaited.clear();
+        // A handshake or a final dot that the driver has not heard of must not happen any more.
+        self.events.retain(|event| !matches!(event, Event::StartTls | Event::Finishing | Event::Ready));
+        self.events.push_back(Event::Closed(closed));
+    }
+
+    /// The first verdict counts.
+    pub(super) fn decide(&mut self, verdict: Verdict, phase: Phase) {
+        let Some(transaction) = &mut self.transaction else { return };
+        if transaction.is_decided {
+            return;
+        }
+        transaction.is_decided = true;
+        if matches!(verdict, Verdict::Accepted(_)) {
+            self.messages_accepted += 1;
+        }
+        let after_final = transaction.finish == Finish::HandedOut;
+        self.events.push_back(Event::Outcome(Outcome { verdict, phase, after_final }));
+    }
+}

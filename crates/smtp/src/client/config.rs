@@ -1,0 +1,133 @@
+//! What a session is told before it begins, and the message it is given.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use postroad_model::{DomainName, EmailAddress};
+
+use crate::body::Body;
+
+#[derive(Debug, Clone)]
+pub struct ClientConfig {
+    pub helo_name: HeloName,
+    pub tls: TlsMode,
+    /// For smart hosts.
+    pub credentials: Option<Credentials>,
+    /// Use PIPELINING where it is offered.
+    pub pipelining: bool,
+    /// Use CHUNKING where it is offered.
+    pub chunking: bool,
+    /// Messages up to this size go out together with their envelope, where PIPELINING and CHUNKING are offered. More
+    /// would cost more when the recipient is refused than the round trip saves.
+    pub single_flight_bytes_max: u64,
+    /// The largest piece announced by one BDAT.
+    pub chunk_bytes_max: u64,
+    pub transcript_bytes_max: usize,
+}
+
+impl ClientConfig {
+    pub fn new(helo_name: HeloName) -> Self {
+        Self {
+            helo_name,
+            tls: TlsMode::Opportunistic,
+            credentials: None,
+            pipelining: true,
+            chunking: true,
+            single_flight_bytes_max: 64 << 10,
+            chunk_bytes_max: 1 << 20,
+            transcript_bytes_max: 16 << 10,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsMode {
+    /// Not even when offered: for the second try after a handshake that failed.
+    Never,
+    /// When offered; a refused STARTTLS does not stop the mail.
+    Opportunistic,
+    /// No message without it.
+    Required,
+    /// The driver shakes hands before the banner (port 465, RFC 8314 3.3).
+    Implicit,
+}
+
+/// The argument of EHLO (RFC 5321 4.1.1.1): a name, or an address literal for hosts without one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeloName(String);
+
+impl HeloName {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<DomainName> for HeloName {
+    fn from(name: DomainName) -> Self {
+        Self(name.as_str().to_owned())
+    }
+}
+
+impl From<IpAddr> for HeloName {
+    /// RFC 5321 4.1.3
+    fn from(address: IpAddr) -> Self {
+        Self(match address {
+            IpAddr::V4(v4) => format!("[{v4}]"),
+            IpAddr::V6(v6) => format!("[IPv6:{v6}]"),
+        })
+    }
+}
+
+#[derive(Clone)]
+pub struct Credentials {
+    pub username: String,
+    pub password: String,
+    /// Say them without TLS too: for a relay on the loopback.
+    pub allow_without_tls: bool,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("username", &self.username).finish_non_exhaustive()
+    }
+}
+
+/// One message to one recipient: the return path is the message's own.
+#[derive(Debug, Clone)]
+pub struct OutgoingMessage {
+    /// `None` is the null path `<>` of bounces (RFC 5321 4.5.5).
+    pub mail_from: Option<EmailAddress>,
+    pub rcpt_to: EmailAddress,
+    pub body: Body,
+    /// The header holds UTF-8 that only SMTPUTF8 allows (RFC 6532). Addresses are looked at by the session itself.
+    pub has_utf8_header: bool,
+}
+
+impl OutgoingMessage {
+    pub(super) fn needs_smtputf8(&self) -> bool {
+        let sender = self.mail_from.as_ref().is_some_and(EmailAddress::needs_smtputf8);
+        self.has_utf8_header || sender || self.rcpt_to.needs_smtputf8()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_without_a_name_greet_with_their_address() {
+        let literal = |address: &str| HeloName::from(address.parse::<IpAddr>().unwrap()).0;
+        assert_eq!(literal("192.0.2.1"), "[192.0.2.1]");
+        assert_eq!(literal("2001:db8::1"), "[IPv6:2001:db8::1]");
+    }
+
+    #[test]
+    fn the_password_is_not_printed() {
+        let credentials = Credentials {
+            username: "relay".to_owned(),
+            password: "hunter2".to_owned(),
+            allow_without_tls: false,
+        };
+        assert!(!format!("{credentials:?}").contains("hunter2"));
+    }
+}

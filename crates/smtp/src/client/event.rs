@@ -1,0 +1,117 @@
+//! What a session tells its driver.
+
+use crate::phase::Phase;
+use crate::reply::Reply;
+use crate::reply_reader::ReplyError;
+
+/// In order; `Closed` is the last one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Shake hands on the same socket, then call `tls_established` or `connection_ended`.
+    StartTls,
+    /// `send` or `quit` may be called.
+    Ready,
+    /// The next bytes end the message. They stay in the session until this event is taken: write the journal's mark
+    /// then, before asking for more output.
+    Finishing,
+    /// Exactly one for each `send`. `Ready` or `Closed` follows.
+    Outcome(Outcome),
+    /// Nothing more happens. What `fill_output` still gives (a QUIT) may be written; then close the socket.
+    Closed(Closed),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub verdict: Verdict,
+    /// The phase of the deciding reply, or of the one that never came.
+    pub phase: Phase,
+    /// The last byte of the message had been handed out.
+    pub after_final: bool,
+}
+
+impl Outcome {
+    /// The message may have been accepted without our hearing of it.
+    pub fn is_possible_duplicate(&self) -> bool {
+        self.after_final && self.verdict == Verdict::Interrupted
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The peer is responsible now (RFC 5321 4.2.5).
+    Accepted(Reply),
+    /// 4yz or 5yz, to the command of the outcome's phase.
+    Refused(Reply),
+    /// Larger than the SIZE the peer announced; nothing was sent (RFC 1870 6.1).
+    TooLarge { size: u64, size_max: u64 },
+    /// Needs SMTPUTF8, which is not offered; nothing was sent (RFC 6531 3.2).
+    Utf8NotOffered,
+    /// The session ended without an answer; the `Closed` that follows says why.
+    Interrupted,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Closed {
+    /// After our QUIT.
+    Quit,
+    /// 421 at any point (RFC 5321 3.8).
+    ByServer {
+        phase: Phase,
+        reply: Reply,
+    },
+    /// The peer does not want to talk to us: a refused banner, greeting, STARTTLS, AUTH or RSET.
+    Refused {
+        phase: Phase,
+        reply: Reply,
+    },
+    /// TLS is required and the peer does not offer it.
+    TlsNotOffered,
+    /// Credentials were given, and there is no way to use them here: no mechanism in common, or no TLS.
+    AuthNotOffered,
+    Protocol {
+        phase: Phase,
+        error: ProtocolError,
+    },
+    /// The driver said so.
+    Ended {
+        phase: Phase,
+        cause: EndCause,
+    },
+}
+
+/// Why a driver ends a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndCause {
+    /// The peer closed the connection without a word.
+    EndOfStream,
+    /// Reading or writing failed.
+    Io,
+    /// The phase's deadline passed.
+    TimedOut,
+    /// The handshake failed, or the certificate is not the one asked for.
+    TlsFailed,
+    /// Our own will, such as a shutdown.
+    Stopped,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProtocolError {
+    #[error(transparent)]
+    Reply(#[from] ReplyError),
+    /// Plaintext between STARTTLS and the handshake: injected, or a peer that cannot be trusted.
+    #[error("the server sent more after its answer to STARTTLS")]
+    BytesAfterStartTls,
+    #[error("the server said {0}, which answers nothing that was asked")]
+    Unasked(u16),
+    #[error("{0} is no answer to what was said")]
+    Unexpected(u16),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    #[error("the session is not ready for a message")]
+    NotReady,
+    /// RFC 9422 MAILMAX: say `quit` and open another connection.
+    #[error("the server takes no more messages in this session")]
+    LimitReached,
+}

@@ -1,0 +1,167 @@
+//! Bytes on their way out, in segments, and what each of them makes the session wait for.
+
+use crate::body::BodyCursor;
+use crate::phase::Phase;
+use crate::stuffing::StuffedBody;
+
+/// A reply that is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Awaited {
+    Banner,
+    Ehlo {
+        is_again: bool,
+    },
+    Helo,
+    StartTls,
+    AuthPlain,
+    /// To `AUTH LOGIN`: the user name is next.
+    AuthLogin,
+    AuthUsername,
+    AuthPassword,
+    MailFrom,
+    RcptTo,
+    Data,
+    Chunk {
+        is_last: bool,
+    },
+    Final,
+    /// To the dot that closes a DATA nobody wants any more.
+    LoneDot,
+    Rset,
+    Quit,
+}
+
+impl Awaited {
+    pub(super) fn phase(self) -> Phase {
+        match self {
+            Self::Banner => Phase::Banner,
+            Self::Ehlo { is_again: false } => Phase::Ehlo,
+            Self::Ehlo { is_again: true } => Phase::EhloAgain,
+            Self::Helo => Phase::Helo,
+            Self::StartTls => Phase::StartTls,
+            Self::AuthPlain | Self::AuthLogin | Self::AuthUsername | Self::AuthPassword => Phase::Auth,
+            Self::MailFrom => Phase::MailFrom,
+            Self::RcptTo => Phase::RcptTo,
+            Self::Data => Phase::Data,
+            Self::Chunk { is_last: false } => Phase::Body,
+            Self::Chunk { is_last: true } | Self::Final => Phase::Final,
+            Self::LoneDot | Self::Rset => Phase::Rset,
+            Self::Quit => Phase::Quit,
+        }
+    }
+
+    /// While the bytes that ask for the reply have not all been handed out.
+    fn phase_before(self) -> Phase {
+        match self {
+            Self::Chunk { .. } | Self::Final => Phase::Body,
+            other => other.phase(),
+        }
+    }
+}
+
+pub(super) struct Segment {
+    content: Content,
+    /// What is awaited from when the last byte is handed out.
+    pub(super) awaited: Option<Awaited>,
+    /// Its last byte is the message's last byte.
+    pub(super) ends_message: bool,
+    /// For the transcript.
+    pub(super) shown: Option<String>,
+}
+
+enum Content {
+    Line { bytes: Vec<u8>, written: usize },
+    Stuffed(StuffedBody),
+    Chunk { cursor: BodyCursor, left: usize },
+}
+
+impl Segment {
+    /// A command; `line` without its CRLF.
+    pub(super) fn line(line: &str, awaited: Awaited) -> Self {
+        Self::masked(line, line, awaited)
+    }
+
+    /// A line that holds a secret; `shown` stands for it in the transcript.
+    pub(super) fn masked(line: &str, shown: &str, awaited: Awaited) -> Self {
+        let bytes = [line.as_bytes(), b"\r\n"].concat();
+        Self::new(Content::Line { bytes, written: 0 }, Some(awaited), Some(shown.to_owned()))
+    }
+
+    /// Announces the chunk behind it, which is what asks for the reply.
+    pub(super) fn announcement(line: &str) -> Self {
+        let bytes = [line.as_bytes(), b"\r\n"].concat();
+        Self::new(Content::Line { bytes, written: 0 }, None, Some(line.to_owned()))
+    }
+
+    pub(super) fn terminator(bytes: &[u8], awaited: Awaited) -> Self {
+        let content = Content::Line { bytes: bytes.to_vec(), written: 0 };
+        Self::new(content, Some(awaited), Some(".".to_owned()))
+    }
+
+    pub(super) fn stuffed(body: StuffedBody, size: u64) -> Self {
+        Self::new(Content::Stuffed(body), None, Some(message_shown(size)))
+    }
+
+    pub(super) fn chunk(cursor: BodyCursor, size: usize, awaited: Awaited) -> Self {
+        let shown = message_shown(size as u64);
+        Self::new(Content::Chunk { cursor, left: size }, Some(awaited), Some(shown))
+    }
+
+    pub(super) fn ending_message(mut self) -> Self {
+        self.ends_message = true;
+        self
+    }
+
+    fn new(content: Content, awaited: Option<Awaited>, shown: Option<String>) -> Self {
+        Self { content, awaited, ends_message: false, shown }
+    }
+
+    /// Appends at most `room` bytes.
+    pub(super) fn write(&mut self, out: &mut Vec<u8>, room: usize) {
+        match &mut self.content {
+            Content::Line { bytes, written } => {
+                let count = room.min(bytes.len() - *written);
+                out.extend_from_slice(&bytes[*written..*written + count]);
+                *written += count;
+            }
+            Content::Stuffed(body) => body.write(out, room),
+            Content::Chunk { cursor, left } => {
+                let mut count = room.min(*left);
+                *left -= count;
+                while count > 0 {
+                    let rest = cursor.rest();
+                    let step = rest.len().min(count);
+                    out.extend_from_slice(&rest[..step]);
+                    cursor.advance(step);
+                    count -= step;
+                }
+            }
+        }
+    }
+
+    pub(super) fn is_done(&mut self) -> bool {
+        match &mut self.content {
+            Content::Line { bytes, written } => *written == bytes.len(),
+            Content::Stuffed(body) => body.is_done(),
+            Content::Chunk { left, .. } => *left == 0,
+        }
+    }
+
+    /// Whether `room` is enough for all that is left.
+    pub(super) fn fits(&self, room: usize) -> bool {
+        match &self.content {
+            Content::Line { bytes, written } => bytes.len() - written <= room,
+            Content::Chunk { left, .. } => *left <= room,
+            // A terminator always follows, so it never ends a message.
+            Content::Stuffed(_) => false,
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.awaited.map_or(Phase::Body, Awaited::phase_before)
+    }
+}
+
+fn message_shown(size: u64) -> String {
+    format!("[{size} bytes of the message]")
+}

@@ -1,0 +1,229 @@
+//! One message to one recipient, in one of three ways: lock-step, pipelined up to DATA, or with BDAT.
+
+use super::ClientSession;
+use super::config::OutgoingMessage;
+use super::envelope::{mail_line, rcpt_line};
+use super::event::{Closed, Event, Outcome, ProtocolError, SendError, Verdict};
+use super::output::{Awaited, Segment};
+use crate::body::BodyCursor;
+use crate::phase::Phase;
+use crate::reply::{Reply, ReplyClass};
+use crate::stuffing::{StuffedBody, terminator};
+
+pub(super) struct Transaction {
+    message: OutgoingMessage,
+    /// Several commands in one flight.
+    is_pipelined: bool,
+    /// BDAT instead of DATA.
+    is_chunked: bool,
+    /// Where the next chunk begins, and how much is left from there.
+    next_chunk: BodyCursor,
+    unsent: u64,
+    pub(super) finish: Finish,
+    /// The outcome was told; what follows only clears up.
+    pub(super) is_decided: bool,
+}
+
+/// Of the message's last bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finish {
+    Unannounced,
+    /// `Event::Finishing` waits to be taken.
+    Announced,
+    Allowed,
+    HandedOut,
+}
+
+impl ClientSession {
+    /// Begins a message; its outcome comes as an event.
+    pub fn send(&mut self, message: OutgoingMessage) -> Result<(), SendError> {
+        if self.phase() != Phase::Ready {
+            return Err(SendError::NotReady);
+        }
+        if self.capabilities.messages_max.is_some_and(|max| self.messages_tried >= max) {
+            return Err(SendError::LimitReached);
+        }
+        if let Some(verdict) = self.unsendable(&message) {
+            let outcome = Outcome { verdict, phase: Phase::Ready, after_final: false };
+            self.events.extend([Event::Outcome(outcome), Event::Ready]);
+            return Ok(());
+        }
+        self.messages_tried += 1;
+        let offered = &self.capabilities;
+        let is_pipelined = self.config.pipelining && offered.pipelining;
+        let is_chunked = self.config.chunking && offered.chunking;
+        let size = message.body.len();
+        let next_chunk = BodyCursor::new(&message.body);
+        let (mail, rcpt) = (mail_line(&message, offered), rcpt_line(&message));
+        self.transaction = Some(Transaction {
+            message,
+            is_pipelined,
+            is_chunked,
+            next_chunk,
+            unsent: size,
+            finish: Finish::Unannounced,
+            is_decided: false,
+        });
+        self.say(Segment::line(&mail, Awaited::MailFrom));
+        if is_pipelined {
+            self.say(Segment::line(&rcpt, Awaited::RcptTo));
+            if !is_chunked {
+                self.say(Segment::line("DATA", Awaited::Data)); // RFC 2920 3.1: last of its group
+            } else if self.goes_in_single_flight(size) {
+                self.say_chunk(); // RFC 3030 4.2: BDAT may be pipelined too
+            }
+        }
+        Ok(())
+    }
+
+    fn unsendable(&self, message: &OutgoingMessage) -> Option<Verdict> {
+        let size = message.body.len();
+        let offered = &self.capabilities;
+        match offered.size_max {
+            Some(size_max) if size > size_max => Some(Verdict::TooLarge { size, size_max }),
+            _ if message.needs_smtputf8() && !offered.smtputf8 => Some(Verdict::Utf8NotOffered),
+            _ => None,
+        }
+    }
+
+    /// A chunk's size must be known and bounded whatever the configuration says.
+    fn goes_in_single_flight(&self, size: u64) -> bool {
+        size <= self.config.single_flight_bytes_max && size <= self.config.chunk_bytes_max
+    }
+
+    pub(super) fn on_mail_from(&mut self, reply: Reply) {
+        let Some(transaction) = &self.transaction else { return };
+        let (is_pipelined, rcpt) = (transaction.is_pipelined, rcpt_line(&transaction.message));
+        match reply.class() {
+            ReplyClass::Positive if is_pipelined => {}
+            ReplyClass::Positive => self.say(Segment::line(&rcpt, Awaited::RcptTo)),
+            ReplyClass::Intermediate => self.unexpected(Phase::MailFrom, &reply),
+            _ => {
+                self.decide(Verdict::Refused(reply), Phase::MailFrom);
+                if !is_pipelined {
+                    self.settle(false);
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_rcpt_to(&mut self, reply: Reply) {
+        match reply.class() {
+            ReplyClass::Positive => {}
+            ReplyClass::Intermediate => return self.unexpected(Phase::RcptTo, &reply),
+            _ => self.decide(Verdict::Refused(reply), Phase::RcptTo),
+        }
+        let Some(transaction) = &self.transaction else { return };
+        let is_more_under_way = !self.awaited.is_empty() || !self.output.is_empty();
+        if is_more_under_way {
+            // The rest of a flight.
+        } else if transaction.is_decided {
+            self.settle(true);
+        } else if transaction.is_chunked {
+            self.say_chunk();
+        } else {
+            self.say(Segment::line("DATA", Awaited::Data));
+        }
+    }
+
+    pub(super) fn on_data(&mut self, reply: Reply) {
+        let Some(transaction) = &self.transaction else { return };
+        match (reply.class(), transaction.is_decided) {
+            (ReplyClass::Intermediate, false) => {
+                let body = &transaction.message.body;
+                let content =
+                    (!body.is_empty()).then(|| Segment::stuffed(StuffedBody::new(body), body.len()));
+                let end = Segment::terminator(terminator(body), Awaited::Final).ending_message();
+                self.output.extend(content.into_iter().chain([end]));
+            }
+            // RFC 2920 3.1: DATA was taken although the recipient was not; an empty message to nobody ends it.
+            (ReplyClass::Intermediate, true) => self.say(Segment::terminator(b".\r\n", Awaited::LoneDot)),
+            (_, true) => self.settle(true),
+            (ReplyClass::Positive, false) => self.unexpected(Phase::Data, &reply),
+            (_, false) => {
+                self.decide(Verdict::Refused(reply), Phase::Data);
+                self.settle(true);
+            }
+        }
+    }
+
+    fn say_chunk(&mut self) {
+        let Some(transaction) = &mut self.transaction else { return };
+        let size = transaction.unsent.min(self.config.chunk_bytes_max.max(1));
+        let is_last = size == transaction.unsent;
+        let cursor = transaction.next_chunk.clone();
+        transaction.next_chunk.skip(size as usize);
+        transaction.unsent -= size;
+        let line = format!("BDAT {size}{}", if is_last { " LAST" } else { "" }); // RFC 3030 2
+        let awaited = Awaited::Chunk { is_last };
+        if size == 0 {
+            return self.say(Segment::line(&line, awaited).ending_message());
+        }
+        self.say(Segment::announcement(&line));
+        let chunk = Segment::chunk(cursor, size as usize, awaited);
+        self.say(if is_last { chunk.ending_message() } else { chunk });
+    }
+
+    pub(super) fn on_chunk(&mut self, awaited: Awaited, reply: Reply) {
+        let is_decided = self.transaction.as_ref().is_none_or(|transaction| transaction.is_decided);
+        let is_last = awaited == Awaited::Chunk { is_last: true };
+        match reply.class() {
+            ReplyClass::Positive if is_decided => self.settle(false),
+            ReplyClass::Positive if is_last => {
+                self.decide(Verdict::Accepted(reply), Phase::Final);
+                self.settle(false);
+            }
+            ReplyClass::Positive => self.say_chunk(),
+            ReplyClass::Intermediate => self.unexpected(awaited.phase(), &reply),
+            _ => {
+                self.decide(Verdict::Refused(reply), awaited.phase());
+                self.settle(true); // RFC 3030 2: what is left of the transaction is indeterminate
+            }
+        }
+    }
+
+    pub(super) fn on_final(&mut self, reply: Reply) {
+        match reply.class() {
+            ReplyClass::Positive => self.decide(Verdict::Accepted(reply), Phase::Final),
+            ReplyClass::Intermediate => return self.unexpected(Phase::Final, &reply),
+            _ => self.decide(Verdict::Refused(reply), Phase::Final),
+        }
+        self.settle(false); // RFC 5321 4.1.1.4: the end of data clears the buffers, whatever the answer
+    }
+
+    pub(super) fn on_rset(&mut self, reply: Reply) {
+        if reply.is_positive() {
+            self.settle(false);
+        } else {
+            self.close_politely(Closed::Refused { phase: Phase::Rset, reply });
+        }
+    }
+
+    /// The message is over; the next one may come, after RSET where the server may still hold an envelope.
+    pub(super) fn settle(&mut self, needs_reset: bool) {
+        if needs_reset {
+            self.say(Segment::line("RSET", Awaited::Rset));
+        } else {
+            self.ready();
+        }
+    }
+
+    pub(super) fn ready(&mut self) {
+        self.transaction = None;
+        self.events.push_back(Event::Ready);
+    }
+
+    fn unexpected(&mut self, phase: Phase, reply: &Reply) {
+        self.protocol_error_in(phase, ProtocolError::Unexpected(reply.code));
+    }
+
+    /// Whether the message's last bytes may go; asks by an event when nobody was asked yet.
+    pub(super) fn may_finish(&mut self) -> bool {
+        let Some(transaction) = &mut self.transaction else { return true };
+        if transaction.finish == Finish::Unannounced && !transaction.is_decided {
+            transaction.finish = Finish::Announced;
+            self.events.push_back(Event::Finishing);
+        }
+        transaction.is_decided || transaction.finish == Finish::Allowed
+    }
+}

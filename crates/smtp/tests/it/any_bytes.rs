@@ -1,0 +1,178 @@
+//! However the server's bytes are cut, the session says and tells the same; whatever they are, it stays sane.
+
+use postroad_smtp::{ClientConfig, ClientSession, Closed, EndCause, Event, Phase, TlsMode};
+use proptest::prelude::*;
+
+use super::dialogue::{config, drain, message};
+
+/// What a driver would do by itself: sends two messages, then says goodbye.
+struct Play {
+    session: ClientSession,
+    output: String,
+    events: Vec<Event>,
+    left_to_send: u32,
+}
+
+impl Play {
+    fn new(config: ClientConfig) -> Self {
+        Self {
+            session: ClientSession::new(config),
+            output: String::new(),
+            events: Vec::new(),
+            left_to_send: 2,
+        }
+    }
+
+    /// Reacts until the session has nothing to say and nothing to tell.
+    fn react(&mut self) {
+        loop {
+            let (output, events) = drain(&mut self.session);
+            if output.is_empty() && events.is_empty() {
+                return;
+            }
+            for event in &events {
+                match event {
+                    Event::StartTls => self.session.tls_established(),
+                    Event::Ready if self.left_to_send > 0 => {
+                        self.left_to_send -= 1;
+                        self.session.send(message("bob@example.net", ".one|two|")).unwrap();
+                    }
+                    Event::Ready => self.session.quit().unwrap(),
+                    _ => {}
+                }
+            }
+            self.output.push_str(&output);
+            self.events.extend(events);
+        }
+    }
+}
+
+/// What servers say, turn by turn; each turn is an answer to all that was said before it.
+const TURNS: &[&[&str]] = &[
+    &[
+        "220 mx\r\n",
+        "250 mx\r\n",
+        "250 ok\r\n",
+        "250 ok\r\n",
+        "354 go\r\n",
+        "250 a\r\n",
+        "250 ok\r\n",
+        "550-5.1.1 no\r\n550 5.1.1 user\r\n",
+        "250 ok\r\n",
+        "221 bye\r\n",
+    ],
+    &[
+        "220-mx\r\n220 there\r\n",
+        "250-mx\r\n250-PIPELINING\r\n250 SIZE 99\r\n",
+        "250 ok\r\n250 ok\r\n354 go\r\n",
+        "451 4.3.0 later\r\n",
+        "250 ok\r\n550 no\r\n354 go\r\n",
+        "554 nobody\r\n",
+        "221 bye\r\n",
+    ],
+    &[
+        "220 mx\r\n",
+        "250-mx\r\n250 STARTTLS\r\n",
+        "220 go\r\n",
+        "250-mx\r\n250-PIPELINING\r\n250 CHUNKING\r\n",
+        "250 ok\r\n250 ok\r\n250 queued\r\n",
+        "250 ok\r\n550 no\r\n503 no\r\n",
+        "250 ok\r\n",
+        "421 bye\r\n",
+    ],
+    &["220 mx\r\n", "500 what\r\n", "250 mx\r\n", "421 4.3.2 shutting down\r\n"],
+    &["220 mx\r\n", "250-mx\r\n250 STARTTLS\r\n", "220 go\r\n250 injected\r\n"],
+    &["220 mx\r\n", "250-mx\r\n250 PIPELINING\r\n", "250 ok\r\n250 ok\r\n354 go\r\n250 too much\r\n"],
+    &["220 mx\r\n250 too early\r\n"],
+];
+
+/// `cuts` are lengths of pieces, used over and over.
+fn play(turns: &[&str], cuts: &[usize]) -> (String, Vec<Event>, String) {
+    let mut play = Play::new(config());
+    for turn in turns {
+        let mut rest = turn.as_bytes();
+        for cut in cuts.iter().cycle() {
+            let (piece, after) = rest.split_at((*cut).min(rest.len()));
+            play.session.feed(piece);
+            rest = after;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        play.react();
+    }
+    play.session.connection_ended(EndCause::EndOfStream);
+    play.react();
+    let transcript = play.session.take_transcript().to_string();
+    (play.output, play.events, transcript)
+}
+
+#[test]
+fn byte_by_byte_is_the_same_as_all_at_once() {
+    for turns in TURNS {
+        assert_eq!(play(turns, &[1]), play(turns, &[usize::MAX]), "{turns:?}");
+    }
+}
+
+#[test]
+fn dialogues_come_to_their_end() {
+    for turns in &TURNS[..3] {
+        let (_, events, transcript) = play(turns, &[3]);
+        assert_eq!(events.last(), Some(&Event::Closed(Closed::Quit)), "{transcript}");
+        assert_eq!(events.iter().filter(|event| matches!(event, Event::Outcome(_))).count(), 2);
+    }
+}
+
+fn garbage() -> impl Strategy<Value = Vec<u8>> {
+    let replies = prop::sample::select(vec![
+        "220 mx\r\n",
+        "250 ok\r\n",
+        "250-mx\r\n250-PIPELINING\r\n250-CHUNKING\r\n250 SIZE 40\r\n",
+        "250-mx\r\n250 STARTTLS\r\n",
+        "354 go\r\n",
+        "334 VXNlcm5hbWU6\r\n",
+        "421 bye\r\n",
+        "550 5.1.1 no\r\n",
+        "503 no\r\n",
+        "250-",
+        "\r\n",
+        "\u{0}\u{ff}",
+    ]);
+    prop_oneof![
+        8 => replies.prop_map(|text| text.as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..40),
+        1 => Just(vec![b'2'; 5_000]),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_cut_of_any_dialogue_is_the_same(at in 0..TURNS.len(), cuts in prop::collection::vec(1usize..20, 1..5)) {
+        prop_assert_eq!(play(TURNS[at], &cuts), play(TURNS[at], &[usize::MAX]));
+    }
+
+    #[test]
+    fn no_server_can_upset_a_session(
+        pieces in prop::collection::vec(garbage(), 0..30),
+        tls in prop::sample::select(vec![TlsMode::Never, TlsMode::Opportunistic, TlsMode::Required]),
+        eager in any::<bool>(),
+    ) {
+        let mut play = Play::new(ClientConfig { tls, ..config() });
+        for piece in &pieces {
+            play.session.feed(piece);
+            if eager {
+                play.react();
+            }
+        }
+        play.react();
+        play.session.connection_ended(EndCause::Io);
+        play.react();
+        prop_assert_eq!(play.session.phase(), Phase::Closed);
+
+        let count = |wanted: fn(&Event) -> bool| play.events.iter().filter(|event| wanted(event)).count();
+        prop_assert_eq!(count(|event| matches!(event, Event::Closed(_))), 1);
+        prop_assert!(matches!(play.events.last(), Some(Event::Closed(_))));
+        let sent = 2 - play.left_to_send as usize;
+        prop_assert_eq!(count(|event| matches!(event, Event::Outcome(_))), sent);
+    }
+}

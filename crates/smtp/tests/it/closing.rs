@@ -1,0 +1,183 @@
+//! 421, dropped connections and nonsense at every point, and the goodbye.
+
+use postroad_smtp::{ClientSession, EndCause, Event, Outcome, Phase, SendError, Verdict};
+
+use super::dialogue::{config, drain, message, opened, play};
+
+const UP_TO_354: &str = "
+    > send hi|
+    C: MAIL FROM:<a@rp.example.org>
+    S: 250 ok
+    C: RCPT TO:<bob@example.net>
+    S: 250 ok
+    C: DATA
+    S: 354 go
+    C: hi
+    C: .
+    E: finishing
+";
+
+/// The lock-step dialogue up to and with the given line of the client.
+fn up_to(line: &str) -> String {
+    let end = UP_TO_354.find(line).unwrap() + line.len();
+    format!("{}{}\n", opened(""), &UP_TO_354[..end])
+}
+
+#[test]
+fn quit_is_answered_or_not() {
+    for answer in ["S: 221 bye", "S: 421 bye", "> drop", "> timeout"] {
+        let dialogue = format!("{}> quit\nC: QUIT\n{answer}\nE: closed: quit", opened(""));
+        play(config(), &dialogue);
+    }
+}
+
+#[test]
+fn connection_lost_at_every_phase_says_whether_the_end_was_out() {
+    for (line, phase) in
+        [("MAIL FROM:<a@rp.example.org>", "mail_from"), ("net>", "rcpt_to"), ("DATA", "data")]
+    {
+        for (action, cause) in [("drop", "EndOfStream"), ("timeout", "TimedOut")] {
+            let end = format!("> {action}\nE: interrupted ({phase})\nE: closed: {cause} ({phase})");
+            play(config(), &format!("{}{end}", up_to(line)));
+        }
+    }
+    let end = "> drop\nE: interrupted (final, after the end)\nE: closed: EndOfStream (final)";
+    play(config(), &format!("{}{UP_TO_354}{end}", opened("")));
+}
+
+#[test]
+fn closing_reply_is_understood_at_every_phase() {
+    for (line, phase) in
+        [("MAIL FROM:<a@rp.example.org>", "mail_from"), ("net>", "rcpt_to"), ("DATA", "data")]
+    {
+        let end = format!(
+            "S: 421 4.3.2 shutting down
+             E: refused: 421 4.3.2 shutting down ({phase})
+             E: closed by server: 421 4.3.2 shutting down ({phase})"
+        );
+        play(config(), &format!("{}{end}", up_to(line)));
+    }
+    let end =
+        "S: 421 later\nE: refused: 421 later (final, after the end)\nE: closed by server: 421 later (final)";
+    play(config(), &format!("{}{UP_TO_354}{end}", opened("")));
+    let end = "S: 421 idle too long\nE: closed by server: 421 idle too long (ready)";
+    play(config(), &format!("{}{end}", opened("")));
+}
+
+#[test]
+fn flight_that_meets_a_closing_server_gets_its_outcome() {
+    let flight = "> send hi|
+         C: MAIL FROM:<a@rp.example.org>
+         C: RCPT TO:<bob@example.net>
+         C: BDAT 4 LAST
+         C: hi
+         E: finishing";
+    let open = opened("PIPELINING, CHUNKING");
+    let end = "S: 421 idle\nE: refused: 421 idle (mail_from, after the end)\nE: closed by server: 421 idle (mail_from)";
+    play(config(), &format!("{open}{flight}\n{end}"));
+    let end = "S: 250 ok\n> drop\nE: interrupted (rcpt_to, after the end)\nE: closed: EndOfStream (rcpt_to)";
+    play(config(), &format!("{open}{flight}\n{end}"));
+}
+
+#[test]
+fn nonsense_in_a_transaction_interrupts_it() {
+    let cases = [
+        ("DATA", "250 what?", "interrupted (data)", "250 is no answer to what was said (data)"),
+        ("net>", "354 go", "interrupted (rcpt_to)", "354 is no answer to what was said (rcpt_to)"),
+        ("DATA", "gibberish", "interrupted (data)", "this is not a reply: \"gibberish\" (data)"),
+    ];
+    for (line, reply, outcome, closed) in cases {
+        let end = format!("S: {reply}\nE: {outcome}\nE: closed: {closed}");
+        play(config(), &format!("{}{end}", up_to(line)));
+    }
+    let end = "S: 354 more?\nE: interrupted (final, after the end)\nE: closed: 354 is no answer to what was said (final)";
+    play(config(), &format!("{}{UP_TO_354}{end}", opened("")));
+}
+
+#[test]
+fn unasked_reply_at_rest_closes() {
+    let end = "S: 250 hello?\nE: closed: the server said 250, which answers nothing that was asked (ready)";
+    play(config(), &format!("{}{end}", opened("")));
+}
+
+#[test]
+fn refused_rset_closes() {
+    let end = "S: 550 no such user
+         C: RSET
+         E: refused: 550 no such user (rcpt_to)
+         S: 500 what?
+         C: QUIT
+         E: closed, refused: 500 what? (rset)";
+    play(config(), &format!("{}{end}", up_to("net>")));
+}
+
+/// Behind 354, with a message of 3,002 bytes of which nothing was handed out.
+fn in_the_body() -> ClientSession {
+    let mut session = play(config(), &opened(""));
+    session.send(message("bob@example.net", &format!("{}|", "x".repeat(3_000)))).unwrap();
+    for reply in ["250 ok\r\n", "250 ok\r\n", "354 go\r\n"] {
+        drain(&mut session);
+        session.feed(reply.as_bytes());
+    }
+    assert_eq!(session.phase(), Phase::Body);
+    session
+}
+
+fn outcome(session: &mut ClientSession) -> Outcome {
+    let outcomes = std::iter::from_fn(|| session.next_event());
+    let mut outcomes = outcomes.filter_map(|event| match event {
+        Event::Outcome(outcome) => Some(outcome),
+        _ => None,
+    });
+    outcomes.next().unwrap()
+}
+
+#[test]
+fn refusal_in_the_middle_of_the_body_is_kept_and_no_dot_follows() {
+    let mut session = in_the_body();
+    let mut out = Vec::new();
+    assert_eq!(session.fill_output(&mut out, 1_000), 1_000);
+    session.feed(b"552 5.3.4 too big\r\n");
+    let told = outcome(&mut session);
+    assert!(matches!(&told.verdict, Verdict::Refused(reply) if reply.code == 552), "{told:?}");
+    assert_eq!((told.phase, told.after_final), (Phase::Body, false));
+    assert_eq!(session.phase(), Phase::Closed);
+    assert_eq!(session.fill_output(&mut out, 10_000), 0);
+}
+
+#[test]
+fn last_bytes_wait_until_the_driver_knows() {
+    let mut session = in_the_body();
+    let mut out = Vec::new();
+    session.fill_output(&mut out, 100_000);
+    assert!(out.ends_with(b"x\r\n"), "the dot is held back");
+    assert_eq!(session.fill_output(&mut out, 100_000), 0, "and stays so");
+
+    // Lost now, nothing can have been accepted: the end never left, and the event is taken back.
+    let mut lost = in_the_body();
+    lost.fill_output(&mut Vec::new(), 100_000);
+    lost.connection_ended(EndCause::Io);
+    assert!(!outcome(&mut lost).is_possible_duplicate());
+
+    assert_eq!(session.next_event(), Some(Event::Finishing));
+    assert_eq!(session.phase(), Phase::Body);
+    assert_eq!(session.fill_output(&mut out, 2), 2, "a part of the end");
+    session.fill_output(&mut out, 100);
+    assert!(out.ends_with(b"\r\n.\r\n"));
+    assert_eq!(session.phase(), Phase::Final);
+    session.connection_ended(EndCause::TimedOut);
+    let told = outcome(&mut session);
+    assert!(told.is_possible_duplicate(), "{told:?}");
+}
+
+#[test]
+fn session_that_is_not_ready_takes_no_message_and_no_quit() {
+    let mut session = ClientSession::new(config());
+    assert_eq!(session.send(message("bob@example.net", "hi|")), Err(SendError::NotReady));
+    assert_eq!(session.quit(), Err(SendError::NotReady));
+    session.connection_ended(EndCause::Stopped);
+    session.feed(b"220 too late\r\n");
+    session.tls_established();
+    assert_eq!(session.phase(), Phase::Closed);
+    assert_eq!(drain(&mut session).1.len(), 1);
+}

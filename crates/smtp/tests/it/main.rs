@@ -1,0 +1,12 @@
+//! Tests of client sessions: as dialogues, by chance, and over real sockets.
+
+#![cfg(test)]
+
+mod any_bytes;
+mod bdat;
+mod closing;
+mod data;
+mod dialogue;
+mod driver;
+mod opening;
+mod over_tcp;

@@ -1,0 +1,162 @@
+//! One connection of the peer, from the banner to the end.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+
+use super::Shared;
+use super::receiving::Envelope;
+use super::script::{Answer, Asked, Script, Stage, Then};
+use super::wire::{Stream, Wire, hold_open};
+
+pub(super) struct Conversation {
+    pub(super) wire: Wire,
+    pub(super) number: u32,
+    pub(super) shared: Arc<Shared>,
+    pub(super) is_encrypted: bool,
+    pub(super) messages_begun: u32,
+    pub(super) envelope: Option<Envelope>,
+}
+
+impl Conversation {
+    pub(super) fn new(stream: TcpStream, number: u32, shared: Arc<Shared>) -> Self {
+        let wire = Wire::new(Box::new(stream));
+        Self { wire, number, shared, is_encrypted: false, messages_begun: 0, envelope: None }
+    }
+
+    pub(super) async fn run(mut self) -> io::Result<()> {
+        let script = self.shared.script();
+        if script.is_tls_implicit {
+            self = self.shake_hands(&script).await?;
+        }
+        self.answer(Stage::Banner, "", "220 peer.test ESMTP").await?;
+        loop {
+            let script = self.shared.script();
+            let Some(line) = self.wire.read_line(script.close_after_received_bytes).await? else {
+                return Ok(());
+            };
+            let line = String::from_utf8_lossy(&line).into_owned();
+            let verb = line.split([' ', ':']).next().unwrap_or_default().to_ascii_uppercase();
+            let (number, is_group_open) = (self.number, verb != "BDAT" && self.wire.has_unread());
+            let is_out_of_turn = is_group_open && (verb == "DATA" || !script.offers("PIPELINING"));
+            self.shared.note(|record| {
+                let connection = record.connection(number);
+                connection.commands.push(line.clone());
+                if is_out_of_turn {
+                    connection.violations.push(format!("{verb} did not wait for its reply"));
+                }
+            });
+            match verb.as_str() {
+                "EHLO" => self.ehlo(&script, &line).await?,
+                "HELO" => self.answer(Stage::Helo, &line, "250 peer.test").await.map(drop)?,
+                "STARTTLS" => self = self.starttls(&script, &line).await?,
+                "AUTH" => self.auth(&script, &line).await?,
+                "MAIL" => self.mail(&line).await?,
+                "RCPT" => self.rcpt(&line).await?,
+                "DATA" => self.data(&script, &line).await?,
+                "BDAT" => self.bdat(&script, &line).await?,
+                "RSET" => {
+                    self.envelope = None;
+                    self.answer(Stage::Rset, &line, "250 2.0.0 flushed").await?;
+                }
+                "QUIT" => {
+                    self.answer(Stage::Quit, &line, "221 2.0.0 bye").await?;
+                    // From here on the client is free to open another one.
+                    let number = self.number;
+                    self.shared.note(|record| record.close(number));
+                    self.wire.close().await;
+                    return Ok(());
+                }
+                _ => self.answer(Stage::Other, &line, "500 5.5.2 unknown").await.map(drop)?,
+            }
+        }
+    }
+
+    async fn ehlo(&mut self, script: &Script, line: &str) -> io::Result<()> {
+        let mut reply = "250-peer.test\n".to_owned();
+        for extension in &script.extensions {
+            reply.extend(["250-", extension, "\n"]);
+        }
+        if script.tls.is_some() && !self.is_encrypted {
+            reply.push_str("250-STARTTLS\n");
+        }
+        reply.push_str("250 HELP");
+        self.answer(Stage::Ehlo, line, &reply).await.map(drop)
+    }
+
+    async fn starttls(mut self, script: &Script, line: &str) -> io::Result<Self> {
+        let default = if script.tls.is_some() { "220 go ahead" } else { "502 5.5.1 no TLS here" };
+        let reply = self.answer(Stage::StartTls, line, default).await?;
+        if is_positive(&reply) { self.shake_hands(script).await } else { Ok(self) }
+    }
+
+    async fn shake_hands(mut self, script: &Script) -> io::Result<Self> {
+        let Some(tls) = &script.tls else { return Ok(self) };
+        // The old stream goes into the new one.
+        let placeholder: Box<dyn Stream> = Box::new(tokio::io::empty());
+        let plain = std::mem::replace(&mut self.wire.stream, placeholder);
+        self.wire = self.wire.with_stream(tls.accept(plain).await?);
+        self.is_encrypted = true;
+        self.envelope = None;
+        let number = self.number;
+        self.shared.note(|record| record.connection(number).is_encrypted = true);
+        Ok(self)
+    }
+
+    async fn auth(&mut self, script: &Script, line: &str) -> io::Result<()> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let challenges: &[&str] =
+            match words.get(1).map(|mechanism| mechanism.to_ascii_uppercase()).as_deref() {
+                Some("PLAIN") if words.len() == 2 => &["334 "],
+                Some("LOGIN") => &["334 VXNlcm5hbWU6", "334 UGFzc3dvcmQ6"],
+                _ => &[],
+            };
+        for challenge in challenges {
+            self.give(&Answer::reply(challenge)).await?;
+            let Some(line) = self.wire.read_line(script.close_after_received_bytes).await? else {
+                return Ok(());
+            };
+            let (line, number) = (String::from_utf8_lossy(&line).into_owned(), self.number);
+            self.shared.note(|record| record.connection(number).commands.push(line));
+        }
+        self.answer(Stage::Auth, line, "235 2.7.0 welcome").await.map(drop)
+    }
+
+    /// As the script wants it, or `default`; returns what was said.
+    pub(super) async fn answer(&mut self, stage: Stage, line: &str, default: &str) -> io::Result<String> {
+        let envelope = self.envelope.as_ref();
+        let asked = Asked {
+            stage,
+            connection: self.number,
+            message: self.messages_begun,
+            line,
+            mail_from: envelope.map_or("", |envelope| &envelope.mail_from),
+            rcpt_to: envelope.map_or(&[], |envelope| &envelope.rcpt_to),
+        };
+        let answer = self.shared.script().answer(&asked).unwrap_or_else(|| Answer::reply(default));
+        self.give(&answer).await?;
+        Ok(String::from_utf8_lossy(&answer.bytes).trim_end().to_owned())
+    }
+
+    async fn give(&mut self, answer: &Answer) -> io::Result<()> {
+        if !answer.delay.is_zero() {
+            tokio::time::sleep(answer.delay).await;
+        }
+        let limit = self.shared.script().close_after_sent_bytes;
+        if !answer.bytes.is_empty() {
+            self.wire.write(&answer.bytes, limit).await?;
+        }
+        match answer.then {
+            Then::GoOn => return Ok(()),
+            Then::Close if answer.bytes.is_empty() => {}
+            Then::Close => self.wire.close().await,
+            Then::Stall => hold_open(&mut self.wire.stream).await,
+        }
+        Err(io::ErrorKind::ConnectionAborted.into())
+    }
+}
+
+pub(super) fn is_positive(reply: &str) -> bool {
+    reply.starts_with('2')
+}

@@ -1,0 +1,151 @@
+//! A scripted SMTP server on the loopback: answers what the test wants, breaks where it wants, records all it gets.
+//!
+//! It runs on a thread of its own, so that a test may block (starting a daemon, say) while mail flows.
+
+mod conversation;
+mod receiving;
+mod record;
+mod script;
+mod tls;
+mod wire;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+pub use record::{ConnectionRecord, ReceivedMessage, Record, Transfer};
+pub use script::{Answer, Asked, Script, Stage};
+pub use tls::PeerTls;
+
+use conversation::Conversation;
+
+const WAIT_SECS: u64 = 30;
+
+/// Gone with the value: the port closes and open connections are dropped.
+#[derive(Debug)]
+pub struct SmtpPeer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    script: Mutex<Arc<Script>>,
+    record: Mutex<Record>,
+    changes: watch::Sender<u64>,
+}
+
+impl Shared {
+    fn script(&self) -> Arc<Script> {
+        Arc::clone(&self.script.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Everybody who waits looks again.
+    fn note<T>(&self, change: impl FnOnce(&mut Record) -> T) -> T {
+        let result = change(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changes.send_modify(|count| *count += 1);
+        result
+    }
+}
+
+impl SmtpPeer {
+    pub fn start(script: Script) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("the loopback has a free port");
+        listener.set_nonblocking(true).expect("a fresh socket can be made non-blocking");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let shared = Arc::new(Shared {
+            script: Mutex::new(Arc::new(script)),
+            record: Mutex::default(),
+            changes: watch::channel(0).0,
+        });
+        let (stop, stopped) = watch::channel(false);
+        let for_thread = Arc::clone(&shared);
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a small runtime needs only a few file descriptors");
+            runtime.block_on(async {
+                let listener = TcpListener::from_std(listener).expect("the runtime is running");
+                serve(listener, for_thread, stopped).await;
+            });
+        });
+        Self { address, shared, stop }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// From the next command on, also on open connections; extensions and TLS from the next EHLO on.
+    pub fn set_script(&self, script: Script) {
+        *self.shared.script.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(script);
+    }
+
+    /// Everything so far, without copying it.
+    pub fn look<T>(&self, at: impl FnOnce(&Record) -> T) -> T {
+        at(&self.shared.record.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// In the order in which they were complete, also those that were refused then or never answered.
+    pub fn messages(&self) -> Vec<ReceivedMessage> {
+        self.look(|record| record.messages.clone())
+    }
+
+    pub fn connections(&self) -> Vec<ConnectionRecord> {
+        self.look(|record| record.connections.clone())
+    }
+
+    /// The most there were at one time.
+    pub fn open_connections_max(&self) -> usize {
+        self.look(|record| record.open_max)
+    }
+
+    /// Panics when it does not come true within 30 seconds.
+    pub async fn wait_until(&self, is_true: impl Fn(&Record) -> bool) {
+        let mut changes = self.shared.changes.subscribe();
+        let waiting = async {
+            while !self.look(&is_true) {
+                changes.changed().await.expect("the sender lives as long as the peer");
+            }
+        };
+        let result = tokio::time::timeout(Duration::from_secs(WAIT_SECS), waiting).await;
+        let seen = self.look(|record| (record.messages.len(), record.connections.len()));
+        assert!(result.is_ok(), "not within {WAIT_SECS} s; (messages, connections) are {seen:?}");
+    }
+}
+
+impl Drop for SmtpPeer {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            // Returning ends the runtime, and with it every conversation.
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        };
+        if let Ok((stream, _)) = accepted {
+            tokio::spawn(converse(stream, Arc::clone(&shared)));
+        }
+    }
+}
+
+async fn converse(stream: TcpStream, shared: Arc<Shared>) {
+    // Without it a reply could wait for the acknowledgement of the one before.
+    drop(stream.set_nodelay(true));
+    // A client that closed one connection before it opened this one must not be counted twice.
+    tokio::task::yield_now().await;
+    let number = shared.note(Record::open);
+    // A broken connection is what many tests are about; the record tells how far it came.
+    drop(Conversation::new(stream, number, Arc::clone(&shared)).run().await);
+    shared.note(|record| record.close(number));
+}

@@ -1,0 +1,99 @@
+//! What the peer got, when and on which connection.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+
+#[derive(Debug, Clone, Default)]
+pub struct Record {
+    pub messages: Vec<ReceivedMessage>,
+    /// Oldest first; number 1 is at index 0.
+    pub connections: Vec<ConnectionRecord>,
+    pub open_now: usize,
+    pub open_max: usize,
+}
+
+/// One complete message.
+#[derive(Debug, Clone)]
+pub struct ReceivedMessage {
+    /// Number of its connection, from 1.
+    pub connection: u32,
+    pub is_encrypted: bool,
+    /// As in the command, without angle brackets; empty for the null path.
+    pub mail_from: String,
+    /// Behind the sender, such as `SIZE=100 BODY=8BITMIME`.
+    pub mail_parameters: String,
+    /// Those that were taken.
+    pub rcpt_to: Vec<String>,
+    /// The message itself: dots removed, without the closing one.
+    pub bytes: Bytes,
+    pub transfer: Transfer,
+    /// When its MAIL came.
+    pub begun_at: Instant,
+    /// When its last byte was there.
+    pub at: Instant,
+    /// The reply, once it was written; `None`: the connection broke first, or the script was silent.
+    pub answer: Option<String>,
+}
+
+impl ReceivedMessage {
+    /// Whether the client could know that the message was taken.
+    pub fn is_acknowledged(&self) -> bool {
+        self.answer.as_deref().is_some_and(|answer| answer.starts_with('2'))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transfer {
+    Data,
+    /// By BDAT, with the size of each chunk.
+    Chunks(Vec<usize>),
+}
+
+#[derive(Debug, Clone)]
+pub struct ConnectionRecord {
+    pub opened_at: Instant,
+    pub closed_at: Option<Instant>,
+    pub is_encrypted: bool,
+    /// Lines as they came, those of AUTH too; without message contents.
+    pub commands: Vec<String>,
+    /// MAIL commands.
+    pub messages_begun: u32,
+    /// What a client must not do, such as pipelining where it is not offered.
+    pub violations: Vec<String>,
+}
+
+impl Record {
+    /// The number of the new connection.
+    pub(super) fn open(&mut self) -> u32 {
+        self.open_now += 1;
+        self.open_max = self.open_max.max(self.open_now);
+        self.connections.push(ConnectionRecord {
+            opened_at: Instant::now(),
+            closed_at: None,
+            is_encrypted: false,
+            commands: Vec::new(),
+            messages_begun: 0,
+            violations: Vec::new(),
+        });
+        self.connections.len() as u32
+    }
+
+    /// Said more than once, the first time counts.
+    pub(super) fn close(&mut self, number: u32) {
+        if self.connection(number).closed_at.is_none() {
+            self.connection(number).closed_at = Some(Instant::now());
+            self.open_now -= 1;
+        }
+    }
+
+    pub(super) fn connection(&mut self, number: u32) -> &mut ConnectionRecord {
+        &mut self.connections[number as usize - 1]
+    }
+
+    /// Its index, for the answer.
+    pub(super) fn receive(&mut self, message: ReceivedMessage) -> usize {
+        self.messages.push(message);
+        self.messages.len() - 1
+    }
+}

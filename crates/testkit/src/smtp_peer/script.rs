@@ -1,0 +1,187 @@
+//! What the peer offers and how it answers: a plain server by default, with exceptions.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::tls::PeerTls;
+
+/// The moments at which the peer answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stage {
+    Banner,
+    Ehlo,
+    Helo,
+    StartTls,
+    /// The verdict on the credentials; challenges are the peer's own.
+    Auth,
+    MailFrom,
+    RcptTo,
+    /// 354 or not.
+    Data,
+    /// A chunk that is not the last.
+    Chunk,
+    /// The whole message is there, by dot or `BDAT … LAST`.
+    Message,
+    Rset,
+    Quit,
+    /// Every other command.
+    Other,
+}
+
+/// For rules that look closer.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    pub stage: Stage,
+    /// From 1, over the life of the peer.
+    pub connection: u32,
+    /// From 1, on this connection; 0 before the first MAIL.
+    pub message: u32,
+    /// The command; empty for the banner.
+    pub line: &'a str,
+    pub mail_from: &'a str,
+    /// Those taken so far.
+    pub rcpt_to: &'a [String],
+}
+
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub(super) delay: Duration,
+    pub(super) bytes: Vec<u8>,
+    pub(super) then: Then,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    GoOn,
+    Close,
+    /// Reads no more and says no more, until the client goes.
+    Stall,
+}
+
+impl Answer {
+    /// One line or several, with codes; line ends are added.
+    pub fn reply(lines: &str) -> Self {
+        Self::raw(lines.lines().flat_map(|line| [line.trim(), "\r\n"]).collect::<String>().into_bytes())
+    }
+
+    /// Exactly these bytes, valid or not.
+    pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
+        Self { delay: Duration::ZERO, bytes: bytes.into(), then: Then::GoOn }
+    }
+
+    /// Closes the connection without a word.
+    pub fn hang_up() -> Self {
+        Self::raw("").then_close()
+    }
+
+    pub fn stall() -> Self {
+        Self { then: Then::Stall, ..Self::raw("") }
+    }
+
+    #[must_use]
+    pub fn then_close(self) -> Self {
+        Self { then: Then::Close, ..self }
+    }
+
+    #[must_use]
+    pub fn after(self, delay: Duration) -> Self {
+        Self { delay, ..self }
+    }
+}
+
+type Rule = Arc<dyn Fn(&Asked) -> Option<Answer> + Send + Sync>;
+
+/// Clones share the counters of `first`.
+#[derive(Clone, Default)]
+pub struct Script {
+    pub(super) extensions: Vec<String>,
+    pub(super) tls: Option<PeerTls>,
+    pub(super) is_tls_implicit: bool,
+    pub(super) close_after_received_bytes: Option<u64>,
+    pub(super) close_after_sent_bytes: Option<u64>,
+    rules: Vec<Rule>,
+}
+
+impl Script {
+    /// Takes everything and offers nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lines of the EHLO reply, such as `SIZE 1000`; `PIPELINING`, `CHUNKING` and `AUTH` work, the others are only said.
+    #[must_use]
+    pub fn offering(mut self, extensions: &[&str]) -> Self {
+        self.extensions.extend(extensions.iter().map(ToString::to_string));
+        self
+    }
+
+    /// Offers STARTTLS.
+    #[must_use]
+    pub fn with_tls(mut self, tls: PeerTls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// TLS before the banner, as on port 465.
+    #[must_use]
+    pub fn with_implicit_tls(mut self, tls: PeerTls) -> Self {
+        self.is_tls_implicit = true;
+        self.with_tls(tls)
+    }
+
+    /// The first rule that answers wins; without one the peer says what servers say.
+    #[must_use]
+    pub fn when(mut self, rule: impl Fn(&Asked) -> Option<Answer> + Send + Sync + 'static) -> Self {
+        self.rules.push(Arc::new(rule));
+        self
+    }
+
+    #[must_use]
+    pub fn on(self, stage: Stage, answer: Answer) -> Self {
+        self.when(move |asked| (asked.stage == stage).then(|| answer.clone()))
+    }
+
+    /// The first `times` times, over all connections.
+    #[must_use]
+    pub fn first(self, times: u32, stage: Stage, answer: Answer) -> Self {
+        let count = AtomicU32::new(0);
+        self.when(move |asked| {
+            let is_due = asked.stage == stage && count.fetch_add(1, Ordering::SeqCst) < times;
+            is_due.then(|| answer.clone())
+        })
+    }
+
+    /// On each connection, as soon as that much came from the client; inside TLS its plaintext counts.
+    #[must_use]
+    pub fn close_after_received(mut self, bytes: u64) -> Self {
+        self.close_after_received_bytes = Some(bytes);
+        self
+    }
+
+    /// On each connection, as soon as that much was said: in the middle of a reply, if need be.
+    #[must_use]
+    pub fn close_after_sent(mut self, bytes: u64) -> Self {
+        self.close_after_sent_bytes = Some(bytes);
+        self
+    }
+
+    pub(super) fn answer(&self, asked: &Asked) -> Option<Answer> {
+        self.rules.iter().find_map(|rule| rule(asked))
+    }
+
+    pub(super) fn offers(&self, keyword: &str) -> bool {
+        self.extensions.iter().any(|line| line.split(' ').next() == Some(keyword))
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Script")
+            .field("extensions", &self.extensions)
+            .field("tls", &self.tls)
+            .field("rules", &self.rules.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,181 @@
+//! The peer's end of a connection: lines, chunks and messages, with limits at which it breaks.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// More than any test sends; a client that runs away is stopped.
+const BUFFER_BYTES_MAX: usize = 256 << 20;
+
+pub(super) struct Wire {
+    pub(super) stream: Box<dyn Stream>,
+    /// Read and not yet used.
+    buffer: Vec<u8>,
+    received_bytes: u64,
+    sent_bytes: u64,
+    /// All that may be said was said.
+    is_over: bool,
+}
+
+impl Wire {
+    pub(super) fn new(stream: Box<dyn Stream>) -> Self {
+        Self { stream, buffer: Vec::new(), received_bytes: 0, sent_bytes: 0, is_over: false }
+    }
+
+    /// With the bytes that were there before TLS thrown away, as a careful server does.
+    pub(super) fn with_stream(self, stream: Box<dyn Stream>) -> Self {
+        Self { stream, buffer: Vec::new(), ..self }
+    }
+
+    pub(super) fn has_unread(&self) -> bool {
+        !self.buffer.is_empty()
+    }
+
+    /// Without its line end; `None` when the client is gone.
+    pub(super) async fn read_line(&mut self, limit: Option<u64>) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|b| *b == b'\n') {
+                let mut line: Vec<u8> = self.buffer.drain(..=end).collect();
+                line.pop();
+                if line.ends_with(b"\r") {
+                    line.pop();
+                }
+                return Ok(Some(line));
+            }
+            if !self.fill(limit).await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    pub(super) async fn read_exact(&mut self, count: usize, limit: Option<u64>) -> io::Result<Vec<u8>> {
+        while self.buffer.len() < count {
+            if !self.fill(limit).await? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(self.buffer.drain(..count).collect())
+    }
+
+    /// Up to the lone dot; dots removed (RFC 5321 4.5.2). Only CRLF ends a line.
+    pub(super) async fn read_message(&mut self, limit: Option<u64>) -> io::Result<Vec<u8>> {
+        let mut searched = 0;
+        let end = loop {
+            if self.buffer.starts_with(b".\r\n") {
+                break 0;
+            }
+            let from = searched.min(self.buffer.len());
+            if let Some(at) = self.buffer[from..].windows(5).position(|five| five == b"\r\n.\r\n") {
+                break from + at + 2;
+            }
+            searched = self.buffer.len().saturating_sub(4);
+            if !self.fill(limit).await? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        };
+        let wire: Vec<u8> = self.buffer.drain(..end + 3).take(end).collect();
+        Ok(unstuff(&wire))
+    }
+
+    pub(super) async fn write(&mut self, bytes: &[u8], limit: Option<u64>) -> io::Result<()> {
+        let left = limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.sent_bytes) as usize);
+        let said = &bytes[..bytes.len().min(left)];
+        self.stream.write_all(said).await?;
+        self.stream.flush().await?;
+        self.sent_bytes += said.len() as u64;
+        self.is_over = said.len() == left;
+        // A reply that went out whole counts as given, even if it is the last word.
+        if said.len() == bytes.len() { Ok(()) } else { self.break_off().await }
+    }
+
+    /// So that the client surely reads what was said: closing with unread bytes would reset the connection.
+    pub(super) async fn close(&mut self) {
+        if self.stream.shutdown().await.is_ok() {
+            hold_open(&mut self.stream).await;
+        }
+    }
+
+    async fn break_off(&mut self) -> io::Result<()> {
+        self.close().await;
+        Err(io::ErrorKind::ConnectionAborted.into())
+    }
+
+    /// False at the end of the stream.
+    async fn fill(&mut self, limit: Option<u64>) -> io::Result<bool> {
+        if self.is_over {
+            self.break_off().await?;
+        }
+        let left = limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.received_bytes));
+        if left == 0 || self.buffer.len() > BUFFER_BYTES_MAX {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        self.buffer.reserve(64 << 10);
+        let count = (&mut self.stream).take(left).read_buf(&mut self.buffer).await?;
+        self.received_bytes += count as u64;
+        if count as u64 == left {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(count > 0)
+    }
+}
+
+/// Until the client goes; what it says is not heard.
+pub(super) async fn hold_open(stream: &mut Box<dyn Stream>) {
+    let mut ignored = vec![0; 4_096];
+    while let Ok(1..) = stream.read(&mut ignored).await {}
+}
+
+fn unstuff(wire: &[u8]) -> Vec<u8> {
+    let mut message = Vec::with_capacity(wire.len());
+    let mut is_line_start = true;
+    for (at, byte) in wire.iter().enumerate() {
+        if !(is_line_start && *byte == b'.') {
+            message.push(*byte);
+        }
+        is_line_start = *byte == b'\n' && at > 0 && wire[at - 1] == b'\r';
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn message_ends_at_the_lone_dot_only() {
+        let (mut client, server) = tokio::io::duplex(3);
+        let mut wire = Wire::new(Box::new(server));
+        let said = b"a\n.\nb\r\n..c\r\n.\r\n.\r\nQUIT\r\n";
+        let saying = async { client.write_all(said).await.unwrap() };
+        let hearing = async {
+            let first = wire.read_message(None).await.unwrap();
+            let second = wire.read_message(None).await.unwrap();
+            (first, second, wire.read_line(None).await.unwrap())
+        };
+        let ((), (first, second, line)) = tokio::join!(saying, hearing);
+        assert_eq!(first, b"a\n.\nb\r\n.c\r\n");
+        assert_eq!(second, b"");
+        assert_eq!(line.unwrap(), b"QUIT");
+    }
+
+    #[tokio::test]
+    async fn limits_break_the_connection_at_the_byte() {
+        let (mut client, server) = tokio::io::duplex(100);
+        client.write_all(b"NOOP\r\nNO").await.unwrap();
+        let mut wire = Wire::new(Box::new(server));
+        assert!(wire.read_line(Some(7)).await.is_err());
+        let (mut client, server) = tokio::io::duplex(100);
+        let mut wire = Wire::new(Box::new(server));
+        let mut heard = String::new();
+        let hearing = async {
+            client.read_to_string(&mut heard).await.unwrap();
+            drop(client);
+        };
+        let (result, ()) = tokio::join!(wire.write(b"250 ok\r\n", Some(5)), hearing);
+        assert!(result.is_err());
+        assert_eq!(heard, "250 o");
+    }
+}
