@@ -1,4 +1,4 @@
-//! The programs that the tests need beside Rust: a PostgreSQL server and python3.
+//! The programs that the tests need beside Rust: a PostgreSQL server, python3 and curl.
 //!
 //! On Debian and its kin they are installed when missing; elsewhere the error says what to install.
 
@@ -42,9 +42,7 @@ fn list_missing() -> Vec<&'static str> {
     if find_server_programs().is_none() {
         missing.push("postgresql");
     }
-    if !is_in_path("python3") {
-        missing.push("python3");
-    }
+    missing.extend(["python3", "curl"].into_iter().filter(|program| !is_in_path(program)));
     missing
 }
 
