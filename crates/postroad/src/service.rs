@@ -121,7 +121,9 @@ pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<App>
         postgres_connections: config.store.postgres_connections_max,
         postgres_ca_file: config.store.postgres_ca_file.clone(),
     };
-    let store = Store::open(settings, role, Arc::<SystemClock>::clone(&clock)).await?;
+    let store = Store::open(settings, role, Arc::<SystemClock>::clone(&clock))
+        .await
+        .context("cannot open the database (`database` in the configuration)")?;
     Ok(App::new(store, clock, config.limits.clone(), config.hostname.clone()))
 }
 

@@ -97,7 +97,7 @@ impl From<tokio_postgres::Error> for StoreError {
         use tokio_postgres::error::SqlState;
         let Some(db) = error.as_db_error() else {
             // Closed sockets, time-outs and the like: everything that is not the server's own word.
-            return Self::Unavailable(error.to_string());
+            return Self::Unavailable(with_causes(&error));
         };
         let code = db.code();
         if *code == SqlState::UNIQUE_VIOLATION {
@@ -120,6 +120,16 @@ impl From<tokio_postgres::Error> for StoreError {
 
 impl From<deadpool_postgres::PoolError> for StoreError {
     fn from(error: deadpool_postgres::PoolError) -> Self {
-        Self::Unavailable(error.to_string())
+        // Whatever keeps us from connecting may be mended without a restart.
+        match error {
+            deadpool_postgres::PoolError::Backend(error) => Self::Unavailable(with_causes(&error)),
+            other => Self::Unavailable(with_causes(&other)),
+        }
     }
+}
+
+/// The driver's own texts ("error connecting to server") leave the reason to their causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
