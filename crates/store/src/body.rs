@@ -7,7 +7,7 @@ use zstd::bulk::Compressor;
 
 use crate::error::StoreError;
 
-/// Level 1 costs a third of level 3 and loses 5 % on mail, most of which is small text or base64.
+/// The fastest of the ordinary levels: compressing is the largest single cost of an accept (docs/performance.md).
 const LEVEL: i32 = 1;
 
 /// Compressed bodies up to this size live in the database, larger ones in files (SQLite) or pieces (PostgreSQL).
