@@ -8,6 +8,7 @@ mod address_list;
 pub mod classify;
 pub mod compose;
 mod content_type;
+pub mod dkim;
 pub mod dkim_key;
 mod encoded_word;
 mod header_block;
@@ -22,6 +23,7 @@ pub mod view;
 pub use address_list::AddressListProblem;
 pub use classify::{EnhancedCode, Reply, ReplyProblem, Verdict, classify};
 pub use compose::{Attachment, Composition, compose};
+pub use dkim::{Canonical, Signer, SignerError};
 pub use dkim_key::{DkimKey, DkimKeyError, dkim_txt};
 pub use header_check::{
     HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, check_message_id,

@@ -5,6 +5,8 @@
 mod classify_replies;
 mod classify_rules;
 mod classify_text;
+mod dkim_receiver;
+mod dkim_signatures;
 mod header_checks;
 mod injection;
 mod python_reads;
