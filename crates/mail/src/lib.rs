@@ -5,6 +5,7 @@
 //! input gives the same bytes on every machine.
 
 mod address_list;
+mod base32;
 pub mod classify;
 pub mod compose;
 mod content_type;
@@ -18,6 +19,9 @@ mod mime_tree;
 mod newline;
 mod part;
 pub mod raw;
+pub mod return_path;
+pub mod stored_head;
+pub mod trace;
 pub mod view;
 
 pub use address_list::AddressListProblem;
@@ -29,4 +33,7 @@ pub use header_check::{
     HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, check_message_id,
 };
 pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw};
+pub use return_path::ReturnPathKey;
+pub use stored_head::{find_from_domain, has_utf8_header};
+pub use trace::received;
 pub use view::{AttachmentView, MessageView, view};
