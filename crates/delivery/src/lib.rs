@@ -1,0 +1,3 @@
+//! The delivery engine: everything that is queued reaches its destination, or the sender learns why not.
+
+pub mod journal;
