@@ -1,3 +1,4 @@
 //! The delivery engine: everything that is queued reaches its destination, or the sender learns why not.
 
 pub mod journal;
+pub mod pacing;

@@ -1,6 +1,7 @@
 //! The flight journal after kill -9: a process makes marks and says so, until it is killed at a random moment.
 
 #![cfg(test)]
+
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
