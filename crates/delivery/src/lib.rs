@@ -3,3 +3,4 @@
 pub mod journal;
 pub mod pacing;
 pub mod providers;
+pub mod signing;
