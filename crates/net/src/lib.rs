@@ -1,7 +1,9 @@
-//! Talking to the network. For now: the TLS configuration of our own listeners.
+//! Talking to the network: DNS, MX plans, and the TLS configuration of listeners.
 //!
-//! Holds no state of messages and knows neither HTTP nor SMTP.
+//! Nothing here holds state of messages.
 
 mod certificate;
+pub mod dns;
+mod single_flight;
 
 pub use certificate::{CertificateError, ReloadingCertificate};

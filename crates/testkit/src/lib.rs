@@ -1,12 +1,13 @@
 //! Tools for tests; never in a release build.
 //!
-//! What is real is started for real: a private PostgreSQL, the binary as a child process, HTTP and SMTP over
-//! sockets.
+//! What is real is started for real: a private PostgreSQL, the binary as a child process, HTTP, SMTP and
+//! DNS over sockets.
 //! What would make a test wait is an argument: the clock moves when told to.
 
 pub mod certificate;
 pub mod clock;
 pub mod daemon;
+pub mod dns_server;
 pub mod http;
 pub mod postgres;
 pub mod smtp_peer;
@@ -14,6 +15,7 @@ pub mod smtp_peer;
 pub use certificate::TestCertificate;
 pub use clock::MovedClock;
 pub use daemon::Daemon;
+pub use dns_server::DnsServer;
 pub use http::{Client, Reply, RequestError};
 pub use postgres::{Cluster, ClusterError, Database, PgProxy};
 pub use smtp_peer::SmtpPeer;
