@@ -26,7 +26,7 @@ pub use flight::{Answered, FlightKey, Recovered, RecoveredOutcome};
 use self::record::{Mark, encode};
 use self::segment::{Segment, segment_path};
 
-/// Some forty thousand flights.
+/// Twenty-five thousand flights or so, at a third of a kilobyte each.
 const SEGMENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Where connections note what they are about to do. Shared by all of them.
