@@ -1,4 +1,4 @@
-//! Talking to the network: DNS and MX plans, TLS of listeners and clients, and which addresses are public.
+//! Talking to the network: DNS and MX plans, MTA-STS, TLS of listeners and clients, and which addresses are public.
 //!
 //! Holds no state of messages and knows no SMTP.
 
@@ -6,6 +6,7 @@ mod certificate;
 pub mod client_tls;
 pub mod dns;
 pub mod guard;
+pub mod mta_sts;
 mod single_flight;
 
 pub use certificate::{CertificateError, ReloadingCertificate};
