@@ -77,7 +77,7 @@ async fn bad_answers_of_the_web_server_are_no_policy() {
 
 #[tokio::test]
 async fn a_silent_web_server_is_given_up() {
-    let fetch_timeout = Duration::from_millis(200);
+    let fetch_timeout = Duration::from_secs(1);
     let scene =
         Scene::with(&MtaStsSettings { allow_private: true, fetch_timeout, ..MtaStsSettings::default() });
     scene.announce("1").web.answer(URL, HttpsAnswer::Silent);
