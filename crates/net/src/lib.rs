@@ -1,9 +1,12 @@
-//! Talking to the network: DNS, MX plans, and the TLS configuration of listeners.
+//! Talking to the network: DNS and MX plans, MTA-STS, TLS of listeners and clients, and which addresses are public.
 //!
-//! Nothing here holds state of messages.
+//! Holds no state of messages and knows no SMTP.
 
 mod certificate;
+pub mod client_tls;
 pub mod dns;
+pub mod guard;
+pub mod mta_sts;
 mod single_flight;
 
 pub use certificate::{CertificateError, ReloadingCertificate};

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod daemon;
 pub mod dns_server;
 pub mod http;
+pub mod https_server;
 pub mod postgres;
 pub mod smtp_peer;
 
@@ -17,5 +18,6 @@ pub use clock::MovedClock;
 pub use daemon::Daemon;
 pub use dns_server::DnsServer;
 pub use http::{Client, Reply, RequestError};
+pub use https_server::{HttpsAnswer, HttpsServer};
 pub use postgres::{Cluster, ClusterError, Database, PgProxy};
 pub use smtp_peer::SmtpPeer;
