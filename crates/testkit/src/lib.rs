@@ -9,6 +9,7 @@ pub mod clock;
 pub mod daemon;
 pub mod http;
 pub mod postgres;
+pub mod smtp_client;
 pub mod smtp_peer;
 
 pub use certificate::TestCertificate;
@@ -16,4 +17,5 @@ pub use clock::MovedClock;
 pub use daemon::Daemon;
 pub use http::{Client, Reply, RequestError};
 pub use postgres::{Cluster, ClusterError, Database, PgProxy};
+pub use smtp_client::SmtpClient;
 pub use smtp_peer::SmtpPeer;
