@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use postroad_model::DomainName;
 use postroad_smtp::server::{
     Envelope, Event, Extensions, MailFrom, RcptTo, ServerConfig, ServerLimits, ServerSession, StandardReply,
@@ -124,7 +124,7 @@ struct Conversation {
     /// Of the transaction under way.
     mail_from: Option<MailFrom>,
     /// The message under way.
-    message: Option<(Envelope, BytesMut)>,
+    message: Option<(Envelope, Vec<u8>)>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl Conversation {
                     Answer::Say(reply) => self.session.reply(reply),
                     Answer::Silence => return Next::FallSilent,
                 },
-                Event::Message(envelope) => self.message = Some((envelope, BytesMut::new())),
+                Event::Message(envelope) => self.message = Some((envelope, Vec::new())),
                 Event::Data(bytes) => {
                     if let Some((_, message)) = &mut self.message {
                         message.extend_from_slice(&bytes);
@@ -196,7 +196,9 @@ impl Conversation {
     fn take_message(&mut self) -> Reply {
         let Some((envelope, bytes)) = self.message.take() else { return StandardReply::MailFirst.into() };
         let helo = self.session.helo().unwrap_or_default().to_owned();
-        self.policy.take(Received { helo, envelope, bytes: bytes.freeze() })
+        // Without the room it grew by: it may be kept for long.
+        let bytes = Bytes::from(bytes.into_boxed_slice());
+        self.policy.take(Received { helo, envelope, bytes })
     }
 }
 

@@ -69,11 +69,11 @@ impl Inbox {
         messages.kept.get(place).cloned()
     }
 
-    /// Forgets everything. Ids are not used again.
-    pub fn clear(&self) {
+    /// Forgets everything, and says how many messages that was. Ids are not used again.
+    pub fn clear(&self) -> usize {
         let mut messages = self.messages();
-        messages.kept.clear();
         messages.bytes = 0;
+        std::mem::take(&mut messages.kept).len()
     }
 
     /// One entry for each recipient.
@@ -108,7 +108,10 @@ impl Messages {
 
 impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inbox").field("messages", &self.messages().kept.len()).finish_non_exhaustive()
+        f.debug_struct("Inbox")
+            .field("messages", &self.messages().kept.len())
+            .field("waiting", &self.shared.newest.receiver_count())
+            .finish_non_exhaustive()
     }
 }
 
@@ -168,7 +171,7 @@ mod tests {
         inbox.catch(&received(&["a@example.net", "b@example.net"], "x"));
         assert_eq!(inbox.find(1).unwrap().rcpt_to.as_str(), "a@example.net");
         assert_eq!(inbox.find(2).unwrap().rcpt_to.as_str(), "b@example.net");
-        inbox.clear();
+        assert_eq!((inbox.clear(), inbox.clear()), (2, 0));
         inbox.catch(&received(&["c@example.net"], "x"));
         assert_eq!((ids(&inbox), inbox.find(1)), (vec![3], None));
         assert_eq!(inbox.list(0), []);

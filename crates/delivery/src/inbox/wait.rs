@@ -11,8 +11,8 @@ use super::{CaughtMessage, Inbox};
 /// Which message is waited for; what is not given does not matter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The recipient's whole address, in any letter case.
-    pub to: Option<String>,
+    /// The recipient, compared as mailboxes are: in any letter case.
+    pub to: Option<EmailAddress>,
     /// A part of the subject, as it is written.
     pub subject: Option<String>,
 }
@@ -22,17 +22,12 @@ impl Wanted {
         to_key.is_none_or(|key| message.rcpt_to.mailbox_key() == key)
             && self.subject.as_ref().is_none_or(|part| message.subject.contains(part))
     }
-
-    /// As mailboxes are compared. What is no address matches none.
-    fn to_key(&self) -> Option<String> {
-        self.to.as_ref().map(|to| EmailAddress::parse(to).map(|to| to.mailbox_key()).unwrap_or_default())
-    }
 }
 
 impl Inbox {
     /// The newest message that matches, at once if it is already here; `None` when the time is up.
     pub async fn wait(&self, wanted: &Wanted, time_max: Duration) -> Option<Arc<CaughtMessage>> {
-        let to_key = wanted.to_key();
+        let to_key = wanted.to.as_ref().map(EmailAddress::mailbox_key);
         let waiting = async {
             // Before the first look, so that nothing can slip in between.
             let mut newest = self.shared.newest.subscribe();
