@@ -9,12 +9,14 @@ mod auth;
 mod body;
 mod boundary;
 mod connection;
+mod dev;
 mod drain;
 mod endpoint;
 mod envelope;
 mod failure;
 mod fields;
 mod health;
+mod host;
 mod idempotency;
 mod json;
 mod memory;
@@ -32,6 +34,7 @@ mod settings;
 use std::sync::Arc;
 
 use postroad_app::App;
+use postroad_delivery::Inbox;
 
 pub use openapi::{openapi, openapi_json};
 pub use server::Server;
@@ -52,5 +55,13 @@ impl Api {
             boundary: Arc::new(boundary::Boundary { router, trusted_proxies }),
             settings: Arc::new(settings),
         }
+    }
+
+    /// Shows what the inbox has caught under `/dev/`, to callers on this machine only.
+    #[must_use]
+    pub fn with_inbox(self, inbox: Inbox) -> Self {
+        let router = self.boundary.router.clone().merge(dev::router(inbox));
+        let trusted_proxies = self.boundary.trusted_proxies.clone();
+        Self { boundary: Arc::new(boundary::Boundary { router, trusted_proxies }), ..self }
     }
 }

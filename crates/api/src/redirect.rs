@@ -1,11 +1,11 @@
 //! What a plain listener answers when it does not serve: the same address with https.
 
 use axum::body::Body;
-use axum::http::header::{HOST, LOCATION};
+use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, Request, StatusCode};
 use axum::response::Response;
 
-use crate::health;
+use crate::{health, host};
 
 const HTTPS_PORT: u16 = 443;
 
@@ -26,37 +26,16 @@ pub(crate) fn answer<B>(request: &Request<B>, https_port: u16) -> Response {
 }
 
 fn location<B>(request: &Request<B>, https_port: u16) -> Option<HeaderValue> {
-    let authority = match request.uri().authority() {
-        Some(authority) => authority.as_str(),
-        None => request.headers().get(HOST)?.to_str().ok()?,
-    };
-    let host = host_of(authority)?;
+    let host = host::of(request)?;
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     let port = if https_port == HTTPS_PORT { String::new() } else { format!(":{https_port}") };
     HeaderValue::from_str(&format!("https://{host}{port}{path}")).ok()
 }
 
-/// The host without its port, if it is a name or an address and nothing else: what comes in goes out in a header
-/// that a client follows.
-fn host_of(authority: &str) -> Option<&str> {
-    let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.find(']')) {
-        Some(close) => authority.split_at(close + 2),
-        None => authority.find(':').map_or((authority, ""), |at| authority.split_at(at)),
-    };
-    let is_port = port.is_empty()
-        || port.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
-    let is_host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => {
-            (1..=253).contains(&host.len())
-                && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'))
-        }
-    };
-    (is_host && is_port).then_some(host)
-}
-
 #[cfg(test)]
 mod tests {
+    use axum::http::header::HOST;
+
     use super::*;
 
     fn location_of(host: &str, target: &str, port: u16) -> Option<String> {
@@ -74,23 +53,5 @@ mod tests {
         assert_eq!(at("mail.example.com:80", 8443).unwrap().split('/').nth(2), Some("mail.example.com:8443"));
         assert_eq!(at("[::1]:8080", 443).unwrap().split('/').nth(2), Some("[::1]"));
         assert_eq!(location_of("x", "http://other.example/y", 443).unwrap(), "https://other.example/y");
-    }
-
-    #[test]
-    fn a_host_that_is_none_leads_nowhere() {
-        for bad in [
-            "",
-            "a b",
-            "a@evil.example",
-            "evil.example/x",
-            "[::1",
-            "[x]",
-            "a:b",
-            "a:80:90",
-            "ü.example",
-            "a#b",
-        ] {
-            assert_eq!(host_of(bad), None, "{bad:?}");
-        }
     }
 }

@@ -1,8 +1,9 @@
 //! SMTP as a state machine: bytes in, bytes and events out. Nothing here opens a socket or reads a clock.
 //!
-//! `client` is a sending session; whoever owns the socket drives it (its header shows the loop). Replies are read by
-//! hand and not by smtp-proto: that parser saturates enhanced codes at 255 (Microsoft sends 5.7.511), strips them from
-//! the text that the delivery record quotes, and offers no bound per line.
+//! `client` is a sending session, `server` a receiving one; whoever owns the socket drives it (their headers show the
+//! loop). Both read by hand and not by smtp-proto. Its reply parser saturates enhanced codes at 255 (Microsoft sends
+//! 5.7.511), strips them from the text that the delivery record quotes, and offers no bound per line; its command
+//! parser takes a bare LF for a line end and passes over bare CRs, both of which have to be refused here.
 
 pub mod body;
 pub mod capabilities;
@@ -10,6 +11,7 @@ pub mod client;
 pub mod phase;
 pub mod reply;
 pub mod reply_reader;
+pub mod server;
 mod stuffing;
 pub mod transcript;
 

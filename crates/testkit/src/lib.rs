@@ -11,6 +11,7 @@ pub mod dns_server;
 pub mod http;
 pub mod https_server;
 pub mod postgres;
+pub mod smtp_client;
 pub mod smtp_peer;
 
 pub use certificate::TestCertificate;
@@ -20,4 +21,5 @@ pub use dns_server::DnsServer;
 pub use http::{Client, Reply, RequestError};
 pub use https_server::{HttpsAnswer, HttpsServer};
 pub use postgres::{Cluster, ClusterError, Database, PgProxy};
+pub use smtp_client::SmtpClient;
 pub use smtp_peer::SmtpPeer;

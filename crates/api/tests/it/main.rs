@@ -4,6 +4,7 @@
 
 mod bodies;
 mod calls;
+mod dev_inbox;
 mod forms;
 mod large;
 mod listeners;

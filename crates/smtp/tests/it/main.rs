@@ -1,4 +1,4 @@
-//! Tests of client sessions: as dialogues, by chance, and over real sockets.
+//! Tests of client and server sessions: as dialogues, by chance, and over real sockets.
 
 #![cfg(test)]
 
@@ -10,3 +10,4 @@ mod dialogue;
 mod driver;
 mod opening;
 mod over_tcp;
+mod server;

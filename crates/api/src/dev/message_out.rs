@@ -1,0 +1,82 @@
+//! Caught messages on the wire.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use postroad_app::view_message;
+use postroad_delivery::CaughtMessage;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::problem::Problem;
+use crate::{aside, envelope};
+
+/// In lists.
+#[derive(Debug, Serialize)]
+pub(super) struct SummaryOut<'a> {
+    id: u64,
+    mail_from: &'a str,
+    /// One: the others have entries of their own.
+    rcpt_to: [&'a str; 1],
+    subject: &'a str,
+    size: usize,
+    received_at: String,
+}
+
+impl<'a> SummaryOut<'a> {
+    pub(super) fn of(message: &'a CaughtMessage) -> Self {
+        Self {
+            id: message.id,
+            mail_from: &message.mail_from,
+            rcpt_to: [message.rcpt_to.as_str()],
+            subject: &message.subject,
+            size: message.raw.len(),
+            received_at: message.received_at.to_rfc3339(),
+        }
+    }
+}
+
+/// One message, looked into.
+#[derive(Debug, Serialize)]
+struct MessageOut<'a> {
+    #[serde(flatten)]
+    summary: SummaryOut<'a>,
+    helo: &'a str,
+    /// By lower-case name, decoded, in their order.
+    headers: Map<String, Value>,
+    plain_body: Option<String>,
+    html_body: Option<String>,
+    attachments: Vec<AttachmentOut>,
+}
+
+#[derive(Debug, Serialize)]
+struct AttachmentOut {
+    filename: String,
+    content_type: String,
+    size: usize,
+}
+
+/// Parsed off the async threads: a message may have megabytes.
+pub(super) async fn shown(message: Arc<CaughtMessage>) -> Result<Response, Problem> {
+    let text = aside::run(move || write(&message)).await.map_err(|_| Problem::Stopping)?;
+    Ok(envelope::json(StatusCode::OK, text))
+}
+
+fn write(message: &CaughtMessage) -> String {
+    let view = view_message(&message.raw);
+    let attachments = view.attachments.into_iter().map(|attachment| AttachmentOut {
+        filename: attachment.filename,
+        content_type: attachment.content_type,
+        size: attachment.content.len(),
+    });
+    let out = MessageOut {
+        summary: SummaryOut::of(message),
+        helo: &message.helo,
+        headers: view.headers.into_iter().map(|(name, values)| (name, values.into())).collect(),
+        plain_body: view.plain_body,
+        html_body: view.html_body,
+        attachments: attachments.collect(),
+    };
+    serde_json::to_string(&out).expect("texts and numbers can be written")
+}

@@ -1,0 +1,71 @@
+//! What the dev inbox has caught, as JSON, for people and their test suites (docs/dev-inbox.md). No key: callers on this
+//! machine only. Not part of the API of v1, so there is no envelope here and nothing in the OpenAPI document.
+
+mod guard;
+mod message_out;
+mod problem;
+mod query;
+
+use std::sync::Arc;
+
+use axum::extract::{Path, RawQuery, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use axum::routing::{any, get};
+use axum::{Router, middleware};
+use postroad_delivery::{CaughtMessage, Inbox};
+use serde_json::json;
+
+use crate::envelope;
+use message_out::{SummaryOut, shown};
+use problem::Problem;
+use query::{ListQuery, WaitQuery};
+
+pub(crate) fn router(inbox: Inbox) -> Router {
+    Router::new()
+        .route("/dev/messages", get(list).delete(clear).fallback(async || Problem::WrongMethod))
+        .route("/dev/messages/wait", get(wait).fallback(async || Problem::WrongMethod))
+        .route("/dev/messages/{id}", get(message).fallback(async || Problem::WrongMethod))
+        .route("/dev/messages/{id}/raw", get(raw).fallback(async || Problem::WrongMethod))
+        .route("/dev/{*rest}", any(async || Problem::NothingHere))
+        .layer(middleware::from_fn(guard::admit))
+        .with_state(inbox)
+}
+
+async fn list(State(inbox): State<Inbox>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    let limit = ListQuery::parse(query.as_deref())?.limit;
+    let caught = inbox.list(limit);
+    let messages: Vec<_> = caught.iter().map(|message| SummaryOut::of(message)).collect();
+    Ok(envelope::json(StatusCode::OK, json!({ "messages": messages }).to_string()))
+}
+
+async fn clear(State(inbox): State<Inbox>) -> Response {
+    envelope::json(StatusCode::OK, json!({ "deleted": inbox.clear() }).to_string())
+}
+
+async fn message(State(inbox): State<Inbox>, Path(id): Path<String>) -> Result<Response, Problem> {
+    shown(find(&inbox, &id)?).await
+}
+
+async fn raw(State(inbox): State<Inbox>, Path(id): Path<String>) -> Result<Response, Problem> {
+    let mut response = Response::new(find(&inbox, &id)?.raw.clone().into());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("message/rfc822"));
+    // After a restart another message has this id.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// A client that hangs up ends it: the connection drops the call.
+async fn wait(State(inbox): State<Inbox>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    let WaitQuery { wanted, time_max } = WaitQuery::parse(query.as_deref())?;
+    match inbox.wait(&wanted, time_max).await {
+        Some(message) => shown(message).await,
+        None => Err(Problem::TimeIsUp(time_max)),
+    }
+}
+
+fn find(inbox: &Inbox, id: &str) -> Result<Arc<CaughtMessage>, Problem> {
+    id.parse().ok().and_then(|id| inbox.find(id)).ok_or(Problem::NoSuchMessage)
+}

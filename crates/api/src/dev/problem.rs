@@ -1,0 +1,79 @@
+//! What can go wrong with a look into the inbox: the one table from problem to status, code and text.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::envelope;
+
+#[derive(Debug)]
+pub(super) enum Problem {
+    /// From another machine.
+    NotLocal,
+    /// For another host: a name somebody else can point at this machine.
+    ForeignHost,
+    /// From a page of another site.
+    ForeignOrigin,
+    WrongMethod,
+    NothingHere,
+    NoSuchMessage,
+    TimeIsUp(Duration),
+    BadQuery(String),
+    /// The service is stopping.
+    Stopping,
+}
+
+impl Problem {
+    fn row(&self) -> (StatusCode, &'static str, Cow<'static, str>) {
+        match self {
+            Self::NotLocal => (
+                StatusCode::FORBIDDEN,
+                "NotLocal",
+                "The inbox is open to callers on the same machine only".into(),
+            ),
+            Self::ForeignHost => (
+                StatusCode::FORBIDDEN,
+                "ForeignHost",
+                "Call the inbox by 127.0.0.1, [::1] or localhost".into(),
+            ),
+            Self::ForeignOrigin => (
+                StatusCode::FORBIDDEN,
+                "ForeignOrigin",
+                "Pages of other sites may not change the inbox".into(),
+            ),
+            Self::WrongMethod => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                "WrongMethod",
+                "Read with GET; DELETE /dev/messages empties the inbox".into(),
+            ),
+            Self::NothingHere => (
+                StatusCode::NOT_FOUND,
+                "UnknownEndpoint",
+                "There is nothing here; the inbox is /dev/messages".into(),
+            ),
+            Self::NoSuchMessage => (
+                StatusCode::NOT_FOUND,
+                "MessageNotFound",
+                "No message in the inbox has this id; the oldest make room when it is full".into(),
+            ),
+            Self::TimeIsUp(time) => {
+                let text = format!("No such message arrived within {} s", time.as_secs_f64());
+                (StatusCode::NOT_FOUND, "TimeIsUp", text.into())
+            }
+            Self::BadQuery(text) => (StatusCode::BAD_REQUEST, "BadQuery", text.clone().into()),
+            Self::Stopping => {
+                (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "The service is stopping".into())
+            }
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, code, message) = self.row();
+        envelope::json(status, json!({ "code": code, "message": message }).to_string())
+    }
+}

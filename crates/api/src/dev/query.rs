@@ -1,0 +1,128 @@
+//! The queries of the inbox. A parameter nobody knows is an error: a typing mistake in `subject` would match everything.
+
+use std::time::Duration;
+
+use postroad_delivery::Wanted;
+use postroad_model::EmailAddress;
+
+use super::problem::Problem;
+
+const LIMIT_DEFAULT: usize = 500;
+/// As many as the inbox holds.
+const LIMIT_MAX: usize = 10_000;
+const WAIT_DEFAULT: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_mins(2);
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ListQuery {
+    pub(super) limit: usize,
+}
+
+impl ListQuery {
+    pub(super) fn parse(query: Option<&str>) -> Result<Self, Problem> {
+        let mut limit = LIMIT_DEFAULT;
+        for (name, value) in pairs(query) {
+            match name.as_str() {
+                "limit" => limit = value.parse().map_err(|_| bad("`limit` is a number of messages"))?,
+                _ => return Err(unknown(&name, "limit")),
+            }
+        }
+        Ok(Self { limit: limit.min(LIMIT_MAX) })
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct WaitQuery {
+    pub(super) wanted: Wanted,
+    pub(super) time_max: Duration,
+}
+
+impl WaitQuery {
+    pub(super) fn parse(query: Option<&str>) -> Result<Self, Problem> {
+        let mut wanted = Wanted::default();
+        let mut time_max = WAIT_DEFAULT;
+        for (name, value) in pairs(query) {
+            match name.as_str() {
+                // `to=` means the same as no `to`.
+                "to" if value.is_empty() => wanted.to = None,
+                "to" => wanted.to = Some(parse_address(value)?),
+                "subject" => wanted.subject = Some(value),
+                "timeout" => time_max = parse_seconds(&value)?,
+                _ => return Err(unknown(&name, "to, subject, timeout")),
+            }
+        }
+        Ok(Self { wanted, time_max: time_max.min(WAIT_MAX) })
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, Problem> {
+    let seconds = text.strip_suffix('s').unwrap_or(text).parse().ok();
+    match seconds.filter(|seconds: &f64| *seconds >= 0.0) {
+        Some(seconds) => Ok(Duration::try_from_secs_f64(seconds).unwrap_or(WAIT_MAX)),
+        None => Err(bad("`timeout` is a number of seconds")),
+    }
+}
+
+/// `user+tag@example.com`, typed as it is, reads `user tag@example.com` by the rules of forms. Only a quoted address can
+/// have a space.
+fn parse_address(value: String) -> Result<EmailAddress, Problem> {
+    let text = if value.contains('"') { value } else { value.replace(' ', "+") };
+    EmailAddress::parse(&text).map_err(|problem| Problem::BadQuery(format!("`to`: {problem}")))
+}
+
+fn pairs(query: Option<&str>) -> impl Iterator<Item = (String, String)> {
+    form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned()
+}
+
+fn bad(text: &str) -> Problem {
+    Problem::BadQuery(text.to_owned())
+}
+
+fn unknown(name: &str, known: &str) -> Problem {
+    Problem::BadQuery(format!("There is no parameter `{name}` here; there are {known}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(query: &str) -> (Option<String>, Option<String>, Duration) {
+        let query = WaitQuery::parse(Some(query)).unwrap();
+        (query.wanted.to.map(String::from), query.wanted.subject, query.time_max)
+    }
+
+    #[test]
+    fn queries_are_read() {
+        assert_eq!(ListQuery::parse(None).unwrap().limit, 500);
+        assert_eq!(ListQuery::parse(Some("limit=3")).unwrap().limit, 3);
+        assert_eq!(ListQuery::parse(Some("limit=999999")).unwrap().limit, 10_000);
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(wait(""), (None, None, WAIT_DEFAULT));
+        assert_eq!(wait("to=&timeout=0"), (None, None, Duration::ZERO));
+        assert_eq!(wait("timeout=1.5s").2, Duration::from_millis(1_500));
+        assert_eq!(wait("timeout=99999999999").2, WAIT_MAX);
+        for to in ["a+b@example.com", "a%2Bb@example.com", "a%2Bb%40example.com"] {
+            assert_eq!(wait(&format!("to={to}&subject=one+two%21")).0, text("a+b@example.com"));
+        }
+        assert_eq!(wait("subject=one+two%21").1, text("one two!"));
+        assert_eq!(wait("to=%22a+b%22@example.com").0, text("\"a b\"@example.com"));
+    }
+
+    #[test]
+    fn odd_queries_are_refused() {
+        for query in [
+            "timeout=soon",
+            "timeout=-1",
+            "timeout=NaN",
+            "timeout=",
+            "sub=x",
+            "to=a",
+            "to=a@example.com&To=x",
+        ] {
+            assert!(WaitQuery::parse(Some(query)).is_err(), "{query}");
+        }
+        for query in ["limit=x", "limit=-1", "limit=", "to=a"] {
+            assert!(ListQuery::parse(Some(query)).is_err(), "{query}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Which host a request is for.
+
+use axum::http::Request;
+use axum::http::header::HOST;
+
+/// From the request's target (HTTP/2 has it there) or its `Host` header.
+pub(crate) fn of<B>(request: &Request<B>) -> Option<&str> {
+    let authority = match request.uri().authority() {
+        Some(authority) => authority.as_str(),
+        None => request.headers().get(HOST)?.to_str().ok()?,
+    };
+    host_of(authority)
+}
+
+/// The host without its port, if it is a name or an address and nothing else: what comes in goes out in a header
+/// that a client follows.
+pub(crate) fn host_of(authority: &str) -> Option<&str> {
+    let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.find(']')) {
+        Some(close) => authority.split_at(close + 2),
+        None => authority.find(':').map_or((authority, ""), |at| authority.split_at(at)),
+    };
+    let is_port = port.is_empty()
+        || port.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+    let is_host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => {
+            (1..=253).contains(&host.len())
+                && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'))
+        }
+    };
+    (is_host && is_port).then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_host_is_not_taken_for_one() {
+        for bad in [
+            "",
+            "a b",
+            "a@evil.example",
+            "evil.example/x",
+            "[::1",
+            "[x]",
+            "a:b",
+            "a:80:90",
+            "ü.example",
+            "a#b",
+        ] {
+            assert_eq!(host_of(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The inbox of `postroad dev`: mail that has gone through the whole pipeline and ends here, for people and their tests
+//! to look at.
+
+mod caught;
+mod server;
+mod wait;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use postroad_model::Clock;
+use tokio::sync::watch;
+
+pub use caught::CaughtMessage;
+pub use server::InboxServer;
+pub use wait::Wanted;
+
+use crate::local_smtp::Received;
+
+/// In memory: gone with the process. When a limit is reached the oldest messages go first. Cheap to clone.
+#[derive(Clone)]
+pub struct Inbox {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    clock: Arc<dyn Clock>,
+    limits: Limits,
+    messages: Mutex<Messages>,
+    /// The id of the newest message, for those who wait.
+    newest: watch::Sender<u64>,
+}
+
+#[derive(Clone, Copy)]
+struct Limits {
+    messages_max: usize,
+    bytes_max: usize,
+}
+
+#[derive(Default)]
+struct Messages {
+    /// Oldest first.
+    kept: VecDeque<Arc<CaughtMessage>>,
+    bytes: usize,
+    last_id: u64,
+}
+
+impl Inbox {
+    /// For 10,000 messages or 256 MiB.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self::with_limits(clock, Limits { messages_max: 10_000, bytes_max: 256 << 20 })
+    }
+
+    fn with_limits(clock: Arc<dyn Clock>, limits: Limits) -> Self {
+        let (newest, _) = watch::channel(0);
+        Self { shared: Arc::new(Shared { clock, limits, messages: Mutex::default(), newest }) }
+    }
+
+    /// Newest first.
+    pub fn list(&self, limit: usize) -> Vec<Arc<CaughtMessage>> {
+        self.messages().kept.iter().rev().take(limit).cloned().collect()
+    }
+
+    pub fn find(&self, id: u64) -> Option<Arc<CaughtMessage>> {
+        let messages = self.messages();
+        // Ids grow with the place, and some may be missing.
+        let place = messages.kept.binary_search_by_key(&id, |message| message.id).ok()?;
+        messages.kept.get(place).cloned()
+    }
+
+    /// Forgets everything, and says how many messages that was. Ids are not used again.
+    pub fn clear(&self) -> usize {
+        let mut messages = self.messages();
+        messages.bytes = 0;
+        std::mem::take(&mut messages.kept).len()
+    }
+
+    /// One entry for each recipient.
+    fn catch(&self, received: &Received) {
+        let (subject, received_at) = (caught::subject(&received.bytes), self.shared.clock.now());
+        let mut messages = self.messages();
+        for caught in caught::entries(received, &subject, received_at, messages.last_id + 1) {
+            messages.last_id = caught.id;
+            messages.bytes += caught.raw.len();
+            messages.kept.push_back(Arc::new(caught));
+        }
+        messages.make_room(self.shared.limits);
+        let last_id = messages.last_id;
+        drop(messages);
+        self.shared.newest.send_replace(last_id);
+    }
+
+    fn messages(&self) -> MutexGuard<'_, Messages> {
+        // Nothing under the lock can leave it half-done.
+        self.shared.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Messages {
+    fn make_room(&mut self, limits: Limits) {
+        while self.kept.len() > limits.messages_max || self.bytes > limits.bytes_max {
+            let Some(oldest) = self.kept.pop_front() else { return };
+            self.bytes -= oldest.raw.len();
+        }
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox")
+            .field("messages", &self.messages().kept.len())
+            .field("waiting", &self.shared.newest.receiver_count())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use postroad_model::EmailAddress;
+    use postroad_smtp::server::{Envelope, MailFrom, RcptTo, ReversePath};
+    use postroad_testkit::MovedClock;
+
+    use super::*;
+
+    fn inbox(messages_max: usize, bytes_max: usize) -> Inbox {
+        Inbox::with_limits(Arc::new(MovedClock::default()), Limits { messages_max, bytes_max })
+    }
+
+    fn received(recipients: &[&str], raw: &'static str) -> Received {
+        let mail_from = MailFrom {
+            path: ReversePath::Null,
+            size: None,
+            is_eight_bit: false,
+            is_smtputf8: false,
+            ret: None,
+            envid: None,
+        };
+        let rcpt = |address: &&str| RcptTo {
+            address: EmailAddress::parse(address).unwrap(),
+            notify: None,
+            orcpt: None,
+        };
+        let envelope = Envelope { mail_from, rcpt_to: recipients.iter().map(rcpt).collect() };
+        Received { helo: "client".to_owned(), envelope, bytes: Bytes::from_static(raw.as_bytes()) }
+    }
+
+    fn ids(inbox: &Inbox) -> Vec<u64> {
+        inbox.list(usize::MAX).iter().map(|message| message.id).collect()
+    }
+
+    #[test]
+    fn the_oldest_make_room_by_count_and_by_size() {
+        let by_count = inbox(2, 1_000);
+        let by_size = inbox(100, 9);
+        for _ in 0..3 {
+            by_count.catch(&received(&["a@example.net"], "1234"));
+            by_size.catch(&received(&["a@example.net"], "1234"));
+        }
+        assert_eq!((ids(&by_count), ids(&by_size)), (vec![3, 2], vec![3, 2]));
+        by_size.catch(&received(&["a@example.net"], "123456789"));
+        assert_eq!(ids(&by_size), [4]);
+        by_size.catch(&received(&["a@example.net"], "1234567890"));
+        assert_eq!(ids(&by_size), [0; 0], "what is larger than the inbox is not kept");
+    }
+
+    #[test]
+    fn each_recipient_has_an_entry_and_ids_are_used_once() {
+        let inbox = inbox(10, 1_000);
+        inbox.catch(&received(&["a@example.net", "b@example.net"], "x"));
+        assert_eq!(inbox.find(1).unwrap().rcpt_to.as_str(), "a@example.net");
+        assert_eq!(inbox.find(2).unwrap().rcpt_to.as_str(), "b@example.net");
+        assert_eq!((inbox.clear(), inbox.clear()), (2, 0));
+        inbox.catch(&received(&["c@example.net"], "x"));
+        assert_eq!((ids(&inbox), inbox.find(1)), (vec![3], None));
+        assert_eq!(inbox.list(0), []);
+    }
+}

@@ -1,0 +1,38 @@
+//! The inbox's own mail server: the last hop in `dev` is a real SMTP conversation.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use postroad_smtp::Reply;
+use postroad_smtp::server::{MailFrom, RcptTo, StandardReply};
+
+use super::Inbox;
+use crate::local_smtp::{Answer, LocalSmtp, Policy, Received};
+
+/// Catches until it is dropped.
+#[derive(Debug)]
+pub struct InboxServer {
+    _server: LocalSmtp,
+}
+
+impl InboxServer {
+    /// On a free port of the loopback; whatever is sent there ends in `inbox`.
+    pub async fn start(inbox: Inbox) -> io::Result<(Self, SocketAddr)> {
+        let (server, address) = LocalSmtp::start("inbox.postroad.test", Arc::new(CatchAll(inbox))).await?;
+        Ok((Self { _server: server }, address))
+    }
+}
+
+struct CatchAll(Inbox);
+
+impl Policy for CatchAll {
+    fn rcpt(&self, _: &MailFrom, _: &RcptTo) -> Answer {
+        Answer::Say(StandardReply::RecipientOk.into())
+    }
+
+    fn take(&self, received: Received) -> Reply {
+        self.0.catch(&received);
+        Reply::new(250, vec!["2.0.0 OK caught in the inbox".to_owned()])
+    }
+}

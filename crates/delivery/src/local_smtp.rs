@@ -1,0 +1,212 @@
+//! SMTP servers on this machine's loopback, where mail ends that must not leave it: the inbox and the simulator.
+//!
+//! On failure: a connection that goes wrong ends alone. An accept that goes wrong is logged, and the loop goes on after
+//! a pause.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use postroad_model::DomainName;
+use postroad_smtp::server::{
+    Envelope, Event, Extensions, MailFrom, RcptTo, ServerConfig, ServerLimits, ServerSession, StandardReply,
+};
+use postroad_smtp::{HeloName, Reply};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+
+/// Above the 25 MiB that a message may have when it is accepted, for what delivery adds.
+const MESSAGE_BYTES_MAX: u64 = 32 << 20;
+const CONNECTIONS_MAX: usize = 1_000;
+const READ_BYTES: usize = 16 << 10;
+const IDLE_MAX: Duration = Duration::from_mins(5);
+const WRITE_MAX: Duration = Duration::from_mins(1);
+/// How long nothing is said to a client that nothing will ever be said to.
+const SILENCE_MAX: Duration = Duration::from_hours(1);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a server does with mail.
+pub(crate) trait Policy: Send + Sync + 'static {
+    fn rcpt(&self, mail_from: &MailFrom, rcpt: &RcptTo) -> Answer;
+    /// The answer to the whole message.
+    fn take(&self, received: Received) -> Reply;
+}
+
+pub(crate) enum Answer {
+    Say(Reply),
+    /// Nothing, until the client goes away.
+    Silence,
+}
+
+pub(crate) struct Received {
+    pub(crate) helo: String,
+    pub(crate) envelope: Envelope,
+    /// As the client meant them: without the dots of DATA.
+    pub(crate) bytes: Bytes,
+}
+
+/// A running server. One that is dropped is gone with all its connections.
+#[derive(Debug)]
+pub(crate) struct LocalSmtp {
+    accepting: JoinHandle<()>,
+}
+
+impl LocalSmtp {
+    /// On any free port.
+    pub(crate) async fn start(name: &str, policy: Arc<dyn Policy>) -> io::Result<(Self, SocketAddr)> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let accepting = tokio::spawn(accept_all(listener, Arc::new(config(name)), policy));
+        Ok((Self { accepting }, address))
+    }
+}
+
+impl Drop for LocalSmtp {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+fn config(name: &str) -> ServerConfig {
+    let host = DomainName::parse(name).expect("the servers of this crate have names of two labels");
+    ServerConfig {
+        extensions: Extensions { dsn: false, ..Extensions::default() },
+        limits: ServerLimits {
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            // What customers send raw is shown as it is, not judged.
+            text_line_bytes_max: usize::MAX,
+            // The client is our own delivery: it may keep a connection for as long as it likes.
+            commands_max: u32::MAX,
+            ..ServerLimits::default()
+        },
+        nul_refused: false,
+        ..ServerConfig::new(HeloName::from(host))
+    }
+}
+
+async fn accept_all(listener: TcpListener, config: Arc<ServerConfig>, policy: Arc<dyn Policy>) {
+    // Dropped with this task, and every connection with it.
+    let mut connections = JoinSet::new();
+    loop {
+        if connections.len() >= CONNECTIONS_MAX {
+            connections.join_next().await;
+        }
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(converse(stream, Arc::clone(&config), Arc::clone(&policy)));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept connections at the moment");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn converse(mut stream: TcpStream, config: Arc<ServerConfig>, policy: Arc<dyn Policy>) {
+    let mut conversation =
+        Conversation { session: ServerSession::new(config), policy, mail_from: None, message: None };
+    if let Err(error) = conversation.hold(&mut stream).await {
+        tracing::debug!(%error, "a client went away");
+    }
+}
+
+struct Conversation {
+    session: ServerSession,
+    policy: Arc<dyn Policy>,
+    /// Of the transaction under way.
+    mail_from: Option<MailFrom>,
+    /// The message under way.
+    message: Option<(Envelope, Vec<u8>)>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Read,
+    FallSilent,
+    Close,
+}
+
+impl Conversation {
+    async fn hold(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            let next = self.answer_all();
+            let output = self.session.take_output();
+            timeout(WRITE_MAX, stream.write_all(&output)).await??;
+            match next {
+                Next::Read => {}
+                Next::FallSilent => return listen_only(stream, &mut buffer).await,
+                Next::Close => return stream.shutdown().await,
+            }
+            match timeout(IDLE_MAX, stream.read(&mut buffer)).await {
+                Ok(Ok(0)) => return Ok(()),
+                Ok(Ok(count)) => self.session.feed(&buffer[..count]),
+                Ok(Err(error)) => return Err(error),
+                Err(_) => self.session.close(StandardReply::Idle),
+            }
+        }
+    }
+
+    fn answer_all(&mut self) -> Next {
+        while let Some(event) = self.session.next_event() {
+            match event {
+                Event::Mail(mail_from) => {
+                    self.mail_from = Some(mail_from);
+                    self.session.accept();
+                }
+                Event::Rcpt(rcpt) => match self.rcpt(&rcpt) {
+                    Answer::Say(reply) => self.session.reply(reply),
+                    Answer::Silence => return Next::FallSilent,
+                },
+                Event::Message(envelope) => self.message = Some((envelope, Vec::new())),
+                Event::Data(bytes) => {
+                    if let Some((_, message)) = &mut self.message {
+                        message.extend_from_slice(&bytes);
+                    }
+                }
+                Event::EndOfData => {
+                    let reply = self.take_message();
+                    self.session.reply(reply);
+                }
+                Event::Dropped(_) | Event::Abandoned => self.message = None,
+                Event::Closed(_) => return Next::Close,
+                // Neither is offered, so the session refuses them by itself.
+                Event::StartTls | Event::Auth(_) => self.session.close(StandardReply::NotImplemented),
+            }
+        }
+        Next::Read
+    }
+
+    fn rcpt(&self, rcpt: &RcptTo) -> Answer {
+        match &self.mail_from {
+            Some(mail_from) => self.policy.rcpt(mail_from, rcpt),
+            None => Answer::Say(StandardReply::MailFirst.into()),
+        }
+    }
+
+    fn take_message(&mut self) -> Reply {
+        let Some((envelope, bytes)) = self.message.take() else { return StandardReply::MailFirst.into() };
+        let helo = self.session.helo().unwrap_or_default().to_owned();
+        // Without the room it grew by: it may be kept for long.
+        let bytes = Bytes::from(bytes.into_boxed_slice());
+        self.policy.take(Received { helo, envelope, bytes })
+    }
+}
+
+/// Reads on, so that the client is not told by a reset, until it hangs up.
+async fn listen_only(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<()> {
+    let listening = async {
+        while stream.read(buffer).await? > 0 {}
+        Ok(())
+    };
+    timeout(SILENCE_MAX, listening).await?
+}

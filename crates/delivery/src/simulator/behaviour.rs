@@ -1,0 +1,160 @@
+//! What each recipient of the simulator does, by the local part of its address. Anything from a `+` on is passed over,
+//! so that `missing+order-7@…` and `missing+order-8@…` are two recipients.
+
+use postroad_smtp::server::StandardReply;
+use postroad_smtp::{EnhancedCode, Reply};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Behaviour {
+    /// Accepts or refuses, every time.
+    Say(Reply),
+    /// So many times; then the recipient is accepted.
+    SayFirst { times: u32, reply: Reply },
+    /// Never answers.
+    Silent,
+}
+
+enum Effect {
+    Accept,
+    Refuse(u16, &'static str),
+    RefuseFirst(u32, u16, &'static str),
+    Silent,
+}
+
+/// In the words of real servers, so that classification has something to chew on. What comes after acceptance (a bounce,
+/// a complaint, an open, a click) is not the mail server's part.
+const RECIPIENTS: &[(&str, Effect)] = &[
+    ("delivered", Effect::Accept),
+    ("defer", Effect::RefuseFirst(2, 451, "4.7.1 Service unavailable, please try again later")),
+    (
+        "greylist",
+        Effect::RefuseFirst(1, 450, "4.2.0 Recipient address rejected: Greylisted, try again in 1 second"),
+    ),
+    (
+        "missing",
+        Effect::Refuse(550, "5.1.1 Recipient address rejected: User unknown in virtual mailbox table"),
+    ),
+    ("full", Effect::Refuse(552, "5.2.2 The recipient's mailbox is full and cannot take messages now")),
+    (
+        "blocked",
+        Effect::Refuse(550, "5.7.1 Message rejected: it looks like spam and was blocked by our filter"),
+    ),
+    ("timeout", Effect::Silent),
+    ("bounce-later", Effect::Accept),
+    ("complaint", Effect::Accept),
+    ("open", Effect::Accept),
+    ("click", Effect::Accept),
+];
+const CHOSEN_REPLY: &str = "smtp-<code>-<x.y.z>";
+
+impl Behaviour {
+    pub(super) fn of(local_part: &str) -> Self {
+        let name = local_part.split('+').next().unwrap_or_default().to_ascii_lowercase();
+        if let Some((_, effect)) = RECIPIENTS.iter().find(|(known, _)| *known == name) {
+            return Self::from(effect);
+        }
+        Self::Say(parse_chosen(&name).unwrap_or_else(unknown))
+    }
+}
+
+impl From<&Effect> for Behaviour {
+    fn from(effect: &Effect) -> Self {
+        match effect {
+            Effect::Accept => Self::Say(StandardReply::RecipientOk.into()),
+            Effect::Refuse(code, text) => Self::Say(reply(*code, text)),
+            Effect::RefuseFirst(times, code, text) => {
+                Self::SayFirst { times: *times, reply: reply(*code, text) }
+            }
+            Effect::Silent => Self::Silent,
+        }
+    }
+}
+
+/// `smtp-550-5.1.1`. Of the positive replies those that RCPT can have (RFC 5321 4.3.2). The enhanced code need not agree
+/// with the other: hosts that say `550 4.7.1` exist.
+fn parse_chosen(name: &str) -> Option<Reply> {
+    let (code, enhanced) = name.strip_prefix("smtp-")?.split_once('-')?;
+    let is_number = code.len() == 3 && code.bytes().all(|b| b.is_ascii_digit());
+    let code: u16 = if is_number { code.parse().ok()? } else { return None };
+    let enhanced = EnhancedCode::find(enhanced)?;
+    match code {
+        250..=252 | 400..=599 => Some(reply(code, &format!("{enhanced} Simulated reply"))),
+        _ => None,
+    }
+}
+
+fn unknown() -> Reply {
+    let known: Vec<&str> = RECIPIENTS.iter().map(|(name, _)| *name).chain([CHOSEN_REPLY]).collect();
+    reply(550, &format!("5.1.1 Unknown simulator recipient; known are {}", known.join(", ")))
+}
+
+fn reply(code: u16, text: &str) -> Reply {
+    Reply::new(code, vec![text.to_owned()])
+}
+
+#[cfg(test)]
+mod tests {
+    use postroad_mail::classify;
+    use postroad_model::BounceClass;
+
+    use super::*;
+
+    fn said(local_part: &str) -> String {
+        match Behaviour::of(local_part) {
+            Behaviour::Say(reply) => reply.to_string(),
+            Behaviour::SayFirst { times, reply } => format!("{times} x {reply}"),
+            Behaviour::Silent => "nothing".to_owned(),
+        }
+    }
+
+    #[test]
+    fn recipients_are_known_in_any_case_and_with_a_tag() {
+        assert!(said("Missing+order-7").starts_with("550 5.1.1 Recipient"));
+        assert!(said("DEFER").starts_with("2 x 451 4.7.1 "));
+        assert!(said("greylist").starts_with("1 x 450 4.2.0 "));
+        assert_eq!(said("timeout"), "nothing");
+        for accepted in ["delivered", "bounce-later", "complaint", "open", "click"] {
+            assert_eq!(said(accepted), "250 2.1.5 Recipient OK");
+        }
+    }
+
+    #[test]
+    fn replies_may_be_chosen() {
+        assert_eq!(said("smtp-554-5.7.511"), "554 5.7.511 Simulated reply");
+        assert_eq!(said("smtp-421-4.3.2+x"), "421 4.3.2 Simulated reply");
+        assert_eq!(said("smtp-250-2.1.5"), "250 2.1.5 Simulated reply");
+        for unknown in [
+            "smtp-354-2.0.0",
+            "smtp-999-5.1.1",
+            "smtp-+50-5.1.1",
+            "smtp-55-5.1.1",
+            "smtp-550",
+            "smtp-550-5.1",
+            "smtp-550-9.1.1",
+            "smtp-550-5.1.1-x",
+            "nobody",
+            "",
+        ] {
+            assert!(
+                said(unknown).starts_with("550 5.1.1 Unknown simulator recipient; known are delivered, "),
+                "{unknown}"
+            );
+        }
+        assert!(said("nobody").len() < 400, "a reply is one line");
+    }
+
+    #[test]
+    fn refusals_mean_what_their_name_says() {
+        let class = |local_part| {
+            let (Behaviour::Say(reply) | Behaviour::SayFirst { reply, .. }) = Behaviour::of(local_part)
+            else {
+                panic!("{local_part} says nothing");
+            };
+            classify(&classify::Reply::new(reply.code, &reply.text()).unwrap()).class
+        };
+        assert_eq!(class("missing"), BounceClass::BadMailbox);
+        assert_eq!(class("nobody"), BounceClass::BadMailbox);
+        assert_eq!(class("full"), BounceClass::Full);
+        assert_eq!(class("blocked"), BounceClass::SpamBlock);
+    }
+}

@@ -1,0 +1,46 @@
+//! How often a message was tried, for the recipients that refuse the first attempts. Bounded: the oldest are forgotten.
+
+use std::collections::{HashMap, VecDeque};
+
+const REMEMBERED_MAX: usize = 100_000;
+
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    counts: HashMap<String, u32>,
+    /// Oldest first.
+    order: VecDeque<String>,
+}
+
+impl Repeats {
+    /// How often this was tried, now included.
+    pub(super) fn count(&mut self, attempt: String) -> u32 {
+        if let Some(count) = self.counts.get_mut(&attempt) {
+            *count = count.saturating_add(1);
+            return *count;
+        }
+        if self.order.len() >= REMEMBERED_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.counts.remove(&oldest);
+        }
+        self.order.push_back(attempt.clone());
+        self.counts.insert(attempt, 1);
+        1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_are_counted_and_old_ones_forgotten() {
+        let mut repeats = Repeats::default();
+        assert_eq!((repeats.count("a".to_owned()), repeats.count("a".to_owned())), (1, 2));
+        for number in 0..REMEMBERED_MAX {
+            repeats.count(number.to_string());
+        }
+        assert_eq!(repeats.count("a".to_owned()), 1);
+        assert!(repeats.counts.len() <= REMEMBERED_MAX && repeats.order.len() <= REMEMBERED_MAX);
+    }
+}

@@ -1,0 +1,7 @@
+//! The inbox and the simulator over real SMTP.
+
+#![cfg(test)]
+
+mod inbox;
+mod our_client;
+mod simulator;

@@ -1,0 +1,89 @@
+//! The banner, EHLO and HELO, STARTTLS.
+
+use super::config::AuthPolicy;
+use super::event::Event;
+use super::replies::StandardReply;
+use super::transaction::Transaction;
+use super::{ServerSession, State};
+use crate::reply::Reply;
+
+impl ServerSession {
+    pub(super) fn say_banner(&mut self) {
+        let text = format!("{} ESMTP Postroad", self.config.host_name.as_str());
+        self.say(&Reply::new(220, vec![text]));
+    }
+
+    pub(super) fn on_ehlo(&mut self, host: &str) {
+        self.greet(host);
+        let lines = self.offers();
+        self.say(&Reply::new(250, lines));
+    }
+
+    pub(super) fn on_helo(&mut self, host: &str) {
+        self.greet(host);
+        self.say(&Reply::new(250, vec![self.config.host_name.as_str().to_owned()]));
+    }
+
+    /// RFC 5321 4.1.4: a greeting in the middle clears like RSET.
+    fn greet(&mut self, host: &str) {
+        self.abandon();
+        self.helo = Some(host.to_owned());
+    }
+
+    fn offers(&self) -> Vec<String> {
+        let offered = &self.config.extensions;
+        let keywords = [
+            (offered.pipelining, "PIPELINING"),
+            (offered.eight_bit_mime, "8BITMIME"),
+            (offered.smtputf8, "SMTPUTF8"),
+            (offered.enhanced_status_codes, "ENHANCEDSTATUSCODES"),
+            (offered.chunking, "CHUNKING"),
+            (offered.dsn, "DSN"),
+            (self.config.starttls && !self.is_encrypted, "STARTTLS"),
+            (self.takes_auth(), "AUTH PLAIN LOGIN"),
+        ];
+        let mut lines = vec![self.config.host_name.as_str().to_owned()];
+        lines.extend(
+            keywords.iter().filter(|(is_offered, _)| *is_offered).map(|(_, word)| (*word).to_owned()),
+        );
+        if offered.size {
+            lines.push(format!("SIZE {}", self.config.limits.message_bytes_max));
+        }
+        lines
+    }
+
+    pub(super) fn takes_auth(&self) -> bool {
+        match self.config.auth {
+            AuthPolicy::Off => false,
+            AuthPolicy::InsideTls => self.is_encrypted,
+            AuthPolicy::Anywhere => true,
+        }
+    }
+
+    pub(super) fn on_starttls(&mut self) {
+        if !self.config.starttls {
+            self.complain(StandardReply::NotImplemented);
+        } else if self.is_encrypted {
+            self.complain(StandardReply::TlsAlready);
+        } else {
+            self.abandon();
+            self.say_standard(StandardReply::StartTls);
+            self.state = State::TlsHandshake;
+            // What was pipelined behind it may have been injected on the way.
+            self.input.clear();
+            self.events.push_back(Event::StartTls);
+        }
+    }
+
+    /// The handshake is over; the session begins anew, without a banner (RFC 3207 4.2).
+    pub fn tls_established(&mut self) {
+        if !matches!(self.state, State::TlsHandshake) {
+            return;
+        }
+        self.state = State::Command;
+        self.is_encrypted = true;
+        self.is_authenticated = false;
+        self.helo = None;
+        self.transaction = Transaction::None;
+    }
+}

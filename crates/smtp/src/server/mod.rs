@@ -1,0 +1,255 @@
+//! A server session. The driver owns the socket and turns this loop: take all events and answer the questions among
+//! them; write `take_output`; then, while `wants_input`, read and `feed`. A question stops the session until it is
+//! answered, so replies keep the order of a pipelining client's commands; what was read ahead waits, within a bound.
+//!
+//! Deadlines are the driver's: it says `close` with the reply it finds right and writes what there is.
+
+mod auth;
+mod command;
+mod config;
+mod content;
+mod envelope;
+mod event;
+mod greeting;
+mod input;
+mod parameters;
+mod path;
+mod receiving;
+mod replies;
+mod saying;
+mod transaction;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::mem;
+use std::sync::Arc;
+
+pub use config::{AuthPolicy, Extensions, ServerConfig, ServerLimits};
+pub use envelope::{Envelope, MailFrom, Notify, RcptTo, Ret, ReversePath};
+pub use event::{Closed, DropCause, Event, Login};
+pub use replies::StandardReply;
+
+use crate::reply::{Reply, ReplyClass};
+use auth::AuthStep;
+use command::Command;
+use content::DotReader;
+use input::Input;
+use receiving::Chunk;
+use transaction::Transaction;
+
+pub struct ServerSession {
+    config: Arc<ServerConfig>,
+    state: State,
+    input: Input,
+    output: Vec<u8>,
+    events: VecDeque<Event>,
+    is_encrypted: bool,
+    is_authenticated: bool,
+    /// What the client called itself.
+    helo: Option<String>,
+    transaction: Transaction,
+    errors: u32,
+    commands: u32,
+    bad_credentials: u32,
+}
+
+/// What the next byte of input is for.
+enum State {
+    Command,
+    /// A line of an AUTH exchange.
+    Auth(AuthStep),
+    Data(DotReader),
+    Chunk(Chunk),
+    /// Nothing: the driver has to answer first.
+    Deciding(Question),
+    /// Nothing: it is thrown away.
+    TlsHandshake,
+    Closed,
+}
+
+enum Question {
+    Auth,
+    Mail(MailFrom),
+    Rcpt(RcptTo),
+    EndOfData,
+}
+
+impl ServerSession {
+    /// The banner is the first output.
+    pub fn new(config: Arc<ServerConfig>) -> Self {
+        let mut session = Self {
+            state: State::Command,
+            input: Input::default(),
+            output: Vec::new(),
+            events: VecDeque::new(),
+            is_encrypted: false,
+            is_authenticated: false,
+            helo: None,
+            transaction: Transaction::None,
+            errors: 0,
+            commands: 0,
+            bad_credentials: 0,
+            config,
+        };
+        session.say_banner();
+        session
+    }
+
+    /// The driver has already shaken hands (port 465, RFC 8314 3.3).
+    pub fn inside_tls(config: Arc<ServerConfig>) -> Self {
+        Self { is_encrypted: true, ..Self::new(config) }
+    }
+
+    /// The client's bytes, in pieces of any size.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        if matches!(self.state, State::TlsHandshake | State::Closed) {
+            // RFC 3207 4.2: nothing said before the handshake may count after it (CVE-2011-0411).
+            return;
+        }
+        self.input.push(bytes);
+        self.advance();
+        if self.input.len() > self.config.limits.ahead_bytes_max {
+            self.close_for(StandardReply::TooMuchAhead);
+        }
+    }
+
+    /// Whether to read from the socket. More can be fed all the same, up to the limit on what is read ahead.
+    pub fn wants_input(&self) -> bool {
+        !matches!(self.state, State::Deciding(_) | State::TlsHandshake | State::Closed)
+    }
+
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Bytes for the client.
+    #[must_use]
+    pub fn take_output(&mut self) -> Vec<u8> {
+        mem::take(&mut self.output)
+    }
+
+    /// Answers the question that was taken last: a positive reply accepts, every other one refuses; 421 also closes.
+    /// Passed over when there is none, as after a close.
+    pub fn reply(&mut self, reply: impl Into<Reply>) {
+        // A question that is still in the queue cannot be what the driver means.
+        if !matches!(self.state, State::Deciding(_)) || self.events.back().is_some_and(Event::is_question) {
+            return;
+        }
+        let State::Deciding(question) = mem::replace(&mut self.state, State::Command) else { return };
+        let reply = reply.into();
+        self.say(&reply);
+        self.settle(question, reply.class());
+        if reply.is_closing() {
+            self.end(Closed::ByDriver);
+        }
+        self.advance();
+    }
+
+    /// Answers the question with the usual words.
+    pub fn accept(&mut self) {
+        let State::Deciding(question) = &self.state else { return };
+        self.reply(match question {
+            Question::Auth => StandardReply::Authenticated,
+            Question::Mail(_) => StandardReply::SenderOk,
+            Question::Rcpt(_) => StandardReply::RecipientOk,
+            Question::EndOfData => StandardReply::Ok,
+        });
+    }
+
+    /// Ends the session at any point, with a last word: idle, shutting down.
+    pub fn close(&mut self, reply: impl Into<Reply>) {
+        if !matches!(self.state, State::Closed) {
+            self.say(&reply.into());
+            self.end(Closed::ByDriver);
+        }
+    }
+
+    pub fn is_encrypted(&self) -> bool {
+        self.is_encrypted
+    }
+
+    /// What the client called itself last.
+    pub fn helo(&self) -> Option<&str> {
+        self.helo.as_deref()
+    }
+
+    /// Goes on as far as the input leads.
+    fn advance(&mut self) {
+        loop {
+            let has_moved = match self.state {
+                State::Command | State::Auth(_) => self.take_line(),
+                State::Data(_) => self.take_data(),
+                State::Chunk(_) => self.take_chunk(),
+                State::Deciding(_) | State::TlsHandshake | State::Closed => false,
+            };
+            if !has_moved {
+                return;
+            }
+        }
+    }
+
+    fn take_line(&mut self) -> bool {
+        let Some(line) = self.input.next_line(self.config.limits.command_bytes_max) else { return false };
+        self.commands += 1;
+        if self.commands > self.config.limits.commands_max {
+            self.close_for(StandardReply::TooManyCommands);
+            return true;
+        }
+        match (mem::replace(&mut self.state, State::Command), line) {
+            (State::Auth(step), Ok(line)) => self.on_auth_line(step, &line),
+            (_, Ok(line)) => self.on_command(&line),
+            (_, Err(problem)) => self.complain(problem),
+        }
+        true
+    }
+
+    fn on_command(&mut self, line: &str) {
+        match command::parse(line, self.config.extensions) {
+            Ok(Command::Ehlo(host)) => self.on_ehlo(host),
+            Ok(Command::Helo(host)) => self.on_helo(host),
+            Ok(Command::StartTls) => self.on_starttls(),
+            Ok(Command::Auth { mechanism, initial }) => self.on_auth(mechanism, initial),
+            Ok(Command::Mail(mail)) => self.on_mail(mail),
+            Ok(Command::Rcpt(rcpt)) => self.on_rcpt(rcpt),
+            Ok(Command::Data) => self.on_data(),
+            Ok(Command::Bdat { size, is_last }) => self.on_bdat(size, is_last),
+            Ok(Command::Rset) => self.on_rset(),
+            Ok(Command::Noop) => self.say_standard(StandardReply::Ok),
+            Ok(Command::Vrfy) => self.say_standard(StandardReply::CannotVerify),
+            Ok(Command::Help) => self.say_standard(StandardReply::Help),
+            Ok(Command::Quit) => self.on_quit(),
+            // Where a chunk of unknown size ends nobody can tell: its bytes must not be tried as commands.
+            Err(cause @ (StandardReply::BadChunkSize | StandardReply::NotSmtp)) => self.close_for(cause),
+            Err(problem) => self.complain(problem),
+        }
+    }
+
+    fn settle(&mut self, question: Question, class: ReplyClass) {
+        let is_accepted = class == ReplyClass::Positive;
+        match question {
+            Question::Auth => self.on_auth_decided(class),
+            Question::Mail(mail) if is_accepted => self.transaction = Transaction::of(mail),
+            Question::Rcpt(rcpt) if is_accepted => self.transaction.add(rcpt),
+            Question::Mail(_) | Question::Rcpt(_) => {}
+            // RFC 5321 4.1.1.4: the buffers are cleared, whatever the answer.
+            Question::EndOfData => self.transaction = Transaction::None,
+        }
+    }
+
+    fn ask(&mut self, question: Question, event: Event) {
+        self.state = State::Deciding(question);
+        self.events.push_back(event);
+    }
+}
+
+impl fmt::Debug for ServerSession {
+    /// Nothing that was said: it may hold passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerSession")
+            .field("is_encrypted", &self.is_encrypted)
+            .field("is_authenticated", &self.is_authenticated)
+            .field("commands", &self.commands)
+            .field("errors", &self.errors)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,144 @@
+//! The message's bytes: DATA up to its dot, BDAT chunk by chunk (RFC 3030). What is wrong with them is told when they
+//! are all here; until then they are swallowed, never tried as commands.
+
+use bytes::Bytes;
+
+use super::content::{ContentCheck, DotReader};
+use super::event::Event;
+use super::replies::StandardReply;
+use super::transaction::Transaction;
+use super::{Question, ServerSession, State};
+
+/// One BDAT.
+pub(super) struct Chunk {
+    left: u64,
+    is_last: bool,
+    /// It belongs to no message; this is the answer when it is over.
+    refusal: Option<StandardReply>,
+}
+
+impl ServerSession {
+    pub(super) fn on_data(&mut self) {
+        match self.begin_content() {
+            Ok(()) => {
+                self.say_standard(StandardReply::SendMessage);
+                self.state = State::Data(DotReader::LineStart);
+            }
+            Err(problem) => self.complain(problem),
+        }
+    }
+
+    pub(super) fn on_bdat(&mut self, size: u64, is_last: bool) {
+        let refusal = if self.config.extensions.chunking {
+            match self.begin_content() {
+                Ok(()) | Err(StandardReply::ChunksBegun) => None,
+                Err(problem) => Some(problem),
+            }
+        } else {
+            Some(StandardReply::NotImplemented)
+        };
+        self.state = State::Chunk(Chunk { left: size, is_last, refusal });
+        if refusal.is_none() {
+            self.watch(|content| content.announce(size));
+        }
+    }
+
+    pub(super) fn take_data(&mut self) -> bool {
+        let (State::Data(reader), Transaction::Content(content)) = (&mut self.state, &mut self.transaction)
+        else {
+            return false;
+        };
+        if self.input.is_empty() {
+            return false;
+        }
+        let was_flawed = content.flaw().is_some();
+        let mut data = Vec::new();
+        let end = reader.read(self.input.bytes(), |piece| {
+            content.take(piece);
+            if content.flaw().is_none() {
+                data.extend_from_slice(piece);
+            }
+        });
+        self.input.skip(end.unwrap_or(self.input.len()));
+        self.hand_on(was_flawed, data);
+        if end.is_some() {
+            self.end_message();
+        }
+        true
+    }
+
+    pub(super) fn take_chunk(&mut self) -> bool {
+        let State::Chunk(chunk) = &mut self.state else { return false };
+        if chunk.left == 0 {
+            let (is_last, refusal) = (chunk.is_last, chunk.refusal);
+            self.end_chunk(is_last, refusal);
+            return true;
+        }
+        if self.input.is_empty() {
+            return false;
+        }
+        let count = usize::try_from(chunk.left).unwrap_or(usize::MAX).min(self.input.len());
+        chunk.left -= count as u64;
+        if let (None, Transaction::Content(content)) = (chunk.refusal, &mut self.transaction) {
+            let was_flawed = content.flaw().is_some();
+            let piece = &self.input.bytes()[..count];
+            content.take(piece);
+            let data = if content.flaw().is_none() { piece.to_vec() } else { Vec::new() };
+            self.hand_on(was_flawed, data);
+        }
+        self.input.skip(count);
+        true
+    }
+
+    fn end_chunk(&mut self, is_last: bool, refusal: Option<StandardReply>) {
+        self.state = State::Command;
+        match refusal {
+            Some(refusal) => self.complain(refusal),
+            None if is_last => {
+                self.watch(ContentCheck::end);
+                self.end_message();
+            }
+            // RFC 3030 2: each chunk has its answer. A flaw stays until LAST or RSET.
+            None => self.say_standard(self.flaw_reply().unwrap_or(StandardReply::ChunkOk)),
+        }
+    }
+
+    fn end_message(&mut self) {
+        self.state = State::Command;
+        match self.flaw_reply() {
+            Some(refusal) => {
+                self.transaction = Transaction::None;
+                self.say_standard(refusal);
+            }
+            None => self.ask(Question::EndOfData, Event::EndOfData),
+        }
+    }
+
+    /// Data goes to the driver until there is a flaw, which it hears of once.
+    fn hand_on(&mut self, was_flawed: bool, data: Vec<u8>) {
+        match self.flaw() {
+            Some(flaw) if !was_flawed => self.events.push_back(Event::Dropped(flaw)),
+            None if !data.is_empty() => self.events.push_back(Event::Data(Bytes::from(data))),
+            _ => {}
+        }
+    }
+
+    fn watch(&mut self, look: impl FnOnce(&mut ContentCheck)) {
+        let was_flawed = self.flaw().is_some();
+        if let Transaction::Content(content) = &mut self.transaction {
+            look(content);
+        }
+        self.hand_on(was_flawed, Vec::new());
+    }
+
+    fn flaw(&self) -> Option<super::DropCause> {
+        match &self.transaction {
+            Transaction::Content(content) => content.flaw(),
+            _ => None,
+        }
+    }
+
+    fn flaw_reply(&self) -> Option<StandardReply> {
+        self.flaw().map(super::DropCause::reply)
+    }
+}

@@ -1,0 +1,59 @@
+//! What the session says, and all ways it ends.
+
+use super::event::{Closed, Event};
+use super::replies::StandardReply;
+use super::transaction::Transaction;
+use super::{ServerSession, State};
+use crate::reply::Reply;
+
+/// RFC 5321 4.5.3.1.5: with code and line end.
+const REPLY_LINE_BYTES_MAX: usize = 512;
+
+impl ServerSession {
+    pub(super) fn say_standard(&mut self, standard: StandardReply) {
+        self.say(&standard.into());
+    }
+
+    pub(super) fn say(&mut self, reply: &Reply) {
+        // A reply without a text is still a line (RFC 5321 4.2).
+        let last = reply.lines.len().max(1) - 1;
+        for index in 0..=last {
+            let line = reply.lines.get(index).map_or("", String::as_str);
+            let separator = if index == last { ' ' } else { '-' };
+            let text: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            let mut line = format!("{}{separator}{text}", reply.code);
+            line.truncate(line.floor_char_boundary(REPLY_LINE_BYTES_MAX - 2));
+            self.output.extend_from_slice(line.as_bytes());
+            self.output.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Says what was wrong; after too many times, goodbye.
+    pub(super) fn complain(&mut self, problem: StandardReply) {
+        self.say_standard(problem);
+        self.errors += 1;
+        if self.errors > self.config.limits.errors_max {
+            self.close_for(StandardReply::TooManyErrors);
+        }
+    }
+
+    pub(super) fn close_for(&mut self, cause: StandardReply) {
+        self.say_standard(cause);
+        self.end(Closed::ForCause(cause));
+    }
+
+    pub(super) fn on_quit(&mut self) {
+        self.abandon();
+        self.say_standard(StandardReply::Goodbye);
+        self.end(Closed::Quit);
+    }
+
+    pub(super) fn end(&mut self, closed: Closed) {
+        self.state = State::Closed;
+        self.transaction = Transaction::None;
+        self.input.clear();
+        // Nobody waits for the answer any more.
+        self.events.retain(|event| !event.is_question());
+        self.events.push_back(Event::Closed(closed));
+    }
+}

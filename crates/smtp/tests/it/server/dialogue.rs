@@ -1,0 +1,146 @@
+//! Plays a dialogue against a server session and compares every word of it.
+//!
+//! `C:` the client says a line (`\r`, `\n`, `\0` stand for the bytes), `c:` without a line end; `S:` all that the server
+//! says then, up to the next `C:` or `>`; `E:` all its events; `>` the driver does something; `--` only ends a turn.
+
+use std::sync::Arc;
+
+use postroad_model::DomainName;
+use postroad_smtp::server::{
+    AuthPolicy, Closed, Event, ReversePath, ServerConfig, ServerSession, StandardReply,
+};
+use postroad_smtp::{HeloName, Reply};
+
+pub(super) fn config() -> ServerConfig {
+    ServerConfig::new(HeloName::from(DomainName::parse("mx.example.net").unwrap()))
+}
+
+/// As on the submission port: STARTTLS, and AUTH inside it.
+pub(super) fn submission() -> ServerConfig {
+    ServerConfig {
+        starttls: true,
+        auth: AuthPolicy::InsideTls,
+        tls_required: true,
+        auth_required: true,
+        ..config()
+    }
+}
+
+/// Greeted, and inside a transaction with one recipient.
+pub(super) const ENVELOPE: &str = "
+    C: HELO client.example
+    S: 250 mx.example.net
+    C: MAIL FROM:<a@example.org>
+    E: mail <a@example.org>
+    > accept
+    S: 250 2.1.0 Sender OK
+    C: RCPT TO:<b@example.net>
+    E: rcpt <b@example.net>
+    > accept
+    S: 250 2.1.5 Recipient OK
+";
+
+/// Without the banner. Returns the session for more questions.
+pub(super) fn play(config: ServerConfig, dialogue: &str) -> ServerSession {
+    let mut session = ServerSession::new(Arc::new(config));
+    assert_eq!(session.take_output(), b"220 mx.example.net ESMTP Postroad\r\n");
+    play_on(session, dialogue)
+}
+
+pub(super) fn play_on(session: ServerSession, dialogue: &str) -> ServerSession {
+    let mut stage =
+        Stage { session, said: Vec::new(), server: Vec::new(), events: Vec::new(), played: String::new() };
+    for line in dialogue.lines().map(str::trim_start).filter(|line| !line.is_empty()) {
+        stage.play_line(line);
+        stage.played.push_str(line);
+        stage.played.push('\n');
+    }
+    stage.end_turn();
+    stage.session
+}
+
+struct Stage {
+    session: ServerSession,
+    /// The turn under way: what the client says, and what is expected then.
+    said: Vec<u8>,
+    server: Vec<String>,
+    events: Vec<String>,
+    /// For the message of a failure.
+    played: String,
+}
+
+impl Stage {
+    fn play_line(&mut self, line: &str) {
+        let text = line.get(2..).map(|text| text.strip_prefix(' ').unwrap_or(text)).unwrap_or_default();
+        match line.get(..2) {
+            Some("S:") => self.server.push(text.to_owned()),
+            Some("E:") => self.events.push(text.to_owned()),
+            Some(speaker @ ("C:" | "c:")) => {
+                if !self.server.is_empty() || !self.events.is_empty() {
+                    self.end_turn();
+                }
+                self.said.extend_from_slice(unescape(text).as_bytes());
+                if speaker == "C:" {
+                    self.said.extend_from_slice(b"\r\n");
+                }
+            }
+            Some("--") => self.end_turn(),
+            Some("> ") => {
+                self.end_turn();
+                self.act(text);
+            }
+            _ => panic!("not a line of a dialogue: {line}"),
+        }
+    }
+
+    fn act(&mut self, action: &str) {
+        match action.split_once(' ').unwrap_or((action, "")) {
+            ("accept", _) => self.session.accept(),
+            ("tls", _) => self.session.tls_established(),
+            ("idle", _) => self.session.close(StandardReply::Idle),
+            ("reply", reply) => {
+                let (code, text) = reply.split_once(' ').unwrap();
+                self.session.reply(Reply::new(code.parse().unwrap(), vec![text.to_owned()]));
+            }
+            _ => panic!("no such action: {action}"),
+        }
+    }
+
+    fn end_turn(&mut self) {
+        self.session.feed(&std::mem::take(&mut self.said));
+        let output = String::from_utf8(self.session.take_output()).unwrap();
+        let output: Vec<&str> = output.split_terminator("\r\n").collect();
+        let events: Vec<String> =
+            std::iter::from_fn(|| self.session.next_event()).map(|e| describe(&e)).collect();
+        assert_eq!(output, std::mem::take(&mut self.server), "what the server says, after:\n{}", self.played);
+        assert_eq!(events, std::mem::take(&mut self.events), "what it tells, after:\n{}", self.played);
+    }
+}
+
+pub(super) fn unescape(text: &str) -> String {
+    text.replace("\\r", "\r").replace("\\n", "\n").replace("\\0", "\0")
+}
+
+pub(super) fn describe(event: &Event) -> String {
+    match event {
+        Event::StartTls => "start tls".to_owned(),
+        Event::Auth(login) => format!("auth {} {}", login.username, login.password),
+        Event::Mail(mail) => {
+            let kind = if matches!(mail.path, ReversePath::Local(_)) { " local" } else { "" };
+            format!("mail <{}>{kind}", mail.path)
+        }
+        Event::Rcpt(rcpt) => format!("rcpt <{}>", rcpt.address),
+        Event::Message(envelope) => {
+            let recipients: Vec<_> =
+                envelope.rcpt_to.iter().map(|rcpt| format!("<{}>", rcpt.address)).collect();
+            format!("message <{}> to {}", envelope.mail_from.path, recipients.join(" "))
+        }
+        Event::Data(bytes) => format!("data {:?}", String::from_utf8_lossy(bytes)),
+        Event::EndOfData => "end of data".to_owned(),
+        Event::Dropped(cause) => format!("dropped {cause:?}"),
+        Event::Abandoned => "abandoned".to_owned(),
+        Event::Closed(Closed::Quit) => "closed".to_owned(),
+        Event::Closed(Closed::ByDriver) => "closed by driver".to_owned(),
+        Event::Closed(Closed::ForCause(cause)) => format!("closed for {cause:?}"),
+    }
+}

@@ -1,0 +1,93 @@
+//! Nothing grows without a bound.
+
+use postroad_smtp::server::{Closed, Event, ServerConfig, ServerLimits, StandardReply};
+
+use super::dialogue::{config, play};
+
+fn with_limits(limits: ServerLimits) -> ServerConfig {
+    ServerConfig { limits, ..config() }
+}
+
+#[test]
+fn too_many_errors_end_the_session() {
+    play(
+        with_limits(ServerLimits { errors_max: 2, ..ServerLimits::default() }),
+        "C: FROB
+         C: NOOP
+         C: EHLO
+         C: RCPT TO:<x>
+         C: QUIT
+         S: 500 5.5.1 Command not recognised
+         S: 250 2.0.0 OK
+         S: 501 5.5.4 Syntax error in the arguments
+         S: 501 5.1.3 The recipient's address is not valid
+         S: 421 4.7.0 Too many errors, closing the connection
+         E: closed for TooManyErrors",
+    );
+}
+
+#[test]
+fn refusals_of_the_driver_are_no_errors() {
+    let limits = ServerLimits { errors_max: 0, ..ServerLimits::default() };
+    let refused = "C: MAIL FROM:<a@example.org>
+                   E: mail <a@example.org>
+                   > reply 550 5.7.1 No
+                   S: 550 5.7.1 No\n";
+    play(with_limits(limits), &format!("C: HELO x\nS: 250 mx.example.net\n{}", refused.repeat(5)));
+}
+
+#[test]
+fn too_many_commands_end_the_session() {
+    play(
+        with_limits(ServerLimits { commands_max: 2, ..ServerLimits::default() }),
+        "C: NOOP
+         C: NOOP
+         C: NOOP
+         C: NOOP
+         S: 250 2.0.0 OK
+         S: 250 2.0.0 OK
+         S: 421 4.7.0 Too many commands, closing the connection
+         E: closed for TooManyCommands",
+    );
+}
+
+#[test]
+fn long_lines_are_refused_and_not_kept() {
+    let long = format!("NOOP {}", "x".repeat(2_048));
+    play(config(), &format!("C: {long}\nS: 500 5.5.2 Line too long\nC: NOOP\nS: 250 2.0.0 OK"));
+    let fitting = format!("NOOP {}", "x".repeat(2_041));
+    play(config(), &format!("C: {fitting}\nS: 250 2.0.0 OK"));
+}
+
+#[test]
+fn what_is_read_ahead_of_a_decision_is_bounded() {
+    let mut session = play(config(), "C: HELO x\nS: 250 mx.example.net\nC: MAIL FROM:<>\nE: mail <>");
+    assert!(!session.wants_input());
+    let megabyte = b"NOOP\r\n".repeat(174_762);
+    session.feed(&megabyte);
+    assert_eq!((session.take_output(), session.next_event()), (Vec::new(), None));
+    session.feed(b"NOOP\r\n");
+    let cause = StandardReply::TooMuchAhead;
+    assert_eq!(session.next_event(), Some(Event::Closed(Closed::ForCause(cause))));
+    assert!(session.take_output().starts_with(b"421 4.7.0 "));
+}
+
+#[test]
+fn words_of_the_driver_cannot_break_a_reply() {
+    let text = "x".repeat(600);
+    let cut = "x".repeat(506);
+    play(
+        config(),
+        &format!(
+            "C: HELO x
+             S: 250 mx.example.net
+             C: MAIL FROM:<>
+             E: mail <>
+             > reply 550 {text}
+             S: 550 {cut}"
+        ),
+    );
+    let mut session = play(config(), "C: HELO x\nS: 250 mx.example.net\nC: MAIL FROM:<>\nE: mail <>");
+    session.reply(postroad_smtp::Reply::new(550, vec!["a\r\n250 b".to_owned(), "c".to_owned()]));
+    assert_eq!(session.take_output(), b"550-a  250 b\r\n550 c\r\n");
+}
