@@ -25,6 +25,9 @@ pub use postroad_mail::{AttachmentView, MessageView};
 pub use refusal::{AddressList, FieldProblem, Refusal};
 pub use upkeep::Upkeep;
 
+/// The domain of simulator recipients, unless the configuration names another.
+pub const SIMULATOR_DOMAIN: &str = "sim.postroad.test";
+
 /// The long-lived parts of a running service. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct App {
@@ -41,6 +44,8 @@ struct Inner {
     limits: Limits,
     /// The name this installation goes by: return paths and Message-IDs are made of it.
     hostname: DomainName,
+    /// Recipients here are played, not delivered to (contract 3).
+    simulator_domain: DomainName,
     /// Keys seen in the last moments, so that a request costs no read.
     access: ttl_cache::TtlCache<KeyHash, CredentialAccess>,
     /// Domains found verified in the last moments.
@@ -57,12 +62,25 @@ struct Inner {
 
 impl App {
     pub fn new(store: Store, clock: Arc<dyn Clock>, limits: Limits, hostname: DomainName) -> Self {
+        let simulator_domain = DomainName::parse(SIMULATOR_DOMAIN).expect("the constant is a domain name");
+        Self::with_simulator(store, clock, limits, hostname, simulator_domain)
+    }
+
+    /// With another domain than the usual one for simulator recipients.
+    pub fn with_simulator(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        limits: Limits,
+        hostname: DomainName,
+        simulator_domain: DomainName,
+    ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 store,
                 clock,
                 limits,
                 hostname,
+                simulator_domain,
                 access: ttl_cache::TtlCache::default(),
                 verified: ttl_cache::TtlCache::default(),
                 maintenance: ttl_cache::TtlCache::default(),

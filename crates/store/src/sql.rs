@@ -3,6 +3,7 @@
 //!
 //! On SQLite the futures never wait, so a verb written once as `async fn` also runs inside the writer thread.
 
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -122,11 +123,15 @@ impl From<&str> for Value {
 }
 
 impl From<String> for Value {
-    /// PostgreSQL's text cannot hold NUL. The doors refuse it, but a remote server's reply may bring one, and a reply
-    /// that cannot be stored would stop delivery.
     fn from(text: String) -> Self {
-        Self::Text(if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text })
+        Self::Text(if text.contains('\0') { storable(&text).into_owned() } else { text })
     }
+}
+
+/// PostgreSQL's text cannot hold NUL. The doors refuse it, but a remote server's reply may bring one, and a reply
+/// that cannot be stored would stop delivery.
+pub(crate) fn storable(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
 
 impl From<Vec<u8>> for Value {

@@ -150,5 +150,6 @@ pub(crate) async fn new_domain(
         dkim_selector: format!("pr-{}", random_text(&mut rand::rng(), 8).to_ascii_lowercase()),
         dkim_private_key: key.private_pkcs8_der().to_vec(),
         dkim_public_key: key.public_spki_der().to_vec(),
+        dkim_ed25519: None,
     })
 }

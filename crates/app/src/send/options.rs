@@ -49,7 +49,13 @@ pub(super) fn check(
     let headers = draft.list_unsubscribe.as_ref().map(|list| check_list_unsubscribe(list, problems));
     CheckedOptions {
         metadata: check_metadata(&draft.metadata, problems),
-        options: SendOptions { track: draft.track, require_tls: draft.require_tls, send_at, expires_at },
+        options: SendOptions {
+            track: draft.track,
+            require_tls: draft.require_tls,
+            send_at,
+            expires_at,
+            ..SendOptions::default()
+        },
         headers: headers.unwrap_or_default(),
     }
 }

@@ -6,25 +6,33 @@
 
 mod accept;
 mod batcher;
+mod begin;
+mod claims;
 mod columns;
 mod connect;
+mod finish;
+mod flight;
 mod lease;
 mod migrate;
+mod objections;
 mod partitions;
 mod queue;
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use deadpool_postgres::{Object, Pool};
-use postroad_model::{Clock, IdGenerator, MessageId, SendId, ServerId, Timestamp};
+use deadpool_postgres::{ClientWrapper, Object, Pool};
+use postroad_model::{Clock, DomainName, IdGenerator, SendId, ServerId, Timestamp};
 
 use crate::error::{OpenError, StoreError};
-use crate::records::{Accepted, Claimed, NewSend, Outcome};
+use crate::hand_over::HandOver;
+use crate::records::{Accepted, Begin, Begun, Claimed, NewSend, Outcome};
 use crate::sql::Sql;
-use crate::verbs::finish;
 use crate::{Job, Role, Settings};
+use claims::{Claims, Key};
+use flight::InUse;
 
 /// No statement of ours takes this long on a healthy database.
 const EXCHANGE_MAX: Duration = Duration::from_secs(5);
@@ -38,6 +46,8 @@ struct Database {
     partitions: partitions::Partitions,
     /// `None` for command-line tools, which hand out no ids.
     node: Option<RwLock<Node>>,
+    claims: Claims,
+    hand_over: Arc<HandOver>,
 }
 
 /// This process's leased place among the nodes.
@@ -45,6 +55,8 @@ struct Database {
 struct Node {
     number: u8,
     epoch: i64,
+    /// The first epoch in which the number was this installation's, without another in between.
+    owner_since: i64,
     ids: Arc<IdGenerator>,
 }
 
@@ -62,7 +74,6 @@ pub(crate) struct Engine {
     accepts: batcher::Batcher,
     /// A lane of its own: a key that another node is just using makes its batch wait, and only it.
     accepts_with_key: batcher::Batcher,
-    claims: queue::Claims,
     heartbeat: Option<tokio::task::JoinHandle<()>>,
 }
 
@@ -72,6 +83,7 @@ impl Engine {
         settings: &Settings,
         role: &Role,
         clock: Arc<dyn Clock>,
+        hand_over: Arc<HandOver>,
     ) -> Result<Self, OpenError> {
         let pool = connect::pool(url, settings.postgres_connections, settings.postgres_ca_file.as_deref())?;
         let mut client = pool.get().await.map_err(StoreError::from)?;
@@ -85,7 +97,8 @@ impl Engine {
             }
         };
         drop(client);
-        let database = Arc::new(Database { pool, partitions: partitions::Partitions::default(), node });
+        let (partitions, claims) = (partitions::Partitions::default(), Claims::default());
+        let database = Arc::new(Database { pool, partitions, node, claims, hand_over });
         let heartbeat = match role {
             Role::Tool => None,
             Role::Node { identity } => {
@@ -96,7 +109,6 @@ impl Engine {
             accepts: batcher::Batcher::start(Arc::clone(&database), Lane::Accept),
             accepts_with_key: batcher::Batcher::start(Arc::clone(&database), Lane::AcceptWithKey),
             database,
-            claims: queue::Claims::default(),
             heartbeat,
         })
     }
@@ -154,63 +166,104 @@ impl Engine {
         self.read_bytes(size, job).await
     }
 
-    pub(crate) async fn claim(&self, due_by: Timestamp, limit: usize) -> Result<Vec<Claimed>, StoreError> {
+    pub(crate) async fn claim(
+        &self,
+        due_by: Timestamp,
+        limit: usize,
+        skip_domains: &[DomainName],
+    ) -> Result<Vec<Claimed>, StoreError> {
         let node = self.database.node()?;
-        let mut turn = self.claims.begin().await;
+        let mut turn = self.database.claims.begin().await;
         let lost = turn.held_if_some_are_lost();
         let claimed = self
-            .write(Box::new(move |sql| {
-                Box::pin(async move {
-                    if let Some(held) = lost {
-                        queue::release_all_but(sql, &node, &held).await?;
-                    }
-                    queue::claim(sql, &node, due_by, limit).await
-                })
-            }))
+            .exchange(async |client| {
+                if let Some(held) = lost {
+                    queue::release_all_but(client, &node, &held).await?;
+                }
+                queue::claim(client, &node, due_by, limit, skip_domains).await
+            })
             .await?;
-        turn.end(&claimed);
+        turn.end(claimed.iter().map(Claimed::key));
         Ok(claimed)
     }
 
-    /// Fenced by the lease: a node that lost it settles nothing.
-    pub(crate) async fn finish(&self, outcomes: Vec<Outcome>) -> Result<Vec<bool>, StoreError> {
+    /// Claims these entries, if they are free or their claim is of a lease that is over.
+    pub(crate) async fn adopt(&self, keys: &[Key]) -> Result<Vec<Claimed>, StoreError> {
         let node = self.database.node()?;
-        // Event ids are new; their week may be too.
-        let next_id = node.ids.next();
-        self.database.partitions.ensure(&self.database.pool, next_id, next_id).await?;
-        let keys: Vec<_> = outcomes.iter().map(|o| (o.server_id, o.message_id)).collect();
-        let settled = self
-            .write(Box::new(move |sql| {
-                Box::pin(async move {
-                    let mut settled = Vec::with_capacity(outcomes.len());
-                    for outcome in &outcomes {
-                        let key = (outcome.server_id, outcome.message_id);
-                        let owned = queue::is_claimed_by(sql, &node, key).await?;
-                        settled.push(owned && finish::settle(sql, outcome, &node.ids).await?);
-                        // At once, so that a second outcome for the same claim finds none.
-                        queue::release(sql, &node, &[key]).await?;
-                    }
-                    lease::note_ids(sql, &node, Lane::Finish).await?;
-                    Ok(settled)
-                })
-            }))
+        let mut turn = self.database.claims.begin().await;
+        let lost = turn.held_if_some_are_lost();
+        let claimed = self
+            .exchange(async |client| {
+                if let Some(held) = lost {
+                    queue::release_all_but(client, &node, &held).await?;
+                }
+                queue::adopt(client, &node, keys).await
+            })
             .await?;
-        self.claims.forget(&keys);
+        turn.end(claimed.iter().map(Claimed::key));
+        Ok(claimed)
+    }
+
+    pub(crate) async fn list_previous(&self) -> Result<Vec<Key>, StoreError> {
+        let node = self.database.node()?;
+        self.exchange(async |client| queue::list_previous(client, &node).await).await
+    }
+
+    pub(crate) async fn release_previous(&self) -> Result<u64, StoreError> {
+        let node = self.database.node()?;
+        self.exchange(async |client| queue::release_previous(client, &node).await).await
+    }
+
+    pub(crate) async fn begin(&self, entries: &[Begin], now: Timestamp) -> Result<Vec<Begun>, StoreError> {
+        let node = self.database.node()?;
+        self.exchange(async |client| begin::begin(client, &node, entries, now).await).await
+    }
+
+    /// Fenced by the lease: a node that lost it settles nothing.
+    pub(crate) async fn finish(&self, outcomes: &[Outcome]) -> Result<Vec<bool>, StoreError> {
+        if outcomes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let node = self.database.node()?;
+        // Event ids are new; their week may be too. Transcripts are of the week of their message.
+        let next_id = node.ids.next();
+        let with_transcript = outcomes.iter().filter(|outcome| outcome.transcript.is_some());
+        let oldest = with_transcript.map(|outcome| outcome.message_id.0).min().unwrap_or(next_id);
+        self.database.partitions.ensure(&self.database.pool, oldest.min(next_id), next_id).await?;
+        let bytes = outcomes.iter().map(|outcome| outcome.transcript.as_ref().map_or(0, String::len)).sum();
+        let in_use = InUse::new(self.database.pool.get().await?);
+        let settled = bounded_for(bytes, finish::finish(in_use.client(), &node, outcomes)).await?;
+        in_use.done();
+        let is_kept = |(outcome, settled): (&Outcome, &bool)| {
+            (*settled && outcome.keep_claim && outcome.delivery.status.is_queued()).then(|| outcome.key())
+        };
+        let kept: HashSet<Key> = outcomes.iter().zip(&settled).filter_map(is_kept).collect();
+        let ended: Vec<Key> = outcomes.iter().map(Outcome::key).filter(|key| !kept.contains(key)).collect();
+        self.database.claims.forget(&ended);
         Ok(settled)
     }
 
-    pub(crate) async fn release(&self, keys: Vec<(ServerId, MessageId)>) -> Result<(), StoreError> {
+    pub(crate) async fn release(&self, keys: Vec<Key>) -> Result<(), StoreError> {
         let node = self.database.node()?;
-        let released = keys.clone();
-        self.write(Box::new(move |sql| Box::pin(async move { queue::release(sql, &node, &keys).await })))
-            .await?;
-        self.claims.forget(&released);
+        self.exchange(async |client| queue::release(client, &node, &keys).await).await?;
+        self.database.claims.forget(&keys);
         Ok(())
     }
 
     /// Gives claims of nodes that are gone back to the queue; returns how many.
     pub(crate) async fn reap(&self) -> Result<u64, StoreError> {
-        self.write(Box::new(move |sql| Box::pin(queue::reap(sql)))).await
+        self.exchange(async |client| queue::reap(client).await).await
+    }
+
+    /// Runs single statements, each its own transaction.
+    async fn exchange<T>(
+        &self,
+        work: impl AsyncFnOnce(&ClientWrapper) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let client = self.database.pool.get().await?;
+        let result = bounded(work(&client)).await;
+        give_back(client, &result);
+        result.map_err(StoreError::busy)
     }
 }
 

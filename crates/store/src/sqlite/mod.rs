@@ -5,7 +5,9 @@
 
 mod accept;
 mod body_files;
+mod claims;
 mod connection;
+mod finish;
 mod queue;
 mod readers;
 mod writer;
@@ -13,16 +15,16 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use postroad_model::{IdGenerator, SendId, Timestamp};
+use postroad_model::{IdGenerator, MessageId, SendId, Timestamp};
 use rusqlite::Connection;
 
 use crate::error::{OpenError, StoreError};
-use crate::records::{Accepted, Claimed, NewSend, Outcome};
+use crate::hand_over::HandOver;
+use crate::records::{Accepted, Begin, Begun, Claimed, Fresh, NewSend, Outcome};
 use crate::sql::Sql;
-use crate::verbs::finish;
+use crate::verbs::finish::SourceCounts;
 use crate::{Job, Settings};
-
-pub(crate) use queue::Claims;
+use claims::{After, Claims, Key};
 
 /// An open SQLite store. Dropping it lets the writer finish what it was given.
 #[derive(Debug)]
@@ -34,6 +36,7 @@ pub(crate) struct Engine {
     /// Files whose rows were not written, as far as the failed writer could tell.
     doubtful_bodies: Mutex<Vec<SendId>>,
     claims: Arc<Mutex<Claims>>,
+    hand_over: Arc<HandOver>,
     disk: DiskReserve,
     /// Held as long as the store is open; keeps other processes out.
     _lock: std::fs::File,
@@ -44,6 +47,7 @@ impl Engine {
     pub(crate) fn open(
         path: &Path,
         settings: &Settings,
+        hand_over: Arc<HandOver>,
         ids: &IdsAfter,
     ) -> Result<(Self, Arc<IdGenerator>), OpenError> {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
@@ -64,6 +68,7 @@ impl Engine {
             bodies,
             doubtful_bodies: Mutex::default(),
             claims: Arc::default(),
+            hand_over,
             disk: DiskReserve { folder, reserve: settings.disk_reserve_bytes, checked: Mutex::new(None) },
             _lock: lock,
         };
@@ -79,14 +84,13 @@ impl Engine {
     }
 
     /// When this returns `Stored`, the send is on stable storage: the group's commit was flushed.
-    pub(crate) async fn accept(&self, send: NewSend) -> Result<Accepted, StoreError> {
+    pub(crate) async fn accept(&self, send: NewSend, ids: Arc<IdGenerator>) -> Result<Accepted, StoreError> {
         self.disk.check()?;
         let file = send.is_large().then_some(send.info.id);
         if let Some(id) = file {
             self.bodies.write(id, send.compressed().clone()).await?;
         }
-        let accepted =
-            self.writer.run(send.weight(), move |connection| accept::accept(connection, &send)).await;
+        let accepted = self.accept_in_group(send, ids).await;
         match (file, &accepted) {
             (_, Ok(Accepted::Stored)) => self.remove_doubtful_bodies().await,
             // The group may be on disk although its flush was reported as failed.
@@ -95,6 +99,52 @@ impl Engine {
             _ => {}
         }
         accepted
+    }
+
+    /// While somebody delivers, what is pending is claimed for it before the commit, and handed over after it.
+    async fn accept_in_group(&self, send: NewSend, ids: Arc<IdGenerator>) -> Result<Accepted, StoreError> {
+        let (claims, claims_after) = (Arc::clone(&self.claims), Arc::clone(&self.claims));
+        let sink = self.hand_over.sink();
+        let is_delivered = sink.is_some();
+        let done = Arc::new(Mutex::new(None));
+        let done_after = Arc::clone(&done);
+        self.writer
+            .run_then(
+                send.weight(),
+                move |connection| {
+                    let accept::Written { accepted, queued } = accept::accept(connection, &send, &ids)?;
+                    if is_delivered {
+                        let mut claims = lock(&claims);
+                        for entry in queued.iter().filter(|entry| entry.pending) {
+                            claims.hold((send.info.server_id, entry.message_id), entry.due_at);
+                        }
+                    }
+                    *lock(&done) = Some((send, queued));
+                    Ok(accepted)
+                },
+                move |result| {
+                    let Some((send, queued)) = lock(&done_after).take() else { return };
+                    let server_id = send.info.server_id;
+                    let (fresh, other): (Vec<_>, Vec<_>) =
+                        queued.into_iter().partition(|entry| is_delivered && entry.pending);
+                    let fresh: Vec<MessageId> = fresh.into_iter().map(|entry| entry.message_id).collect();
+                    {
+                        let mut claims = lock(&claims_after);
+                        if result.is_err() {
+                            fresh.iter().for_each(|id| claims.release((server_id, *id)));
+                            claims.look_again();
+                            return;
+                        }
+                        other.iter().for_each(|entry| {
+                            claims.note_queued((server_id, entry.message_id), entry.due_at)
+                        });
+                    }
+                    if let Some(sink) = sink.filter(|_| !fresh.is_empty()) {
+                        sink.take(Fresh::of(send, &fresh));
+                    }
+                },
+            )
+            .await
     }
 
     /// After a commit, groups that failed before it can no longer come back to life: what they wrote to the log is
@@ -133,15 +183,37 @@ impl Engine {
             .await
     }
 
-    /// Hands out due entries that nobody has. Writes nothing: the process owns the store.
+    /// Hands out due entries that nobody has.
     pub(crate) async fn claim(&self, due_by: Timestamp, limit: usize) -> Result<Vec<Claimed>, StoreError> {
         let (claims, undo) = (Arc::clone(&self.claims), Arc::clone(&self.claims));
         self.readers
             .run_or_undo(
                 move |connection| queue::claim(connection, &claims, due_by, limit),
-                move |unwanted: Vec<Claimed>| {
-                    queue::release(&undo, unwanted.iter().map(|entry| (entry.server_id, entry.message_id)));
-                },
+                move |unwanted: Vec<Claimed>| queue::release(&undo, unwanted.iter().map(Claimed::key)),
+            )
+            .await
+    }
+
+    pub(crate) async fn adopt(&self, keys: Vec<Key>) -> Result<Vec<Claimed>, StoreError> {
+        let (claims, undo) = (Arc::clone(&self.claims), Arc::clone(&self.claims));
+        self.readers
+            .run_or_undo(
+                move |connection| queue::adopt(connection, &claims, &keys),
+                move |unwanted: Vec<Claimed>| queue::release(&undo, unwanted.iter().map(Claimed::key)),
+            )
+            .await
+    }
+
+    pub(crate) async fn begin(&self, entries: Vec<Begin>, now: Timestamp) -> Result<Vec<Begun>, StoreError> {
+        if !entries.iter().any(|entry| entry.needs_message) {
+            return Ok(queue::begin_fresh(&self.claims, &entries));
+        }
+        let (claims, undo) = (Arc::clone(&self.claims), Arc::clone(&self.claims));
+        let undone = entries.clone();
+        self.readers
+            .run_or_undo(
+                move |connection| queue::begin(connection, &claims, &entries, now),
+                move |unheard: Vec<Begun>| queue::undo_begin(&undo, &undone, &unheard),
             )
             .await
     }
@@ -152,32 +224,46 @@ impl Engine {
         ids: Arc<IdGenerator>,
     ) -> Result<Vec<bool>, StoreError> {
         let (claims, claims_after) = (Arc::clone(&self.claims), Arc::clone(&self.claims));
-        let settling: Arc<Mutex<Vec<queue::Key>>> = Arc::default();
+        let settling: Arc<Mutex<Vec<(Key, Option<After>)>>> = Arc::default();
         let settling_after = Arc::clone(&settling);
         self.writer
             .run_then(
                 0,
                 move |connection| {
-                    let sql = Sql::Sqlite(connection);
-                    let settle = |outcome: &Outcome| {
-                        let key = (outcome.server_id, outcome.message_id);
-                        if !queue::begin_settling(&claims, key) {
-                            return Ok(false);
+                    let connection = lock(connection);
+                    let (mut settled, mut counts) =
+                        (Vec::with_capacity(outcomes.len()), SourceCounts::default());
+                    for outcome in &outcomes {
+                        if !lock(&claims).begin_settling(outcome.key()) {
+                            settled.push(false);
+                            continue;
                         }
-                        lock(&settling).push(key);
-                        ready(finish::settle(&sql, outcome, &ids))
-                    };
-                    outcomes.iter().map(settle).collect()
+                        lock(&settling).push((outcome.key(), None));
+                        let after = finish::settle(&connection, outcome, &ids)?;
+                        settled.push(after.is_some());
+                        if let Some((_, noted)) = lock(&settling).last_mut().filter(|_| after.is_some()) {
+                            *noted = after;
+                            counts.add(outcome);
+                        }
+                    }
+                    finish::count_sources(&connection, &counts)?;
+                    Ok(settled)
                 },
                 move |result| {
-                    queue::end_settling(&claims_after, &lock(&settling_after), result.is_ok());
+                    let mut claims = lock(&claims_after);
+                    for (key, after) in lock(&settling_after).drain(..) {
+                        match result {
+                            Ok(_) => claims.end_settling(key, after),
+                            Err(_) => claims.undo_settling(key),
+                        }
+                    }
                 },
             )
             .await
     }
 
-    pub(crate) fn release(&self, keys: &[(postroad_model::ServerId, postroad_model::MessageId)]) {
-        queue::release(&self.claims, keys.iter().copied());
+    pub(crate) fn release(&self, keys: Vec<Key>) {
+        queue::release(&self.claims, keys);
     }
 }
 

@@ -10,3 +10,4 @@ pub(crate) mod idempotency;
 pub(crate) mod messages;
 pub(crate) mod servers;
 pub(crate) mod settings;
+pub(crate) mod suppressions;

@@ -40,7 +40,7 @@ async fn two_nodes_share_the_work_and_never_a_message() {
     assert_eq!(accepted.len(), 200, "ids are unique over the nodes");
 
     // The second node has some for certain, whoever wins the race for the others.
-    let of_other = other.claim(fixture.now(), 3).await.expect("the store works");
+    let of_other = other.claim(fixture.now(), 3, Vec::new()).await.expect("the store works");
     assert_eq!(of_other.len(), 3);
 
     let mut tasks = tokio::task::JoinSet::new();
@@ -50,7 +50,7 @@ async fn two_nodes_share_the_work_and_never_a_message() {
         tasks.spawn(async move {
             let mut mine = Vec::new();
             loop {
-                let claimed = store.claim(now, 9).await.expect("the store works");
+                let claimed = store.claim(now, 9, Vec::new()).await.expect("the store works");
                 if claimed.is_empty() {
                     return mine;
                 }
@@ -98,7 +98,7 @@ async fn dead_nodes_claims_are_reaped_when_its_lease_ran_out() {
     let fixture = Fixture::postgres().await;
     let other = second_node(&fixture).await;
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
-    assert_eq!(other.claim(fixture.now(), 10).await.expect("the store works").len(), 1);
+    assert_eq!(other.claim(fixture.now(), 10, Vec::new()).await.expect("the store works").len(), 1);
     drop(other);
     assert_eq!(fixture.store.reap().await.expect("the store works"), 0, "its lease runs on");
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;

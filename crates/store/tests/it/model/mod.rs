@@ -123,7 +123,7 @@ impl Run {
         let due_by = if self.rng.random_bool(0.8) { self.fixture.now() } else { self.soon() };
         let limit = self.rng.random_range(0..6);
         let wanted = self.expected.claim(due_by, limit);
-        let given = self.fixture.store.claim(due_by, limit).await.expect("the store works");
+        let given = self.fixture.store.claim(due_by, limit, Vec::new()).await.expect("the store works");
         let given: Vec<_> = given
             .iter()
             .map(|entry| {
@@ -160,6 +160,10 @@ impl Run {
                 message_id,
                 counts_as_attempt: self.rng.random_bool(0.7),
                 hold_expiry: None,
+                keep_claim: false,
+                suppress: None,
+                transcript: None,
+                source_id: None,
                 delivery,
                 event: NewEvent { kind: EventKind::Delayed, data: format!(r#"{{"n":{number}}}"#) },
             };

@@ -1,0 +1,6 @@
+//! The store's verbs as others call them, by what they are about. Each one goes to the engine that is open.
+
+mod mail;
+mod queue;
+mod setup;
+mod suppressions;
