@@ -71,6 +71,10 @@ pub enum Role {
 /// A verb's body: runs on a connection of either engine, inside one transaction.
 type Job<T> = Box<dyn for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send>;
 
+/// Likewise, for verbs that make new ids.
+type JobWithIds<T> =
+    Box<dyn for<'a> FnOnce(&'a Sql<'a>, Arc<IdGenerator>) -> BoxFuture<'a, Result<T>> + Send>;
+
 /// An open store. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {

@@ -23,6 +23,11 @@ pub(crate) enum Sql<'a> {
 }
 
 impl Sql<'_> {
+    /// For the few texts that the engines do not share.
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(self, Sql::Sqlite(_))
+    }
+
     pub(crate) async fn query(&self, text: &'static str, params: &[Value]) -> Result<Vec<Row>> {
         match self {
             Sql::Sqlite(connection) => {

@@ -8,12 +8,13 @@ use std::time::Duration;
 use deadpool_postgres::Object;
 use postroad_model::{Clock, IdGenerator};
 
-use super::{Database, Node, bounded};
+use super::{Database, Lane, Node, bounded};
 use crate::error::{OpenError, StoreError};
+use crate::sql::Sql;
 
 /// Notes the highest id; divides by zero, and so fails the transaction, when this node lost its lease. The last
 /// statement, so that a connection which dies in the middle does not leave this row locked to the next batch.
-pub(super) const NOTE_IDS: &str = "WITH noted AS (UPDATE node_ids SET last_id = $4
+pub(super) const NOTE_IDS: &str = "WITH noted AS (UPDATE node_ids SET last_id = greatest(last_id, $4)
                                        WHERE node = $1 AND lane = $2 AND epoch = $3 RETURNING 1)
                         SELECT 1 / count(*) FROM noted";
 
@@ -81,6 +82,20 @@ async fn renew(database: &Database, identity: &str, clock: &Arc<dyn Clock>) -> R
             .ok_or_else(|| StoreError::Unavailable(OpenError::NoFreeNode.to_string()))?;
         let slot = database.node.as_ref().expect("only nodes keep a lease");
         *slot.write().unwrap_or_else(PoisonError::into_inner) = new;
+    }
+    Ok(())
+}
+
+/// The same as a statement of a verb.
+pub(super) async fn note_ids(sql: &Sql<'_>, node: &Node, lane: Lane) -> Result<(), StoreError> {
+    let noted = sql
+        .execute(
+            "UPDATE node_ids SET last_id = greatest(last_id, $4) WHERE node = $1 AND lane = $2 AND epoch = $3",
+            &[i64::from(node.number).into(), (lane as i64).into(), node.epoch.into(), node.ids.last().into()],
+        )
+        .await?;
+    if noted == 0 {
+        return Err(lost());
     }
     Ok(())
 }

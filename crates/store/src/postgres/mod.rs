@@ -30,7 +30,8 @@ use crate::error::{OpenError, StoreError};
 use crate::hand_over::HandOver;
 use crate::records::{Accepted, Begin, Begun, Claimed, NewSend, Outcome};
 use crate::sql::Sql;
-use crate::{Job, Role, Settings};
+use crate::verbs::desk::Entry;
+use crate::{Job, JobWithIds, Role, Settings};
 use claims::{Claims, Key};
 use flight::InUse;
 
@@ -253,6 +254,37 @@ impl Engine {
     /// Gives claims of nodes that are gone back to the queue; returns how many.
     pub(crate) async fn reap(&self) -> Result<u64, StoreError> {
         self.exchange(async |client| queue::reap(client).await).await
+    }
+
+    /// Like `write`, for what makes new ids: fenced by the lease, and the ids are remembered.
+    pub(crate) async fn write_with_ids<T: Send + 'static>(
+        &self,
+        job: JobWithIds<T>,
+    ) -> Result<T, StoreError> {
+        let node = self.database.node()?;
+        let next_id = node.ids.next();
+        self.database.partitions.ensure(&self.database.pool, next_id, next_id).await?;
+        let job: Job<T> = Box::new(move |sql| {
+            Box::pin(async move {
+                let done = job(sql, Arc::clone(&node.ids)).await?;
+                lease::note_ids(sql, &node, Lane::Finish).await?;
+                Ok(done)
+            })
+        });
+        self.write(job).await
+    }
+
+    /// Changes a message that nobody has begun. A claim of it that we know of is over.
+    pub(crate) async fn change_waiting<T: Send + 'static>(
+        &self,
+        key: Key,
+        job: JobWithIds<(T, Entry)>,
+    ) -> Result<(T, Entry), StoreError> {
+        let (done, entry) = self.write_with_ids(job).await?;
+        if entry != Entry::Unchanged {
+            self.database.claims.forget(&[key]);
+        }
+        Ok((done, entry))
     }
 
     /// Runs single statements, each its own transaction.

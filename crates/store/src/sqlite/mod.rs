@@ -13,6 +13,7 @@ mod readers;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use postroad_model::{IdGenerator, MessageId, SendId, Timestamp};
@@ -22,8 +23,9 @@ use crate::error::{OpenError, StoreError};
 use crate::hand_over::HandOver;
 use crate::records::{Accepted, Begin, Begun, Claimed, Fresh, NewSend, Outcome};
 use crate::sql::Sql;
+use crate::verbs::desk::Entry;
 use crate::verbs::finish::SourceCounts;
-use crate::{Job, Settings};
+use crate::{Job, JobWithIds, Settings};
 use claims::{After, Claims, Key};
 
 /// An open SQLite store. Dropping it lets the writer finish what it was given.
@@ -260,6 +262,57 @@ impl Engine {
                 },
             )
             .await
+    }
+
+    /// Changes a message that nobody has begun; `too_late` if somebody has. A claim of it is over.
+    pub(crate) async fn change_waiting<T: Send + 'static>(
+        &self,
+        key: Key,
+        ids: Arc<IdGenerator>,
+        too_late: T,
+        job: JobWithIds<(T, Entry)>,
+    ) -> Result<(T, Entry), StoreError> {
+        let (claims, claims_after) = (Arc::clone(&self.claims), Arc::clone(&self.claims));
+        let is_ours = Arc::new(AtomicBool::new(false));
+        let is_ours_after = Arc::clone(&is_ours);
+        self.writer
+            .run_then(
+                0,
+                move |connection| {
+                    {
+                        let mut claims = lock(&claims);
+                        if claims.is_begun(key) {
+                            return Ok((too_late, Entry::Unchanged));
+                        }
+                        is_ours.store(claims.begin_settling(key), Ordering::Relaxed);
+                    }
+                    ready(job(&Sql::Sqlite(connection), ids))
+                },
+                move |result| {
+                    let mut claims = lock(&claims_after);
+                    let is_ours = is_ours_after.load(Ordering::Relaxed);
+                    match result {
+                        Ok((_, Entry::Gone)) if is_ours => claims.end_settling(key, Some(After::Gone)),
+                        Ok((_, Entry::Queued(due_at))) if is_ours => {
+                            claims.end_settling(key, Some(After::Queued(*due_at)));
+                        }
+                        Ok((_, Entry::Queued(due_at))) => claims.note_queued(key, *due_at),
+                        Ok(_) if is_ours => claims.undo_settling(key),
+                        Err(_) => {
+                            claims.look_again();
+                            if is_ours {
+                                claims.undo_settling(key);
+                            }
+                        }
+                        Ok(_) => {}
+                    }
+                },
+            )
+            .await
+    }
+
+    pub(crate) fn is_claimed(&self, key: Key) -> bool {
+        lock(&self.claims).is_held(key)
     }
 
     pub(crate) fn release(&self, keys: Vec<Key>) {

@@ -6,6 +6,8 @@ mod begin;
 mod bodies;
 mod child;
 mod crash;
+mod delivery_setup;
+mod desk;
 mod fixture;
 mod fresh;
 mod hourly_limit;
