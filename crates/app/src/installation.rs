@@ -40,14 +40,15 @@ impl App {
     /// Makes what is missing.
     pub async fn installation(&self) -> Result<Installation, AdminError> {
         let store = &self.inner.store;
-        let unreadable = |what: &str| AdminError::refused(format!("the setting `{what}` in the store is not readable"));
+        let unreadable =
+            |what: &str| AdminError::refused(format!("the setting `{what}` in the store is not readable"));
         let mut secret = [0; 32];
         rand::rng().fill_bytes(&mut secret);
-        let secret = store.setting_or_insert(RETURN_PATH_SECRET.to_owned(), STANDARD.encode(secret)).await?;
+        let secret = store.setting_or_insert(RETURN_PATH_SECRET, STANDARD.encode(secret)).await?;
         let secret = STANDARD.decode(secret).ok().and_then(|bytes| bytes.try_into().ok());
-        let stored = match store.find_setting(DKIM_KEY.to_owned()).await? {
+        let stored = match store.find_setting(DKIM_KEY).await? {
             Some(stored) => stored,
-            None => store.setting_or_insert(DKIM_KEY.to_owned(), new_key().await?).await?,
+            None => store.setting_or_insert(DKIM_KEY, new_key().await?).await?,
         };
         let stored: StoredKey = serde_json::from_str(&stored).map_err(|_| unreadable(DKIM_KEY))?;
         let private = STANDARD.decode(&stored.private).map_err(|_| unreadable(DKIM_KEY))?;

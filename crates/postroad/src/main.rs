@@ -6,6 +6,7 @@ mod commands;
 mod config;
 mod control;
 mod logging;
+mod queue;
 mod service;
 mod signals;
 
@@ -38,6 +39,7 @@ async fn run(cli: cli::Cli) -> anyhow::Result<()> {
             Ok(())
         }
         cli::Command::Admin(args) => commands::admin::run(args).await,
+        cli::Command::Queue(args) => commands::queue::run(args).await,
         cli::Command::Explain { command: cli::ExplainCommand::Reply { text, json } } => {
             commands::explain::reply(&text, json)
         }

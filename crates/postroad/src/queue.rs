@@ -71,7 +71,9 @@ pub(crate) async fn carry_out(app: &App, desk: &QueueDesk, command: QueueCommand
 
 async fn not_queued(desk: &QueueDesk, id: i64) -> anyhow::Result<Value> {
     match desk.locate(MessageId(id)).await? {
-        Some(_) => Ok(json!({ "id": id, "queued": false, "why": "It is not in the queue: it is delivered, failed, held or cancelled." })),
+        Some(_) => Ok(
+            json!({ "id": id, "queued": false, "why": "It is not in the queue: it is delivered, failed, held or cancelled." }),
+        ),
         None => bail!("there is no message {id}"),
     }
 }

@@ -25,7 +25,7 @@ impl App {
     pub(super) async fn delete_pool(&self, name: &str) -> Result<Value, AdminError> {
         let pool = self.find_pool(name).await?;
         self.inner.store.delete_pool(pool.id).await.map_err(|error| match error {
-            StoreError::Conflict => AdminError::refused(format!(
+            StoreError::InUse => AdminError::refused(format!(
                 "the pool `{name}` is in use: remove its addresses and give its servers another pool first"
             )),
             other => other.into(),
@@ -41,12 +41,12 @@ impl App {
         weight: u32,
         warm_up: bool,
     ) -> Result<Value, AdminError> {
-        DomainName::parse(helo).map_err(|e| AdminError::refused(format!("--helo {helo}: {e}")))?;
+        let helo = DomainName::parse(helo).map_err(|e| AdminError::refused(format!("--helo {helo}: {e}")))?;
         let pool = self.find_pool(pool).await?;
         let new = NewSource {
             pool_id: pool.id,
             address,
-            helo: helo.to_owned(),
+            helo,
             weight,
             warmup_started_at: warm_up.then(|| self.inner.clock.now()),
         };
@@ -72,7 +72,11 @@ impl App {
         self.pool_by_id(source.pool_id).await
     }
 
-    pub(super) async fn set_server_pool(&self, server: &str, pool: Option<&str>) -> Result<Value, AdminError> {
+    pub(super) async fn set_server_pool(
+        &self,
+        server: &str,
+        pool: Option<&str>,
+    ) -> Result<Value, AdminError> {
         let server = self.find_server(server).await?;
         let pool_id = match pool {
             Some(name) => Some(self.find_pool(name).await?.id),
@@ -92,7 +96,11 @@ impl App {
         Ok(json!({ "server": server.name, "send_rate": rate.map(|rate| rate.to_string()) }))
     }
 
-    pub(super) async fn set_server_limit(&self, server: &str, limit: Option<u32>) -> Result<Value, AdminError> {
+    pub(super) async fn set_server_limit(
+        &self,
+        server: &str,
+        limit: Option<u32>,
+    ) -> Result<Value, AdminError> {
         let server = self.find_server(server).await?;
         self.inner.store.set_server_hourly_limit(server.id, limit).await?;
         Ok(json!({ "server": server.name, "hourly_limit": limit }))
@@ -101,7 +109,9 @@ impl App {
     async fn find_pool(&self, name: &str) -> Result<Pool, AdminError> {
         let pools = self.inner.store.list_pools().await?;
         pools.into_iter().find(|pool| pool.name == name).ok_or_else(|| {
-            AdminError::refused(format!("there is no pool `{name}`; `postroad admin pool create {name}` makes it"))
+            AdminError::refused(format!(
+                "there is no pool `{name}`; `postroad admin pool create {name}` makes it"
+            ))
         })
     }
 
@@ -114,7 +124,9 @@ impl App {
     async fn find_source(&self, address: IpAddr) -> Result<Source, AdminError> {
         let setup = self.inner.store.delivery_setup().await?;
         setup.sources.into_iter().find(|source| source.address == address).ok_or_else(|| {
-            AdminError::refused(format!("{address} is in no pool; `postroad admin pool list` shows the addresses"))
+            AdminError::refused(format!(
+                "{address} is in no pool; `postroad admin pool list` shows the addresses"
+            ))
         })
     }
 }
@@ -144,9 +156,9 @@ fn shown(pool: &Pool, sources: &[Source]) -> Value {
                 },
                 "warm_up_started_at": source.warmup_started_at.map(postroad_model::Timestamp::to_rfc3339),
                 "warm_up_paused_reason": source.warmup_paused_reason,
-                "sent_today": source.today.sent,
-                "bounced_today": source.today.bounced,
-                "complained_today": source.today.complained,
+                "sent_today": source.sent_today,
+                "bounced_today": source.bounced_today,
+                "complained_today": source.complained_today,
             })
         })
         .collect();

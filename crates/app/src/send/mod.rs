@@ -8,6 +8,7 @@ mod draft;
 mod idempotency;
 mod message;
 mod options;
+mod pool;
 mod raw;
 
 pub use accept::{AcceptedMessage, SendAnswer};
@@ -16,3 +17,5 @@ pub use draft::{
 };
 pub use idempotency::IdempotencyRequest;
 pub(crate) use idempotency::InProgress;
+
+pub(crate) use pool::UsablePool;

@@ -3,6 +3,7 @@
 mod provider_file;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::provider_file::ProviderProblem;
@@ -45,8 +46,8 @@ impl Provider {
 /// The table, and the entry for everybody else.
 #[derive(Debug, Clone)]
 pub struct Providers {
-    known: Vec<Provider>,
-    default: Provider,
+    known: Vec<Arc<Provider>>,
+    default: Arc<Provider>,
     by_suffix: HashMap<String, usize>,
 }
 
@@ -72,7 +73,7 @@ impl Providers {
         let place = entries.iter().position(|(name, _)| name == DEFAULT_NAME);
         let (_, default_entry) = entries.remove(place.expect("the built-in table has a default"));
         let default = default_entry.clone().into_provider(DEFAULT_NAME)?;
-        let mut known: Vec<Provider> = Vec::with_capacity(entries.len());
+        let mut known: Vec<Arc<Provider>> = Vec::with_capacity(entries.len());
         let mut by_suffix: HashMap<String, usize> = HashMap::new();
         for (name, entry) in entries {
             let provider = entry.over(default_entry.without_description()).into_provider(&name)?;
@@ -86,13 +87,13 @@ impl Providers {
                     });
                 }
             }
-            known.push(provider);
+            known.push(Arc::new(provider));
         }
-        Ok(Self { known, default, by_suffix })
+        Ok(Self { known, default: Arc::new(default), by_suffix })
     }
 
     /// Whose host this is. The longest suffix wins; `notgoogle.com` is not Google's.
-    pub fn find(&self, mx_host: &str) -> &Provider {
+    pub fn find(&self, mx_host: &str) -> &Arc<Provider> {
         let host = mx_host.trim_end_matches('.').to_ascii_lowercase();
         let mut rest = host.as_str();
         loop {
@@ -106,9 +107,22 @@ impl Providers {
         }
     }
 
+    /// For hosts in this process: nobody there minds.
+    pub(crate) fn here(&self) -> Arc<Provider> {
+        Arc::new(Provider {
+            name: "local".to_owned(),
+            connections_max: 20,
+            connections_per_minute: None,
+            messages_per_connection_max: u32::MAX,
+            messages_per_minute: None,
+            slow_start_connections: 4,
+            ..Provider::clone(&self.default)
+        })
+    }
+
     /// The built-in ones by name, the operator's own by name, the default.
     pub fn iter(&self) -> impl Iterator<Item = &Provider> {
-        self.known.iter().chain([&self.default])
+        self.known.iter().chain([&self.default]).map(AsRef::as_ref)
     }
 }
 

@@ -18,13 +18,12 @@ pub(crate) async fn run(args: QueueArgs) -> anyhow::Result<()> {
         config.data_dir = data_dir;
     }
     let request = Request::Queue(command.clone());
-    let answer = match control::send(&config.data_dir, &request).await? {
-        Some(answer) => answer,
-        None => {
-            service::check_installation(&config)?;
-            let (app, store) = service::open_app(&config, Role::Tool).await?;
-            carry_out(&app, &QueueDesk::without_engine(store), command).await?
-        }
+    let answer = if let Some(answer) = control::send(&config.data_dir, &request).await? {
+        answer
+    } else {
+        service::check_installation(&config)?;
+        let (app, store) = service::open_app(&config, Role::Tool).await?;
+        carry_out(&app, &QueueDesk::without_engine(store), command).await?
     };
     let text = if args.json { answer.to_string() } else { readable(&answer) };
     print(text.trim_end());

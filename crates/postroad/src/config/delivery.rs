@@ -134,9 +134,10 @@ impl Config {
             connections_max: u32::try_from(given.connections_max).unwrap_or(u32::MAX),
             signing_threads: if given.signing_threads == 0 { cores } else { given.signing_threads },
             fresh_bytes_max: given.fresh_bytes_max,
-            warm_up: match given.warm_up_plan.is_empty() {
-                true => WarmUpPlan::default(),
-                false => WarmUpPlan::new(given.warm_up_plan.clone()),
+            warm_up: if given.warm_up_plan.is_empty() {
+                WarmUpPlan::default()
+            } else {
+                WarmUpPlan::new(given.warm_up_plan.clone())
             },
             provider_overrides: overrides,
             simulator_domain: given.simulator_domain.clone(),

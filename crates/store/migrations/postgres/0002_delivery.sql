@@ -27,6 +27,7 @@ CREATE TABLE source_days (
     day BIGINT NOT NULL,
     sent BIGINT NOT NULL,
     bounced BIGINT NOT NULL,
+    complained BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (source_id, day)
 );
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use postroad_model::{DomainName, GateAction, GateScope, PoolId, SendRate, ServerId, SourceId, Timestamp};
 
 /// Everything at once, as of one moment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliverySetup {
     pub servers: Vec<ServerDelivery>,
     pub pools: Vec<Pool>,
@@ -57,6 +57,7 @@ pub struct Source {
     /// Since midnight UTC.
     pub sent_today: u64,
     pub bounced_today: u64,
+    pub complained_today: u64,
 }
 
 /// What a source did on one UTC day.
@@ -66,6 +67,7 @@ pub struct SourceDay {
     pub day: Timestamp,
     pub sent: u64,
     pub bounced: u64,
+    pub complained: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

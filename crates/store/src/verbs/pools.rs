@@ -95,7 +95,7 @@ pub(crate) async fn list_sources(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<So
     let rows = sql
         .query(
             "SELECT s.id, s.pool_id, s.address, s.helo, s.weight, s.warmup_started_at, s.warmup_paused_reason,
-                    coalesce(d.sent, 0), coalesce(d.bounced, 0)
+                    coalesce(d.sent, 0), coalesce(d.bounced, 0), coalesce(d.complained, 0)
              FROM sources s LEFT JOIN source_days d ON d.source_id = s.id AND d.day = $1 ORDER BY s.id",
             &[day_of(now).into()],
         )
@@ -106,7 +106,10 @@ pub(crate) async fn list_sources(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<So
 /// In time order.
 pub(crate) async fn list_days(sql: &Sql<'_>, id: SourceId) -> Result<Vec<SourceDay>, StoreError> {
     let rows = sql
-        .query("SELECT day, sent, bounced FROM source_days WHERE source_id = $1 ORDER BY day", &[id.0.into()])
+        .query(
+            "SELECT day, sent, bounced, complained FROM source_days WHERE source_id = $1 ORDER BY day",
+            &[id.0.into()],
+        )
         .await?;
     rows.iter()
         .map(|row| {
@@ -114,6 +117,7 @@ pub(crate) async fn list_days(sql: &Sql<'_>, id: SourceId) -> Result<Vec<SourceD
                 day: Timestamp::from_micros(row.int(0)? * DAY_MICROS),
                 sent: row.int(1)? as u64,
                 bounced: row.int(2)? as u64,
+                complained: row.int(3)? as u64,
             })
         })
         .collect()
@@ -134,5 +138,6 @@ fn read_source(row: &Row) -> Result<Source, StoreError> {
         warmup_paused_reason: row.text_opt(6)?,
         sent_today: row.int(7)? as u64,
         bounced_today: row.int(8)? as u64,
+        complained_today: row.int(9)? as u64,
     })
 }
