@@ -226,6 +226,7 @@ TABLE source_days
     day bigint NOT NULL
     sent bigint NOT NULL
     bounced bigint NOT NULL
+    complained bigint NOT NULL DEFAULT 0
     PRIMARY KEY (source_id, day)
 
 TABLE sources

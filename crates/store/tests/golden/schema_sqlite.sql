@@ -200,6 +200,7 @@ CREATE TABLE source_days (
     day INTEGER NOT NULL,
     sent INTEGER NOT NULL,
     bounced INTEGER NOT NULL,
+    complained INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (source_id, day)
 ) WITHOUT ROWID;
 
