@@ -5,6 +5,7 @@
 mod bodies;
 mod calls;
 mod forms;
+mod holds;
 mod large;
 mod listeners;
 mod logs;
