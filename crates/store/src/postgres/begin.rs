@@ -53,10 +53,13 @@ pub(super) async fn begin(
         .await?;
     let mut begun = HashMap::new();
     for row in &rows {
-        begun.insert((ServerId(row.get(0)), MessageId(row.get(1))), read(row)?);
+        let due_at = Timestamp::from_micros(row.get(2));
+        begun.insert((ServerId(row.get(0)), MessageId(row.get(1)), due_at), read(row)?);
     }
-    // The first of several with the same key gets it.
-    let answer = |entry: &Begin| begun.remove(&(entry.server_id, entry.message_id)).unwrap_or(Begun::Gone);
+    // The first of several for the same claim gets it.
+    let answer = |entry: &Begin| {
+        begun.remove(&(entry.server_id, entry.message_id, entry.due_at)).unwrap_or(Begun::Gone)
+    };
     Ok(entries.iter().map(answer).collect())
 }
 

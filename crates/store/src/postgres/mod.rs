@@ -10,6 +10,7 @@ mod begin;
 mod claims;
 mod columns;
 mod connect;
+mod delivery;
 mod finish;
 mod flight;
 mod lease;
@@ -18,22 +19,19 @@ mod objections;
 mod partitions;
 mod queue;
 
-use std::collections::HashSet;
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use deadpool_postgres::{ClientWrapper, Object, Pool};
-use postroad_model::{Clock, DomainName, IdGenerator, SendId, ServerId, Timestamp};
+use postroad_model::{Clock, IdGenerator, SendId, ServerId};
 
 use crate::error::{OpenError, StoreError};
 use crate::hand_over::HandOver;
-use crate::records::{Accepted, Begin, Begun, Claimed, NewSend, Outcome};
+use crate::records::{Accepted, NewSend};
 use crate::sql::Sql;
-use crate::verbs::desk::Entry;
 use crate::{Job, JobWithIds, Role, Settings};
-use claims::{Claims, Key};
-use flight::InUse;
+use claims::Claims;
 
 /// No statement of ours takes this long on a healthy database.
 const EXCHANGE_MAX: Duration = Duration::from_secs(5);
@@ -167,95 +165,6 @@ impl Engine {
         self.read_bytes(size, job).await
     }
 
-    pub(crate) async fn claim(
-        &self,
-        due_by: Timestamp,
-        limit: usize,
-        skip_domains: &[DomainName],
-    ) -> Result<Vec<Claimed>, StoreError> {
-        let node = self.database.node()?;
-        let mut turn = self.database.claims.begin().await;
-        let lost = turn.held_if_some_are_lost();
-        let claimed = self
-            .exchange(async |client| {
-                if let Some(held) = lost {
-                    queue::release_all_but(client, &node, &held).await?;
-                }
-                queue::claim(client, &node, due_by, limit, skip_domains).await
-            })
-            .await?;
-        turn.end(claimed.iter().map(Claimed::key));
-        Ok(claimed)
-    }
-
-    /// Claims these entries, if they are free or their claim is of a lease that is over.
-    pub(crate) async fn adopt(&self, keys: &[Key]) -> Result<Vec<Claimed>, StoreError> {
-        let node = self.database.node()?;
-        let mut turn = self.database.claims.begin().await;
-        let lost = turn.held_if_some_are_lost();
-        let claimed = self
-            .exchange(async |client| {
-                if let Some(held) = lost {
-                    queue::release_all_but(client, &node, &held).await?;
-                }
-                queue::adopt(client, &node, keys).await
-            })
-            .await?;
-        turn.end(claimed.iter().map(Claimed::key));
-        Ok(claimed)
-    }
-
-    pub(crate) async fn list_previous(&self) -> Result<Vec<Key>, StoreError> {
-        let node = self.database.node()?;
-        self.exchange(async |client| queue::list_previous(client, &node).await).await
-    }
-
-    pub(crate) async fn release_previous(&self) -> Result<u64, StoreError> {
-        let node = self.database.node()?;
-        self.exchange(async |client| queue::release_previous(client, &node).await).await
-    }
-
-    pub(crate) async fn begin(&self, entries: &[Begin], now: Timestamp) -> Result<Vec<Begun>, StoreError> {
-        let node = self.database.node()?;
-        self.exchange(async |client| begin::begin(client, &node, entries, now).await).await
-    }
-
-    /// Fenced by the lease: a node that lost it settles nothing.
-    pub(crate) async fn finish(&self, outcomes: &[Outcome]) -> Result<Vec<bool>, StoreError> {
-        if outcomes.is_empty() {
-            return Ok(Vec::new());
-        }
-        let node = self.database.node()?;
-        // Event ids are new; their week may be too. Transcripts are of the week of their message.
-        let next_id = node.ids.next();
-        let with_transcript = outcomes.iter().filter(|outcome| outcome.transcript.is_some());
-        let oldest = with_transcript.map(|outcome| outcome.message_id.0).min().unwrap_or(next_id);
-        self.database.partitions.ensure(&self.database.pool, oldest.min(next_id), next_id).await?;
-        let bytes = outcomes.iter().map(|outcome| outcome.transcript.as_ref().map_or(0, String::len)).sum();
-        let in_use = InUse::new(self.database.pool.get().await?);
-        let settled = bounded_for(bytes, finish::finish(in_use.client(), &node, outcomes)).await?;
-        in_use.done();
-        let is_kept = |(outcome, settled): (&Outcome, &bool)| {
-            (*settled && outcome.keep_claim && outcome.delivery.status.is_queued()).then(|| outcome.key())
-        };
-        let kept: HashSet<Key> = outcomes.iter().zip(&settled).filter_map(is_kept).collect();
-        let ended: Vec<Key> = outcomes.iter().map(Outcome::key).filter(|key| !kept.contains(key)).collect();
-        self.database.claims.forget(&ended);
-        Ok(settled)
-    }
-
-    pub(crate) async fn release(&self, keys: Vec<Key>) -> Result<(), StoreError> {
-        let node = self.database.node()?;
-        self.exchange(async |client| queue::release(client, &node, &keys).await).await?;
-        self.database.claims.forget(&keys);
-        Ok(())
-    }
-
-    /// Gives claims of nodes that are gone back to the queue; returns how many.
-    pub(crate) async fn reap(&self) -> Result<u64, StoreError> {
-        self.exchange(async |client| queue::reap(client).await).await
-    }
-
     /// Like `write`, for what makes new ids: fenced by the lease, and the ids are remembered.
     pub(crate) async fn write_with_ids<T: Send + 'static>(
         &self,
@@ -274,26 +183,14 @@ impl Engine {
         self.write(job).await
     }
 
-    /// Changes a message that nobody has begun. A claim of it that we know of is over.
-    pub(crate) async fn change_waiting<T: Send + 'static>(
-        &self,
-        key: Key,
-        job: JobWithIds<(T, Entry)>,
-    ) -> Result<(T, Entry), StoreError> {
-        let (done, entry) = self.write_with_ids(job).await?;
-        if entry != Entry::Unchanged {
-            self.database.claims.forget(&[key]);
-        }
-        Ok((done, entry))
-    }
-
     /// Runs single statements, each its own transaction.
     async fn exchange<T>(
         &self,
         work: impl AsyncFnOnce(&ClientWrapper) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let client = self.database.pool.get().await?;
-        let result = bounded(work(&client)).await;
+        // Boxed: it would make the futures of all its callers large.
+        let result = bounded(Box::pin(work(&client))).await;
         give_back(client, &result);
         result.map_err(StoreError::busy)
     }

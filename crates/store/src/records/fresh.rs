@@ -32,12 +32,13 @@ pub struct FreshRecipient {
 }
 
 impl Fresh {
-    /// Those recipients of `send` that are among `claimed`.
+    /// Those recipients of `send` that were `claimed`, which is in their order.
     pub(crate) fn of(send: NewSend, claimed: &[MessageId]) -> Self {
         let NewSend { info, body, recipients, .. } = send;
+        let mut claimed = claimed.iter().peekable();
         let recipients = recipients
             .into_iter()
-            .filter(|recipient| claimed.contains(&recipient.id))
+            .filter(|recipient| claimed.next_if(|id| **id == recipient.id).is_some())
             .map(|recipient| FreshRecipient {
                 message_id: recipient.id,
                 token: recipient.token,

@@ -195,7 +195,10 @@ pub(super) fn undo_begin(claims: &Mutex<Claims>, entries: &[Begin], answers: &[B
 }
 
 pub(super) fn release(claims: &Mutex<Claims>, keys: impl IntoIterator<Item = Key>) {
-    let mut claims = lock(claims);
+    release_in(&mut lock(claims), keys);
+}
+
+pub(super) fn release_in(claims: &mut Claims, keys: impl IntoIterator<Item = Key>) {
     for key in keys {
         claims.release(key);
     }

@@ -129,6 +129,11 @@ async fn release_hold(
     Ok(Some(due_at))
 }
 
+pub(crate) async fn has_expired_holds(sql: &Sql<'_>, now: Timestamp) -> Result<bool, StoreError> {
+    let text = "SELECT id FROM messages WHERE hold_expiry <= $1 LIMIT 1";
+    Ok(sql.query_opt(text, &[now.into()]).await?.is_some())
+}
+
 /// Ends holds whose time is over, at most `limit`; returns how many were looked at.
 pub(crate) async fn expire_holds(
     sql: &Sql<'_>,

@@ -152,7 +152,7 @@ async fn gates_are_replaced_listed_and_end(fixture: Fixture) {
     assert_eq!((automatic.action, &automatic.reason), (slower.action, &slower.reason));
     assert_eq!((automatic.created_at, automatic.ends_at), (fixture.now(), slower.ends_at));
     assert_eq!(store.purge_gates().await.expect("the store works"), 0);
-    fixture.clock.advance(Duration::from_secs(60));
+    fixture.clock.advance(Duration::from_mins(1));
     assert_eq!(store.list_gates().await.expect("the store works").len(), 2, "one has ended");
     assert_eq!(store.purge_gates().await.expect("the store works"), 1);
     let scope = GateScope::Domain(DomainName::parse("example.com").expect("a domain"));
