@@ -8,7 +8,7 @@ use postroad_model::{BounceClass, Clock, DomainName, Timestamp};
 use postroad_net::dns::{Dns, MxFailure, MxHost};
 use postroad_net::mta_sts::{MtaSts, StsVerdict};
 
-use crate::providers::Providers;
+use crate::providers::{Provider, Providers};
 use crate::route::{Route, RouteHost, RouteKind, Security};
 use crate::schedule::LaneKey;
 use crate::settings::{SmartHost, SmartHostTls};
@@ -71,8 +71,8 @@ impl Router {
         let rules = self.providers.find(&smart_host.host);
         Route {
             site: named(&base_site, &security),
+            provider: provider_name(rules, &base_site),
             base_site: base_site.into(),
-            provider: rules.name.as_str().into(),
             rules: Arc::clone(rules),
             hosts: vec![RouteHost {
                 name: smart_host.host.clone(),
@@ -138,8 +138,8 @@ impl Router {
         let rules = self.providers.find(&hosts[0].name);
         Ok(Route {
             site: named(&base_site, &security),
+            provider: provider_name(rules, &base_site),
             base_site: base_site.into(),
-            provider: rules.name.as_str().into(),
             rules: Arc::clone(rules),
             hosts: hosts
                 .iter()
@@ -156,6 +156,11 @@ impl Router {
             valid_until: now.plus(plan.valid_for),
         })
     }
+}
+
+/// Sites of no known provider are each their own: what one of them takes, or asks for, is no business of the others.
+fn provider_name(rules: &Provider, base_site: &str) -> Arc<str> {
+    if rules.is_default() { base_site.into() } else { rules.name.as_str().into() }
 }
 
 /// What is demanded is part of the name: a plain connection must not carry mail that needs TLS.

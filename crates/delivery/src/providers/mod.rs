@@ -37,6 +37,11 @@ pub struct Provider {
 }
 
 impl Provider {
+    /// The entry for everybody who has none.
+    pub fn is_default(&self) -> bool {
+        self.name == DEFAULT_NAME
+    }
+
     /// Where adaptive pacing starts and ends.
     pub fn pacing_limits(&self) -> PacingLimits {
         PacingLimits { connections_max: self.connections_max, per_minute: self.messages_per_minute }

@@ -23,7 +23,7 @@ mod turnstile;
 pub(crate) mod warm_up;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(crate) use pull::{Asking, Job, Next};
 pub(crate) use site_queue::cost;
 pub(crate) use sources::Source;
 
-use crate::pacing::Pacing;
+use crate::pacing::{Pacing, PacingState};
 use crate::route::Route;
 use bucket::Bucket;
 use gates::GateBoard;
@@ -297,7 +297,7 @@ impl Schedule {
             }
             !done
         });
-        let used: std::collections::HashSet<usize> =
+        let used: HashSet<usize> =
             self.lanes.iter().filter_map(|(_, lane)| lane.queue()).collect();
         let idle = |queue: usize, state: &Queue, paths: &Slab<Path>| {
             !used.contains(&queue)
@@ -317,6 +317,12 @@ impl Schedule {
                 self.remove_path(path);
             }
         }
+        // Small sites are providers of their own, so there are as many as sites; one that slowed us down is remembered.
+        let known: HashSet<Arc<str>> =
+            self.queues.iter().map(|(_, queue)| Arc::clone(&queue.route.provider)).collect();
+        self.paces.retain(|(_, provider), pace| {
+            known.contains(provider) || pace.pacing.poll(now).state != PacingState::Normal
+        });
     }
 
     fn remove_path(&mut self, id: usize) {
