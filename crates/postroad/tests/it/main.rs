@@ -6,6 +6,7 @@ mod access;
 mod admin;
 mod config;
 mod crash;
+mod delivery;
 mod dev;
 mod errors;
 mod explain;

@@ -1,0 +1,9 @@
+//! The delivery engine from outside: real peers on the loopback, a real name server, the real binary between them.
+
+mod mx;
+mod outcomes;
+mod outside;
+mod refusals;
+mod silence;
+mod tls_demands;
+mod waiting;
