@@ -1,4 +1,4 @@
-//! The programs that the tests need beside Rust: a PostgreSQL server, python3 and curl.
+//! The programs that the tests need beside Rust: a PostgreSQL server, python3 with its DKIM library, and curl.
 //!
 //! On Debian and its kin they are installed when missing; elsewhere the error says what to install.
 
@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{bail, ensure};
+use postroad_testkit::dkim_verifier::find_verifier;
 use postroad_testkit::postgres::find_server_programs;
 
 /// Read by Debian's postgresql-common: without it the package starts a system server, which nobody here needs.
@@ -20,7 +21,8 @@ pub(crate) fn ensure() -> anyhow::Result<()> {
     let missing_text = missing.join(" and ");
     if !is_in_path("apt-get") {
         bail!(
-            "the tests need {missing_text}; install it and put it into PATH (PostgreSQL: initdb and postgres)"
+            "the tests need {missing_text}; install it and put it into PATH (PostgreSQL: initdb and postgres; python3-dkim: \
+             the Python module dkim)"
         );
     }
     eprintln!("the tests need {missing_text}: installing with apt-get");
@@ -43,6 +45,9 @@ fn list_missing() -> Vec<&'static str> {
         missing.push("postgresql");
     }
     missing.extend(["python3", "curl"].into_iter().filter(|program| !is_in_path(program)));
+    if find_verifier().is_none() {
+        missing.push("python3-dkim");
+    }
     missing
 }
 

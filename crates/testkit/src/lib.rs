@@ -7,6 +7,7 @@
 pub mod certificate;
 pub mod clock;
 pub mod daemon;
+pub mod dkim_verifier;
 pub mod dns_server;
 pub mod http;
 pub mod https_server;

@@ -1,9 +1,11 @@
 //! The delivery engine from outside: real peers on the loopback, a real name server, the real binary between them.
 
+mod inbox;
 mod mx;
 mod outcomes;
 mod outside;
 mod refusals;
 mod silence;
+mod simulator;
 mod tls_demands;
 mod waiting;
