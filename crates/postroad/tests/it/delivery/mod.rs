@@ -1,6 +1,8 @@
 //! The delivery engine from outside: real peers on the loopback, a real name server, the real binary between them.
 
+mod fairness;
 mod inbox;
+mod limits;
 mod mx;
 mod outcomes;
 mod outside;
