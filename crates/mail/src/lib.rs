@@ -20,6 +20,7 @@ mod newline;
 mod part;
 pub mod raw;
 pub mod return_path;
+pub mod returned;
 pub mod stored_head;
 pub mod trace;
 pub mod view;
@@ -34,6 +35,7 @@ pub use header_check::{
 };
 pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw};
 pub use return_path::ReturnPathKey;
+pub use returned::{Returned, ReturnedKind, ReturnedRecipient};
 pub use stored_head::{find_from_domain, has_utf8_header};
 pub use trace::received;
 pub use view::{AttachmentView, MessageView, view};
