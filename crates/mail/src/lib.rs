@@ -1,5 +1,5 @@
-//! Messages as bytes: composing them, taking raw ones in, reading them back, the keys that sign them, and what a
-//! receiver's refusal means.
+//! Messages as bytes: composing them, taking raw ones in, reading them back, the keys that sign them, what a
+//! receiver's refusal means, and what comes back: bounces, complaints, reports about domains.
 //!
 //! Everything here is a pure function. No I/O, no clock, no randomness but key generation, no state: the same
 //! input gives the same bytes on every machine.
@@ -19,6 +19,7 @@ mod mime_tree;
 mod newline;
 mod part;
 pub mod raw;
+pub mod reports;
 pub mod return_path;
 pub mod returned;
 pub mod stored_head;

@@ -7,6 +7,7 @@ mod classify_rules;
 mod classify_text;
 mod dkim_receiver;
 mod dkim_signatures;
+mod domain_reports;
 mod header_checks;
 mod injection;
 mod python_reads;
