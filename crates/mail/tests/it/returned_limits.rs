@@ -7,23 +7,21 @@ use crate::returned_check::report;
 
 #[test]
 fn a_thousand_recipients_are_enough() {
-    let groups: String = (0..5_000)
-        .map(|n| {
-            format!("Final-Recipient: rfc822; u{n}@example.com\r\nAction: failed\r\nStatus: 5.1.1\r\n\r\n")
-        })
-        .collect();
+    let group =
+        |n| format!("Final-Recipient: rfc822; u{n}@example.com\r\nAction: failed\r\nStatus: 5.1.1\r\n\r\n");
+    let groups = (0..5_000).map(group).collect::<Vec<_>>().concat();
     assert_eq!(read(report("x", &groups).as_bytes()).recipients.len(), 1_000);
-    let lines: String = (0..5_000).map(|n| format!("<u{n}@example.com>: 550 5.1.1 unknown\r\n")).collect();
+    let line = |n| format!("<u{n}@example.com>: 550 5.1.1 unknown\r\n");
+    let lines = (0..5_000).map(line).collect::<Vec<_>>().concat();
     let words = format!("From: MAILER-DAEMON@mx.example.net\r\nSubject: failure notice\r\n\r\n{lines}");
     assert_eq!(read(words.as_bytes()).recipients.len(), 1_000);
 }
 
 #[test]
 fn nested_multiparts_and_endless_lines_are_borne() {
-    let mut message = String::from("From: MAILER-DAEMON@mx.example.net\r\n");
-    for level in 0..2_000 {
-        message.push_str(&format!("Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n"));
-    }
+    let level = |n| format!("Content-Type: multipart/mixed; boundary=b{n}\r\n\r\n--b{n}\r\n");
+    let levels = (0..2_000).map(level).collect::<Vec<_>>().concat();
+    let message = format!("From: MAILER-DAEMON@mx.example.net\r\n{levels}");
     assert!(read(message.as_bytes()).recipients.len() <= 1);
     let line = format!("From: MAILER-DAEMON\r\n\r\njo@example.com: 550 {}", "5.1.1 x".repeat(1 << 20));
     let found = read(line.as_bytes());

@@ -9,6 +9,7 @@ mod crash;
 mod dev;
 mod errors;
 mod explain;
+mod explain_bounce;
 mod idempotency;
 mod injection;
 mod large;
