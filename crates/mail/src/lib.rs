@@ -1,5 +1,5 @@
-//! Messages as bytes: composing them, taking raw ones in, reading them back, the keys that sign them, and what a
-//! receiver's refusal means.
+//! Messages as bytes: composing them, taking raw ones in, reading them back, the keys that sign them, what a
+//! receiver's refusal means, and what comes back: bounces, complaints, reports about domains.
 //!
 //! Everything here is a pure function. No I/O, no clock, no randomness but key generation, no state: the same
 //! input gives the same bytes on every machine.
@@ -19,7 +19,9 @@ mod mime_tree;
 mod newline;
 mod part;
 pub mod raw;
+pub mod reports;
 pub mod return_path;
+pub mod returned;
 pub mod stored_head;
 pub mod trace;
 pub mod view;
@@ -34,6 +36,7 @@ pub use header_check::{
 };
 pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw};
 pub use return_path::ReturnPathKey;
+pub use returned::{Returned, ReturnedKind, ReturnedRecipient};
 pub use stored_head::{find_from_domain, has_utf8_header};
 pub use trace::received;
 pub use view::{AttachmentView, MessageView, view};

@@ -43,7 +43,7 @@ pub(crate) enum Command {
     Admin(AdminArgs),
     /// The queue of messages to be delivered: look at it, retry, cancel, suspend and resume
     Queue(QueueArgs),
-    /// Say what a mail server's answer means, and why
+    /// Say what a mail server's answer or a returned message means, and why
     Explain {
         #[command(subcommand)]
         command: ExplainCommand,
@@ -93,6 +93,15 @@ pub(crate) enum ExplainCommand {
         #[arg(value_name = "REPLY")]
         text: String,
         /// Answer as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// A message that came back: whom it speaks of, its bounce class, and whether the address is dead
+    Bounce {
+        /// The message as it came; - reads standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Answer with one line of JSON for each recipient
         #[arg(long)]
         json: bool,
     },

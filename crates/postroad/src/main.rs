@@ -43,5 +43,8 @@ async fn run(cli: cli::Cli) -> anyhow::Result<()> {
         cli::Command::Explain { command: cli::ExplainCommand::Reply { text, json } } => {
             commands::explain::reply(&text, json)
         }
+        cli::Command::Explain { command: cli::ExplainCommand::Bounce { file, json } } => {
+            commands::explain_bounce::run(&file, json)
+        }
     }
 }

@@ -29,6 +29,7 @@ pub struct Rule {
     permanent: bool,
     hard: bool,
     throttle: bool,
+    vague: bool,
     samples: Vec<String>,
 }
 
@@ -99,6 +100,7 @@ impl Rule {
             permanent: entry.permanent.unwrap_or(class.permanent),
             hard: entry.hard.unwrap_or(class.hard),
             throttle: entry.throttle.unwrap_or(class.throttle),
+            vague: entry.vague,
             samples,
             name,
         })
@@ -122,7 +124,14 @@ impl Rule {
     fn verdict(&self, reply: &Reply) -> Verdict<'_> {
         let permanent = self.permanent && reply.code() >= 500;
         let hard = self.hard && permanent;
-        Verdict { class: self.class, permanent, hard, throttle: self.throttle, rule: &self.name }
+        Verdict {
+            class: self.class,
+            permanent,
+            hard,
+            throttle: self.throttle,
+            vague: self.vague,
+            rule: &self.name,
+        }
     }
 
     pub fn name(&self) -> &str {

@@ -48,6 +48,8 @@ pub(super) struct RuleEntry {
     pub(super) permanent: Option<bool>,
     pub(super) hard: Option<bool>,
     pub(super) throttle: Option<bool>,
+    #[serde(default)]
+    pub(super) vague: bool,
     pub(super) samples: Vec<String>,
 }
 

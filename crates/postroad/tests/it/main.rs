@@ -10,6 +10,7 @@ mod delivery;
 mod dev;
 mod errors;
 mod explain;
+mod explain_bounce;
 mod idempotency;
 mod injection;
 mod large;

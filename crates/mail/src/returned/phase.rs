@@ -1,0 +1,78 @@
+//! Which command a refusal answered, as far as a notice tells.
+
+/// The commands whose refusal means something else than the words say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It is about the sender.
+    MailFrom,
+    Recipient,
+    /// The recipient had been accepted.
+    Data,
+}
+
+/// How mail systems name the command, each before the words for the phase.
+const LEADS: [&str; 6] =
+    ["in reply to ", "in response to ", "after ", "did not like our ", "smtp command\n", "smtp command "];
+
+const WORDS: [(&str, Phase); 6] = [
+    ("mail from", Phase::MailFrom),
+    ("rcpt", Phase::Recipient),
+    ("end of data", Phase::Data),
+    ("final data", Phase::Data),
+    ("end-of-data", Phase::Data),
+    ("data", Phase::Data),
+];
+
+/// Words that name the command without any of those: Yahoo's and qmail's.
+const PHRASES: [(&str, Phase); 4] = [
+    ("[mail_from]", Phase::MailFrom),
+    ("but sender was rejected", Phase::MailFrom),
+    ("does not like recipient", Phase::Recipient),
+    ("failed after i sent the message", Phase::Data),
+];
+
+pub(super) fn find_phase(text: &str) -> Option<Phase> {
+    let text = text.to_lowercase();
+    let named = |lead: &str| {
+        let rests =
+            text.match_indices(lead).map(|(at, _)| text[at + lead.len()..].trim_start_matches("the "));
+        rests.into_iter().find_map(phase_at)
+    };
+    let alone = || PHRASES.iter().find(|(word, _)| text.contains(word)).map(|(_, phase)| *phase);
+    LEADS.iter().find_map(|lead| named(lead)).or_else(alone).or_else(|| from_transcript(&text))
+}
+
+fn phase_at(rest: &str) -> Option<Phase> {
+    let is_there = |word: &str| {
+        rest.strip_prefix(word).is_some_and(|after| !after.starts_with(|c: char| c.is_ascii_alphanumeric()))
+    };
+    WORDS.iter().find(|(word, _)| is_there(word)).map(|(_, phase)| *phase)
+}
+
+/// `>>> RCPT To:<…>` and, below it, `<<< 550 …`.
+fn from_transcript(text: &str) -> Option<Phase> {
+    let refused = ["<<< 5", "<<< 4"].into_iter().filter_map(|mark| text.find(mark)).min()?;
+    let asked = text[..refused].rfind(">>> ")?;
+    phase_at(&text[asked + 4..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Phase, find_phase};
+
+    #[test]
+    fn the_command_is_found_in_every_form() {
+        for (text, phase) in [
+            ("550 no (in reply to end of DATA command)", Phase::Data),
+            ("SMTP error from remote mail server after end of data:\n550 no", Phase::Data),
+            ("SMTP error from remote mail server after MAIL FROM:<a@b.c> SIZE=1:", Phase::MailFrom),
+            ("mx did not like our RCPT TO:\n550 no", Phase::Recipient),
+            ("-------SMTP command\nDATA\n", Phase::Data),
+            (">>> RCPT To:<a@b.c>\n<<< 250 ok\n>>> DATA\n<<< 550 no", Phase::Data),
+            ("501 5.1.8 Sender address rejected  [MAIL_FROM]", Phase::MailFrom),
+        ] {
+            assert_eq!(find_phase(text), Some(phase), "{text}");
+        }
+        assert_eq!(find_phase("550 no such user after database lookup"), None);
+    }
+}
