@@ -26,5 +26,5 @@ pub use dkim_key::{DkimKey, DkimKeyError, dkim_txt};
 pub use header_check::{
     HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, check_message_id,
 };
-pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw};
+pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw, prepare_submission};
 pub use view::{AttachmentView, MessageView, view};

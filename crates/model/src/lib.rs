@@ -12,6 +12,7 @@ pub mod id;
 pub mod idgen;
 pub mod limits;
 pub mod mailbox;
+pub mod protocol;
 pub mod status;
 pub mod token;
 
@@ -25,5 +26,6 @@ pub use id::{AccountId, CredentialId, DeliveryId, DomainId, EventId, MessageId, 
 pub use idgen::IdGenerator;
 pub use limits::Limits;
 pub use mailbox::{Mailbox, split_address_list};
+pub use protocol::Protocol;
 pub use status::{Direction, Status};
 pub use token::MessageToken;

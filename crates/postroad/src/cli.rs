@@ -234,6 +234,10 @@ pub(crate) enum KeyCommand {
         /// Network it may be used from, such as 192.0.2.0/24; can be given several times
         #[arg(long, value_name = "CIDR", value_parser = parse_network)]
         allow: Vec<IpNet>,
+        /// Network that may submit on `smtp.plain_listen` without key and secret, and nothing else; can be given
+        /// several times
+        #[arg(long, value_name = "CIDR", value_parser = parse_network, conflicts_with_all = ["allow", "scope"])]
+        address: Vec<IpNet>,
         /// When it ends, such as 2027-01-01T00:00:00Z
         #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
         expires_at: Option<Timestamp>,
@@ -263,7 +267,9 @@ fn parse_mode(text: &str) -> Result<ServerMode, String> {
 }
 
 fn parse_scope(text: &str) -> Result<Scope, String> {
-    Scope::parse(text).ok_or_else(|| "use full, send or read".to_owned())
+    // A scope that comes with networks is asked for by them (`--address`).
+    let scope = Scope::parse(text).filter(|scope| *scope != Scope::Address);
+    scope.ok_or_else(|| "use full, send or read".to_owned())
 }
 
 /// A single address is a network of one.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postroad_model::{EmailAddress, Limits, Timestamp};
+use postroad_model::{EmailAddress, Limits, Protocol, Timestamp};
 use postroad_store::SendOptions;
 
 use super::draft::{ListUnsubscribe, MessageDraft};
@@ -49,7 +49,13 @@ pub(super) fn check(
     let headers = draft.list_unsubscribe.as_ref().map(|list| check_list_unsubscribe(list, problems));
     CheckedOptions {
         metadata: check_metadata(&draft.metadata, problems),
-        options: SendOptions { track: draft.track, require_tls: draft.require_tls, send_at, expires_at },
+        options: SendOptions {
+            track: draft.track,
+            require_tls: draft.require_tls,
+            send_at,
+            expires_at,
+            protocol: Protocol::Http,
+        },
         headers: headers.unwrap_or_default(),
     }
 }
@@ -75,7 +81,10 @@ fn check_time(pointer: &str, text: Option<&str>, problems: &mut Vec<FieldProblem
     parsed
 }
 
-fn check_metadata(pairs: &[(String, String)], problems: &mut Vec<FieldProblem>) -> BTreeMap<String, String> {
+pub(super) fn check_metadata(
+    pairs: &[(String, String)],
+    problems: &mut Vec<FieldProblem>,
+) -> BTreeMap<String, String> {
     if pairs.len() > Limits::METADATA_PAIRS_MAX {
         let message = format!("`metadata` has more than {} pairs", Limits::METADATA_PAIRS_MAX);
         problems.push(FieldProblem::new("/metadata", message));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use postroad_model::{
-    CredentialId, DeliveryId, Direction, DomainName, EventId, MessageId, MessageToken, SendId, ServerId,
-    Timestamp,
+    CredentialId, DeliveryId, Direction, DomainName, EventId, MessageId, MessageToken, Protocol, SendId,
+    ServerId, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,9 @@ pub struct SendOptions {
     /// Not after this time, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// How it came in: the `Received` header says it.
+    #[serde(skip_serializing_if = "Protocol::is_http")]
+    pub protocol: Protocol,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
