@@ -3,5 +3,7 @@
 //! Holds no state of messages and knows neither HTTP nor SMTP.
 
 mod certificate;
+mod self_signed;
 
 pub use certificate::{CertificateError, ReloadingCertificate};
+pub use self_signed::ensure_self_signed;
