@@ -30,6 +30,8 @@ pub enum LoginFailure {
         delay: Duration,
         shut_out: bool,
     },
+    /// No credential is bound to the client's address.
+    AddressUnknown,
     Suspended,
     /// The credential is good, but not for sending.
     MayNotSend {
@@ -62,15 +64,16 @@ impl App {
         Ok(submitter)
     }
 
-    /// Without AUTH: the credential that is bound to the client's address, if there is one. The narrowest network
-    /// counts, and the oldest credential among equals.
-    pub async fn find_submitter(&self, peer: Peer) -> Result<Option<Submitter>, StoreError> {
+    /// Without AUTH: by the credential that is bound to the client's address. The narrowest network counts, and the
+    /// oldest credential among equals.
+    pub async fn log_in_by_address(&self, peer: Peer) -> Result<Submitter, LoginFailure> {
         let address = peer.address.to_canonical();
-        let networks = self.bound_networks().await?;
+        let networks = self.bound_networks().await.map_err(LoginFailure::Store)?;
         let fitting = networks.iter().filter(|bound| bound.network.contains(&address));
         let best =
             fitting.max_by_key(|bound| (bound.network.prefix_len(), std::cmp::Reverse(bound.credential_id)));
-        Ok(best.map(|bound| Submitter { key_hash: bound.key_hash, scope: Scope::Address, peer }))
+        let best = best.ok_or(LoginFailure::AddressUnknown)?;
+        Ok(Submitter { key_hash: best.key_hash, scope: Scope::Address, peer })
     }
 
     /// Whether the client may send a message now, and as whom.
