@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use ipnet::IpNet;
 use postroad_model::{CredentialId, Scope, ServerMode, Timestamp};
 
-/// Transactional email you run yourself: applications hand in mail over HTTP, Postroad stores and queues it.
+/// Transactional email you run yourself: applications hand in mail over HTTP or SMTP, Postroad stores and queues it.
 #[derive(Debug, Parser)]
 #[command(name = "postroad", version, propagate_version = true, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -55,6 +55,12 @@ pub(crate) struct DevArgs {
     /// Port of the HTTP API on 127.0.0.1; 0 for any free one [default: 8025]
     #[arg(long, value_name = "N")]
     pub(crate) http_port: Option<u16>,
+    /// Port of SMTP with STARTTLS on 127.0.0.1; 0 for any free one [default: 2587, or any free one]
+    #[arg(long, value_name = "N")]
+    pub(crate) smtp_port: Option<u16>,
+    /// Port of SMTP inside TLS on 127.0.0.1; 0 for any free one [default: 2465, or any free one]
+    #[arg(long, value_name = "N")]
+    pub(crate) smtps_port: Option<u16>,
     /// Print one line of JSON when ready, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,

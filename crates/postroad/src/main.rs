@@ -8,6 +8,7 @@ mod control;
 mod logging;
 mod service;
 mod signals;
+mod smtp_listeners;
 
 use std::process::ExitCode;
 

@@ -7,6 +7,7 @@ mod given;
 mod keys;
 mod layers;
 mod problem;
+mod smtp;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -20,6 +21,7 @@ use postroad_model::{DomainName, Limits};
 
 pub(crate) use keys::default_toml;
 pub(crate) use problem::{ConfigError, Warning};
+pub(crate) use smtp::Smtp;
 pub(crate) use units::parse_duration;
 
 use keys::KEYS;
@@ -33,6 +35,7 @@ pub(crate) struct Config {
     pub(crate) hostname: DomainName,
     pub(crate) http: Http,
     pub(crate) tls: Tls,
+    pub(crate) smtp: Smtp,
     pub(crate) limits: Limits,
     pub(crate) in_flight_bytes_max: usize,
     pub(crate) store: Store,
@@ -123,6 +126,10 @@ impl Config {
         // A value that could not be read would make the checks complain about what nobody wrote.
         if layers.problems.is_empty() {
             check::check_together(&config, &mut layers);
+            // Without a file it may be `postroad dev`, which makes its own certificate; the service looks again.
+            if file.is_some() {
+                smtp::check(&config, &mut layers);
+            }
         }
         if layers.problems.is_empty() {
             Ok((config, layers.warnings))
@@ -139,6 +146,7 @@ impl Config {
             hostname: DomainName::parse("unset.invalid").expect("a valid name"),
             http: Http::default(),
             tls: Tls::default(),
+            smtp: Smtp::default(),
             limits: Limits::default(),
             in_flight_bytes_max: 0,
             store: Store::default(),
