@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use aws_lc_rs::digest::{Context, SHA256};
 use axum::http::HeaderMap;
-use postroad_app::send::IdempotencyRequest;
+use postroad_app::send::{IdempotencyRequest, is_idempotency_key};
 use postroad_model::Limits;
 
 use crate::fields::Findings;
@@ -41,7 +41,7 @@ pub(crate) fn request(
 ) -> Option<IdempotencyRequest> {
     let header = headers.get(HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()));
     for (what, key) in [("The header Idempotency-Key", &header), ("`idempotency_key`", &field)] {
-        if key.as_deref().is_some_and(|key| !is_key(key)) {
+        if key.as_deref().is_some_and(|key| !is_idempotency_key(key)) {
             let most = Limits::IDEMPOTENCY_KEY_CHARS_MAX;
             findings.problem(POINTER, format!("{what} must be 1 to {most} printable characters"));
             return None;
@@ -53,11 +53,6 @@ pub(crate) fn request(
     }
     let key = header.or(field)?.into_owned();
     Some(IdempotencyRequest { key, fingerprint: fingerprint? })
-}
-
-fn is_key(key: &str) -> bool {
-    let is_printable = |c: char| !c.is_control() && c != char::REPLACEMENT_CHARACTER;
-    (1..=Limits::IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.chars().count()) && key.chars().all(is_printable)
 }
 
 /// Every value begins with its kind and its length, so that no two requests make the same bytes.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use postroad_model::{CredentialId, Scope, ServerId, ServerMode};
-use postroad_store::{CredentialAccess, StoreError};
+use postroad_store::{CredentialAccess, KeyHash, StoreError};
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
@@ -53,12 +53,22 @@ impl App {
         needed: Scope,
     ) -> Result<Caller, AuthFailure> {
         let Some(api_key) = api_key.filter(|key| !key.trim().is_empty()) else {
-            return Err(AuthFailure::Missing { delay: self.inner.bad_keys.note(peer.address) });
+            return Err(AuthFailure::Missing { delay: self.inner.bad_keys.note(peer.address).delay });
         };
-        let access = self.find_access(api_key).await.map_err(AuthFailure::Store)?;
+        let access = self.find_access(hash(api_key)).await.map_err(AuthFailure::Store)?;
         let Some(access) = access.filter(|access| self.is_usable(access, peer.address)) else {
-            return Err(AuthFailure::Invalid { delay: self.inner.bad_keys.note(peer.address) });
+            return Err(AuthFailure::Invalid { delay: self.inner.bad_keys.note(peer.address).delay });
         };
+        self.admit(access, peer, needed)
+    }
+
+    /// The caller behind a key that is good.
+    pub(crate) fn admit(
+        &self,
+        access: CredentialAccess,
+        peer: Peer,
+        needed: Scope,
+    ) -> Result<Caller, AuthFailure> {
         if access.suspended_reason.is_some() {
             return Err(AuthFailure::Suspended);
         }
@@ -78,8 +88,10 @@ impl App {
         })
     }
 
-    async fn find_access(&self, api_key: &str) -> Result<Option<CredentialAccess>, StoreError> {
-        let key_hash = hash(api_key);
+    pub(crate) async fn find_access(
+        &self,
+        key_hash: KeyHash,
+    ) -> Result<Option<CredentialAccess>, StoreError> {
         if let Some(access) = self.inner.access.find(&key_hash) {
             return Ok(Some(access));
         }
@@ -93,7 +105,7 @@ impl App {
         Ok(found)
     }
 
-    fn is_usable(&self, access: &CredentialAccess, address: IpAddr) -> bool {
+    pub(crate) fn is_usable(&self, access: &CredentialAccess, address: IpAddr) -> bool {
         let credential = &access.credential;
         let address = address.to_canonical();
         credential.revoked_at.is_none()

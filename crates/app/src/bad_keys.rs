@@ -10,31 +10,65 @@ use tokio::time::Instant;
 
 const WINDOW: Duration = Duration::from_mins(1);
 const FREE_FAILURES: u32 = 50;
+/// After so many in a minute, an address is shut out (where a door can do that) for a minute.
+const FAILURES_MAX: u32 = 200;
+const SHUT_OUT: Duration = Duration::from_mins(1);
 const DELAY: Duration = Duration::from_secs(1);
 const ADDRESSES_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct BadKeys {
-    failures: Mutex<HashMap<IpAddr, (Instant, u32)>>,
+    failures: Mutex<HashMap<IpAddr, Failures>>,
+}
+
+#[derive(Debug)]
+struct Failures {
+    since: Instant,
+    count: u32,
+    shut_out_until: Option<Instant>,
+}
+
+/// What a failing answer costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Penalty {
+    pub(crate) delay: Duration,
+    pub(crate) shut_out: bool,
 }
 
 impl BadKeys {
-    /// Notes a failure; returns how long its answer has to wait.
-    pub(crate) fn note(&self, address: IpAddr) -> Duration {
+    /// Notes a failure, and says what it costs.
+    pub(crate) fn note(&self, address: IpAddr) -> Penalty {
+        let now = Instant::now();
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if failures.len() >= ADDRESSES_MAX && !failures.contains_key(&address) {
-            failures.retain(|_, (since, _)| since.elapsed() < WINDOW);
+            failures.retain(|_, failures| failures.is_remembered(now));
             // Still full: a flood from many addresses. Delay them all rather than remember more.
             if failures.len() >= ADDRESSES_MAX {
-                return DELAY;
+                return Penalty { delay: DELAY, shut_out: false };
             }
         }
-        let (since, count) = failures.entry(address).or_insert_with(|| (Instant::now(), 0));
-        if since.elapsed() >= WINDOW {
-            (*since, *count) = (Instant::now(), 0);
+        let fresh = || Failures { since: now, count: 0, shut_out_until: None };
+        let failures = failures.entry(address).or_insert_with(fresh);
+        if !failures.is_remembered(now) {
+            *failures = fresh();
         }
-        *count += 1;
-        if *count > FREE_FAILURES { DELAY } else { Duration::ZERO }
+        failures.count = failures.count.saturating_add(1);
+        if failures.count > FAILURES_MAX && failures.shut_out_until.is_none() {
+            failures.shut_out_until = Some(now + SHUT_OUT);
+        }
+        Penalty {
+            delay: if failures.count > FREE_FAILURES { DELAY } else { Duration::ZERO },
+            shut_out: failures.shut_out_until.is_some(),
+        }
+    }
+}
+
+impl Failures {
+    fn is_remembered(&self, now: Instant) -> bool {
+        match self.shut_out_until {
+            Some(until) => now < until,
+            None => now.duration_since(self.since) < WINDOW,
+        }
     }
 }
 
@@ -42,14 +76,31 @@ impl BadKeys {
 mod tests {
     use super::*;
 
+    const FREE: Penalty = Penalty { delay: Duration::ZERO, shut_out: false };
+    const SLOW: Penalty = Penalty { delay: DELAY, shut_out: false };
+    const OUT: Penalty = Penalty { delay: DELAY, shut_out: true };
+
     #[tokio::test(start_paused = true)]
     async fn the_51st_failure_of_a_minute_waits_and_the_next_minute_is_new() {
         let keys = BadKeys::default();
         let (one, other) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
-        assert!((0..50).all(|_| keys.note(one) == Duration::ZERO));
-        assert_eq!(keys.note(one), DELAY);
-        assert_eq!(keys.note(other), Duration::ZERO);
+        assert!((0..50).all(|_| keys.note(one) == FREE));
+        assert_eq!(keys.note(one), SLOW);
+        assert_eq!(keys.note(other), FREE);
         tokio::time::advance(WINDOW).await;
-        assert_eq!(keys.note(one), Duration::ZERO);
+        assert_eq!(keys.note(one), FREE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_201st_failure_shuts_out_for_a_minute() {
+        let keys = BadKeys::default();
+        let address = IpAddr::from([192, 0, 2, 1]);
+        assert!((0..200).all(|_| !keys.note(address).shut_out));
+        tokio::time::advance(WINDOW / 2).await;
+        assert_eq!(keys.note(address), OUT);
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert_eq!(keys.note(address), OUT, "the minute begins with the 201st");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(keys.note(address), FREE);
     }
 }

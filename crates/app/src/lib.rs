@@ -1,4 +1,4 @@
-//! What the product can do, one function per thing. Doors (HTTP, later SMTP and the portal) translate and call
+//! What the product can do, one function per thing. Doors (HTTP and SMTP, later the portal) translate and call
 //! these; decisions are made here. Nothing here knows HTTP, HTML or sockets.
 
 pub mod admin;
@@ -7,6 +7,7 @@ mod bad_keys;
 mod dev_setup;
 mod find_message;
 mod installation;
+mod log_in;
 mod maintenance;
 mod refusal;
 mod secrets;
@@ -23,6 +24,7 @@ pub use authenticate::{AuthFailure, Caller, Peer};
 pub use dev_setup::DevSetup;
 pub use find_message::{FoundMessage, LookupError, Wanted, view_message};
 pub use installation::Installation;
+pub use log_in::{LoginFailure, Submitter};
 pub use postroad_mail::{AttachmentView, MessageView};
 pub use refusal::{AddressList, FieldProblem, Refusal};
 pub use upkeep::Upkeep;
@@ -80,6 +82,8 @@ struct Inner {
     verified: ttl_cache::TtlCache<(ServerId, DomainName), ()>,
     /// Whether maintenance is on, as read in the last moments.
     maintenance: ttl_cache::TtlCache<(), bool>,
+    /// Networks that credentials are bound to, as read in the last moments.
+    bound_networks: ttl_cache::TtlCache<(), Vec<log_in::BoundNetwork>>,
     /// Addresses that come with keys that are none.
     bad_keys: bad_keys::BadKeys,
     /// Idempotency keys that requests are just working with.
@@ -107,6 +111,7 @@ impl App {
                 access: ttl_cache::TtlCache::default(),
                 verified: ttl_cache::TtlCache::default(),
                 maintenance: ttl_cache::TtlCache::default(),
+                bound_networks: ttl_cache::TtlCache::default(),
                 bad_keys: bad_keys::BadKeys::default(),
                 in_progress: send::InProgress::default(),
                 used: upkeep::Used::default(),
@@ -125,5 +130,6 @@ impl App {
         self.inner.verified.clear();
         self.inner.maintenance.clear();
         self.inner.pools.clear();
+        self.inner.bound_networks.clear();
     }
 }

@@ -34,7 +34,7 @@ pub use dkim_key::{DkimKey, DkimKeyError, dkim_txt};
 pub use header_check::{
     HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, check_message_id,
 };
-pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw};
+pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw, prepare_submission};
 pub use return_path::ReturnPathKey;
 pub use returned::{Returned, ReturnedKind, ReturnedRecipient};
 pub use stored_head::{find_from_domain, has_utf8_header};

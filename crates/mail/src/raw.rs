@@ -23,8 +23,10 @@ pub struct RawMessage {
     pub sender: Vec<String>,
     /// A header that stands several times and must not (RFC 5322 3.6).
     pub repeated: Option<&'static str>,
-    /// The `X-Postroad-*` and `X-Postal-Tag` headers that were taken out: lower-case name and decoded value.
+    /// The control headers that were taken out: lower-case name and decoded value.
     pub controls: Vec<(String, String)>,
+    /// How many bytes were put on top; behind them stands only what the sender gave.
+    pub added_bytes: usize,
 }
 
 /// What a message without a date or an identifier gets.
@@ -58,17 +60,61 @@ pub enum RawProblem {
 impl RawMessage {
     /// The tag the message asks for, if it is not blank.
     pub fn tag(&self) -> Option<&str> {
-        ["x-postroad-tag", "x-postal-tag"].into_iter().find_map(|wanted| {
-            let named = self.controls.iter().filter(|(name, _)| name == wanted);
-            named.map(|(_, value)| value.as_str()).find(|value| !value.is_empty())
-        })
+        ["x-postroad-tag", "x-postal-tag"].into_iter().find_map(|name| self.control(name))
+    }
+
+    /// The first value of a control header that is not blank; `name` in lower case.
+    pub fn control(&self, name: &str) -> Option<&str> {
+        let named = self.controls.iter().filter(|(control, _)| control == name);
+        named.map(|(_, value)| value.as_str()).find(|value| !value.is_empty())
+    }
+
+    /// The `X-Metadata-*` headers: the rest of the name, in lower case because hosts on the way may change the case,
+    /// and the value.
+    pub fn metadata(&self) -> impl Iterator<Item = (&str, &str)> {
+        let prefix = METADATA_PREFIX.len();
+        let is_metadata = |name: &str| has_prefix(name.as_bytes(), METADATA_PREFIX);
+        self.controls
+            .iter()
+            .filter(move |(name, _)| is_metadata(name))
+            .map(move |(name, value)| (&name[prefix..], value.as_str()))
     }
 }
 
+/// A message by HTTP, where wishes are fields of the request: `X-Postroad-*` and `X-Postal-Tag` are its control headers.
 pub fn prepare_raw(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMessage, RawProblem> {
+    prepare(bytes, fallback, Door::Http)
+}
+
+/// A message by SMTP, where headers are the only place for wishes (metadata, test mode, tracking, idempotency).
+pub fn prepare_submission(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMessage, RawProblem> {
+    prepare(bytes, fallback, Door::Smtp)
+}
+
+/// Which door a message came through; it decides what a control header is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Door {
+    Http,
+    Smtp,
+}
+
+impl Door {
+    fn is_control(self, field: &Field<'_>) -> bool {
+        let is_ours = has_prefix(field.name, "X-Postroad-") || field.is("X-Postal-Tag");
+        let is_wish = || {
+            has_prefix(field.name, METADATA_PREFIX)
+                || ["X-Test-Mode", "X-Track-Opens", "X-Track-Clicks", "X-Idempotency-Key"]
+                    .into_iter()
+                    .any(|name| field.is(name))
+        };
+        is_ours || (self == Self::Smtp && is_wish())
+    }
+}
+
+fn prepare(bytes: Vec<u8>, fallback: &RawFallback<'_>, door: Door) -> Result<RawMessage, RawProblem> {
     // Before the headers are looked at: a bare CR is a line break to some receivers.
     let mut bytes = into_crlf(bytes);
-    let found = Findings::gather(&bytes)?;
+    let found = Findings::gather(&bytes, door)?;
 
     let mut head = Vec::new();
     if !found.has_date {
@@ -78,6 +124,7 @@ pub fn prepare_raw(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMess
         head.extend_from_slice(format!("Message-ID: <{}>\r\n", fallback.message_id).as_bytes());
         fallback.message_id.to_owned()
     });
+    let added_bytes = head.len();
     // Only the bytes up to the last removed header are written anew; the body moves at most once.
     let mut kept_from = 0;
     for removed in &found.removed {
@@ -95,11 +142,13 @@ pub fn prepare_raw(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMess
         sender: found.sender,
         repeated: found.repeated,
         controls: found.controls,
+        added_bytes,
     })
 }
 
 /// RFC 5322 3.6: these stand once at most. Receivers refuse repetitions, or show another one than we checked.
 const ONCE: [&str; 8] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID"];
+const METADATA_PREFIX: &str = "X-Metadata-";
 /// Longer ones do not fit a line.
 const MESSAGE_ID_BYTES_MAX: usize = 900;
 
@@ -119,19 +168,19 @@ struct Findings {
 }
 
 impl Findings {
-    fn gather(bytes: &[u8]) -> Result<Self, RawProblem> {
+    fn gather(bytes: &[u8], door: Door) -> Result<Self, RawProblem> {
         let mut found = Self::default();
         let mut fields = HeaderBlock::new(bytes).peekable();
         if fields.peek().is_none() {
             return Err(RawProblem::NoHeaders);
         }
         for field in fields {
-            found.take(&field, bytes)?;
+            found.take(&field, bytes, door)?;
         }
         if found.from.is_empty() { Err(RawProblem::FromMissing) } else { Ok(found) }
     }
 
-    fn take(&mut self, field: &Field<'_>, bytes: &[u8]) -> Result<(), RawProblem> {
+    fn take(&mut self, field: &Field<'_>, bytes: &[u8], door: Door) -> Result<(), RawProblem> {
         // A space before the colon, a line without one, a first line that starts with white space: some programs
         // see a header there and some do not.
         if !is_field_name(field.name) || has_blank_fold(field.value) {
@@ -166,7 +215,7 @@ impl Findings {
             });
         } else if field.is("Bcc") || field.is("Resent-Bcc") || field.is("Return-Path") {
             self.removed.push(field.start..field.end);
-        } else if has_prefix(field.name, "X-Postroad-") || field.is("X-Postal-Tag") {
+        } else if door.is_control(field) {
             let name = String::from_utf8_lossy(field.name).to_ascii_lowercase();
             self.controls.push((name, decode_words(&field.unfolded()).into_owned()));
             self.removed.push(field.start..field.end);

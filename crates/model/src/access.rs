@@ -35,6 +35,8 @@ pub enum Scope {
     Send,
     /// Looking up only.
     Read,
+    /// Submitting over SMTP from the credential's networks, without a secret, and nothing by key.
+    Address,
 }
 
 impl Scope {
@@ -43,11 +45,12 @@ impl Scope {
             Self::Full => "full",
             Self::Send => "send",
             Self::Read => "read",
+            Self::Address => "address",
         }
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Full, Self::Send, Self::Read].into_iter().find(|scope| scope.as_str() == text)
+        [Self::Full, Self::Send, Self::Read, Self::Address].into_iter().find(|scope| scope.as_str() == text)
     }
 
     /// Whether a key with this scope may make a call that needs `needed`.

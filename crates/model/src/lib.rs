@@ -13,6 +13,7 @@ pub mod id;
 pub mod idgen;
 pub mod limits;
 pub mod mailbox;
+pub mod protocol;
 pub mod send_rate;
 pub mod status;
 pub mod suppression;
@@ -31,6 +32,7 @@ pub use id::{
 pub use idgen::IdGenerator;
 pub use limits::Limits;
 pub use mailbox::{Mailbox, split_address_list};
+pub use protocol::Protocol;
 pub use send_rate::{RatePeriod, SendRate};
 pub use status::{Direction, Status};
 pub use suppression::SuppressionReason;

@@ -67,13 +67,22 @@ impl ReloadingCertificate {
 
     /// For HTTPS listeners: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1.
     pub fn https_config(self: &Arc<Self>) -> Arc<ServerConfig> {
-        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
+        let mut config = self.config();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Arc::new(config)
+    }
+
+    /// For SMTP listeners: TLS 1.2 and 1.3. Clients name no protocol there (RFC 8314 has none).
+    pub fn smtp_config(self: &Arc<Self>) -> Arc<ServerConfig> {
+        Arc::new(self.config())
+    }
+
+    fn config(self: &Arc<Self>) -> ServerConfig {
+        ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
             .expect("the provider has suites for TLS 1.2 and 1.3")
             .with_no_client_auth()
-            .with_cert_resolver(Arc::<Self>::clone(self));
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Arc::new(config)
+            .with_cert_resolver(Arc::<Self>::clone(self))
     }
 }
 

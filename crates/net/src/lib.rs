@@ -7,6 +7,8 @@ pub mod client_tls;
 pub mod dns;
 pub mod guard;
 pub mod mta_sts;
+mod self_signed;
 mod single_flight;
 
 pub use certificate::{CertificateError, ReloadingCertificate};
+pub use self_signed::ensure_self_signed;

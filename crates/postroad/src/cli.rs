@@ -8,7 +8,8 @@ use ipnet::IpNet;
 use postroad_app::admin::WarmUpState;
 use postroad_model::{CredentialId, Scope, SendRate, ServerMode, Timestamp};
 
-/// Transactional email you run yourself: applications hand in mail over HTTP, Postroad stores, signs and delivers it.
+/// Transactional email you run yourself: applications hand in mail over HTTP or SMTP, Postroad stores, signs and
+/// delivers it.
 #[derive(Debug, Parser)]
 #[command(name = "postroad", version, propagate_version = true, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -58,6 +59,12 @@ pub(crate) struct DevArgs {
     /// Port of the HTTP API on 127.0.0.1; 0 for any free one [default: 8025]
     #[arg(long, value_name = "N")]
     pub(crate) http_port: Option<u16>,
+    /// Port of SMTP with STARTTLS on 127.0.0.1; 0 for any free one [default: 2587, or any free one]
+    #[arg(long, value_name = "N")]
+    pub(crate) smtp_port: Option<u16>,
+    /// Port of SMTP inside TLS on 127.0.0.1; 0 for any free one [default: 2465, or any free one]
+    #[arg(long, value_name = "N")]
+    pub(crate) smtps_port: Option<u16>,
     /// Print one line of JSON when ready, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -370,6 +377,10 @@ pub(crate) enum KeyCommand {
         /// Network it may be used from, such as 192.0.2.0/24; can be given several times
         #[arg(long, value_name = "CIDR", value_parser = parse_network)]
         allow: Vec<IpNet>,
+        /// Network that may submit on `smtp.plain_listen` without key and secret, and nothing else; can be given
+        /// several times
+        #[arg(long, value_name = "CIDR", value_parser = parse_network, conflicts_with_all = ["allow", "scope"])]
+        address: Vec<IpNet>,
         /// When it ends, such as 2027-01-01T00:00:00Z
         #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
         expires_at: Option<Timestamp>,
@@ -412,7 +423,9 @@ fn parse_warm_up(text: &str) -> Result<WarmUpState, String> {
 }
 
 fn parse_scope(text: &str) -> Result<Scope, String> {
-    Scope::parse(text).ok_or_else(|| "use full, send or read".to_owned())
+    // A scope that comes with networks is asked for by them (`--address`).
+    let scope = Scope::parse(text).filter(|scope| *scope != Scope::Address);
+    scope.ok_or_else(|| "use full, send or read".to_owned())
 }
 
 /// A single address is a network of one.

@@ -9,6 +9,7 @@ mod logging;
 mod queue;
 mod service;
 mod signals;
+mod smtp_listeners;
 
 use std::process::ExitCode;
 

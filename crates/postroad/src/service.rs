@@ -12,18 +12,22 @@ use postroad_delivery::{Delivery, Identity};
 use postroad_mail::Signer;
 use postroad_model::SystemClock;
 use postroad_net::ReloadingCertificate;
+use postroad_relay::Relay;
 use postroad_store::{Role, Store};
 use tokio::net::TcpListener;
 
 use crate::config::{Config, Database};
 use crate::control::ControlSocket;
+use crate::smtp_listeners::{self, SmtpAddresses};
 
 /// Everything that runs.
 pub(crate) struct Service {
     pub(crate) app: App,
     pub(crate) http_address: Option<SocketAddr>,
     pub(crate) https_address: Option<SocketAddr>,
+    pub(crate) smtp_addresses: SmtpAddresses,
     servers: Vec<Server>,
+    relay: Option<Relay>,
     certificate: Option<Arc<ReloadingCertificate>>,
     upkeep: Upkeep,
     delivery: Delivery,
@@ -51,15 +55,31 @@ impl Service {
             app,
             http_address: None,
             https_address: None,
+            smtp_addresses: SmtpAddresses::default(),
             servers: Vec::new(),
+            relay: None,
             certificate: None,
             upkeep,
             delivery,
             _control: control,
             _node_lock: node_lock,
         };
+        service.load_certificate(config)?;
         service.listen(config).await?;
+        (service.relay, service.smtp_addresses) =
+            smtp_listeners::start(&service.app, config, service.certificate.as_ref()).await?;
         Ok(service)
+    }
+
+    /// One for all listeners.
+    fn load_certificate(&mut self, config: &Config) -> anyhow::Result<()> {
+        if config.http.https_listen.is_some() || config.smtp.has_tls() {
+            let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.key) else {
+                anyhow::bail!("HTTPS and SMTP with AUTH need `tls.certificate` and `tls.key`");
+            };
+            self.certificate = Some(ReloadingCertificate::load(certificate, key)?);
+        }
+        Ok(())
     }
 
     async fn listen(&mut self, config: &Config) -> anyhow::Result<()> {
@@ -73,15 +93,10 @@ impl Service {
         if let Some(inbox) = self.delivery.inbox() {
             api = api.with_inbox(inbox.clone());
         }
-        if let Some(address) = config.http.https_listen {
-            let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.key) else {
-                anyhow::bail!("HTTPS needs `tls.certificate` and `tls.key`");
-            };
-            let certificate = ReloadingCertificate::load(certificate, key)?;
+        if let (Some(address), Some(certificate)) = (config.http.https_listen, &self.certificate) {
             let listener = bind(address).await?;
             self.https_address = Some(listener.local_addr()?);
             self.servers.push(Server::start(&api, listener, Some(certificate.https_config()), Mode::Serve));
-            self.certificate = Some(certificate);
         }
         if let Some(address) = config.http.listen {
             let listener = bind(address).await?;
@@ -111,12 +126,15 @@ impl Service {
         }
     }
 
-    /// Finishes the requests in flight, then writes the last notes.
+    /// Finishes the requests and messages in flight, then writes the last notes.
     pub(crate) async fn stop(self) {
         tracing::info!("stopping");
         let mut stopping = tokio::task::JoinSet::new();
         for server in self.servers {
             stopping.spawn(server.stop());
+        }
+        if let Some(relay) = self.relay {
+            stopping.spawn(relay.stop());
         }
         stopping.join_all().await;
         self.delivery.stop().await;

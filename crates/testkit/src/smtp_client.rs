@@ -1,30 +1,69 @@
 //! A client that says what a test tells it to, line by line, and hands back the server's words.
 
+use std::fmt;
+use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use crate::any_certificate::AnyCertificate;
 
 const REPLY_TIME_MAX: Duration = Duration::from_secs(20);
 
-#[derive(Debug)]
+trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for S {}
+
 pub struct SmtpClient {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Box<dyn Stream>>,
 }
 
 impl SmtpClient {
     /// Behind the banner and EHLO.
     pub async fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("the server listens");
-        stream.set_nodelay(true).expect("the socket is fresh");
-        let mut client = Self { stream: BufReader::new(stream) };
-        let banner = client.reply().await;
-        assert!(banner.starts_with("220 "), "{banner}");
+        let mut client = Self::dial(address).await;
+        client.greet().await;
+        client
+    }
+
+    /// Before the banner.
+    pub async fn dial(address: SocketAddr) -> Self {
+        Self::over(open(address).await)
+    }
+
+    /// With bytes in front of everything else, such as a header of the PROXY protocol.
+    pub async fn dial_with(address: SocketAddr, first: &[u8]) -> Self {
+        let mut client = Self::dial(address).await;
+        client.send(first).await;
+        client
+    }
+
+    /// TLS from the first byte, with any certificate; behind the banner and EHLO.
+    pub async fn connect_tls(address: SocketAddr) -> Self {
+        let mut client = Self::over(encrypt(open(address).await).await.expect("the server speaks TLS"));
+        client.greet().await;
+        client
+    }
+
+    /// By STARTTLS, with any certificate; behind the second EHLO.
+    pub async fn connect_starttls(address: SocketAddr) -> Self {
+        let mut client = Self::connect(address).await;
+        let reply = client.say("STARTTLS").await;
+        assert!(reply.starts_with("220 "), "{reply}");
+        let mut client = client.shake_hands().await.expect("the server speaks TLS");
         let greeting = client.say("EHLO client.example").await;
         assert!(greeting.starts_with("250-"), "{greeting}");
         client
+    }
+
+    /// TLS on the same socket. What the server said before and was not read is an error.
+    pub async fn shake_hands(self) -> io::Result<Self> {
+        assert!(self.stream.buffer().is_empty(), "{:?}", String::from_utf8_lossy(self.stream.buffer()));
+        Ok(Self::over(encrypt(self.stream.into_inner()).await?))
     }
 
     /// A line, and the reply to it.
@@ -36,18 +75,28 @@ impl SmtpClient {
     /// Any bytes.
     pub async fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.expect("the server reads");
+        self.stream.flush().await.expect("the server reads");
     }
 
     /// The next reply, its lines joined by `\n`; empty when the server has closed.
     pub async fn reply(&mut self) -> String {
+        self.reply_within(REPLY_TIME_MAX).await
+    }
+
+    pub async fn reply_within(&mut self, time_max: Duration) -> String {
         let mut reply = String::new();
         loop {
             let mut line = String::new();
             let reading = self.stream.read_line(&mut line);
-            let count = timeout(REPLY_TIME_MAX, reading).await.expect("the server answers in time");
+            let read = timeout(time_max, reading).await.expect("the server answers in time");
+            // TLS that was cut off without a word is a close as well.
+            let count = match read {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
+                read => read.expect("the server does not reset the connection"),
+            };
             reply.push_str(line.trim_end());
             let is_last = line.as_bytes().get(3) != Some(&b'-');
-            if count.expect("the server does not reset the connection") == 0 || is_last {
+            if count == 0 || is_last {
                 return reply;
             }
             reply.push('\n');
@@ -74,5 +123,34 @@ impl SmtpClient {
         let dot = if stuffed.starts_with('.') { "." } else { "" };
         self.send(format!("{dot}{stuffed}\r\n.\r\n").as_bytes()).await;
         self.reply().await
+    }
+
+    async fn greet(&mut self) {
+        let banner = self.reply().await;
+        assert!(banner.starts_with("220 "), "{banner}");
+        let greeting = self.say("EHLO client.example").await;
+        assert!(greeting.starts_with("250-"), "{greeting}");
+    }
+
+    fn over(stream: Box<dyn Stream>) -> Self {
+        Self { stream: BufReader::new(stream) }
+    }
+}
+
+async fn open(address: SocketAddr) -> Box<dyn Stream> {
+    let stream = TcpStream::connect(address).await.expect("the server listens");
+    stream.set_nodelay(true).expect("the socket is fresh");
+    Box::new(stream)
+}
+
+async fn encrypt(stream: Box<dyn Stream>) -> io::Result<Box<dyn Stream>> {
+    let connector = TlsConnector::from(Arc::new(AnyCertificate::client_config()));
+    let name = "localhost".try_into().expect("a valid name");
+    Ok(Box::new(connector.connect(name, stream).await?))
+}
+
+impl fmt::Debug for SmtpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SmtpClient").finish_non_exhaustive()
     }
 }

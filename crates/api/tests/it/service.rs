@@ -79,6 +79,7 @@ impl Service {
             test: false,
             hold: false,
             allow: Vec::new(),
+            address: Vec::new(),
             expires_at: None,
         };
         self.administrate(Command::KeyCreate(new)).await["api_key"].as_str().unwrap().to_owned()

@@ -50,5 +50,8 @@ pub struct NewKey {
     pub test: bool,
     pub hold: bool,
     pub allow: Vec<IpNet>,
+    /// Networks that need no secret; then the key is for nothing else.
+    #[serde(default)]
+    pub address: Vec<IpNet>,
     pub expires_at: Option<Timestamp>,
 }

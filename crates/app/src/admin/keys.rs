@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postroad_model::{CredentialId, Timestamp};
+use postroad_model::{CredentialId, Scope, Timestamp};
 use postroad_store::{Credential, NewCredential, StoreError};
 use serde_json::{Value, json};
 
@@ -16,6 +16,10 @@ impl App {
         if new.expires_at.is_some_and(|at| at <= self.inner.clock.now()) {
             return Err(AdminError::refused("the expiry is in the past"));
         }
+        let is_by_address = !new.address.is_empty();
+        if is_by_address && !new.allow.is_empty() {
+            return Err(AdminError::refused("--address names the networks already: leave --allow out"));
+        }
         let server = self.find_server(&new.server).await?;
         let pair = KeyPair::generate();
         let (key_hash, secret_hash) = pair.hashes();
@@ -24,13 +28,17 @@ impl App {
             name: new.name,
             key_hash,
             secret_hash,
-            scope: new.scope,
-            allow: new.allow,
+            scope: if is_by_address { Scope::Address } else { new.scope },
+            allow: if is_by_address { new.address } else { new.allow },
             hold: new.hold,
             test: new.test,
             expires_at: new.expires_at,
         };
         let id = self.inner.store.create_credential(credential).await?;
+        if is_by_address {
+            // Nobody needs to know its key and secret, so nobody does.
+            return Ok(shown(&self.find_key(id).await?));
+        }
         self.shown_once(id, &pair).await
     }
 
@@ -69,6 +77,11 @@ impl App {
         if let Some(successor) = old.replaced_by {
             let text = format!("key {id} was replaced by key {successor} already: rotate that one");
             return Err(AdminError::Refused(text));
+        }
+        if old.scope == Scope::Address {
+            return Err(AdminError::refused(format!(
+                "key {id} is bound to addresses and has no secret to rotate: create another, then revoke it"
+            )));
         }
         let is_over = old.expires_at.is_some_and(|at| at <= self.inner.clock.now());
         if old.revoked_at.is_some() || is_over {

@@ -1,6 +1,7 @@
 //! From checked message to stable storage.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::time::Duration;
 
 use postroad_model::{
@@ -18,8 +19,8 @@ use super::idempotency::{IdempotencyRequest, KEPT, WAIT_MAX};
 use crate::{App, Refusal};
 
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
-/// Above this size a body is compressed off the async threads.
-const COMPRESS_INLINE_BYTES_MAX: usize = 256 << 10;
+/// Above this size a message is worked on off the async threads.
+const INLINE_BYTES_MAX: usize = 256 << 10;
 
 /// What the sender is told; also what a repetition of the request is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +44,7 @@ pub struct AcceptedMessage {
 }
 
 /// A message that passed every check.
+#[derive(Clone)]
 pub(super) struct Checked {
     pub(super) bytes: Vec<u8>,
     pub(super) message_id: String,
@@ -53,6 +55,23 @@ pub(super) struct Checked {
     pub(super) options: SendOptions,
     pub(super) bounce: bool,
     pub(super) recipients: Vec<EmailAddress>,
+}
+
+/// A checked message with its bytes compressed: cheap to hand to the store twice.
+#[derive(Clone)]
+pub(super) struct Sealed {
+    /// Without its bytes.
+    checked: Checked,
+    size: u64,
+    body: StoredBody,
+}
+
+impl Checked {
+    pub(super) async fn seal(mut self) -> Result<Sealed, Refusal> {
+        let bytes = mem::take(&mut self.bytes);
+        let size = bytes.len() as u64;
+        Ok(Sealed { checked: self, size, body: compress(bytes).await? })
+    }
 }
 
 impl App {
@@ -90,6 +109,16 @@ impl App {
         context: &SendContext,
         checked: Checked,
     ) -> Result<SendAnswer, Refusal> {
+        self.store_sealed(context, checked.seal().await?).await
+    }
+
+    /// The same, for who may have to try again.
+    pub(super) async fn store_sealed(
+        &self,
+        context: &SendContext,
+        sealed: Sealed,
+    ) -> Result<SendAnswer, Refusal> {
+        let Sealed { checked, size, body } = sealed;
         let ids = self.inner.store.ids()?;
         let now = self.inner.clock.now();
         let test = context.test || context.caller.test;
@@ -119,7 +148,7 @@ impl App {
             tag: checked.tag,
             metadata: checked.metadata,
             options: checked.options,
-            size: checked.bytes.len() as u64,
+            size,
             direction: Direction::Outgoing,
             bounce: checked.bounce,
             received_with_ssl: context.caller.peer.tls,
@@ -127,7 +156,6 @@ impl App {
             created_at: now,
         };
         let idempotency = context.idempotency.as_ref().map(|request| stored_key(request, &answer, now));
-        let body = compress(checked.bytes).await?;
         let (server_id, credential_id, send_id) = (info.server_id, context.caller.credential_id, info.id);
         let hourly_limit = context.caller.hourly_limit;
         let send = NewSend { info, body, recipients, state, idempotency, hourly_limit };
@@ -202,12 +230,17 @@ fn stored_key(request: &IdempotencyRequest, answer: &SendAnswer, now: Timestamp)
 }
 
 async fn compress(bytes: Vec<u8>) -> Result<StoredBody, Refusal> {
-    if bytes.len() <= COMPRESS_INLINE_BYTES_MAX {
-        return Ok(StoredBody::compress(bytes)?);
+    Ok(aside_if_large(bytes.len(), move || StoredBody::compress(bytes)).await??)
+}
+
+/// Does work on that many bytes, off the async threads if they are many.
+pub(super) async fn aside_if_large<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    if bytes <= INLINE_BYTES_MAX {
+        return Ok(work());
     }
-    let compressing = tokio::task::spawn_blocking(move || StoredBody::compress(bytes));
-    match compressing.await {
-        Ok(body) => Ok(body?),
-        Err(_) => Err(Refusal::Unavailable("the service is stopping".into())),
-    }
+    let working = tokio::task::spawn_blocking(work);
+    working.await.map_err(|_| Refusal::Unavailable("the service is stopping".into()))
 }

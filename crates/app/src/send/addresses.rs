@@ -27,7 +27,7 @@ pub(super) fn parse_one(pointer: &str, text: &str, problems: &mut Vec<FieldProbl
 }
 
 /// The addresses in order, each mailbox once.
-pub(super) fn unique<'a>(addresses: impl Iterator<Item = &'a Mailbox>) -> Vec<&'a EmailAddress> {
+pub(super) fn unique<'a>(addresses: impl Iterator<Item = &'a EmailAddress>) -> Vec<EmailAddress> {
     let mut seen = HashSet::new();
-    addresses.map(|mailbox| &mailbox.address).filter(|address| seen.insert(address.mailbox_key())).collect()
+    addresses.filter(|address| seen.insert(address.mailbox_key())).cloned().collect()
 }

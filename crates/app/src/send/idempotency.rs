@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use postroad_model::ServerId;
+use postroad_model::{Limits, ServerId};
 use postroad_store::StoredAnswer;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
@@ -37,6 +37,12 @@ impl IdempotencyRequest {
         answer.replayed = true;
         Ok(answer)
     }
+}
+
+/// Whether a text can be a key: 1 to 256 printable characters.
+pub fn is_idempotency_key(key: &str) -> bool {
+    let is_printable = |c: char| !c.is_control() && c != char::REPLACEMENT_CHARACTER;
+    (1..=Limits::IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.chars().count()) && key.chars().all(is_printable)
 }
 
 type Lock = tokio::sync::Mutex<()>;

@@ -121,7 +121,7 @@ impl App {
             return Err(Refusal::Validation(vec![too_large(limits)]));
         }
         let recipients: Vec<EmailAddress> =
-            addresses::unique(to.iter().chain(&cc).chain(&bcc)).into_iter().cloned().collect();
+            addresses::unique(to.iter().chain(&cc).chain(&bcc).map(|mailbox| &mailbox.address));
         Ok(Checked {
             bytes,
             message_id,

@@ -3,6 +3,7 @@
 mod accept;
 mod addresses;
 mod base64_text;
+mod built;
 mod check;
 mod draft;
 mod idempotency;
@@ -10,12 +11,15 @@ mod message;
 mod options;
 mod pool;
 mod raw;
+mod submit;
+mod wishes;
 
 pub use accept::{AcceptedMessage, SendAnswer};
 pub use draft::{
     AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, RawDraft, SendContext, TemplateDraft,
 };
-pub use idempotency::IdempotencyRequest;
 pub(crate) use idempotency::InProgress;
 
+pub use idempotency::{IdempotencyRequest, is_idempotency_key};
 pub(crate) use pool::UsablePool;
+pub use submit::Submission;

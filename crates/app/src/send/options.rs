@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postroad_model::{EmailAddress, Limits, PoolId, Timestamp};
+use postroad_model::{EmailAddress, Limits, PoolId, Protocol, Timestamp};
 use postroad_store::SendOptions;
 
 use super::draft::{ListUnsubscribe, MessageDraft};
@@ -56,6 +56,7 @@ pub(super) fn check(
             send_at,
             expires_at,
             pool_id,
+            protocol: Protocol::Http,
         },
         headers: headers.unwrap_or_default(),
     }
@@ -82,7 +83,10 @@ fn check_time(pointer: &str, text: Option<&str>, problems: &mut Vec<FieldProblem
     parsed
 }
 
-fn check_metadata(pairs: &[(String, String)], problems: &mut Vec<FieldProblem>) -> BTreeMap<String, String> {
+pub(super) fn check_metadata(
+    pairs: &[(String, String)],
+    problems: &mut Vec<FieldProblem>,
+) -> BTreeMap<String, String> {
     if pairs.len() > Limits::METADATA_PAIRS_MAX {
         let message = format!("`metadata` has more than {} pairs", Limits::METADATA_PAIRS_MAX);
         problems.push(FieldProblem::new("/metadata", message));

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use postroad_mail::{RawFallback, RawProblem, prepare_raw};
+use postroad_mail::prepare_raw;
 use postroad_model::{EmailAddress, Limits};
 use postroad_store::SendOptions;
-use uuid::Uuid;
 
 use super::accept::{Checked, SendAnswer};
+use super::built::{built_refusal, built_subject};
 use super::draft::{RawDraft, SendContext};
 use super::message::too_large;
 use super::{addresses, base64_text, options};
@@ -40,21 +40,8 @@ impl App {
             return Err(Refusal::Validation(problems));
         };
 
-        let fallback_id = format!("{}@rp.{}", Uuid::new_v4(), self.inner.hostname);
-        let fallback = RawFallback { date: &self.inner.clock.now().to_rfc2822(), message_id: &fallback_id };
-        let raw = prepare_raw(bytes, &fallback).map_err(|problem| match problem {
-            RawProblem::FromMissing | RawProblem::From(_) | RawProblem::Sender(_) => {
-                Refusal::UnauthenticatedFromAddress
-            }
-            other => Refusal::Validation(vec![FieldProblem::new("/data", other.to_string())]),
-        })?;
-        for address in raw.from.iter().chain(&raw.sender) {
-            self.authorise_mailbox(context.caller.server_id, address).await?;
-        }
-        if let Some(name) = raw.repeated {
-            let message = format!("The message has more than one {name} header");
-            return Err(Refusal::Validation(vec![FieldProblem::new("/data", message)]));
-        }
+        let raw = prepare_raw(bytes, &self.built_fallback().as_raw()).map_err(built_refusal)?;
+        self.authorise_built(context.caller.server_id, &raw).await?;
         if raw.bytes.len() > limits.message_bytes_max {
             return Err(Refusal::Validation(vec![too_large(limits)]));
         }
@@ -66,16 +53,15 @@ impl App {
             return Err(Refusal::Validation(problems));
         }
         Ok(Checked {
+            subject: built_subject(&raw),
             message_id: raw.message_id,
             mail_from,
-            // A NUL in a decoded subject is the one character PostgreSQL cannot keep.
-            subject: raw.subject.replace('\0', ""),
             bytes: raw.bytes,
             tag,
             metadata: BTreeMap::new(),
             options: SendOptions::default(),
             bounce: draft.bounce,
-            recipients: addresses::unique(rcpt_to.iter()).into_iter().cloned().collect(),
+            recipients: addresses::unique(rcpt_to.iter().map(|mailbox| &mailbox.address)),
         })
     }
 }

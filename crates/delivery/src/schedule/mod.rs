@@ -297,8 +297,7 @@ impl Schedule {
             }
             !done
         });
-        let used: HashSet<usize> =
-            self.lanes.iter().filter_map(|(_, lane)| lane.queue()).collect();
+        let used: HashSet<usize> = self.lanes.iter().filter_map(|(_, lane)| lane.queue()).collect();
         let idle = |queue: usize, state: &Queue, paths: &Slab<Path>| {
             !used.contains(&queue)
                 && state.waiting.waiting() == 0

@@ -127,3 +127,27 @@ fn nothing_is_no_message() {
         assert_eq!(prepare_raw(bytes.into(), &FALLBACK), Err(postroad_mail::RawProblem::NoHeaders));
     }
 }
+
+#[test]
+fn wishes_by_header_are_taken_out_of_submissions_and_left_in_raw_messages() {
+    let wishes = "X-Metadata-Order-ID: =?utf-8?q?=C3=BC?=\r\nx-test-mode: True\r\nX-Track-Opens: false\r\n\
+                  X-Track-Clicks: true\r\nX-Idempotency-Key: k 1\r\nX-Metadata-a: 1\r\n";
+    let given = format!("{COMPLETE}{wishes}X-Postal-Tag: t\r\nX-Other: stays\r\n\r\nX-Test-Mode: body\r\n");
+    let raw = postroad_mail::prepare_submission(given.clone().into(), &FALLBACK).unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&raw.bytes),
+        format!("{COMPLETE}X-Other: stays\r\n\r\nX-Test-Mode: body\r\n")
+    );
+    assert_eq!(raw.metadata().collect::<Vec<_>>(), [("order-id", "ü"), ("a", "1")]);
+    assert_eq!(raw.control("x-test-mode"), Some("True"));
+    assert_eq!(raw.control("x-idempotency-key"), Some("k 1"));
+    assert_eq!((raw.tag(), raw.control("x-unknown")), (Some("t"), None));
+    becomes(&given, &given.replace("X-Postal-Tag: t\r\n", ""));
+}
+
+#[test]
+fn what_was_put_on_top_is_counted() {
+    let raw = prepared("Bcc: x@y.test\r\nFrom: a@good.test\r\n\r\nbody");
+    assert_eq!(&raw.bytes[raw.added_bytes..], b"From: a@good.test\r\n\r\nbody");
+    assert_eq!(prepared(COMPLETE).added_bytes, 0);
+}

@@ -2,7 +2,9 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use anyhow::Context;
 use postroad_app::DevSetup;
+use postroad_net::ensure_self_signed;
 use serde_json::json;
 
 use super::serve::until_stopped;
@@ -10,16 +12,23 @@ use super::{load_config, print};
 use crate::cli::{DevArgs, LogFormat};
 use crate::config::Config;
 use crate::logging;
-use crate::service::Service;
+use crate::service::{Service, create_data_dir};
 use crate::signals::Signals;
+use crate::smtp_listeners::SmtpAddresses;
+
+const STARTTLS_PORT: u16 = 2587;
+const TLS_PORT: u16 = 2465;
+const CERTIFICATE_FILE: &str = "dev-certificate.pem";
 
 pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow::Result<()> {
     let config = config(&args)?;
+    create_data_dir(&config.data_dir)?;
+    ensure_certificate(&config)?;
     logging::start(log_format, config.log.format);
     let mut signals = Signals::listen()?;
     let service = Service::start(&config, true).await.map_err(|error| {
         if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::AddrInUse) {
-            error.context("`postroad dev --http-port 0` takes any free port")
+            error.context("`postroad dev --http-port 0 --smtp-port 0 --smtps-port 0` takes any free ports")
         } else {
             error
         }
@@ -34,10 +43,11 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
             "api_secret": setup.api_secret,
             "domain": setup.domain,
             "pid": std::process::id(),
+            "smtp": service.smtp_addresses.client_settings(),
         });
         print(&ready.to_string());
     } else {
-        print(&welcome(&url, &setup, &config.data_dir.display().to_string()));
+        print(&welcome(&url, service.smtp_addresses, &setup, &config.data_dir.display().to_string()));
     }
     drop(setup);
     until_stopped(service, &mut signals).await;
@@ -59,10 +69,41 @@ fn config(args: &DevArgs) -> anyhow::Result<Config> {
         "`postroad dev` is for this machine only: set POSTROAD_HTTP_LISTEN to a 127.0.0.1 address"
     );
     config.http.https_listen = None;
+    set_smtp(&mut config, args);
+    anyhow::ensure!(
+        config.smtp.listeners().all(|address| address.ip().is_loopback()),
+        "`postroad dev` is for this machine only: set POSTROAD_SMTP_* to 127.0.0.1 addresses"
+    );
     Ok(config)
 }
 
-fn welcome(url: &str, setup: &DevSetup, data_dir: &str) -> String {
+/// Always there; where nothing was said, on the usual ports or any free ones.
+fn set_smtp(config: &mut Config, args: &DevArgs) {
+    let here = |port: u16| Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let smtp = &mut config.smtp;
+    smtp.takes_any_port = args.smtp_port.is_none() && args.smtps_port.is_none();
+    smtp.starttls_listen = args.smtp_port.map_or(smtp.starttls_listen.or(here(STARTTLS_PORT)), here);
+    smtp.tls_listen = args.smtps_port.map_or(smtp.tls_listen.or(here(TLS_PORT)), here);
+    if config.tls.certificate.is_none() {
+        config.tls.certificate = Some(config.data_dir.join(CERTIFICATE_FILE));
+        config.tls.key = Some(config.data_dir.join("dev-key.pem"));
+    }
+}
+
+/// Self-signed, unless one was configured.
+fn ensure_certificate(config: &Config) -> anyhow::Result<()> {
+    let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.key) else { return Ok(()) };
+    if *certificate != config.data_dir.join(CERTIFICATE_FILE) {
+        return Ok(());
+    }
+    let names = ["localhost", "127.0.0.1", "::1", config.hostname.as_str()].map(ToOwned::to_owned);
+    ensure_self_signed(certificate, key, &names).context("cannot write a certificate into the data directory")
+}
+
+fn welcome(url: &str, smtp: SmtpAddresses, setup: &DevSetup, data_dir: &str) -> String {
+    let port = |address: Option<SocketAddr>| address.map_or(0, |address| address.port());
+    let host = smtp.host().unwrap_or(Ipv4Addr::LOCALHOST.into());
+    let (starttls_port, tls_port) = (port(smtp.starttls), port(smtp.tls));
     let DevSetup { api_key, api_secret, domain, server_name, credential_name } = setup;
     format!(
         r#"Postroad is running on this machine only. Stop it with Ctrl-C; data stays in {data_dir}.
@@ -71,6 +112,8 @@ fn welcome(url: &str, setup: &DevSetup, data_dir: &str) -> String {
   API docs    {url}/api/v1/openapi.json
   API key     {api_key}
   API secret  {api_secret}
+  SMTP        {host} port {starttls_port} with STARTTLS, or port {tls_port} with TLS (self-signed certificate);
+              user = API key, password = API secret
   Credential  {credential_name} (server {server_name}); the key is shown this once, the next start makes another
   Domain      {domain} (verified: send from any address at it)
 

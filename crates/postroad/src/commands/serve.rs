@@ -17,6 +17,7 @@ pub(crate) async fn run(args: ServeArgs, log_format: Option<LogFormat>) -> anyho
         let ready = json!({
             "http": service.http_address.map(|address| address.to_string()),
             "https": service.https_address.map(|address| address.to_string()),
+            "smtp": service.smtp_addresses.shown(),
             "pid": std::process::id(),
         });
         print(&ready.to_string());

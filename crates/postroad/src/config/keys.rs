@@ -92,6 +92,58 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.tls.key, given.path()),
     },
     Key {
+        path: "smtp.starttls_listen",
+        default: r#""""#,
+        doc: "Address and port of SMTP submission with STARTTLS, usually port 587; empty for off.\n\
+              Needs certificate and key in [tls].",
+        set: |config, given| put(&mut config.smtp.starttls_listen, given.listen()),
+    },
+    Key {
+        path: "smtp.tls_listen",
+        default: r#""""#,
+        doc: "Address and port of SMTP submission inside TLS, usually port 465; empty for off.\n\
+              Needs certificate and key in [tls].",
+        set: |config, given| put(&mut config.smtp.tls_listen, given.listen()),
+    },
+    Key {
+        path: "smtp.extra_listen",
+        default: r#""""#,
+        doc: "One more like starttls_listen, usually port 2525, for networks that block 587; empty for off.",
+        set: |config, given| put(&mut config.smtp.extra_listen, given.listen()),
+    },
+    Key {
+        path: "smtp.plain_listen",
+        default: r#""""#,
+        doc: "Address and port of SMTP without TLS and AUTH; empty for off. It takes mail only from networks\n\
+              that a key is bound to (`postroad admin key create --server S --address CIDR`).",
+        set: |config, given| put(&mut config.smtp.plain_listen, given.listen()),
+    },
+    Key {
+        path: "smtp.proxy_protocol_from",
+        default: "[]",
+        doc: "Networks of proxies that begin each SMTP connection with the PROXY protocol (version 1 or 2),\n\
+              like [\"10.0.0.0/8\"]. From them it is required; from everybody else it is not understood.",
+        set: |config, given| put(&mut config.smtp.proxy_protocol_from, given.networks()),
+    },
+    Key {
+        path: "smtp.in_flight_bytes",
+        default: r#""256 MiB""#,
+        doc: "Memory that messages coming in by SMTP may take together; more of them wait, then hear 452.",
+        set: |config, given| put(&mut config.smtp.in_flight_bytes_max, given.size(1_024)),
+    },
+    Key {
+        path: "smtp.sessions",
+        default: "2000",
+        doc: "SMTP sessions at the same time, on all listeners together.",
+        set: |config, given| put(&mut config.smtp.sessions_max, given.count(1)),
+    },
+    Key {
+        path: "smtp.sessions_per_address",
+        default: "100",
+        doc: "SMTP sessions at the same time from one address (IPv6: one /64). This machine's own do not count.",
+        set: |config, given| put(&mut config.smtp.sessions_per_address_max, given.count(1)),
+    },
+    Key {
         path: "dns.nameservers",
         default: "[]",
         doc: "Name servers to ask, like [\"127.0.0.1:53\"]; empty for the system's.",

@@ -8,6 +8,7 @@ mod given;
 mod keys;
 mod layers;
 mod problem;
+mod smtp;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -23,6 +24,7 @@ pub(crate) use delivery::Delivery;
 pub(crate) use keys::default_toml;
 pub(crate) use postroad_delivery::SmartHostTls;
 pub(crate) use problem::{ConfigError, Warning};
+pub(crate) use smtp::Smtp;
 pub(crate) use units::parse_duration;
 
 use keys::KEYS;
@@ -38,6 +40,7 @@ pub(crate) struct Config {
     pub(crate) tls: Tls,
     pub(crate) dns: Dns,
     pub(crate) delivery: Delivery,
+    pub(crate) smtp: Smtp,
     pub(crate) limits: Limits,
     pub(crate) in_flight_bytes_max: usize,
     pub(crate) store: Store,
@@ -134,6 +137,10 @@ impl Config {
         // A value that could not be read would make the checks complain about what nobody wrote.
         if layers.problems.is_empty() {
             check::check_together(&config, &mut layers);
+            // Without a file it may be `postroad dev`, which makes its own certificate; the service looks again.
+            if file.is_some() {
+                smtp::check(&config, &mut layers);
+            }
         }
         if layers.problems.is_empty() {
             Ok((config, layers.warnings))
@@ -152,6 +159,7 @@ impl Config {
             tls: Tls::default(),
             dns: Dns::default(),
             delivery: Delivery::unset(),
+            smtp: Smtp::default(),
             limits: Limits::default(),
             in_flight_bytes_max: 0,
             store: Store::default(),

@@ -65,6 +65,9 @@ pub(crate) enum Engine {
 const EVENTUALLY: Duration = Duration::from_secs(30);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
+/// On any free ports.
+pub(crate) const DEV: [&str; 8] =
+    ["dev", "--json", "--http-port", "0", "--smtp-port", "0", "--smtps-port", "0"];
 pub(crate) const SEND: &str = "/api/v1/send/message";
 pub(crate) const RAW: &str = "/api/v1/send/raw";
 pub(crate) const MESSAGE: &str = "/api/v1/messages/message";
@@ -278,7 +281,7 @@ impl World {
 fn start_daemon(data_dir: &Path, envs: &[(String, String)]) -> Daemon {
     let envs: Vec<(&str, &str)> = envs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let data_dir = data_dir.to_str().expect("temporary folders have plain names");
-    Daemon::start(program(), ["dev", "--json", "--http-port", "0", "--data-dir", data_dir], &envs)
+    Daemon::start(program(), DEV.into_iter().chain(["--data-dir", data_dir]), &envs)
 }
 
 fn connect(daemon: &Daemon) -> (Client, String) {

@@ -168,6 +168,12 @@ impl ServerSession {
         self.is_encrypted
     }
 
+    /// Whether the client has named a sender, and its message is neither answered nor given up.
+    pub fn is_in_transaction(&self) -> bool {
+        let names_sender = matches!(self.state, State::Deciding(Question::Mail(_)));
+        names_sender || !matches!(self.transaction, Transaction::None)
+    }
+
     /// What the client called itself last.
     pub fn helo(&self) -> Option<&str> {
         self.helo.as_deref()

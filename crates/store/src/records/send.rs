@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use postroad_model::{
-    CredentialId, DeliveryId, Direction, DomainName, EventId, MessageId, MessageToken, PoolId, SendId,
-    ServerId, Timestamp,
+    CredentialId, DeliveryId, Direction, DomainName, EventId, MessageId, MessageToken, PoolId, Protocol,
+    SendId, ServerId, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,9 @@ pub struct SendOptions {
     /// The pool to send from instead of the server's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool_id: Option<PoolId>,
+    /// How it came in: the `Received` header says it.
+    #[serde(skip_serializing_if = "Protocol::is_http")]
+    pub protocol: Protocol,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,126 @@
+//! Who submits over SMTP: by key and secret, or by the address it comes from.
+
+use std::time::Duration;
+
+use ipnet::IpNet;
+use postroad_model::{CredentialId, Scope};
+use postroad_store::{Credential, KeyHash, StoreError};
+use subtle::ConstantTimeEq;
+use tokio::time::Instant;
+
+use crate::authenticate::AuthFailure;
+use crate::secrets::hash;
+use crate::{App, Caller, Peer};
+
+/// A client that has proved who it is. Whether it may send is asked anew for every message, because keys are revoked
+/// and servers suspended while sessions last.
+#[derive(Debug, Clone)]
+pub struct Submitter {
+    key_hash: KeyHash,
+    scope: Scope,
+    peer: Peer,
+}
+
+/// Why a client may not submit.
+#[derive(Debug)]
+pub enum LoginFailure {
+    /// Unknown, wrong, revoked, expired, or not from here. The answer waits for `delay`; a client that is `shut_out`
+    /// has failed too often and is not talked to any longer.
+    Invalid {
+        delay: Duration,
+        shut_out: bool,
+    },
+    /// No credential is bound to the client's address.
+    AddressUnknown,
+    Suspended,
+    /// The credential is good, but not for sending.
+    MayNotSend {
+        scope: Scope,
+    },
+    Store(StoreError),
+}
+
+/// A network that a credential is bound to.
+#[derive(Debug, Clone)]
+pub(crate) struct BoundNetwork {
+    network: IpNet,
+    key_hash: KeyHash,
+    credential_id: CredentialId,
+}
+
+impl App {
+    /// AUTH: the user name is an API key, the password its secret.
+    pub async fn log_in(&self, api_key: &str, secret: &str, peer: Peer) -> Result<Submitter, LoginFailure> {
+        let (key_hash, secret_hash) = (hash(api_key), hash(secret));
+        let access = self.find_access(key_hash).await.map_err(LoginFailure::Store)?;
+        // An unknown key is compared too, so that time does not tell it from a wrong secret.
+        let expected = access.as_ref().map_or(KeyHash([0; 32]), |access| access.credential.secret_hash);
+        let is_right: bool = expected.0.ct_eq(&secret_hash.0).into();
+        if access.is_none() || !is_right {
+            return Err(self.bad_login(peer));
+        }
+        let submitter = Submitter { key_hash, scope: Scope::Send, peer };
+        self.may_submit(&submitter).await?;
+        Ok(submitter)
+    }
+
+    /// Without AUTH: by the credential that is bound to the client's address. The narrowest network counts, and the
+    /// oldest credential among equals.
+    pub async fn log_in_by_address(&self, peer: Peer) -> Result<Submitter, LoginFailure> {
+        let address = peer.address.to_canonical();
+        let networks = self.bound_networks().await.map_err(LoginFailure::Store)?;
+        let fitting = networks.iter().filter(|bound| bound.network.contains(&address));
+        let best =
+            fitting.max_by_key(|bound| (bound.network.prefix_len(), std::cmp::Reverse(bound.credential_id)));
+        let best = best.ok_or(LoginFailure::AddressUnknown)?;
+        Ok(Submitter { key_hash: best.key_hash, scope: Scope::Address, peer })
+    }
+
+    /// Whether the client may send a message now, and as whom.
+    pub async fn may_submit(&self, submitter: &Submitter) -> Result<Caller, LoginFailure> {
+        let peer = submitter.peer;
+        let access = self.find_access(submitter.key_hash).await.map_err(LoginFailure::Store)?;
+        let Some(access) = access.filter(|access| self.is_usable(access, peer.address)) else {
+            return Err(self.bad_login(peer));
+        };
+        self.admit(access, peer, submitter.scope).map_err(|failure| match failure {
+            AuthFailure::Suspended => LoginFailure::Suspended,
+            AuthFailure::AccessDenied { scope } => LoginFailure::MayNotSend { scope },
+            AuthFailure::Missing { .. } | AuthFailure::Invalid { .. } => self.bad_login(peer),
+            AuthFailure::Store(error) => LoginFailure::Store(error),
+        })
+    }
+
+    fn bad_login(&self, peer: Peer) -> LoginFailure {
+        let penalty = self.inner.bad_keys.note(peer.address);
+        LoginFailure::Invalid { delay: penalty.delay, shut_out: penalty.shut_out }
+    }
+
+    /// Revoked and expired credentials are left out: a wider network of another one may fit then.
+    async fn bound_networks(&self) -> Result<Vec<BoundNetwork>, StoreError> {
+        if let Some(networks) = self.inner.bound_networks.find(&()) {
+            return Ok(networks);
+        }
+        let read_at = Instant::now();
+        let now = self.inner.clock.now();
+        let is_good = |credential: &Credential| {
+            credential.scope == Scope::Address
+                && credential.revoked_at.is_none()
+                && credential.expires_at.is_none_or(|at| at > now)
+        };
+        let credentials = self.inner.store.list_credentials(None).await?;
+        let networks: Vec<BoundNetwork> = credentials
+            .iter()
+            .filter(|credential| is_good(credential))
+            .flat_map(|credential| {
+                credential.allow.iter().map(|network| BoundNetwork {
+                    network: *network,
+                    key_hash: credential.key_hash,
+                    credential_id: credential.id,
+                })
+            })
+            .collect();
+        self.inner.bound_networks.put((), networks.clone(), read_at);
+        Ok(networks)
+    }
+}

@@ -1,0 +1,57 @@
+//! What every message that its sender built has to pass, by send/raw or by SMTP.
+
+use postroad_mail::{RawFallback, RawMessage, RawProblem};
+use postroad_model::ServerId;
+use uuid::Uuid;
+
+use crate::{App, FieldProblem, Refusal};
+
+/// Date and Message-ID for a message that has none.
+pub(super) struct BuiltFallback {
+    date: String,
+    message_id: String,
+}
+
+impl BuiltFallback {
+    pub(super) fn as_raw(&self) -> RawFallback<'_> {
+        RawFallback { date: &self.date, message_id: &self.message_id }
+    }
+}
+
+impl App {
+    pub(super) fn built_fallback(&self) -> BuiltFallback {
+        BuiltFallback {
+            date: self.inner.clock.now().to_rfc2822(),
+            message_id: format!("{}@rp.{}", Uuid::new_v4(), self.inner.hostname),
+        }
+    }
+
+    /// Every address in From and Sender is on a verified domain, and receivers see no other than we did.
+    pub(super) async fn authorise_built(&self, server_id: ServerId, raw: &RawMessage) -> Result<(), Refusal> {
+        for address in raw.from.iter().chain(&raw.sender) {
+            self.authorise_mailbox(server_id, address).await?;
+        }
+        match raw.repeated {
+            None => Ok(()),
+            Some(name) => Err(invalid(format!("The message has more than one {name} header"))),
+        }
+    }
+}
+
+pub(super) fn built_refusal(problem: RawProblem) -> Refusal {
+    match problem {
+        RawProblem::FromMissing | RawProblem::From(_) | RawProblem::Sender(_) => {
+            Refusal::UnauthenticatedFromAddress
+        }
+        other => invalid(other.to_string()),
+    }
+}
+
+/// A NUL in a decoded subject is the one character PostgreSQL cannot keep.
+pub(super) fn built_subject(raw: &RawMessage) -> String {
+    raw.subject.replace('\0', "")
+}
+
+fn invalid(message: String) -> Refusal {
+    Refusal::Validation(vec![FieldProblem::new("/data", message)])
+}

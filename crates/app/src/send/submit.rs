@@ -1,0 +1,99 @@
+//! A message that came by SMTP. From the checks on it goes the way of send/raw.
+
+use aws_lc_rs::digest::{Context, SHA256};
+use postroad_mail::{RawMessage, RawProblem, prepare_submission};
+use postroad_model::{EmailAddress, Protocol};
+use postroad_store::SendOptions;
+
+use super::accept::{Checked, SendAnswer, aside_if_large};
+use super::addresses;
+use super::built::{built_refusal, built_subject};
+use super::draft::SendContext;
+use super::idempotency::IdempotencyRequest;
+use super::wishes;
+use crate::{App, Caller, Refusal};
+
+/// A whole message and its envelope, as the SMTP session let them through: sizes and counts are within the limits.
+#[derive(Debug)]
+pub struct Submission {
+    /// Recorded; empty for `<>`, which makes it a bounce.
+    pub mail_from: String,
+    /// In order; whoever stands there twice gets one message.
+    pub rcpt_to: Vec<EmailAddress>,
+    pub bytes: Vec<u8>,
+    pub protocol: Protocol,
+}
+
+impl App {
+    /// Accepts one message by SMTP. When this returns `Ok`, it is on stable storage.
+    pub async fn submit(&self, caller: Caller, submission: Submission) -> Result<SendAnswer, Refusal> {
+        let Submission { mail_from, rcpt_to, bytes, protocol } = submission;
+        let recipients = addresses::unique(rcpt_to.iter());
+        if recipients.is_empty() {
+            return Err(Refusal::NoRecipients);
+        }
+        let bounce = mail_from.is_empty();
+        let fallback = self.built_fallback();
+        let envelope = Envelope { mail_from, recipients };
+        let (read, envelope) = aside_if_large(bytes.len(), move || {
+            let raw = prepare_submission(bytes, &fallback.as_raw());
+            (raw.map(|raw| with_fingerprint(raw, &envelope)), envelope)
+        })
+        .await?;
+        let (raw, fingerprint) = read.map_err(|problem: RawProblem| built_refusal(problem))?;
+        self.authorise_built(caller.server_id, &raw).await?;
+        let wishes = wishes::read(&raw, &self.inner.limits)?;
+        let idempotency = wishes.idempotency_key.zip(fingerprint);
+        let context = SendContext {
+            caller,
+            test: wishes.test,
+            idempotency: idempotency.map(|(key, fingerprint)| IdempotencyRequest { key, fingerprint }),
+            warnings: Vec::new(),
+        };
+        let checked = Checked {
+            subject: built_subject(&raw),
+            message_id: raw.message_id,
+            mail_from: envelope.mail_from,
+            bytes: raw.bytes,
+            tag: wishes.tag,
+            metadata: wishes.metadata,
+            options: SendOptions { track: wishes.track, protocol, ..SendOptions::default() },
+            bounce,
+            recipients: envelope.recipients,
+        };
+        let sealed = checked.seal().await?;
+        self.once(&context, || self.store_sealed(&context, sealed.clone())).await
+    }
+}
+
+struct Envelope {
+    mail_from: String,
+    recipients: Vec<EmailAddress>,
+}
+
+/// The hash of what is asked for, if the message comes with a key. Not of the bytes that we put on top: they are new
+/// each time. Control headers count by name and value, except for the key itself.
+fn with_fingerprint(raw: RawMessage, envelope: &Envelope) -> (RawMessage, Option<[u8; 32]>) {
+    let Some(key) = raw.control(IDEMPOTENCY_KEY) else { return (raw, None) };
+    let mut hash = Context::new(&SHA256);
+    let mut add = |text: &[u8]| {
+        // With its length before it, no two requests make the same bytes.
+        hash.update(&(text.len() as u64).to_be_bytes());
+        hash.update(text);
+    };
+    add(b"smtp");
+    add(envelope.mail_from.as_bytes());
+    add(&(envelope.recipients.len() as u64).to_be_bytes());
+    for recipient in &envelope.recipients {
+        add(recipient.as_str().as_bytes());
+    }
+    for (name, value) in raw.controls.iter().filter(|(name, value)| name != IDEMPOTENCY_KEY || value != key) {
+        add(name.as_bytes());
+        add(value.as_bytes());
+    }
+    add(&raw.bytes[raw.added_bytes..]);
+    let fingerprint = hash.finish().as_ref().try_into().expect("SHA-256 gives 32 bytes");
+    (raw, Some(fingerprint))
+}
+
+const IDEMPOTENCY_KEY: &str = "x-idempotency-key";

@@ -1,0 +1,51 @@
+//! A certificate that nobody vouches for, so that `postroad dev` speaks TLS without any set-up.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rcgen::{CertificateParams, DnType, KeyPair};
+
+/// Writes a new certificate for `names` and its key as PEM files, unless both are there: who has told a client to
+/// trust the certificate does not want another one after each start.
+pub fn ensure_self_signed(certificate: &Path, key: &Path, names: &[String]) -> io::Result<()> {
+    if certificate.exists() && key.exists() {
+        return Ok(());
+    }
+    let mut params = CertificateParams::new(names).map_err(io::Error::other)?;
+    params.distinguished_name.push(DnType::CommonName, "Postroad development");
+    let pair = KeyPair::generate().map_err(io::Error::other)?;
+    let signed = params.self_signed(&pair).map_err(io::Error::other)?;
+    write_private(key, &pair.serialize_pem())?;
+    write_private(certificate, &signed.pem())
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::ReloadingCertificate;
+
+    #[test]
+    fn the_pair_is_good_private_and_made_once() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| folder.path().join(name));
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        ensure_self_signed(&certificate, &key, &names).unwrap();
+        ReloadingCertificate::load(&certificate, &key).unwrap();
+        assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let first = std::fs::read(&certificate).unwrap();
+        ensure_self_signed(&certificate, &key, &names).unwrap();
+        assert_eq!(std::fs::read(&certificate).unwrap(), first);
+        std::fs::remove_file(&key).unwrap();
+        ensure_self_signed(&certificate, &key, &names).unwrap();
+        ReloadingCertificate::load(&certificate, &key).unwrap();
+    }
+}

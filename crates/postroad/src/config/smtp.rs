@@ -1,0 +1,66 @@
+//! The settings of the SMTP relay, and what it takes of the others.
+
+use std::net::SocketAddr;
+
+use ipnet::IpNet;
+
+use super::Config;
+use super::layers::Layers;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Smtp {
+    pub(crate) starttls_listen: Option<SocketAddr>,
+    pub(crate) tls_listen: Option<SocketAddr>,
+    pub(crate) extra_listen: Option<SocketAddr>,
+    pub(crate) plain_listen: Option<SocketAddr>,
+    pub(crate) proxy_protocol_from: Vec<IpNet>,
+    pub(crate) in_flight_bytes_max: usize,
+    pub(crate) sessions_max: usize,
+    pub(crate) sessions_per_address_max: usize,
+    /// `postroad dev` without ports given: when the usual ones are taken, any free ones will do. Not a key.
+    pub(crate) takes_any_port: bool,
+}
+
+impl Smtp {
+    /// Those that need a certificate.
+    pub(crate) fn has_tls(&self) -> bool {
+        [self.starttls_listen, self.tls_listen, self.extra_listen].iter().any(Option::is_some)
+    }
+
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = SocketAddr> {
+        let all = [self.starttls_listen, self.tls_listen, self.extra_listen, self.plain_listen];
+        all.into_iter().flatten()
+    }
+}
+
+impl Config {
+    pub(crate) fn relay_settings(&self) -> postroad_relay::Settings {
+        postroad_relay::Settings {
+            message_bytes_max: self.limits.message_bytes_max,
+            in_flight_bytes_max: self.smtp.in_flight_bytes_max,
+            proxy_protocol_from: self.smtp.proxy_protocol_from.clone(),
+            sessions_max: self.smtp.sessions_max,
+            sessions_per_address_max: self.smtp.sessions_per_address_max,
+            ..postroad_relay::Settings::new(self.hostname.clone())
+        }
+    }
+}
+
+/// AUTH is only taken inside TLS, so a listener without a certificate would be of no use.
+pub(super) fn check(config: &Config, layers: &mut Layers) {
+    if config.tls.certificate.is_some() {
+        return;
+    }
+    for (key, address) in [
+        ("smtp.starttls_listen", config.smtp.starttls_listen),
+        ("smtp.tls_listen", config.smtp.tls_listen),
+        ("smtp.extra_listen", config.smtp.extra_listen),
+    ] {
+        if address.is_some() {
+            layers.blame(
+                key,
+                "SMTP with AUTH needs a certificate; set `tls.certificate` and `tls.key`, or leave this empty",
+            );
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The client of a session, and what `app` says to its wishes.
+
+use postroad_app::send::Submission;
+use postroad_app::{App, Caller, LoginFailure, Peer, Submitter};
+use postroad_model::Protocol;
+use postroad_smtp::Reply;
+use postroad_smtp::server::{Envelope, Login, RcptTo, StandardReply};
+
+use crate::incoming::Incoming;
+use crate::replies;
+use crate::routed::is_routed;
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    app: App,
+    peer: Peer,
+    /// Whether the address alone says who it is.
+    is_known_by_address: bool,
+    submitter: Option<Submitter>,
+    /// Of the message under way.
+    caller: Option<Caller>,
+}
+
+impl Client {
+    pub(crate) fn new(app: App, peer: Peer, is_known_by_address: bool) -> Self {
+        Self { app, peer, is_known_by_address, submitter: None, caller: None }
+    }
+
+    /// From here on, everything comes through TLS; what was said before does not count.
+    pub(crate) fn encrypted(&mut self) {
+        self.peer.tls = true;
+        self.submitter = None;
+        self.caller = None;
+    }
+
+    pub(crate) async fn log_in(&mut self, login: &Login) -> Reply {
+        match self.app.log_in(&login.username, &login.password, self.peer).await {
+            Ok(submitter) => {
+                self.submitter = Some(submitter);
+                StandardReply::Authenticated.into()
+            }
+            Err(failure) => fail(&failure).await,
+        }
+    }
+
+    /// May it begin a message? Asked for each one: a key can be revoked and a server suspended in between.
+    pub(crate) async fn begin(&mut self) -> Reply {
+        self.caller = None;
+        match self.app.is_in_maintenance().await {
+            Ok(false) => {}
+            Ok(true) => return replies::in_maintenance(),
+            Err(error) => return replies::login_failed(&LoginFailure::Store(error)),
+        }
+        match self.identify().await {
+            Ok(caller) => {
+                self.caller = Some(caller);
+                StandardReply::SenderOk.into()
+            }
+            Err(failure) => fail(&failure).await,
+        }
+    }
+
+    async fn identify(&mut self) -> Result<Caller, LoginFailure> {
+        if self.is_known_by_address {
+            self.submitter = Some(self.app.log_in_by_address(self.peer).await?);
+        }
+        let submitter = self.submitter.as_ref().ok_or(LoginFailure::AddressUnknown)?;
+        self.app.may_submit(submitter).await
+    }
+
+    pub(crate) fn recipient(rcpt: &RcptTo) -> Reply {
+        if is_routed(&rcpt.address) { replies::routed_recipient() } else { StandardReply::RecipientOk.into() }
+    }
+
+    /// The whole message is here.
+    pub(crate) async fn submit(&mut self, message: Option<Incoming>) -> Reply {
+        let (Some(message), Some(caller)) = (message, self.caller.take()) else {
+            return StandardReply::MailFirst.into();
+        };
+        // The share is held until the message is stored.
+        let Some((envelope, bytes, _share)) = message.finish() else { return replies::no_memory() };
+        let submission = Submission {
+            mail_from: envelope.mail_from.path.as_str().to_owned(),
+            protocol: self.protocol(&envelope),
+            rcpt_to: envelope.rcpt_to.into_iter().map(|rcpt| rcpt.address).collect(),
+            bytes,
+        };
+        match self.app.submit(caller, submission).await {
+            // The session has let no message without recipients through.
+            Ok(answer) => match answer.messages.first() {
+                Some(message) => replies::queued(&message.token),
+                None => StandardReply::Ok.into(),
+            },
+            Err(refusal) => replies::refused(&refusal),
+        }
+    }
+
+    fn protocol(&self, envelope: &Envelope) -> Protocol {
+        match (self.peer.tls, envelope.mail_from.is_smtputf8) {
+            (true, false) => Protocol::Esmtpsa,
+            (true, true) => Protocol::Utf8Smtpsa,
+            (false, false) => Protocol::Esmtp,
+            (false, true) => Protocol::Utf8Smtp,
+        }
+    }
+}
+
+async fn fail(failure: &LoginFailure) -> Reply {
+    if let LoginFailure::Invalid { delay, .. } = failure {
+        tokio::time::sleep(*delay).await;
+    }
+    replies::login_failed(failure)
+}

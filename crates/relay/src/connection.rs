@@ -1,0 +1,153 @@
+//! One connection from its first byte: whose it is, TLS if the listener begins with it, then the conversation.
+
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use postroad_app::{App, Peer};
+use postroad_smtp::HeloName;
+use postroad_smtp::server::{AuthPolicy, ServerConfig, ServerLimits, ServerSession};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::client::Client;
+use crate::conversation::Conversation;
+use crate::line::Line;
+use crate::memory::Memory;
+use crate::pace::Pace;
+use crate::places::Places;
+use crate::proxy_protocol::{Source, read_header};
+use crate::{Door, Settings, replies};
+
+/// How far the relay is with stopping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Running,
+    /// Messages under way may finish.
+    Stopping,
+    /// Everything ends now.
+    Gone,
+}
+
+/// What all connections share.
+pub(crate) struct Connections {
+    app: App,
+    settings: Settings,
+    memory: Arc<Memory>,
+    places: Arc<Places>,
+    /// With TLS and AUTH.
+    submission: Arc<ServerConfig>,
+    /// Without.
+    plain: Arc<ServerConfig>,
+}
+
+impl Connections {
+    pub(crate) fn new(app: App, settings: &Settings, places: Arc<Places>) -> Self {
+        let times = settings.times;
+        let memory = Memory::new(settings.in_flight_bytes_max, settings.message_bytes_max, times.memory_wait);
+        let limits =
+            ServerLimits { message_bytes_max: settings.message_bytes_max as u64, ..ServerLimits::default() };
+        let plain = ServerConfig { limits, ..ServerConfig::new(HeloName::from(settings.hostname.clone())) };
+        let submission = ServerConfig {
+            starttls: true,
+            auth: AuthPolicy::InsideTls,
+            tls_required: true,
+            auth_required: true,
+            ..plain.clone()
+        };
+        Self {
+            app,
+            settings: settings.clone(),
+            memory: Arc::new(memory),
+            places,
+            submission: Arc::new(submission),
+            plain: Arc::new(plain),
+        }
+    }
+
+    pub(crate) async fn serve(
+        &self,
+        door: Door,
+        mut stream: TcpStream,
+        mut phase: watch::Receiver<Phase>,
+    ) -> io::Result<()> {
+        // Replies are short and waited for (Nagle).
+        stream.set_nodelay(true)?;
+        let opening = async {
+            let address = self.client_address(&mut stream).await?;
+            let line = match &door {
+                Door::Tls(config) => {
+                    let tls = TlsAcceptor::from(Arc::clone(config));
+                    Line::encrypt(stream, &tls, self.settings.times.tls_handshake).await?
+                }
+                Door::StartTls(_) | Door::Plain => Line::Plain(stream),
+            };
+            io::Result::Ok((address, line))
+        };
+        let (address, line) = tokio::select! {
+            opened = opening => opened?,
+            // Nothing has been said yet that would have to be finished.
+            _ = phase.changed() => return Ok(()),
+        };
+        self.converse(&door, address, line, phase).await
+    }
+
+    async fn converse(
+        &self,
+        door: &Door,
+        address: IpAddr,
+        line: Line,
+        phase: watch::Receiver<Phase>,
+    ) -> io::Result<()> {
+        let place = self.places.take_for(address);
+        let peer = Peer { address, tls: matches!(door, Door::Tls(_)) };
+        let (mut session, tls) = match door {
+            Door::StartTls(config) => (
+                ServerSession::new(Arc::clone(&self.submission)),
+                Some(TlsAcceptor::from(Arc::clone(config))),
+            ),
+            Door::Tls(_) => (ServerSession::inside_tls(Arc::clone(&self.submission)), None),
+            Door::Plain => (ServerSession::new(Arc::clone(&self.plain)), None),
+        };
+        if place.is_none() {
+            // Instead of the banner.
+            drop(session.take_output());
+            session.close(replies::too_many_sessions());
+        }
+        let conversation = Conversation {
+            session,
+            client: Client::new(self.app.clone(), peer, matches!(door, Door::Plain)),
+            tls,
+            memory: Arc::clone(&self.memory),
+            message_bytes_max: self.settings.message_bytes_max,
+            times: self.settings.times,
+            phase,
+            pace: Pace::new(self.settings.times),
+            message: None,
+        };
+        let held = conversation.hold(line).await;
+        drop(place);
+        held
+    }
+
+    async fn client_address(&self, stream: &mut TcpStream) -> io::Result<IpAddr> {
+        let address = stream.peer_addr()?.ip().to_canonical();
+        let is_proxy = self.settings.proxy_protocol_from.iter().any(|network| network.contains(&address));
+        if !is_proxy {
+            return Ok(address);
+        }
+        match timeout(self.settings.times.proxy_header, read_header(stream)).await?? {
+            Source::Client(told) => Ok(told.to_canonical()),
+            Source::Proxy => Ok(address),
+        }
+    }
+}
+
+impl fmt::Debug for Connections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connections").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}

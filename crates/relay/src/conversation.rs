@@ -1,0 +1,162 @@
+//! The socket loop around a session: answer what it asks, write what it says, read while it wants to.
+
+use std::io;
+use std::sync::Arc;
+
+use postroad_smtp::server::{Event, ServerSession, StandardReply};
+use tokio::sync::watch;
+use tokio::time::{sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use crate::TimeLimits;
+use crate::client::Client;
+use crate::connection::Phase;
+use crate::incoming::Incoming;
+use crate::line::Line;
+use crate::memory::Memory;
+use crate::pace::Pace;
+use crate::replies;
+
+/// Most sessions wait, and most of what they read is short.
+const COMMAND_READ_BYTES: usize = 2 << 10;
+const CONTENT_READ_BYTES: usize = 32 << 10;
+
+pub(crate) struct Conversation {
+    pub(crate) session: ServerSession,
+    pub(crate) client: Client,
+    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) message_bytes_max: usize,
+    pub(crate) times: TimeLimits,
+    pub(crate) phase: watch::Receiver<Phase>,
+    pub(crate) pace: Pace,
+    /// The message under way.
+    pub(crate) message: Option<Incoming>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Read,
+    Encrypt,
+    Close,
+}
+
+impl Conversation {
+    pub(crate) async fn hold(mut self, mut line: Line) -> io::Result<()> {
+        let mut buffer = vec![0; COMMAND_READ_BYTES];
+        loop {
+            let mut next = self.answer_all().await;
+            if self.has_to_go() {
+                self.session.close(StandardReply::ShuttingDown);
+                next = self.answer_all().await;
+            }
+            if !self.session.is_in_transaction() {
+                self.pace.on_content_end();
+            }
+            let output = self.session.take_output();
+            if !output.is_empty() {
+                timeout(self.times.write, line.write_all(&output)).await??;
+                self.pace.on_reply();
+            }
+            match next {
+                Next::Read => {
+                    self.fit_buffer(&mut buffer);
+                    if !self.read(&mut line, &mut buffer).await? {
+                        return Ok(());
+                    }
+                }
+                Next::Encrypt => line = self.encrypt(line).await?,
+                Next::Close => {
+                    line.close().await;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Everything the session has to tell and to ask.
+    async fn answer_all(&mut self) -> Next {
+        while let Some(event) = self.session.next_event() {
+            match event {
+                Event::StartTls => return Next::Encrypt,
+                Event::Auth(login) => {
+                    let reply = self.client.log_in(&login).await;
+                    self.session.reply(reply);
+                }
+                Event::Mail(_) => {
+                    let reply = self.client.begin().await;
+                    self.session.reply(reply);
+                }
+                Event::Rcpt(rcpt) => self.session.reply(Client::recipient(&rcpt)),
+                Event::Message(envelope) => {
+                    self.pace.on_content_begin();
+                    let memory = Arc::clone(&self.memory);
+                    self.message = Some(Incoming::new(envelope, memory, self.message_bytes_max));
+                }
+                Event::Data(piece) => {
+                    if let Some(message) = &mut self.message {
+                        message.add(&piece).await;
+                    }
+                }
+                Event::EndOfData => {
+                    let message = self.message.take();
+                    let reply = self.client.submit(message).await;
+                    self.session.reply(reply);
+                }
+                Event::Dropped(_) | Event::Abandoned => self.message = None,
+                Event::Closed(_) => return Next::Close,
+            }
+        }
+        Next::Read
+    }
+
+    /// When the relay stops, messages under way may come to their end, for a while.
+    fn has_to_go(&self) -> bool {
+        match *self.phase.borrow() {
+            Phase::Running => false,
+            Phase::Stopping => !self.session.is_in_transaction(),
+            Phase::Gone => true,
+        }
+    }
+
+    /// One piece of input, or the end of the client's time. `false` when the client has gone.
+    async fn read(&mut self, line: &mut Line, buffer: &mut [u8]) -> io::Result<bool> {
+        let deadline = self.pace.deadline(self.session.is_in_transaction());
+        tokio::select! {
+            // In this order: who never pauses must not outlive his time.
+            biased;
+            () = sleep_until(deadline) => {
+                let is_slow = self.pace.is_in_content();
+                self.session.close(if is_slow { replies::too_slow() } else { StandardReply::Idle.into() });
+                Ok(true)
+            }
+            // Without a relay nobody waits for us.
+            changed = self.phase.changed() => Ok(changed.is_ok()),
+            read = line.read(buffer) => {
+                let count = read?;
+                self.pace.on_read(count);
+                self.session.feed(&buffer[..count]);
+                Ok(count > 0)
+            }
+        }
+    }
+
+    async fn encrypt(&mut self, line: Line) -> io::Result<Line> {
+        // The session asks for it once, outside TLS, and only where there is a certificate.
+        let (Line::Plain(stream), Some(tls)) = (line, &self.tls) else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let line = Line::encrypt(stream, tls, self.times.tls_handshake).await?;
+        self.client.encrypted();
+        self.session.tls_established();
+        self.pace.on_reply();
+        Ok(line)
+    }
+
+    fn fit_buffer(&self, buffer: &mut Vec<u8>) {
+        let wanted = if self.message.is_some() { CONTENT_READ_BYTES } else { COMMAND_READ_BYTES };
+        if buffer.len() != wanted {
+            *buffer = vec![0; wanted];
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The socket of a session, before and inside TLS.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// A client that was told to go reads its last reply within this time.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES_MAX: usize = 1 << 20;
+
+pub(crate) enum Line {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Line {
+    pub(crate) async fn encrypt(
+        stream: TcpStream,
+        tls: &TlsAcceptor,
+        time_max: Duration,
+    ) -> io::Result<Self> {
+        Ok(Self::Tls(Box::new(timeout(time_max, tls.accept(stream)).await??)))
+    }
+
+    /// Can be given up at any point without losing bytes.
+    pub(crate) async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read(buffer).await,
+            Self::Tls(stream) => stream.read(buffer).await,
+        }
+    }
+
+    pub(crate) async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.write_all(bytes).await,
+            Self::Tls(stream) => {
+                stream.write_all(bytes).await?;
+                stream.flush().await
+            }
+        }
+    }
+
+    /// Ends our side, and reads on for a moment: closing a socket with unread bytes resets it, and the reset can eat
+    /// the last reply.
+    pub(crate) async fn close(mut self) {
+        let closing = async {
+            match &mut self {
+                Self::Plain(stream) => stream.shutdown().await?,
+                Self::Tls(stream) => stream.shutdown().await?,
+            }
+            let mut left = LINGER_BYTES_MAX;
+            let mut buffer = [0; 1_024];
+            loop {
+                match self.read(&mut buffer).await? {
+                    0 => return io::Result::Ok(()),
+                    count if count >= left => return Ok(()),
+                    count => left -= count,
+                }
+            }
+        };
+        // Whatever goes wrong, the socket is closed behind this.
+        drop(timeout(LINGER, closing).await);
+    }
+}

@@ -1,0 +1,106 @@
+//! Until when a client has to have done its next step. It does not count what a client sends but what it gets done: a
+//! byte every minute is no step, and a message has to come at a least pace.
+
+use tokio::time::{Duration, Instant};
+
+use crate::TimeLimits;
+
+#[derive(Debug)]
+pub(crate) struct Pace {
+    times: TimeLimits,
+    began: Instant,
+    /// When the client had its last reply, or sent the last piece of a message.
+    last_step: Instant,
+    content: Option<Content>,
+}
+
+#[derive(Debug)]
+struct Content {
+    since: Instant,
+    bytes: u64,
+}
+
+impl Pace {
+    pub(crate) fn new(times: TimeLimits) -> Self {
+        let now = Instant::now();
+        Self { times, began: now, last_step: now, content: None }
+    }
+
+    /// The client was answered.
+    pub(crate) fn on_reply(&mut self) {
+        self.last_step = Instant::now();
+    }
+
+    pub(crate) fn on_content_begin(&mut self) {
+        self.content = Some(Content { since: Instant::now(), bytes: 0 });
+    }
+
+    /// Bytes of a message are a step; bytes of a command are none before it is whole.
+    pub(crate) fn on_read(&mut self, bytes: usize) {
+        if let Some(content) = &mut self.content {
+            content.bytes += bytes as u64;
+            self.last_step = Instant::now();
+        }
+    }
+
+    pub(crate) fn on_content_end(&mut self) {
+        self.content = None;
+    }
+
+    pub(crate) fn is_in_content(&self) -> bool {
+        self.content.is_some()
+    }
+
+    pub(crate) fn deadline(&self, is_in_transaction: bool) -> Instant {
+        let idle = self.last_step + self.times.idle;
+        let session =
+            self.began + if is_in_transaction { self.times.session * 2 } else { self.times.session };
+        let content = self.content.as_ref().map(|content| {
+            let rate = u64::from(self.times.content_bytes_per_second_min.max(1));
+            content.since + self.times.content_grace + Duration::from_millis(content.bytes * 1_000 / rate)
+        });
+        content.into_iter().fold(idle.min(session), Instant::min)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn seconds_left(pace: &Pace, is_in_transaction: bool) -> u64 {
+        (pace.deadline(is_in_transaction) - Instant::now()).as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reply_gives_new_time_until_the_session_is_too_old() {
+        let mut pace = Pace::new(TimeLimits::default());
+        assert_eq!(seconds_left(&pace, false), 300);
+        advance(Duration::from_secs(200)).await;
+        assert_eq!(seconds_left(&pace, false), 100);
+        pace.on_reply();
+        assert_eq!(seconds_left(&pace, false), 300);
+        advance(Duration::from_mins(56)).await;
+        pace.on_reply();
+        assert_eq!(seconds_left(&pace, false), 40);
+        assert_eq!(seconds_left(&pace, true), 300, "a message may be ended");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_keeps_its_pace() {
+        let mut pace = Pace::new(TimeLimits::default());
+        pace.on_content_begin();
+        assert_eq!(seconds_left(&pace, true), 120);
+        advance(Duration::from_mins(1)).await;
+        pace.on_read(1);
+        assert_eq!(seconds_left(&pace, true), 60, "a byte buys no time");
+        pace.on_read(100 << 10);
+        assert_eq!(seconds_left(&pace, true), 160);
+        pace.on_read(1 << 20);
+        assert_eq!(seconds_left(&pace, true), 300, "but not more than for any step");
+        pace.on_content_end();
+        advance(Duration::from_mins(1)).await;
+        assert_eq!(seconds_left(&pace, true), 240);
+    }
+}

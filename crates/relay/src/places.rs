@@ -1,0 +1,127 @@
+//! How many sessions there may be, in all and per address.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+#[derive(Debug)]
+pub(crate) struct Places {
+    all: Arc<Semaphore>,
+    all_max: usize,
+    per_address: Mutex<HashMap<IpAddr, usize>>,
+    per_address_max: usize,
+}
+
+/// One session, for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Place {
+    _permit: OwnedSemaphorePermit,
+}
+
+/// One of the sessions of an address.
+#[derive(Debug)]
+pub(crate) struct AddressPlace {
+    places: Arc<Places>,
+    /// `None` for those that are not counted.
+    network: Option<IpAddr>,
+}
+
+impl Places {
+    pub(crate) fn new(all_max: usize, per_address_max: usize) -> Self {
+        let all_max = all_max.clamp(1, u32::MAX as usize);
+        Self {
+            all: Arc::new(Semaphore::new(all_max)),
+            all_max,
+            per_address: Mutex::default(),
+            per_address_max: per_address_max.max(1),
+        }
+    }
+
+    pub(crate) fn take(&self) -> Option<Place> {
+        Arc::clone(&self.all).try_acquire_owned().ok().map(|permit| Place { _permit: permit })
+    }
+
+    pub(crate) fn take_for(self: &Arc<Self>, address: IpAddr) -> Option<AddressPlace> {
+        let address = address.to_canonical();
+        if address.is_loopback() {
+            return Some(AddressPlace { places: Arc::clone(self), network: None });
+        }
+        let network = network_of(address);
+        let mut per_address = self.per_address.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = per_address.entry(network).or_insert(0);
+        if *count >= self.per_address_max {
+            return None;
+        }
+        *count += 1;
+        Some(AddressPlace { places: Arc::clone(self), network: Some(network) })
+    }
+
+    pub(crate) fn taken(&self) -> usize {
+        self.all_max - self.all.available_permits()
+    }
+
+    /// Waits until no session is left.
+    pub(crate) async fn all_free(&self) {
+        let all = u32::try_from(self.all_max).expect("there are no more places than fit");
+        // The semaphore is never closed.
+        drop(self.all.acquire_many(all).await);
+    }
+}
+
+impl Drop for AddressPlace {
+    fn drop(&mut self) {
+        let Some(network) = self.network else { return };
+        let mut per_address = self.places.per_address.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = per_address.get_mut(&network) {
+            *count -= 1;
+            if *count == 0 {
+                per_address.remove(&network);
+            }
+        }
+    }
+}
+
+/// A customer of an IPv6 network has a /64 to himself.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn places_are_given_back() {
+        let places = Places::new(2, 1);
+        let (one, other) = (places.take().unwrap(), places.take().unwrap());
+        assert!(places.take().is_none());
+        assert_eq!(places.taken(), 2);
+        drop((one, other));
+        assert!(places.take().is_some());
+    }
+
+    #[test]
+    fn addresses_are_counted_apart_and_ipv6_by_network() {
+        let places = Arc::new(Places::new(10, 2));
+        let take = |text: &str| places.take_for(address(text));
+        let held = [take("192.0.2.1").unwrap(), take("::ffff:192.0.2.1").unwrap()];
+        assert!(take("192.0.2.1").is_none());
+        assert!(take("192.0.2.2").is_some());
+        let in_network = [take("2001:db8::1").unwrap(), take("2001:db8::2").unwrap()];
+        assert!(take("2001:db8::3").is_none());
+        assert!(take("2001:db8:0:1::3").is_some());
+        let local: Vec<_> = (0..5).map(|_| take("127.0.0.1").unwrap()).collect();
+        drop((held, in_network, local));
+        assert!(take("192.0.2.1").is_some());
+        assert!(places.per_address.lock().unwrap().is_empty(), "nothing is left behind");
+    }
+}

@@ -1,0 +1,76 @@
+//! What a refusal of `app` is over SMTP: the one table for this door, beside the envelope's for HTTP.
+
+use postroad_app::{LoginFailure, Refusal};
+use postroad_model::MessageToken;
+use postroad_smtp::Reply;
+use postroad_smtp::server::StandardReply;
+
+pub(crate) fn queued(token: &MessageToken) -> Reply {
+    one_line(250, &format!("2.0.0 OK queued as {token}"))
+}
+
+pub(crate) fn refused(refusal: &Refusal) -> Reply {
+    match refusal {
+        Refusal::UnauthenticatedFromAddress | Refusal::FromAddressMissing => {
+            StandardReply::FromNotAuthorised.into()
+        }
+        Refusal::NoRecipients => StandardReply::NoRecipients.into(),
+        Refusal::Unavailable(cause) => {
+            tracing::warn!(cause, "a message by SMTP cannot be stored at the moment");
+            StandardReply::StorageTrouble.into()
+        }
+        // A bug of ours must not cost a message: the client keeps it.
+        Refusal::Internal(cause) => {
+            tracing::error!(cause, "a message by SMTP could not be accepted");
+            StandardReply::StorageTrouble.into()
+        }
+        Refusal::IdempotencyInProgress => one_line(451, &format!("4.3.0 {}", refusal.message())),
+        Refusal::IdempotencyConflict => one_line(550, &format!("5.5.0 {}", refusal.message())),
+        Refusal::Validation(_)
+        | Refusal::NoContent
+        | Refusal::TooManyAddresses(_)
+        | Refusal::AttachmentMissingName
+        | Refusal::AttachmentMissingData => one_line(550, &format!("5.6.0 {}", refusal.message())),
+    }
+}
+
+pub(crate) fn login_failed(failure: &LoginFailure) -> Reply {
+    match failure {
+        LoginFailure::Invalid { shut_out: true, .. } => StandardReply::TooManyBadCredentials.into(),
+        LoginFailure::Invalid { .. } => StandardReply::BadCredentials.into(),
+        LoginFailure::AddressUnknown => one_line(530, "5.7.0 No credential is bound to your address"),
+        LoginFailure::Suspended => StandardReply::Suspended.into(),
+        LoginFailure::MayNotSend { scope } => {
+            one_line(535, &format!("5.7.8 The key has the scope {scope} and may not send"))
+        }
+        LoginFailure::Store(error) => {
+            tracing::warn!(%error, "a client cannot be checked at the moment");
+            StandardReply::StorageTrouble.into()
+        }
+    }
+}
+
+pub(crate) fn in_maintenance() -> Reply {
+    one_line(451, "4.3.2 The service is under maintenance, try again later")
+}
+
+pub(crate) fn no_memory() -> Reply {
+    one_line(452, "4.3.1 Too many messages are coming in, try again later")
+}
+
+pub(crate) fn routed_recipient() -> Reply {
+    one_line(553, "5.1.3 Routes in addresses are not accepted")
+}
+
+pub(crate) fn too_slow() -> Reply {
+    one_line(421, "4.4.2 The message comes too slowly, closing the connection")
+}
+
+pub(crate) fn too_many_sessions() -> Reply {
+    one_line(421, "4.7.0 Too many connections from your address, closing the connection")
+}
+
+/// Texts of problems quote what the client sent; `smtp` makes them fit a line.
+fn one_line(code: u16, text: &str) -> Reply {
+    Reply::new(code, vec![text.to_owned()])
+}

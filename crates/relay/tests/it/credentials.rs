@@ -1,0 +1,149 @@
+//! Who may send: AUTH by PLAIN and LOGIN, and everything that is wrong with a key.
+
+use postroad_app::admin::Command;
+use postroad_model::Scope;
+use postroad_testkit::SmtpClient;
+
+use crate::service::{FROM, Service, auth_plain, encode, text};
+
+const BAD: &str = "535 5.7.8 Authentication credentials invalid";
+const SUSPENDED: &str = "554 5.7.1 The mail server has been suspended";
+
+#[tokio::test]
+async fn plain_and_login_with_and_without_an_initial_response() {
+    let service = Service::start().await;
+    let (key, secret) = (encode(&service.key), encode(&service.secret));
+    let plain = encode(&format!("\0{}\0{}", service.key, service.secret));
+    let acting = encode(&format!("{0}\0{0}\0{1}", service.key, service.secret));
+    for lines in [
+        vec![format!("AUTH PLAIN {plain}")],
+        vec!["AUTH PLAIN".to_owned(), plain],
+        vec![format!("auth plain {acting}")],
+        vec!["AUTH LOGIN".to_owned(), key.clone(), secret.clone()],
+        vec![format!("AUTH LOGIN {key}"), secret],
+    ] {
+        let mut client = SmtpClient::connect_tls(service.tls).await;
+        let mut reply = String::new();
+        for line in &lines {
+            assert!(reply.is_empty() || reply.starts_with("334"), "{reply}");
+            reply = client.say(line).await;
+        }
+        assert_eq!(reply, "235 2.7.0 Authentication succeeded", "{}", lines[0]);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_taken_before_tls_and_auth() {
+    let service = Service::start().await;
+    let mut client = SmtpClient::connect(service.starttls).await;
+    let greeting = client.say("EHLO client.example").await;
+    assert!(greeting.contains("STARTTLS") && !greeting.contains("AUTH"), "{greeting}");
+    let must = "530 5.7.0 Must issue a STARTTLS command first";
+    assert_eq!(client.say(&auth_plain(&service.key, &service.secret)).await, must);
+    assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, must);
+
+    let mut client = SmtpClient::connect_starttls(service.starttls).await;
+    let greeting = client.say("EHLO client.example").await;
+    for offered in [
+        "PIPELINING",
+        "SIZE 26214400",
+        "8BITMIME",
+        "SMTPUTF8",
+        "ENHANCEDSTATUSCODES",
+        "CHUNKING",
+        "DSN",
+        "AUTH PLAIN LOGIN",
+    ] {
+        assert!(greeting.contains(offered), "{greeting}");
+    }
+    assert!(!greeting.contains("STARTTLS"), "{greeting}");
+    assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, "530 5.7.0 Authentication required");
+    assert_eq!(client.say("RCPT TO:<ann@example.com>").await, "503 5.5.1 Say MAIL first");
+    assert_eq!(client.say("DATA").await, "503 5.5.1 Say MAIL first");
+}
+
+#[tokio::test]
+async fn wrong_credentials_are_all_the_same() {
+    let service = Service::start().await;
+    let expired = service.new_key(|key| key.name = "later revoked".into()).await;
+    let text = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap().to_owned();
+    let (revoked_key, revoked_secret) = (text(&expired, "api_key"), text(&expired, "api_secret"));
+    let id = postroad_model::CredentialId(expired["id"].as_i64().unwrap());
+    service.administrate(Command::KeyRevoke { id }).await;
+    let elsewhere = service.new_key(|key| key.allow = vec!["192.0.2.0/24".parse().unwrap()]).await;
+    let (elsewhere_key, elsewhere_secret) = (text(&elsewhere, "api_key"), text(&elsewhere, "api_secret"));
+    for (key, secret) in [
+        (service.key.as_str(), "wrong"),
+        (&service.key, ""),
+        (&service.key, &service.key),
+        ("unknown", &service.secret),
+        (&service.key, &revoked_secret),
+        (&revoked_key, &revoked_secret),
+        (&elsewhere_key, &elsewhere_secret),
+    ] {
+        let mut client = SmtpClient::connect_tls(service.tls).await;
+        assert_eq!(client.say(&auth_plain(key, secret)).await, BAD);
+        assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, "530 5.7.0 Authentication required");
+    }
+}
+
+#[tokio::test]
+async fn a_key_for_looking_up_may_not_send() {
+    let service = Service::start().await;
+    let made = service.new_key(|key| key.scope = Scope::Read).await;
+    let auth = auth_plain(made["api_key"].as_str().unwrap(), made["api_secret"].as_str().unwrap());
+    let mut client = SmtpClient::connect_tls(service.tls).await;
+    assert_eq!(client.say(&auth).await, "535 5.7.8 The key has the scope read and may not send");
+    let made = service.new_key(|key| key.scope = Scope::Send).await;
+    let auth = auth_plain(made["api_key"].as_str().unwrap(), made["api_secret"].as_str().unwrap());
+    assert!(client.say(&auth).await.starts_with("235 "));
+}
+
+#[tokio::test]
+async fn a_suspension_and_a_revocation_reach_sessions_that_are_open() {
+    let service = Service::start().await;
+    let mut client = service.client().await;
+    assert!(client.deliver(FROM, &["ann@example.com"], &text("")).await.starts_with("250 "));
+    service.administrate(Command::ServerSuspend { server: "dev".into(), reason: "test".into() }).await;
+    assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, SUSPENDED);
+    let mut other = SmtpClient::connect_tls(service.tls).await;
+    assert_eq!(other.say(&auth_plain(&service.key, &service.secret)).await, SUSPENDED);
+    service.administrate(Command::ServerResume { server: "dev".into() }).await;
+    assert!(client.deliver(FROM, &["ann@example.com"], &text("")).await.starts_with("250 "));
+    let id = service.store.list_credentials(None).await.unwrap()[0].id;
+    service.administrate(Command::KeyRevoke { id }).await;
+    assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, BAD);
+}
+
+#[tokio::test]
+async fn maintenance_closes_this_door_too() {
+    let service = Service::start().await;
+    let mut client = service.client().await;
+    service.administrate(Command::Maintenance { on: true }).await;
+    let refusal = "451 4.3.2 The service is under maintenance, try again later";
+    assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, refusal);
+    service.administrate(Command::Maintenance { on: false }).await;
+    assert!(client.deliver(FROM, &["ann@example.com"], &text("")).await.starts_with("250 "));
+}
+
+#[tokio::test]
+async fn who_tries_secrets_is_hung_up_on_and_good_keys_keep_working() {
+    let service = Service::start().await;
+    let wrong = auth_plain(&service.key, "wrong");
+    let mut client = SmtpClient::connect_tls(service.tls).await;
+    assert_eq!(client.say(&wrong).await, BAD);
+    assert_eq!(client.say(&wrong).await, BAD);
+    assert_eq!(client.say(&wrong).await, BAD);
+    assert_eq!(client.reply().await, "421 4.7.0 Too many failed authentications, closing the connection");
+    assert_eq!(client.reply().await, "");
+    // The failures of the address, whatever door they came to; without the waiting of the later ones.
+    let peer = postroad_app::Peer { address: [127, 0, 0, 1].into(), tls: true };
+    for _ in 0..200 {
+        assert!(service.app.log_in(&service.key, "wrong", peer).await.is_err());
+    }
+    let mut client = SmtpClient::connect_tls(service.tls).await;
+    let reply = client.say(&wrong).await;
+    assert_eq!(reply, "421 4.7.0 Too many failed authentications, closing the connection");
+    assert_eq!(client.reply().await, "");
+    service.client().await;
+}

@@ -1,0 +1,12 @@
+//! The relay on real sockets: a service in this process, and clients that say what they like.
+
+#![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
+
+mod addresses;
+mod credentials;
+mod limits;
+mod messages;
+mod service;
+mod smuggling;
+mod stopping;
+mod wishes;

@@ -1,0 +1,170 @@
+//! A running relay for one test.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use postroad_app::App;
+use postroad_app::admin::{Command, NewKey};
+use postroad_model::{Clock, DomainName, Limits, Scope, SystemClock};
+use postroad_net::ReloadingCertificate;
+use postroad_relay::{Door, Relay, Settings};
+use postroad_store::{Database, Message, Role, Store};
+use postroad_testkit::{SmtpClient, TestCertificate};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+pub(crate) const FROM: &str = "shop@example.test";
+
+pub(crate) struct Service {
+    pub(crate) app: App,
+    pub(crate) store: Store,
+    pub(crate) key: String,
+    pub(crate) secret: String,
+    pub(crate) starttls: SocketAddr,
+    pub(crate) tls: SocketAddr,
+    pub(crate) plain: SocketAddr,
+    pub(crate) relay: Relay,
+    _folder: TempDir,
+}
+
+pub(crate) fn settings() -> Settings {
+    Settings::new(DomainName::parse("mail.example.test").unwrap())
+}
+
+impl Service {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(settings(), 0).await
+    }
+
+    pub(crate) async fn start_with(settings: Settings, disk_reserve_bytes: u64) -> Self {
+        let folder = TempDir::new().unwrap();
+        let store = open_store(&folder, disk_reserve_bytes).await;
+        let limits = Limits { message_bytes_max: settings.message_bytes_max, ..Limits::default() };
+        let app = App::new(store.clone(), Arc::new(SystemClock), limits, settings.hostname.clone());
+        let setup = app.dev_setup().await.unwrap();
+        let tls_config = load_certificate(&folder).smtp_config();
+        let mut listeners = Vec::new();
+        let mut addresses = Vec::new();
+        for door in [Door::StartTls(Arc::clone(&tls_config)), Door::Tls(tls_config), Door::Plain] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            addresses.push(listener.local_addr().unwrap());
+            listeners.push((door, listener));
+        }
+        let relay = Relay::start(&app, &settings, listeners);
+        Self {
+            app,
+            store,
+            key: setup.api_key,
+            secret: setup.api_secret,
+            starttls: addresses[0],
+            tls: addresses[1],
+            plain: addresses[2],
+            relay,
+            _folder: folder,
+        }
+    }
+
+    /// Inside TLS, logged in.
+    pub(crate) async fn client(&self) -> SmtpClient {
+        let mut client = SmtpClient::connect_tls(self.tls).await;
+        let reply = client.say(&auth_plain(&self.key, &self.secret)).await;
+        assert_eq!(reply, "235 2.7.0 Authentication succeeded");
+        client
+    }
+
+    pub(crate) async fn administrate(&self, command: Command) -> Value {
+        self.app.administrate(command).await.unwrap()
+    }
+
+    pub(crate) async fn new_key(&self, change: impl FnOnce(&mut NewKey)) -> Value {
+        let mut new = NewKey {
+            server: "dev".into(),
+            name: "another".into(),
+            scope: Scope::Full,
+            test: false,
+            hold: false,
+            allow: Vec::new(),
+            address: Vec::new(),
+            expires_at: None,
+        };
+        change(&mut new);
+        self.administrate(Command::KeyCreate(new)).await
+    }
+
+    /// A key for everybody on this machine.
+    pub(crate) async fn bind_loopback(&self) {
+        self.new_key(|key| key.address = vec![IpAddr::from([127, 0, 0, 1]).into()]).await;
+    }
+
+    /// The messages that came since the last look and wait for delivery, by recipient.
+    pub(crate) async fn stored(&self) -> Vec<Stored> {
+        let later = SystemClock.now().plus(Duration::from_hours(1));
+        let mut stored = Vec::new();
+        for claimed in self.store.claim(later, 10_000).await.unwrap() {
+            let found = self.store.find_message(claimed.server_id, claimed.message_id).await.unwrap();
+            let message = found.unwrap();
+            let send = &message.send;
+            let bytes = self.store.read_body(claimed.server_id, send.id, send.size).await.unwrap();
+            stored.push(Stored { message, text: String::from_utf8(bytes).unwrap() });
+        }
+        stored.sort_by_key(|stored| stored.message.id);
+        stored
+    }
+
+    /// The only one.
+    pub(crate) async fn stored_one(&self) -> Stored {
+        let mut stored = self.stored().await;
+        assert_eq!(stored.len(), 1);
+        stored.remove(0)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) message: Message,
+    pub(crate) text: String,
+}
+
+impl Stored {
+    /// Whether a reply is the one for this message.
+    pub(crate) fn is_answered_by(&self, reply: &str) -> bool {
+        reply == format!("250 2.0.0 OK queued as {}", self.message.token)
+    }
+}
+
+async fn open_store(folder: &TempDir, disk_reserve_bytes: u64) -> Store {
+    let settings = postroad_store::Settings {
+        database: Database::Sqlite(folder.path().join("postroad.db")),
+        disk_reserve_bytes,
+        reader_threads: 1,
+        postgres_connections: 1,
+        postgres_ca_file: None,
+    };
+    let role = Role::Node { identity: "test".into() };
+    Store::open(settings, role, Arc::new(SystemClock)).await.unwrap()
+}
+
+fn load_certificate(folder: &TempDir) -> Arc<ReloadingCertificate> {
+    let pair = TestCertificate::for_localhost();
+    let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
+    std::fs::write(&certificate, pair.certificate_pem).unwrap();
+    std::fs::write(&key, pair.key_pem).unwrap();
+    ReloadingCertificate::load(&certificate, &key).unwrap()
+}
+
+/// A message that is fine, with these headers on top; its last line has no end.
+pub(crate) fn text(headers: &str) -> String {
+    format!("{headers}From: Shop <{FROM}>\r\nSubject: Hello\r\n\r\nHello there")
+}
+
+pub(crate) fn auth_plain(key: &str, secret: &str) -> String {
+    format!("AUTH PLAIN {}", encode(&format!("\0{key}\0{secret}")))
+}
+
+pub(crate) fn encode(text: &str) -> String {
+    BASE64_STANDARD.encode(text)
+}

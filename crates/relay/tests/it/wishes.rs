@@ -1,0 +1,97 @@
+//! Wishes by header: the same that the HTTP API takes as fields.
+
+use postroad_model::Status;
+use postroad_store::Tracking;
+
+use crate::service::{FROM, Service, text};
+
+const TO: [&str; 1] = ["ann@example.com"];
+
+#[tokio::test]
+async fn tags_metadata_and_tracking_are_kept_and_their_headers_are_not() {
+    let service = Service::start().await;
+    let mut client = service.client().await;
+    let headers = "X-Postal-Tag: welcome\r\nX-Metadata-Order: 4711\r\nX-Metadata-Who: =?utf-8?q?J=C3=BCrgen?=\r\n\
+                   X-Track-Opens: true\r\nX-Track-Clicks: false\r\nX-Mailer: stays\r\nX-Postroad-Whatever: goes\r\n";
+    client.deliver(FROM, &TO, &text(headers)).await;
+    let stored = service.stored_one().await;
+    let send = &stored.message.send;
+    assert_eq!(send.tag.as_deref(), Some("welcome"));
+    let metadata: Vec<_> =
+        send.metadata.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert_eq!(metadata, [("order", "4711"), ("who", "Jürgen")]);
+    assert_eq!(send.options.track, Some(Tracking { opens: Some(true), clicks: Some(false) }));
+    let kept: Vec<&str> = stored.text.lines().filter(|line| line.starts_with("X-")).collect();
+    assert_eq!(kept, ["X-Mailer: stays"]);
+    client.deliver(FROM, &TO, &text("X-Postal-Tag: b\r\nX-Postroad-Tag: a\r\n")).await;
+    assert_eq!(service.stored_one().await.message.send.tag.as_deref(), Some("a"), "our own name wins");
+}
+
+#[tokio::test]
+async fn test_mode_by_header_and_by_key_queues_nothing() {
+    let service = Service::start().await;
+    let mut client = service.client().await;
+    assert!(
+        client
+            .deliver(FROM, &TO, &text("X-Test-Mode: TRUE\r\n"))
+            .await
+            .starts_with("250 2.0.0 OK queued as ")
+    );
+    let made = service.new_key(|key| key.test = true).await;
+    let mut client = postroad_testkit::SmtpClient::connect_tls(service.tls).await;
+    let auth =
+        crate::service::auth_plain(made["api_key"].as_str().unwrap(), made["api_secret"].as_str().unwrap());
+    client.say(&auth).await;
+    assert!(client.deliver(FROM, &TO, &text("")).await.starts_with("250 "));
+    assert!(service.stored().await.is_empty());
+    let refused = client.deliver(FROM, &TO, "From: a@bank.example\r\n\r\n").await;
+    assert!(refused.starts_with("550 5.7.1 "), "all is checked as for real: {refused}");
+}
+
+#[tokio::test]
+async fn wishes_that_make_no_sense_are_refused() {
+    let service = Service::start().await;
+    let mut client = service.client().await;
+    let tag = format!("X-Postroad-Tag: {}\r\n", "t".repeat(256));
+    for (header, refusal) in [
+        (tag.as_str(), "550 5.6.0 The tag is longer than 255 bytes"),
+        ("X-Track-Opens: perhaps\r\n", "550 5.6.0 The header X-Track-Opens must be true or false"),
+    ] {
+        assert_eq!(client.deliver(FROM, &TO, &text(header)).await, refusal);
+    }
+    assert!(service.stored().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_repetition_with_the_same_key_is_answered_and_not_stored() {
+    let service = Service::start().await;
+    let mut client = service.client().await;
+    let keyed = |more: &str| text(&format!("X-Idempotency-Key: order 1\r\n{more}"));
+    let first = client.deliver(FROM, &TO, &keyed("")).await;
+    let stored = service.stored_one().await;
+    assert!(stored.is_answered_by(&first), "{first}");
+    assert!(!stored.text.contains("Idempotency"));
+    // Date and Message-ID, which we add, are new; the request is not.
+    assert_eq!(service.client().await.deliver(FROM, &TO, &keyed("")).await, first);
+    let conflict = "550 5.5.0 The idempotency key was used before for a different request";
+    for (to, more) in [(&["bob@example.com"], ""), (&TO, "X-Other: 1\r\n"), (&TO, "X-Postal-Tag: 1\r\n")] {
+        assert_eq!(client.deliver(FROM, to, &keyed(more)).await, conflict);
+    }
+    assert!(service.stored().await.is_empty());
+    let other = client.deliver(FROM, &TO, &text("X-Idempotency-Key: order 2\r\n")).await;
+    assert!(service.stored_one().await.is_answered_by(&other));
+}
+
+#[tokio::test]
+async fn a_key_that_holds_holds_here_too() {
+    let service = Service::start().await;
+    let made = service.new_key(|key| key.hold = true).await;
+    let mut client = postroad_testkit::SmtpClient::connect_tls(service.tls).await;
+    let auth =
+        crate::service::auth_plain(made["api_key"].as_str().unwrap(), made["api_secret"].as_str().unwrap());
+    client.say(&auth).await;
+    assert!(client.deliver(FROM, &TO, &text("")).await.starts_with("250 "));
+    assert!(service.stored().await.is_empty(), "what is held waits for nobody");
+    service.client().await.deliver(FROM, &TO, &text("")).await;
+    assert_eq!(service.stored_one().await.message.status, Status::Pending);
+}
