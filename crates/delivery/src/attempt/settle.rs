@@ -245,8 +245,11 @@ pub(crate) fn settle(
             keep_claim,
             suppress,
             transcript,
-            // Simulated mail says nothing about an address's reputation.
-            source_id: source.filter(|source| source.0 != 0 && !is_simulated),
+            // What an address of ours is judged by: what was taken from it and what was refused. Simulated mail and
+            // failures of our own making say nothing.
+            source_id: source
+                .filter(|source| source.0 != 0 && !is_simulated)
+                .filter(|_| matches!(kind, EventKind::Delivered | EventKind::Bounced)),
             delivery,
             event,
         },

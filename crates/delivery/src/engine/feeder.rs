@@ -58,6 +58,7 @@ impl Feeder {
             self.hub.with(Schedule::sweep);
             self.hub.store.purge_gates().await?;
         }
+        self.hub.give_back_now().await?;
         self.claim().await
     }
 

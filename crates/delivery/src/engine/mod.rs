@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use postroad_model::{Clock, GateAction, GateScope, MessageId, ServerId, Timestamp};
-use postroad_store::{Claimed, Fresh, FreshSink, NewGate, Store};
+use postroad_store::{Claimed, Fresh, FreshSink, NewGate, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
@@ -54,6 +54,8 @@ pub(crate) struct Hub {
     begins: mpsc::Sender<begin::Request>,
     settlements: mpsc::Sender<Settlement>,
     lookups: Semaphore,
+    /// Claims to be given back when the store can be reached again.
+    given_back: Mutex<Vec<(ServerId, MessageId)>>,
     /// Rings when the timer has to look again, and when it will do so by itself.
     timer: Notify,
     timer_set_for: AtomicI64,
@@ -102,6 +104,7 @@ impl Hub {
             begins: parts.begins,
             settlements: parts.settlements,
             lookups: Semaphore::new(LOOKUPS_MAX),
+            given_back: Mutex::default(),
             timer: Notify::new(),
             timer_set_for: AtomicI64::new(i64::MAX),
             runtime: Handle::current(),
@@ -206,6 +209,26 @@ impl Hub {
 
     pub(crate) fn in_flight(&self) -> MutexGuard<'_, HashMap<(ServerId, MessageId), String>> {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store may or may not have marked it as begun, so it is given back and claimed anew.
+    pub(crate) fn give_back_later(&self, key: (ServerId, MessageId)) {
+        self.given_back.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+    }
+
+    /// Gives back what had to wait for the store.
+    pub(crate) async fn give_back_now(&self) -> Result<(), StoreError> {
+        let keys = std::mem::take(&mut *self.given_back.lock().unwrap_or_else(PoisonError::into_inner));
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let given_back = self.store.release(keys.clone()).await;
+        if given_back.is_err() {
+            for key in keys {
+                self.give_back_later(key);
+            }
+        }
+        given_back
     }
 
     pub(crate) async fn settle(&self, settlement: Settlement) {

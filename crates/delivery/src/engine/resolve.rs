@@ -114,9 +114,8 @@ impl Hub {
                 Ok(Begun::Gone) => return,
                 Err(error) => {
                     tracing::warn!(%error, "a message could not be read; trying again");
+                    self.give_back_later(entry.key());
                     tokio::time::sleep(STORE_PAUSE).await;
-                    let key = key.clone();
-                    self.with(|schedule, now| schedule.add(key.domain, key.require_tls, entry, now));
                     return;
                 }
             }

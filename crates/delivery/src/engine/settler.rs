@@ -84,7 +84,38 @@ async fn store_all(hub: &Arc<Hub>, batch: Vec<Settlement>) {
     if is_paused {
         hub.with(|schedule, now| schedule.set_paused(None, now));
     }
+    let settled = settle_again(hub, &batch, settled).await;
     conclude(hub, batch, &settled);
+}
+
+/// A node that lost its lease for a moment no longer holds its claims. What it sent has to be recorded all the same, or
+/// it would be sent again.
+async fn settle_again(hub: &Arc<Hub>, batch: &[Settlement], mut settled: Vec<bool>) -> Vec<bool> {
+    let lost: Vec<usize> =
+        (0..batch.len()).filter(|at| !settled[*at] && batch[*at].flight.is_some()).collect();
+    if lost.is_empty() {
+        return settled;
+    }
+    let keys = lost.iter().map(|at| batch[*at].outcome.key()).collect();
+    let adopted = hub.store.adopt(keys).await.unwrap_or_default();
+    let is_ours = |at: &usize| {
+        let flight = batch[*at].flight;
+        adopted.iter().any(|claimed| {
+            claimed.key() == batch[*at].outcome.key()
+                && flight.is_some_and(|flight| flight.attempt == claimed.attempts)
+        })
+    };
+    let again: Vec<usize> = lost.into_iter().filter(is_ours).collect();
+    let kept: Vec<_> = again.iter().map(|at| batch[*at].outcome.key()).collect();
+    for claimed in adopted.iter().filter(|claimed| !kept.contains(&claimed.key())) {
+        hub.give_back_later(claimed.key());
+    }
+    let outcomes = again.iter().map(|at| batch[*at].outcome.clone()).collect();
+    match hub.store.finish(outcomes).await {
+        Ok(results) => again.iter().zip(results).for_each(|(at, result)| settled[*at] = result),
+        Err(error) => tracing::error!(%error, "outcomes of messages that were sent could not be stored"),
+    }
+    settled
 }
 
 /// The outcomes are on stable storage.

@@ -129,6 +129,11 @@ impl Worker {
                         job.entry.work = Some(work);
                     }
                 }
+                // What simulator recipients play has no consequences for them.
+                Ok(Begun::Suppressed(message, _)) if job.route.is_exempt => {
+                    job.entry.begun = true;
+                    job.entry.work = Some(hub.preparer.take_loaded(*message));
+                }
                 Ok(Begun::Suppressed(message, suppression)) => {
                     hub.settle(self.held(&job, &message, &suppression)).await;
                     return None;
@@ -140,7 +145,9 @@ impl Worker {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a message could not be read; trying again");
-                    self.put_back(job);
+                    hub.no_longer_in_flight(job.entry.key());
+                    self.unused(&job);
+                    hub.give_back_later(job.entry.key());
                     tokio::time::sleep(STORE_PAUSE).await;
                     return None;
                 }

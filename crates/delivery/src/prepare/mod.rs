@@ -147,7 +147,7 @@ impl Preparer {
         let rcpt_to =
             EmailAddress::parse(&work.rcpt_to).map_err(|e| broken(format!("{}: {e}", work.rcpt_to)))?;
         let mail_from = if info.bounce { None } else { Some(self.return_path(work).map_err(broken)?) };
-        let trace = received(&self.hostname, &work.token, "HTTP", info.created_at);
+        let trace = received(&self.hostname, &work.token, info.options.protocol.as_str(), info.created_at);
         let parts = vec![Bytes::from(trace), signature.clone(), body.clone()];
         Ok(OutgoingMessage {
             mail_from,
