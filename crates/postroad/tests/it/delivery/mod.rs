@@ -2,6 +2,7 @@
 
 mod fairness;
 mod inbox;
+mod kills;
 mod limits;
 mod mx;
 mod outcomes;
@@ -9,5 +10,6 @@ mod outside;
 mod refusals;
 mod silence;
 mod simulator;
+mod stopping;
 mod tls_demands;
 mod waiting;
