@@ -12,4 +12,5 @@ mod silence;
 mod simulator;
 mod stopping;
 mod tls_demands;
+mod unstorable;
 mod waiting;
