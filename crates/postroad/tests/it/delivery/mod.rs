@@ -10,6 +10,7 @@ mod outside;
 mod refusals;
 mod silence;
 mod simulator;
+mod smart_host;
 mod stopping;
 mod tls_demands;
 mod unstorable;
