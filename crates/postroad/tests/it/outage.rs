@@ -18,7 +18,7 @@ fn assert_try_again(reply: &Reply) {
 }
 
 /// Soft limit on the size of files the process writes: the kernel then refuses writes as on a full disk.
-fn limit_file_size(pid: u32, bytes: &str) {
+pub(crate) fn limit_file_size(pid: u32, bytes: &str) {
     let status = Command::new("prlimit")
         .args(["--pid", &pid.to_string(), &format!("--fsize={bytes}:unlimited")])
         .status()

@@ -2,6 +2,7 @@
 
 mod fairness;
 mod inbox;
+mod kills;
 mod limits;
 mod mx;
 mod outcomes;
@@ -9,5 +10,8 @@ mod outside;
 mod refusals;
 mod silence;
 mod simulator;
+mod smart_host;
+mod stopping;
 mod tls_demands;
+mod unstorable;
 mod waiting;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use postroad_testkit::postgres::Database;
 use postroad_testkit::smtp_peer::Script;
 use postroad_testkit::{DnsServer, SmtpPeer};
 use serde_json::{Value, json};
@@ -56,6 +57,15 @@ impl Outside {
 
     /// A service that knows no other world; `envs` win over what is usual here.
     pub(crate) fn start(&self, engine: Engine, envs: &[(&str, &str)]) -> World {
+        self.with_envs(envs, |all| World::start_with(engine, all))
+    }
+
+    /// On a PostgreSQL database that is reached by another URL than its own.
+    pub(crate) fn start_on(&self, url: &str, database: Database, envs: &[(&str, &str)]) -> World {
+        self.with_envs(envs, |all| World::start_on(Some(url), Some(database), all))
+    }
+
+    fn with_envs(&self, envs: &[(&str, &str)], start: impl FnOnce(&[(&str, &str)]) -> World) -> World {
         let (port, nameserver) = (self.port().to_string(), self.dns.address().to_string());
         let mut all = vec![
             ("POSTROAD_DELIVERY_ALLOW_PRIVATE_DESTINATIONS", "true"),
@@ -64,7 +74,7 @@ impl Outside {
             ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "300ms"),
         ];
         all.extend_from_slice(envs);
-        World::start_with(engine, &all)
+        start(&all)
     }
 }
 

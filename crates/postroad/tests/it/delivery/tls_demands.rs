@@ -8,17 +8,17 @@ use super::outside::Outside;
 use crate::world::{Engine, World, good_but};
 
 /// A file of authorities that is gone with the test.
-struct Authorities(tempfile::NamedTempFile);
+pub(super) struct Authorities(tempfile::NamedTempFile);
 
 impl Authorities {
-    fn of(certificates: &[&TestCertificate]) -> Self {
+    pub(super) fn of(certificates: &[&TestCertificate]) -> Self {
         let file = tempfile::NamedTempFile::new().expect("the temporary folder is writable");
         let pems: String = certificates.iter().map(|certificate| certificate.ca_pem.as_str()).collect();
         std::fs::write(file.path(), pems).expect("the temporary folder is writable");
         Self(file)
     }
 
-    fn path(&self) -> &str {
+    pub(super) fn path(&self) -> &str {
         self.0.path().to_str().expect("temporary files have plain names")
     }
 }
