@@ -24,6 +24,7 @@ pub struct Rule {
     codes: Vec<CodePattern>,
     enhanced: Vec<EnhancedPattern>,
     any: Vec<PhraseId>,
+    with: Vec<PhraseId>,
     all: Vec<PhraseId>,
     none: Vec<PhraseId>,
     permanent: bool,
@@ -95,6 +96,7 @@ impl Rule {
             codes: codes.collect::<Result<_, _>>()?,
             enhanced: enhanced.collect::<Result<_, _>>()?,
             any: number(entry.any)?,
+            with: number(entry.with)?,
             all: number(entry.all)?,
             none: number(entry.none)?,
             permanent: entry.permanent.unwrap_or(class.permanent),
@@ -115,6 +117,7 @@ impl Rule {
         (self.codes.is_empty() || self.codes.iter().any(is_code))
             && (self.enhanced.is_empty() || self.enhanced.iter().any(is_enhanced))
             && (self.any.is_empty() || self.any.iter().any(has))
+            && (self.with.is_empty() || self.with.iter().any(has))
             && self.all.iter().all(has)
             && !self.none.iter().any(has)
     }

@@ -19,8 +19,10 @@ pub(super) struct Evidence<'a> {
     pub(super) diagnostic: &'a str,
     /// What the notice says of this recipient.
     pub(super) section: &'a str,
-    /// What the notice says of nobody in particular.
+    /// The notice as a whole.
     pub(super) notice: &'a str,
+    /// The notice speaks of nobody else.
+    pub(super) is_alone: bool,
 }
 
 /// A text with the reply that was made of it, and what `classify` says.
@@ -32,22 +34,27 @@ struct Judged {
 impl Evidence<'_> {
     pub(super) fn judge(&self, kind: ReturnedKind, recipient: Option<String>) -> ReturnedRecipient {
         let section = refusals_only(self.section);
+        let notice = if self.is_general() { refusals_only(self.notice) } else { String::new() };
         let in_diagnostic = find_reply(self.diagnostic);
         let in_section = find_reply(&section);
-        let quoted = in_diagnostic.or(in_section);
+        let in_notice = find_reply(&notice).filter(|_| in_section.is_none());
+        let quoted = in_diagnostic.or(in_section).or(in_notice);
         let code = quoted.map(|quoted| quoted.code);
-        let words =
-            |quoted: Option<Quoted<'_>>, text: &str| quoted.map_or(text, |quoted| quoted.text).to_owned();
-        let texts = [
-            words(in_diagnostic, self.diagnostic),
-            words(in_section, ""),
-            section.clone(),
-            self.notice.to_owned(),
-        ];
-        let judged = self.first_clear(code, &texts);
-        let enhanced = judged.reply.enhanced().or_else(|| find_enhanced(self.diagnostic)).or(self.status);
-        let (class, hard) = weigh(kind, &judged, enhanced, find_phase(self.section));
-        let diagnostic = [self.diagnostic, quoted.map_or("", |quoted| quoted.text), &section, self.notice];
+        let words = |quoted: Option<Quoted<'_>>| quoted.map_or("", |quoted| quoted.text).to_owned();
+        let from_diagnostic =
+            if in_diagnostic.is_some() { words(in_diagnostic) } else { self.diagnostic.to_owned() };
+        let texts = [from_diagnostic, words(in_section), section.clone(), words(in_notice)];
+        let judged = self.first_clear(code, &texts, &notice);
+        let in_quoted = || quoted.and_then(|quoted| find_enhanced(quoted.text));
+        let enhanced = judged
+            .reply
+            .enhanced()
+            .or_else(|| find_enhanced(self.diagnostic))
+            .or_else(in_quoted)
+            .or(self.status);
+        let phase = self.phase(recipient.as_deref());
+        let (class, hard) = weigh(kind, &judged, code, enhanced, phase);
+        let diagnostic = [self.diagnostic, quoted.map_or("", |quoted| quoted.text), &section, &notice];
         ReturnedRecipient {
             status: enhanced,
             code,
@@ -60,24 +67,38 @@ impl Evidence<'_> {
         }
     }
 
+    /// Whether what the notice says of others, or of all, is said of this recipient too.
+    fn is_general(&self) -> bool {
+        self.is_alone || self.section.trim().is_empty()
+    }
+
+    fn phase(&self, recipient: Option<&str>) -> Option<Phase> {
+        let asked = recipient.map(|recipient| format!("rcpt to:<{}>", recipient.to_lowercase()));
+        let is_asked = || asked.is_some_and(|asked| self.notice.to_lowercase().contains(&asked));
+        find_phase(self.section)
+            .or_else(|| is_asked().then_some(Phase::Recipient))
+            .or_else(|| find_phase(if self.is_general() { self.notice } else { "" }))
+    }
+
     /// The first text that says something clear; else the first that says anything; else nothing but the codes.
-    fn first_clear(&self, code: Option<u16>, texts: &[String; 4]) -> Judged {
+    fn first_clear(&self, code: Option<u16>, texts: &[String], notice: &str) -> Judged {
         let mut best: Option<Judged> = None;
-        for (at, text) in texts.iter().enumerate() {
-            if text.trim().is_empty() {
-                continue;
-            }
-            // The whole notice is full of phrases that mean nothing: it is the last resort.
-            let is_last_resort = at == texts.len() - 1;
-            if is_last_resort && best.as_ref().is_some_and(|best| best.verdict.class != BounceClass::Other) {
-                break;
-            }
+        let says_nothing =
+            |best: &Option<Judged>| best.as_ref().is_none_or(|best| best.verdict.class == BounceClass::Other);
+        for text in texts.iter().filter(|text| !text.trim().is_empty()) {
             let judged = self.classify(code, text);
             if !judged.verdict.vague {
                 return judged;
             }
-            if best.as_ref().is_none_or(|best| best.verdict.class == BounceClass::Other) {
+            if says_nothing(&best) {
                 best = Some(judged);
+            }
+        }
+        // A whole notice is full of words that mean nothing: it is the last resort, and only for what is clear.
+        if says_nothing(&best) {
+            let judged = self.classify(code, notice);
+            if !judged.verdict.vague {
+                return judged;
             }
         }
         best.unwrap_or_else(|| self.classify(code, ""))
@@ -100,6 +121,7 @@ impl Evidence<'_> {
 fn weigh(
     kind: ReturnedKind,
     judged: &Judged,
+    code: Option<u16>,
     enhanced: Option<EnhancedCode>,
     phase: Option<Phase>,
 ) -> (BounceClass, bool) {
@@ -125,7 +147,11 @@ fn weigh(
     if kind == ReturnedKind::Delay && verdict.vague && verdict.class == BounceClass::Other {
         return (BounceClass::Timeout, false);
     }
-    (verdict.class, verdict.hard)
+    // A remote host's "unknown user" kills an address if it refused the recipient, or if its code says so. With neither,
+    // it may have been the content; a filter that lies is not believed.
+    let is_proven = phase.is_some() || code.is_none() || enhanced.is_some_and(|code| code.subject != 0);
+    let is_proof_needed = verdict.class == BounceClass::BadMailbox;
+    (verdict.class, verdict.hard && (is_proven || !is_proof_needed))
 }
 
 /// Of a transcript of the session, only the refusals: the reporting host's own remarks between them guess.

@@ -10,7 +10,7 @@ const NO_COMPLAINTS: [&str; 3] = ["auth-failure", "not-spam", "dmarc"];
 const COMPLAINT_SUBJECTS: [&str; 3] = ["complaint about message from", "spam complaint", "abuse complaint"];
 
 pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
-    let Some(report) = &parts.feedback else {
+    let Some(report) = parts.feedback.as_deref().or_else(|| report_in_words(parts)) else {
         return is_plain_complaint(parts)
             .then(|| vec![ReturnedRecipient::silent(ReturnedKind::Complaint, parts.original_recipient())]);
     };
@@ -39,6 +39,12 @@ pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
         return Some(vec![about(parts.original_recipient())]);
     }
     Some(named.into_iter().map(|recipient| about(Some(recipient))).collect())
+}
+
+/// The fields stand in the text when the parts are broken.
+fn report_in_words(parts: &Parts) -> Option<&str> {
+    let is_type = |line: &str| line.get(..14).is_some_and(|name| name.eq_ignore_ascii_case("feedback-type:"));
+    parts.notice.lines().any(is_type).then_some(parts.notice.as_str())
 }
 
 fn is_plain_complaint(parts: &Parts) -> bool {

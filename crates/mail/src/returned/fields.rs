@@ -4,7 +4,7 @@
 use crate::classify::EnhancedCode;
 
 use super::parts::Parts;
-use super::{RECIPIENTS_MAX, ReturnedKind, address, notice};
+use super::{RECIPIENTS_MAX, ReturnedKind, address};
 
 const FIELDS_MAX: usize = RECIPIENTS_MAX * 16;
 const KNOWN: [&str; 7] = [
@@ -87,8 +87,8 @@ impl Report {
 }
 
 impl Group {
-    /// `None` if it tells of success.
-    pub(super) fn kind(&self, parts: &Parts) -> Option<ReturnedKind> {
+    /// `None` if it tells of success. Where no field tells, the words of the notice do.
+    pub(super) fn kind(&self, is_delay: bool) -> Option<ReturnedKind> {
         let action = self.find("action").unwrap_or_default().to_ascii_lowercase();
         let status = self.find("status").unwrap_or_default();
         match action.split(|c: char| !c.is_ascii_alphabetic()).next() {
@@ -97,7 +97,7 @@ impl Group {
             // SendGrid's own word.
             Some("failed" | "failure" | "expired") => Some(ReturnedKind::Bounce),
             _ if status.starts_with('2') => None,
-            _ if notice::is_delay(parts) => Some(ReturnedKind::Delay),
+            _ if is_delay => Some(ReturnedKind::Delay),
             _ => Some(ReturnedKind::Bounce),
         }
     }

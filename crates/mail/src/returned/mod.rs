@@ -17,6 +17,7 @@ mod notification;
 mod parts;
 mod phase;
 mod quoted;
+mod sections;
 
 use postroad_model::BounceClass;
 
@@ -111,22 +112,24 @@ pub fn read(message: &[u8]) -> Returned {
 /// RFC 3464: one group of fields for each recipient. `None` if there is no such group.
 fn read_status_fields(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
     let report = fields::read(parts)?;
-    let sections = notice::sections_of(parts, report.groups.iter().filter_map(fields::Group::any_recipient));
+    let sections =
+        sections::sections_of(parts, report.groups.iter().filter_map(fields::Group::any_recipient));
     let is_alone = report.groups.len() == 1;
+    let is_delay = notice::is_delay(parts);
     let mut found = Vec::new();
-    for group in report.groups.iter().take(RECIPIENTS_MAX) {
-        let Some(kind) = group.kind(parts) else { continue };
+    for group in &report.groups {
+        let Some(kind) = group.kind(is_delay) else { continue };
         let recipient =
             group.recipient().or_else(|| sections.first().map(|section| section.recipient.clone()));
         let section = sections.iter().find(|section| group.names(&section.recipient));
-        // What is said of nobody in particular is said of the only one.
-        let section = section.map_or(if is_alone { parts.notice.as_str() } else { "" }, |found| &found.text);
         let evidence = Evidence {
             is_final: kind == ReturnedKind::Bounce,
             status: group.status(),
             diagnostic: group.diagnostic(),
-            section,
-            notice: if is_alone { &parts.notice } else { "" },
+            section: section.map_or("", |section| &section.text),
+            // With fields for each there is no need to guess whom the words mean.
+            notice: if is_alone { parts.explanation() } else { "" },
+            is_alone,
         };
         let reporting_mta = report.reporting_mta.clone();
         found.push(ReturnedRecipient { reporting_mta, ..evidence.judge(kind, recipient) });
@@ -140,16 +143,22 @@ fn read_words(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
         return None;
     }
     let kind = if notice::is_delay(parts) { ReturnedKind::Delay } else { ReturnedKind::Bounce };
+    let sections = sections::find_sections(parts);
     let judge = |recipient: Option<String>, section: &str| {
-        let is_final = kind == ReturnedKind::Bounce;
-        Evidence { is_final, status: None, diagnostic: "", section, notice: &parts.notice }
-            .judge(kind, recipient)
+        let evidence = Evidence {
+            is_final: kind == ReturnedKind::Bounce,
+            status: None,
+            diagnostic: "",
+            section,
+            notice: parts.explanation(),
+            is_alone: sections.len() < 2,
+        };
+        evidence.judge(kind, recipient)
     };
-    let sections = notice::find_sections(parts);
     if sections.is_empty() {
-        return Some(vec![judge(parts.original_recipient(), &parts.notice)]);
+        return Some(vec![judge(parts.original_recipient(), "")]);
     }
-    Some(sections.into_iter().map(|section| judge(Some(section.recipient), &section.text)).collect())
+    Some(sections.iter().map(|section| judge(Some(section.recipient.clone()), &section.text)).collect())
 }
 
 impl ReturnedRecipient {

@@ -1,19 +1,9 @@
-//! The words that mail systems write to people: where the original begins, of whom they speak, and what is said of
-//! each.
+//! The words that mail systems write to people: whether they tell of a failure or a delay, and where the original
+//! begins below them.
 
 use super::parts::Parts;
 use super::quoted::find_reply;
-use super::{RECIPIENTS_MAX, address, auto_reply};
-
-/// What is said of one recipient.
-#[derive(Debug)]
-pub(super) struct Section {
-    pub(super) recipient: String,
-    pub(super) text: String,
-}
-
-/// A reply is cut anyway; this bounds what a thousand recipients can cost.
-const SECTION_BYTES_MAX: usize = 8 << 10;
+use super::{address, auto_reply};
 
 /// Lines after which the original, or its headers, follow. In lower case.
 const ORIGINAL_FOLLOWS: &[&str] = &[
@@ -135,6 +125,37 @@ const FAILURE_SUBJECTS: &[&str] = &[
     "배달되지 않음",
 ];
 
+/// In words of notices; in lower case.
+const FAILURE_WORDS: &[&str] = &[
+    "not be delivered",
+    "not been delivered",
+    "was not delivered",
+    "wasn't delivered",
+    "couldn't be delivered",
+    "cannot be delivered",
+    "can't be delivered",
+    "yet to be delivered",
+    "unable to deliver",
+    "able to deliver your message",
+    "delivery failed",
+    "delivery has failed",
+    "failed to deliver",
+    "delivery to the following",
+    "undeliverable",
+    "did not reach",
+    "could not deliver",
+    "couldn't deliver",
+    "delivery failure",
+    "nicht zugestellt",
+    "pas pu être remis",
+    "no se pudo entregar",
+    "non è stato possibile recapitare",
+    "не может быть доставлено",
+    "送信できません",
+    "配信できません",
+    "お届けできません",
+];
+
 /// In subjects and words of notices about mail that is still tried; in lower case.
 const DELAYED: &[&str] = &[
     "this is a warning message only",
@@ -157,6 +178,7 @@ const DELAYED: &[&str] = &[
     "delivery will continue to be attempted",
     "has not yet been delivered",
     "not yet delivered",
+    "has been frozen",
     "could not send message for past",
     "no action is required on your part",
     "noch nicht zugestellt",
@@ -200,7 +222,10 @@ pub(super) fn is_notice(parts: &Parts) -> bool {
     let is_daemon = from.is_some_and(|from| from.is_empty() || from == "<>" || address::is_daemon(from));
     let subject = parts.subject().to_lowercase();
     let tells_failure = FAILURE_SUBJECTS.iter().any(|phrase| subject.contains(phrase));
-    let has_proof = !parts.original.is_empty() || find_reply(&parts.notice).is_some();
+    let words = parts.explanation().to_lowercase();
+    let has_proof = !parts.original.is_empty()
+        || find_reply(&parts.notice).is_some()
+        || FAILURE_WORDS.iter().any(|phrase| words.contains(phrase));
     let signs = [is_daemon, tells_failure && !auto_reply::is_auto_subject(&subject), has_proof];
     parts.headers.has("x-failed-recipients") || signs.into_iter().filter(|sign| *sign).count() > 1
 }
@@ -209,81 +234,4 @@ pub(super) fn is_delay(parts: &Parts) -> bool {
     let text = format!("{}\n{}", parts.subject(), parts.notice).to_lowercase();
     let has = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
     has(DELAYED) && !has(GIVEN_UP)
-}
-
-/// What is said of recipients that are known already; none of those of whom nothing is said.
-pub(super) fn sections_of(parts: &Parts, recipients: impl Iterator<Item = String>) -> Vec<Section> {
-    let recipients: Vec<String> = recipients.take(RECIPIENTS_MAX).map(|one| one.to_lowercase()).collect();
-    split(&parts.notice, |address| recipients.contains(&address.to_lowercase()))
-}
-
-/// The recipients of whom a notice speaks, and what it says of each.
-pub(super) fn find_sections(parts: &Parts) -> Vec<Section> {
-    let named = parts.headers.addresses(&["x-failed-recipients"]);
-    if !named.is_empty() {
-        let sections = sections_of(parts, named.iter().cloned());
-        return named
-            .into_iter()
-            .take(RECIPIENTS_MAX)
-            .map(|recipient| named_section(recipient, &sections, parts))
-            .collect();
-    }
-    let others = senders(parts);
-    let is_recipient =
-        |address: &str| !address::is_daemon(address) && !others.contains(&address.to_lowercase());
-    let sections = split(&parts.notice, is_recipient);
-    if !sections.is_empty() {
-        return sections;
-    }
-    let inside = address::find_all(&parts.notice).find(|address| is_recipient(address));
-    inside
-        .map(|found| Section { recipient: found.to_owned(), text: parts.notice.clone() })
-        .into_iter()
-        .collect()
-}
-
-fn named_section(recipient: String, sections: &[Section], parts: &Parts) -> Section {
-    let own = sections.iter().find(|section| section.recipient.eq_ignore_ascii_case(&recipient));
-    let text = own.map_or(&parts.notice, |section| &section.text);
-    Section { text: text[..text.floor_char_boundary(SECTION_BYTES_MAX)].to_owned(), recipient }
-}
-
-/// Who wrote the original and who gets the notice: they are spoken of, too.
-fn senders(parts: &Parts) -> Vec<String> {
-    let mut found = parts.original.addresses(&["from", "sender", "reply-to", "return-path", "errors-to"]);
-    found.extend(parts.headers.addresses(&["to", "from", "delivered-to", "reply-to"]));
-    found.iter().map(|address| address.to_lowercase()).collect()
-}
-
-/// Cuts a notice where a line begins with the address of a recipient. The same address again goes on with its section.
-fn split(notice: &str, is_recipient: impl Fn(&str) -> bool) -> Vec<Section> {
-    let mut sections: Vec<Section> = Vec::new();
-    let mut current = None;
-    for line in notice.lines() {
-        let mut words = line;
-        let mut is_complete = false;
-        if let Some((address, rest)) =
-            address::split_leading(line).filter(|(address, _)| is_recipient(address))
-        {
-            let known = sections.iter().position(|section| section.recipient.eq_ignore_ascii_case(address));
-            if known.is_none() && sections.len() < RECIPIENTS_MAX {
-                sections.push(Section { recipient: address.to_owned(), text: String::new() });
-            }
-            current = known.or_else(|| sections.len().checked_sub(1));
-            let has_code = line.starts_with(['4', '5']);
-            if !has_code {
-                words = rest.trim_start_matches(['>', '"', '\'', ')', ']', ':', ' ']);
-            }
-            // A line that names a recipient for the first time and begins with a code says all that is said of it.
-            is_complete = has_code && known.is_none();
-        }
-        if let Some(section) = current.and_then(|at| sections.get_mut(at))
-            && section.text.len() + words.len() < SECTION_BYTES_MAX
-        {
-            section.text.push_str(words);
-            section.text.push('\n');
-        }
-        current = current.filter(|_| !is_complete);
-    }
-    sections
 }

@@ -71,6 +71,7 @@ fn read_bounce(bounce: Bounce) -> Vec<ReturnedRecipient> {
             diagnostic: diagnostic.strip_prefix("smtp;").unwrap_or(diagnostic).trim(),
             section: "",
             notice: &bounce.kind,
+            is_alone: true,
         };
         let judged = evidence.judge(ReturnedKind::Bounce, Some(who.email_address));
         ReturnedRecipient { reporting_mta: host.map(str::to_owned), ..judged }

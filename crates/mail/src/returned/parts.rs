@@ -11,6 +11,8 @@ use super::{address, notice};
 const NOTICE_BYTES_MAX: usize = 256 << 10;
 /// Room for the groups of a thousand recipients.
 const FIELDS_BYTES_MAX: usize = 2 << 20;
+/// With a thousand recipients it is read a thousand times.
+const EXPLANATION_BYTES_MAX: usize = 16 << 10;
 const PARTS_MAX: usize = 64;
 
 #[derive(Debug, Default)]
@@ -72,6 +74,11 @@ impl Parts {
         self.notice.push_str(words);
         self.notice.push_str("\n\n");
         self.original = Headers::parse(original.trim_start().as_bytes());
+    }
+
+    /// As much of the words as is read anew for each recipient.
+    pub(super) fn explanation(&self) -> &str {
+        cut(&self.notice, EXPLANATION_BYTES_MAX)
     }
 
     pub(super) fn subject(&self) -> &str {

@@ -23,9 +23,15 @@ const WORDS: [(&str, Phase); 6] = [
     ("data", Phase::Data),
 ];
 
-/// Words that name the command without any of those: Yahoo's and qmail's.
-const PHRASES: [(&str, Phase); 4] = [
+/// Words that name the command without any of those: Yahoo's, Gmail's, Messaging Server's and qmail's.
+const PHRASES: [(&str, Phase); 10] = [
     ("[mail_from]", Phase::MailFrom),
+    ("[rcpt_to]", Phase::Recipient),
+    ("(state 13)", Phase::MailFrom),
+    ("(state 14)", Phase::Recipient),
+    ("(state 17)", Phase::Data),
+    ("(state 18)", Phase::Data),
+    ("remote smtp server has rejected address", Phase::Recipient),
     ("but sender was rejected", Phase::MailFrom),
     ("does not like recipient", Phase::Recipient),
     ("failed after i sent the message", Phase::Data),
@@ -39,7 +45,12 @@ pub(super) fn find_phase(text: &str) -> Option<Phase> {
         rests.into_iter().find_map(phase_at)
     };
     let alone = || PHRASES.iter().find(|(word, _)| text.contains(word)).map(|(_, phase)| *phase);
-    LEADS.iter().find_map(|lead| named(lead)).or_else(alone).or_else(|| from_transcript(&text))
+    LEADS
+        .iter()
+        .find_map(|lead| named(lead))
+        .or_else(alone)
+        .or_else(|| from_transcript(&text))
+        .or_else(|| from_mention(&text))
 }
 
 fn phase_at(rest: &str) -> Option<Phase> {
@@ -54,6 +65,17 @@ fn from_transcript(text: &str) -> Option<Phase> {
     let refused = ["<<< 5", "<<< 4"].into_iter().filter_map(|mark| text.find(mark)).min()?;
     let asked = text[..refused].rfind(">>> ")?;
     phase_at(&text[asked + 4..])
+}
+
+/// `SMTP:RCPT host …`, `… in RCPT TO`: whoever mentions it was there, but for `503 Need RCPT`.
+fn from_mention(text: &str) -> Option<Phase> {
+    let mentions = text.match_indices("rcpt").filter(|(at, _)| {
+        let before = &text[..*at];
+        let after = &text[at + 4..];
+        !["need ", "needs ", "valid "].iter().any(|word| before.ends_with(word))
+            && ![" first", " before", " (recipient)", "hosts"].iter().any(|word| after.starts_with(word))
+    });
+    mentions.map(|_| Phase::Recipient).next()
 }
 
 #[cfg(test)]

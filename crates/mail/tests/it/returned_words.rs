@@ -107,7 +107,9 @@ fn several_recipients_have_a_paragraph_each() {
         ],
     );
     // Sendmail of the last century.
-    let words = "   ----- Transcript of session follows -----\r\n554 <jo@example.com>... Remote protocol error: Connection reset by peer\r\n\
+    let words = "   ----- Transcript of session follows -----\r\nWhile talking to in.example.com:\r\n>>> MAIL From:<x@sender.example>\r\n\
+        <<< 501 <x@sender.example>... no access from mail server [192.0.2.1] which is an open relay.\r\n\
+        554 <jo@example.com>... Remote protocol error\r\n\
         550 example.org (smtp)... 550 Host unknown\r\n554 <al@example.org>... 550 Host unknown (Authoritative answer from name server)\r\n\
         While talking to in.example.net:\r\n>>> RCPT To:<bo@example.net>\r\n<<< 550 No such user here.\r\n550 <bo@example.net>... User unknown\r\n";
     check(
@@ -118,7 +120,7 @@ fn several_recipients_have_a_paragraph_each() {
             "   ----- Unsent message follows -----\r\n",
         ),
         &[
-            "jo@example.com bounce - 554 timeout permanent -",
+            "jo@example.com bounce - 501 reputation permanent -",
             "al@example.org bounce - 554 bad_domain permanent hard",
             "bo@example.net bounce - 550 bad_mailbox permanent hard",
         ],
@@ -204,9 +206,56 @@ fn other_charsets_and_html_are_read() {
         <html><style>p { color: #550 }</style><p>Not delivered:</p><p>jo@example.com</p><p>550 5.1.1 Benutzer&nbsp;unbekannt</p></html>";
     check(html, &[DEAD]);
     // ISO-2022-JP: "The mailbox does not exist", below the address.
-    let japanese = b"From: postmaster@mx.example.jp\r\nSubject: failure notice\r\nContent-Type: text/plain; charset=iso-2022-jp\r\n\r\njo@example.com\r\n\x1b$B%f!<%6$,B8:_$7$^$;$s\x1b(B\r\n550 unknown user\r\n";
+    let japanese = b"From: postmaster@mx.example.jp\r\nSubject: failure notice\r\nContent-Type: text/plain; charset=iso-2022-jp\r\n\r\njo@example.com\r\n\x1b$B%f!<%6$,B8:_$7$^$;$s\x1b(B\r\n";
+    check(std::str::from_utf8(japanese).unwrap(), &["jo@example.com bounce - - bad_mailbox permanent hard"]);
+}
+
+#[test]
+fn unknown_user_needs_proof_to_kill_an_address() {
+    let words = |reply: &str| {
+        notice(
+            "MAILER-DAEMON@mx.example.net",
+            "Failure Notice",
+            &format!(
+                "Sorry, we were unable to deliver your message.\r\n\r\n<jo@example.com>:\r\n{reply}\r\n"
+            ),
+            "--- Below this line is a copy of the message.\r\n",
+        )
+    };
     check(
-        std::str::from_utf8(japanese).unwrap(),
+        &words("Remote host said: 550 User unknown [RCPT_TO]"),
         &["jo@example.com bounce - 550 bad_mailbox permanent hard"],
+    );
+    check(
+        &words("Remote host said: 550 User unknown"),
+        &["jo@example.com bounce - 550 bad_mailbox permanent -"],
+    );
+    // No remote host: the one that speaks keeps the mailboxes itself.
+    check(&words("User unknown"), &["jo@example.com bounce - - bad_mailbox permanent hard"]);
+}
+
+#[test]
+fn what_is_said_of_one_is_not_said_of_another() {
+    let words = "An error has occurred while attempting to deliver a message for\r\nthe following list of recipients:\r\n\r\n\
+        jo@example.com: 550 5.1.1 <jo@example.com>... User unknown\r\nal@example.com: Destination seems to sleep\r\n";
+    check(
+        &notice(
+            "MAILER-DAEMON@mx.example.net",
+            "Delivery status notification",
+            words,
+            "    Below is a copy of the original message:\r\n",
+        ),
+        &[
+            "jo@example.com bounce 5.1.1 550 bad_mailbox permanent hard",
+            "al@example.com bounce - - other permanent -",
+        ],
+    );
+    let words = "Delivery to the following recipients failed.\r\n\r\n  jo@example.com\r\n  al@example.com\r\n\r\n552 5.2.2 Over quota\r\n";
+    check(
+        &notice("postmaster@mx.example.net", "Delivery Status Notification (Failure)", words, ""),
+        &[
+            "jo@example.com bounce 5.2.2 552 full permanent -",
+            "al@example.com bounce 5.2.2 552 full permanent -",
+        ],
     );
 }
