@@ -1,11 +1,13 @@
-//! The programs that the tests need beside Rust: a PostgreSQL server, python3 and curl.
+//! The programs that the tests need beside Rust: a PostgreSQL server, python3, curl, and mail clients (swaks, node with
+//! nodemailer).
 //!
 //! On Debian and its kin they are installed when missing; elsewhere the error says what to install.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{bail, ensure};
+use postroad_testkit::NODE_LIBRARIES;
 use postroad_testkit::postgres::find_server_programs;
 
 /// Read by Debian's postgresql-common: without it the package starts a system server, which nobody here needs.
@@ -42,8 +44,25 @@ fn list_missing() -> Vec<&'static str> {
     if find_server_programs().is_none() {
         missing.push("postgresql");
     }
-    missing.extend(["python3", "curl"].into_iter().filter(|program| !is_in_path(program)));
+    missing.extend(["python3", "curl", "swaks"].into_iter().filter(|program| !is_in_path(program)));
+    // What swaks needs for TLS.
+    if !runs("perl", &["-MNet::SSLeay", "-e", "1"]) {
+        missing.push("libnet-ssleay-perl");
+    }
+    if !is_in_path("node") {
+        missing.push("nodejs");
+    }
+    if !runs("node", &["-e", "require('nodemailer')"]) {
+        missing.push("node-nodemailer");
+    }
     missing
+}
+
+/// Node looks where Debian puts its libraries too, which Debian's own node does anyway.
+fn runs(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).env("NODE_PATH", NODE_LIBRARIES).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }
 
 fn write_no_system_server(missing: &[&str]) -> anyhow::Result<()> {
