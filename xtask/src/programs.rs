@@ -1,11 +1,13 @@
-//! The programs that the tests need beside Rust: a PostgreSQL server, python3 with its DKIM library, and curl.
+//! The programs that the tests need beside Rust: a PostgreSQL server, python3 with its DKIM library, curl, and mail clients
+//! (swaks, node with nodemailer).
 //!
 //! On Debian and its kin they are installed when missing; elsewhere the error says what to install.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{bail, ensure};
+use postroad_testkit::NODE_LIBRARIES;
 use postroad_testkit::dkim_verifier::find_verifier;
 use postroad_testkit::postgres::find_server_programs;
 
@@ -44,11 +46,28 @@ fn list_missing() -> Vec<&'static str> {
     if find_server_programs().is_none() {
         missing.push("postgresql");
     }
-    missing.extend(["python3", "curl"].into_iter().filter(|program| !is_in_path(program)));
+    missing.extend(["python3", "curl", "swaks"].into_iter().filter(|program| !is_in_path(program)));
+    // What swaks needs for TLS.
+    if !runs("perl", &["-MNet::SSLeay", "-e", "1"]) {
+        missing.push("libnet-ssleay-perl");
+    }
+    if !is_in_path("node") {
+        missing.push("nodejs");
+    }
+    if !runs("node", &["-e", "require('nodemailer')"]) {
+        missing.push("node-nodemailer");
+    }
     if find_verifier().is_none() {
         missing.push("python3-dkim");
     }
     missing
+}
+
+/// Node looks where Debian puts its libraries too, which Debian's own node does anyway.
+fn runs(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).env("NODE_PATH", NODE_LIBRARIES).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }
 
 fn write_no_system_server(missing: &[&str]) -> anyhow::Result<()> {

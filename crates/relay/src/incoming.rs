@@ -9,6 +9,9 @@ use crate::memory::{Memory, Share};
 /// Room for the headers that are put on top, so that the message need not move to a larger place for them.
 const HEAD_BYTES: usize = 1 << 10;
 const FIRST_BYTES: usize = 4 << 10;
+/// Up to here the place doubles. Beyond, it is as large as the message can become: what is not written to yet is no
+/// memory to the system, and to move megabytes would take them twice.
+const DOUBLING_BYTES_MAX: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Incoming {
@@ -17,13 +20,16 @@ pub(crate) struct Incoming {
     bytes_max: usize,
     bytes: Vec<u8>,
     share: Share,
+    /// The bytes that the share is enough for.
+    covered: usize,
     /// There was no memory for it: the rest of it is not kept.
     is_dropped: bool,
 }
 
 impl Incoming {
     pub(crate) fn new(envelope: Envelope, memory: Arc<Memory>, bytes_max: usize) -> Self {
-        Self { envelope, memory, bytes_max, bytes: Vec::new(), share: Share::default(), is_dropped: false }
+        let (bytes, share) = (Vec::new(), Share::default());
+        Self { envelope, memory, bytes_max, bytes, share, covered: 0, is_dropped: false }
     }
 
     /// Waits for memory, which is what holds a sender back.
@@ -32,29 +38,38 @@ impl Incoming {
             return;
         }
         let needed = self.bytes.len() + piece.len() + HEAD_BYTES;
-        if needed > self.bytes.capacity() {
-            let wanted = self.next_capacity(needed);
+        if needed > self.covered {
+            let wanted = self.next_step(needed);
             if !self.memory.grow(&mut self.share, wanted).await {
                 self.is_dropped = true;
                 self.bytes = Vec::new();
                 self.share = Share::default();
                 return;
             }
-            self.bytes.reserve_exact(wanted - self.bytes.len());
+            self.covered = wanted;
+        }
+        if needed > self.bytes.capacity() {
+            self.bytes.reserve_exact(self.next_capacity(needed) - self.bytes.len());
         }
         self.bytes.extend_from_slice(piece);
     }
 
-    /// Doubles, and goes to the announced size (RFC 1870) as soon as a quarter of it is here: an announcement alone
-    /// holds no memory.
+    fn next_step(&self, needed: usize) -> usize {
+        if needed > DOUBLING_BYTES_MAX {
+            needed.next_multiple_of(DOUBLING_BYTES_MAX)
+        } else {
+            needed.max(self.covered * 2).max(FIRST_BYTES)
+        }
+    }
+
     fn next_capacity(&self, needed: usize) -> usize {
+        if needed <= DOUBLING_BYTES_MAX {
+            return self.covered;
+        }
+        // RFC 1870: an honest client has said it.
         let announced = self.envelope.mail_from.size.and_then(|size| usize::try_from(size).ok());
-        let announced = announced.map(|size| size.saturating_add(HEAD_BYTES));
-        let capacity = match announced {
-            Some(announced) if announced >= needed && announced / 4 <= needed => announced,
-            _ => needed.max(self.bytes.capacity() * 2).max(FIRST_BYTES),
-        };
-        capacity.min((self.bytes_max + HEAD_BYTES).max(needed))
+        let announced = announced.map(|size| size.saturating_add(HEAD_BYTES)).filter(|size| *size >= needed);
+        announced.unwrap_or(self.bytes_max + HEAD_BYTES).min(self.bytes_max + HEAD_BYTES).max(needed)
     }
 
     /// The whole message and the memory it holds; `None` if there was none for it.
@@ -86,15 +101,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_announced_message_gets_its_place_once() {
-        let mut message = incoming(Some(1_000_000), 4 << 20);
-        message.add(&[b'x'; 1_000]).await;
-        assert!(message.bytes.capacity() < 10_000, "the announcement alone holds nothing");
-        for _ in 0..999 {
+    async fn a_large_message_moves_to_its_place_once() {
+        for (announced, capacity) in [(Some(1_000_000), 1_000_000), (Some(300_000), 1 << 20), (None, 1 << 20)]
+        {
+            let mut message = incoming(announced, 4 << 20);
             message.add(&[b'x'; 1_000]).await;
+            assert!(message.bytes.capacity() < 10_000, "an announcement alone holds nothing");
+            for _ in 0..999 {
+                message.add(&[b'x'; 1_000]).await;
+            }
+            assert_eq!(message.covered, 1 << 20, "what is here counts, not what may come");
+            let (_, bytes, _) = message.finish().unwrap();
+            assert_eq!((bytes.len(), bytes.capacity()), (1_000_000, capacity + HEAD_BYTES));
         }
-        let (_, bytes, _) = message.finish().unwrap();
-        assert_eq!((bytes.len(), bytes.capacity()), (1_000_000, 1_000_000 + HEAD_BYTES));
     }
 
     #[tokio::test(start_paused = true)]

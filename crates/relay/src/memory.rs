@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 const KIB: usize = 1 << 10;
 const SMALL_BYTES_MAX: usize = 64 << 10;
+const STEP_BYTES_MAX: usize = 512 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Memory {
@@ -25,10 +26,10 @@ pub(crate) struct Share {
 }
 
 impl Memory {
-    /// `message_bytes_max` has to fit at the least.
+    /// The largest message fits in any case, with the steps it grows by.
     pub(crate) fn new(bytes_max: usize, message_bytes_max: usize, wait_max: Duration) -> Self {
         let small = bytes_max / 4;
-        let large = (bytes_max - small).max(message_bytes_max + SMALL_BYTES_MAX);
+        let large = (bytes_max - small).max(message_bytes_max + STEP_BYTES_MAX);
         let pool = |bytes: usize| Arc::new(Semaphore::new(bytes.div_ceil(KIB).min(Semaphore::MAX_PERMITS)));
         Self { small: pool(small.max(SMALL_BYTES_MAX)), large: pool(large), wait_max }
     }

@@ -16,6 +16,9 @@ pub mod postgres;
 pub mod smtp_client;
 pub mod smtp_peer;
 
+/// Where Debian puts the libraries of node: for `NODE_PATH`.
+pub const NODE_LIBRARIES: &str = "/usr/share/nodejs";
+
 pub use certificate::TestCertificate;
 pub use clock::MovedClock;
 pub use daemon::Daemon;

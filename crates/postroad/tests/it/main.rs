@@ -18,6 +18,8 @@ mod lookup;
 mod outage;
 mod raw;
 mod recipients;
+mod smtp;
+mod smtp_crowd;
 mod test_mode;
 mod transport;
 mod world;

@@ -28,7 +28,8 @@ pub(crate) struct Service {
     pub(crate) tls: SocketAddr,
     pub(crate) plain: SocketAddr,
     pub(crate) relay: Relay,
-    _folder: TempDir,
+    /// With `ca.pem`, the authority of its certificate.
+    pub(crate) folder: TempDir,
 }
 
 pub(crate) fn settings() -> Settings {
@@ -64,7 +65,7 @@ impl Service {
             tls: addresses[1],
             plain: addresses[2],
             relay,
-            _folder: folder,
+            folder,
         }
     }
 
@@ -151,6 +152,7 @@ async fn open_store(folder: &TempDir, disk_reserve_bytes: u64) -> Store {
 fn load_certificate(folder: &TempDir) -> Arc<ReloadingCertificate> {
     let pair = TestCertificate::for_localhost();
     let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
+    std::fs::write(folder.path().join("ca.pem"), pair.ca_pem).unwrap();
     std::fs::write(&certificate, pair.certificate_pem).unwrap();
     std::fs::write(&key, pair.key_pem).unwrap();
     ReloadingCertificate::load(&certificate, &key).unwrap()

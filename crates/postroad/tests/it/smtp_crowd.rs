@@ -1,0 +1,78 @@
+//! Many slow clients at once, and large messages: they cost little memory, and nobody waits for them.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use postroad_testkit::SmtpClient;
+
+use crate::smtp::{auth_plain, log_in, starttls_address, text};
+use crate::world::{Engine, World};
+
+const SLOW: usize = 500;
+const FROM: &str = "shop@example.test";
+/// Of the whole process. Measured in a debug build: 34 MiB before and 87 MiB with all of them (docs/smtp.md).
+const CROWD_KIB_MAX: u64 = 160 << 10;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_slow_sessions_do_not_stop_the_next_one() {
+    let world = World::start(Engine::Sqlite);
+    let before = memory_kib(&world, "VmRSS");
+    let auth = auth_plain(&world.key, world.daemon.ready()["api_secret"].as_str().unwrap());
+    let address = starttls_address(&world);
+    // In the middle of a message, each with 16 kB of it sent.
+    let begin = async |at: usize| {
+        let mut client = SmtpClient::connect_starttls(address).await;
+        for line in [&auth, &format!("MAIL FROM:<{FROM}>"), &format!("RCPT TO:<r{at}@example.com>")] {
+            assert!(client.say(line).await.starts_with('2'));
+        }
+        assert!(client.say("DATA").await.starts_with("354 "));
+        client.send((text("") + "\r\n" + &("x".repeat(98) + "\r\n").repeat(160)).as_bytes()).await;
+        client
+    };
+    let mut slow = Vec::new();
+    while slow.len() < SLOW {
+        let first = slow.len();
+        slow.extend(join_all((first..first + 50).map(&begin)).await);
+    }
+    let started = Instant::now();
+    let reply = log_in(&world).await.deliver(FROM, &["ann@example.com"], &text("")).await;
+    assert!(reply.starts_with("250 2.0.0 OK queued as "), "{reply}");
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(5), "the next one took {took:?}");
+    let peak = memory_kib(&world, "VmHWM");
+    eprintln!(
+        "{SLOW} slow sessions: {before} KiB before, {peak} KiB at the peak; the next one took {took:?}"
+    );
+    assert!(peak < CROWD_KIB_MAX, "{peak} KiB");
+    // They are slow, not lost.
+    let ends = slow.iter_mut().map(async |client| client.say(".").await);
+    let replies = join_all(ends).await;
+    assert!(replies.iter().all(|reply| reply.starts_with("250 2.0.0 OK queued as ")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_largest_message_is_twice_in_memory_at_most() {
+    let world = World::start(Engine::Sqlite);
+    let mut client = log_in(&world).await;
+    assert!(client.deliver(FROM, &["ann@example.com"], &text("")).await.starts_with("250 "));
+    let before = memory_kib(&world, "VmHWM");
+    // Once as it came and once compressed, and little else. Hardly compressible, so that what is stored is as large as can be.
+    let mut rng = rand::rng();
+    let mut message = text("") + "\r\n";
+    while message.len() < (25 << 20) - 2_000 {
+        message.push_str(&postroad_model::token::random_text(&mut rng, 990));
+        message.push_str("\r\n");
+    }
+    let reply = client.deliver(FROM, &["ann@example.com"], &message).await;
+    assert!(reply.starts_with("250 2.0.0 OK queued as "), "{reply}");
+    let more = memory_kib(&world, "VmHWM") - before;
+    eprintln!("a message of 25 MiB took {more} KiB more at the peak");
+    assert!(more < (25 << 10) * 5 / 2, "{more} KiB");
+}
+
+/// A line of the kernel's account of the process.
+fn memory_kib(world: &World, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", world.daemon.pid())).unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
