@@ -146,11 +146,12 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::R
 }
 
 async fn converse(stream: TcpStream, shared: Arc<Shared>) {
+    let from = stream.peer_addr().ok().map(|address| address.ip());
     // Without it a reply could wait for the acknowledgement of the one before.
     drop(stream.set_nodelay(true));
     // A client that closed one connection before it opened this one must not be counted twice.
     tokio::task::yield_now().await;
-    let number = shared.note(Record::open);
+    let number = shared.note(|record| record.open(from));
     // A broken connection is what many tests are about; the record tells how far it came.
     drop(Conversation::new(stream, number, Arc::clone(&shared)).run().await);
     shared.note(|record| record.close(number));

@@ -1,5 +1,6 @@
 //! The delivery engine from outside: real peers on the loopback, a real name server, the real binary between them.
 
+mod desk;
 mod fairness;
 mod inbox;
 mod kills;
@@ -7,6 +8,7 @@ mod limits;
 mod mx;
 mod outcomes;
 mod outside;
+mod pools;
 mod refusals;
 mod silence;
 mod simulator;
