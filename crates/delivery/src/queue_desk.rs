@@ -8,7 +8,7 @@ use postroad_store::{
     Cancelled, Gate, NewGate, QueueEntry, QueueFilter, QueueStats, Retried, Store, StoreError,
 };
 
-use crate::engine::Hub;
+use crate::engine::{Hub, read_setup};
 use crate::schedule::Totals;
 
 /// Cheap to clone.
@@ -102,12 +102,25 @@ impl QueueDesk {
         reason: String,
         ends_at: Option<Timestamp>,
     ) -> Result<(), StoreError> {
-        self.store.set_gate(NewGate { scope, action, reason, automatic: false, ends_at }).await
+        self.store.set_gate(NewGate { scope, action, reason, automatic: false, ends_at }).await?;
+        self.heed_gates().await;
+        Ok(())
     }
 
     /// Lifts what an operator or Postroad itself closed; whether there was something.
     pub async fn open_gate(&self, scope: GateScope) -> Result<bool, StoreError> {
-        self.store.remove_gate(scope).await
+        let was_there = self.store.remove_gate(scope).await?;
+        self.heed_gates().await;
+        Ok(was_there)
+    }
+
+    /// When an operator has the answer, nothing passes a gate that was closed. Other nodes follow within seconds.
+    async fn heed_gates(&self) {
+        if let Some(hub) = &self.hub
+            && let Err(error) = read_setup(hub).await
+        {
+            tracing::warn!(%error, "gates could not be read again; they are heeded within seconds");
+        }
     }
 
     pub async fn gates(&self) -> Result<Vec<Gate>, StoreError> {
