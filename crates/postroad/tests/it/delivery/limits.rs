@@ -68,7 +68,7 @@ both_engines! {
     }
 }
 
-fn most_in_a_window(messages: &[ReceivedMessage], window: Duration) -> usize {
+pub(super) fn most_in_a_window(messages: &[ReceivedMessage], window: Duration) -> usize {
     let within = |first: &ReceivedMessage| {
         messages
             .iter()

@@ -1,12 +1,15 @@
 //! The delivery engine from outside: real peers on the loopback, a real name server, the real binary between them.
 
 mod fairness;
+mod gates;
 mod inbox;
 mod kills;
 mod limits;
 mod mx;
+mod orders;
 mod outcomes;
 mod outside;
+mod pools;
 mod refusals;
 mod silence;
 mod simulator;
