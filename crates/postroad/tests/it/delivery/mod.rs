@@ -2,10 +2,12 @@
 
 mod desk;
 mod fairness;
+mod gates;
 mod inbox;
 mod kills;
 mod limits;
 mod mx;
+mod orders;
 mod outcomes;
 mod outside;
 mod pools;
