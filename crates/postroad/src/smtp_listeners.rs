@@ -68,22 +68,22 @@ pub(crate) async fn start(
     let mut addresses = SmtpAddresses::default();
     let mut listeners = Vec::new();
     if let Some(address) = smtp.starttls_listen {
-        let listener = bind(address, smtp.takes_any_port).await?;
+        let listener = bind(address, &smtp.wishes).await?;
         addresses.starttls = Some(listener.local_addr()?);
         listeners.push((Door::StartTls(need_tls()?), listener));
     }
     if let Some(address) = smtp.tls_listen {
-        let listener = bind(address, smtp.takes_any_port).await?;
+        let listener = bind(address, &smtp.wishes).await?;
         addresses.tls = Some(listener.local_addr()?);
         listeners.push((Door::Tls(need_tls()?), listener));
     }
     if let Some(address) = smtp.extra_listen {
-        let listener = bind(address, false).await?;
+        let listener = bind(address, &smtp.wishes).await?;
         addresses.extra = Some(listener.local_addr()?);
         listeners.push((Door::StartTls(need_tls()?), listener));
     }
     if let Some(address) = smtp.plain_listen {
-        let listener = bind(address, false).await?;
+        let listener = bind(address, &smtp.wishes).await?;
         addresses.plain = Some(listener.local_addr()?);
         listeners.push((Door::Plain, listener));
     }
@@ -94,9 +94,9 @@ pub(crate) async fn start(
     Ok((Some(Relay::start(app, &config.relay_settings(), listeners)), addresses))
 }
 
-async fn bind(address: SocketAddr, takes_any_port: bool) -> anyhow::Result<TcpListener> {
+async fn bind(address: SocketAddr, wishes: &[SocketAddr]) -> anyhow::Result<TcpListener> {
     let bound = match TcpListener::bind(address).await {
-        Err(error) if takes_any_port && error.kind() == io::ErrorKind::AddrInUse => {
+        Err(error) if wishes.contains(&address) && error.kind() == io::ErrorKind::AddrInUse => {
             TcpListener::bind((address.ip(), 0)).await
         }
         bound => bound,
