@@ -51,6 +51,9 @@ pub(super) struct RuleEntry {
     pub(super) permanent: Option<bool>,
     pub(super) hard: Option<bool>,
     pub(super) throttle: Option<bool>,
+    /// Hard only with one of these enhanced codes, or in answer to RCPT.
+    #[serde(default)]
+    pub(super) proof: Vec<String>,
     #[serde(default)]
     pub(super) vague: bool,
     pub(super) samples: Vec<String>,

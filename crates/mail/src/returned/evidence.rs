@@ -151,7 +151,8 @@ fn weigh(
     // it may have been the content; a filter that lies is not believed.
     let is_proven = phase.is_some() || code.is_none() || enhanced.is_some_and(|code| code.subject != 0);
     let is_proof_needed = verdict.class == BounceClass::BadMailbox;
-    (verdict.class, verdict.hard && (is_proven || !is_proof_needed))
+    let hard = if phase == Some(Phase::Recipient) { verdict.hard_at_rcpt } else { verdict.hard };
+    (verdict.class, hard && (is_proven || !is_proof_needed))
 }
 
 /// Of a transcript of the session, only the refusals: the reporting host's own remarks between them guess.

@@ -107,6 +107,15 @@ fn user_unknown_after_the_data_is_a_filter_and_kills_no_address() {
 }
 
 #[test]
+fn words_that_only_seem_to_say_it_need_the_command() {
+    let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
+        Diagnostic-Code: smtp; 550 Such a mailbox could no longer be reached\r\n";
+    check(&report("Sorry.", fields), &["jo@example.com bounce 5.0.0 550 bad_mailbox permanent -"]);
+    let at_rcpt = "<jo@example.com>: host in.example.com[192.0.2.1] said: 550 Such a mailbox could\r\n    no longer be reached (in reply to RCPT TO command)\r\n";
+    check(&report(at_rcpt, fields), &["jo@example.com bounce 5.0.0 550 bad_mailbox permanent hard"]);
+}
+
+#[test]
 fn transcripts_count_by_what_the_other_side_said() {
     // Sendmail remarks "User unknown" on everything that was refused at RCPT.
     let words = "   ----- The following addresses had permanent fatal errors -----\r\n<jo@example.com>\r\n    (reason: 550 cut off)\r\n\r\n\
