@@ -128,8 +128,8 @@ fn weigh(
     let verdict = judged.verdict;
     let is_dead = matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
     let is_doubtful = match phase {
-        // "Does not exist" is said of the sender there.
-        Some(Phase::MailFrom) => is_dead,
+        // "Does not exist" is said of the sender there, or of our host.
+        Some(Phase::Greeting | Phase::MailFrom) => is_dead,
         // The recipient had been accepted: a filter hides behind "user unknown", unless the code means it.
         Some(Phase::Data) => {
             verdict.class == BounceClass::BadMailbox && enhanced.is_none_or(|code| code.subject != 1)
@@ -141,7 +141,10 @@ fn weigh(
     if is_doubtful || is_contradicted {
         return (BounceClass::Policy, false);
     }
-    if phase == Some(Phase::MailFrom) && verdict.vague && verdict.class == BounceClass::Other {
+    if matches!(phase, Some(Phase::Greeting | Phase::MailFrom))
+        && verdict.vague
+        && verdict.class == BounceClass::Other
+    {
         return (BounceClass::Policy, false);
     }
     if kind == ReturnedKind::Delay && verdict.vague && verdict.class == BounceClass::Other {
@@ -155,9 +158,12 @@ fn weigh(
     (verdict.class, hard && (is_proven || !is_proof_needed))
 }
 
-/// Of a transcript of the session, only the refusals: the reporting host's own remarks between them guess.
+/// Of a transcript of the session, only the refusals: the reporting host's own remarks between them guess, and what
+/// it offers (`250-STARTTLS`) refuses nothing.
 fn refusals_only(section: &str) -> String {
-    let refusals = section.lines().filter_map(|line| line.trim_start().strip_prefix("<<< "));
+    // The second is how Postfix tells its postmaster.
+    let answer = |line| ["<<< ", "Out: "].into_iter().find_map(|mark| str::strip_prefix(line, mark));
+    let refusals = section.lines().map(str::trim_start).filter_map(answer);
     let is_refusal = |line: &&str| line.starts_with(['4', '5']) && !line.starts_with("503");
     let refusals: Vec<&str> = refusals.filter(is_refusal).collect();
     if refusals.is_empty() { section.to_owned() } else { refusals.join("\n") }

@@ -3,6 +3,8 @@
 /// The commands whose refusal means something else than the words say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
+    /// No address had been named yet: it is about us.
+    Greeting,
     /// It is about the sender.
     MailFrom,
     Recipient,
@@ -14,7 +16,11 @@ pub(super) enum Phase {
 const LEADS: [&str; 6] =
     ["in reply to ", "in response to ", "after ", "did not like our ", "smtp command\n", "smtp command "];
 
-const WORDS: [(&str, Phase); 6] = [
+const WORDS: [(&str, Phase); 10] = [
+    ("ehlo", Phase::Greeting),
+    ("helo", Phase::Greeting),
+    ("lhlo", Phase::Greeting),
+    ("initial connection", Phase::Greeting),
     ("mail from", Phase::MailFrom),
     ("rcpt", Phase::Recipient),
     ("end of data", Phase::Data),
@@ -23,8 +29,9 @@ const WORDS: [(&str, Phase); 6] = [
     ("data", Phase::Data),
 ];
 
-/// Words that name the command without any of those: Yahoo's, Gmail's, Messaging Server's and qmail's.
-const PHRASES: [(&str, Phase); 10] = [
+/// Words that name the command without any of those: Postfix's, Yahoo's, Gmail's, Messaging Server's and qmail's.
+const PHRASES: [(&str, Phase); 11] = [
+    ("refused to talk to me", Phase::Greeting),
     ("[mail_from]", Phase::MailFrom),
     ("[rcpt_to]", Phase::Recipient),
     ("(state 13)", Phase::MailFrom),
@@ -91,6 +98,8 @@ mod tests {
             ("mx did not like our RCPT TO:\n550 no", Phase::Recipient),
             ("-------SMTP command\nDATA\n", Phase::Data),
             (">>> RCPT To:<a@b.c>\n<<< 250 ok\n>>> DATA\n<<< 550 no", Phase::Data),
+            ("SMTP error from remote mail server after EHLO mx.example.net:\n550 no", Phase::Greeting),
+            ("host mx.example.com[192.0.2.1] refused to talk to me: 554 no", Phase::Greeting),
             ("501 5.1.8 Sender address rejected  [MAIL_FROM]", Phase::MailFrom),
         ] {
             assert_eq!(find_phase(text), Some(phase), "{text}");
