@@ -75,7 +75,8 @@ impl Evidence<'_> {
     fn phase(&self, recipient: Option<&str>) -> Option<Phase> {
         let asked = recipient.map(|recipient| format!("rcpt to:<{}>", recipient.to_lowercase()));
         let is_asked = || asked.is_some_and(|asked| self.notice.to_lowercase().contains(&asked));
-        find_phase(self.section)
+        find_phase(self.diagnostic)
+            .or_else(|| find_phase(self.section))
             .or_else(|| is_asked().then_some(Phase::Recipient))
             .or_else(|| find_phase(if self.is_general() { self.notice } else { "" }))
     }

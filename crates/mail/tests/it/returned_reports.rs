@@ -125,6 +125,29 @@ fn transcripts_count_by_what_the_other_side_said() {
     check(&report(words, fields), &["jo@example.com bounce 5.0.0 550 reputation permanent -"]);
 }
 
+/// A notice of a gateway with a report in it as the message that came back.
+fn passed_on(words: &str) -> String {
+    let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.1.1\r\nDiagnostic-Code: smtp; 550 5.1.1 User unknown\r\n";
+    let inside = report("<jo@example.com>", fields);
+    format!(
+        "From: MAILER-DAEMON@gw.example.net\r\nTo: bounce+1@rp.sender.example\r\nSubject: Returned mail: User unknown\r\n\
+         MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=gw\r\n\r\n\
+         --gw\r\nContent-Type: text/plain\r\n\r\n{words}\r\n--gw\r\nContent-Type: message/rfc822\r\n\r\n{inside}\r\n--gw--\r\n"
+    )
+}
+
+#[test]
+fn a_gateway_may_pass_a_report_on() {
+    let message = passed_on("----- The following addresses had permanent delivery errors -----\r\n");
+    check(&message, &["jo@example.com bounce 5.1.1 550 bad_mailbox permanent hard"]);
+    assert_eq!(read(message.as_bytes()).original_message_id.as_deref(), Some("1@sender.example"));
+    // Here the report itself could not be delivered; whom it speaks of is nothing to us.
+    let message = passed_on("<al@example.net>: host in.example.net said: 552 5.2.2 Mailbox full\r\n");
+    check(&message, &["al@example.net bounce 5.2.2 552 full permanent -"]);
+    let message = passed_on("<al@example.net>: the mailbox is full\r\n");
+    check(&message, &["al@example.net bounce - - full permanent -"]);
+}
+
 #[test]
 fn international_reports_are_read() {
     let message = report(
