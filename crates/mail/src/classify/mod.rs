@@ -32,6 +32,8 @@ pub struct Verdict<'r> {
     pub throttle: bool,
     /// Only a family of codes or a bare code decided: whoever has more to go by than the reply looks there too.
     pub vague: bool,
+    /// The words mean what they say whatever command they answered: no filter hides behind them.
+    pub sure: bool,
     /// Name of the rule that decided.
     pub rule: &'r str,
 }

@@ -32,6 +32,7 @@ pub struct Rule {
     proof: Vec<EnhancedPattern>,
     throttle: bool,
     vague: bool,
+    sure: bool,
     samples: Vec<String>,
 }
 
@@ -108,6 +109,7 @@ impl Rule {
             proof,
             throttle: entry.throttle.unwrap_or(class.throttle),
             vague: entry.vague,
+            sure: entry.sure,
             samples,
             name,
         })
@@ -137,6 +139,7 @@ impl Rule {
             hard_at_rcpt,
             throttle: self.throttle,
             vague: self.vague,
+            sure: self.sure,
             rule: &self.name,
         }
     }

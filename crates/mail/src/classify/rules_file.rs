@@ -56,6 +56,9 @@ pub(super) struct RuleEntry {
     pub(super) proof: Vec<String>,
     #[serde(default)]
     pub(super) vague: bool,
+    /// Meant so whatever command it answers.
+    #[serde(default)]
+    pub(super) sure: bool,
     pub(super) samples: Vec<String>,
 }
 

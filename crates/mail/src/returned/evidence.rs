@@ -133,7 +133,9 @@ fn weigh(
         Some(Phase::Greeting | Phase::MailFrom) => is_dead,
         // The recipient had been accepted: a filter hides behind "user unknown", unless the code means it.
         Some(Phase::Data) => {
-            verdict.class == BounceClass::BadMailbox && enhanced.is_none_or(|code| code.subject != 1)
+            verdict.class == BounceClass::BadMailbox
+                && !verdict.sure
+                && enhanced.is_none_or(|code| code.subject != 1)
         }
         _ => false,
     };
@@ -153,10 +155,26 @@ fn weigh(
     }
     // A remote host's "unknown user" kills an address if it refused the recipient, or if its code says so. With neither,
     // it may have been the content; a filter that lies is not believed.
-    let is_proven = phase.is_some() || code.is_none() || enhanced.is_some_and(|code| code.subject != 0);
+    let is_coded = enhanced.is_some_and(|code| code.subject != 0);
+    let is_proven = verdict.sure || phase.is_some() || code.is_none() || is_coded;
     let is_proof_needed = verdict.class == BounceClass::BadMailbox;
-    let hard = if phase == Some(Phase::Recipient) { verdict.hard_at_rcpt } else { verdict.hard };
+    let hard = match phase {
+        Some(Phase::Recipient) => verdict.hard_at_rcpt || is_unknown_for_long(&judged.reply),
+        _ => verdict.hard,
+    };
     (verdict.class, hard && (is_proven || !is_proof_needed))
+}
+
+/// Whether a refusal of the recipient is temporary by its code alone, while code and words both say that there is no
+/// such user. Some receivers are set up so; a sender who has given up heard it for days.
+fn is_unknown_for_long(reply: &Reply) -> bool {
+    let is_unknown = |words: &Reply| {
+        let verdict = classify(words);
+        verdict.class == BounceClass::BadMailbox && verdict.hard && !verdict.vague
+    };
+    reply.code() < 500
+        && reply.enhanced().is_some_and(|code| (code.subject, code.detail) == (1, 1))
+        && Reply::new(550, reply.text()).is_ok_and(|words| is_unknown(&words))
 }
 
 /// Of a transcript of the session, only the refusals: the reporting host's own remarks between them guess, and what

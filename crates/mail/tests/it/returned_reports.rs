@@ -125,6 +125,36 @@ fn transcripts_count_by_what_the_other_side_said() {
     check(&report(words, fields), &["jo@example.com bounce 5.0.0 550 reputation permanent -"]);
 }
 
+#[test]
+fn yahoo_looks_recipients_up_after_the_data() {
+    let words = "   ----- Transcript of session follows -----\r\n... while talking to mta6.example.com.:\r\n>>> DATA\r\n\
+        <<< 554 delivery error: dd This user doesn't have a yahoo.com account (jo@example.com) [0] - mta1061\r\n554 5.0.0 Service unavailable\r\n";
+    let fields = "Final-Recipient: RFC822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
+        Diagnostic-Code: SMTP; 554 delivery error: dd This user doesn't have a yahoo.com account (jo@example.com) [0]\r\n";
+    check(&report(words, fields), &["jo@example.com bounce 5.0.0 554 bad_mailbox permanent hard"]);
+}
+
+#[test]
+fn a_user_who_was_unknown_for_days_is_unknown() {
+    let fields = |action: &str, words: &str| {
+        format!(
+            "Final-Recipient: rfc822; jo@example.com\r\nAction: {action}\r\nStatus: 4.1.1\r\n\
+             Diagnostic-Code: smtp; 450 4.1.1 <jo@example.com>: Recipient address rejected: {words} (in reply to RCPT TO command)\r\n"
+        )
+    };
+    for (action, words, expected) in [
+        (
+            "failed",
+            "User unknown in virtual alias table",
+            "jo@example.com bounce 4.1.1 450 bad_mailbox permanent hard",
+        ),
+        ("failed", "unverified address", "jo@example.com bounce 4.1.1 450 bad_mailbox permanent -"),
+        ("delayed", "User unknown in virtual alias table", "jo@example.com delay 4.1.1 450 bad_mailbox - -"),
+    ] {
+        check(&report("Sorry.", &fields(action, words)), &[expected]);
+    }
+}
+
 /// A notice of a gateway with a report in it as the message that came back.
 fn passed_on(words: &str) -> String {
     let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.1.1\r\nDiagnostic-Code: smtp; 550 5.1.1 User unknown\r\n";
