@@ -62,6 +62,20 @@ fn the_basic_code_decides_on_permanence() {
 }
 
 #[test]
+fn words_that_only_seem_to_say_it_kill_no_address_without_proof() {
+    for (words, rule) in [
+        ("We have no trace of a user there; the name is not valid", "seems-no-such-user"),
+        ("No mail host could be found that serves example.com", "seems-no-such-domain"),
+    ] {
+        let judge = |code: &str| classify(&Reply::parse(&format!("{code} {words}")).expect("a reply"));
+        assert_eq!(judge("550").rule, rule);
+        assert!(!judge("550").hard && !judge("550 5.0.0").hard, "{words}");
+        assert!(judge("550").hard_at_rcpt && judge("550 5.1.0").hard, "{words}");
+        assert!(!judge("450").hard_at_rcpt, "{words}");
+    }
+}
+
+#[test]
 fn long_replies_are_cut_and_still_judged() {
     let long = format!("550 5.1.1 User unknown {}", "ü ".repeat(1_000_000));
     let reply = Reply::parse(&long).expect("a reply");
@@ -75,7 +89,8 @@ proptest! {
         let reply = Reply::new(code, &text).expect("a refusal");
         let verdict = classify(&reply);
         prop_assert!(!verdict.permanent || code >= 500);
-        prop_assert!(!verdict.hard || verdict.permanent);
+        prop_assert!(!verdict.hard || verdict.hard_at_rcpt);
+        prop_assert!(!verdict.hard_at_rcpt || verdict.permanent);
     }
 
     #[test]
