@@ -10,6 +10,7 @@ mod installation;
 mod log_in;
 mod maintenance;
 mod refusal;
+mod returns;
 mod secrets;
 pub mod send;
 mod ttl_cache;
@@ -27,6 +28,7 @@ pub use installation::Installation;
 pub use log_in::{LoginFailure, Submitter};
 pub use postroad_mail::{AttachmentView, MessageView};
 pub use refusal::{AddressList, FieldProblem, Refusal};
+pub use returns::{ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail};
 pub use upkeep::Upkeep;
 
 use send::UsablePool;

@@ -20,6 +20,7 @@ pub mod signing;
 pub mod simulator;
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,8 +90,9 @@ pub struct Delivery {
     inbox: Option<Inbox>,
     settler: JoinHandle<()>,
     tasks: Vec<JoinHandle<()>>,
-    /// Stop when dropped.
-    _hosts: (Option<InboxServer>, SimulatorServer),
+    simulator: SimulatorServer,
+    /// Stops when dropped.
+    _inbox_server: Option<InboxServer>,
 }
 
 impl Delivery {
@@ -107,7 +109,8 @@ impl Delivery {
             Some(inbox) => Some(InboxServer::start(inbox.clone()).await.map_err(StartError::Listen)?),
             None => None,
         };
-        let (simulator, simulator_address) = SimulatorServer::start().await.map_err(StartError::Listen)?;
+        let (simulator, simulator_address) =
+            SimulatorServer::start(Arc::clone(&clock)).await.map_err(StartError::Listen)?;
         let providers = Arc::new(match &settings.provider_overrides {
             Some(text) => Providers::with_overrides(text)?,
             None => Providers::built_in(),
@@ -171,12 +174,24 @@ impl Delivery {
             tokio::spawn(Arc::clone(&hub).keep_time()),
             tokio::spawn(feeder.run()),
         ];
-        Ok(Self { hub, inbox, settler, tasks, _hosts: (inbox_server.map(|(server, _)| server), simulator) })
+        Ok(Self {
+            hub,
+            inbox,
+            settler,
+            tasks,
+            simulator,
+            _inbox_server: inbox_server.map(|(server, _)| server),
+        })
     }
 
     /// What was caught, when everything is.
     pub fn inbox(&self) -> Option<&Inbox> {
         self.inbox.as_ref()
+    }
+
+    /// Tells the simulator where mail that comes back is taken; before that, nothing comes back from it.
+    pub fn mail_back_to(&self, bounce_listener: SocketAddr) {
+        self.simulator.mail_back_to(bounce_listener);
     }
 
     /// Questions and orders about the queue.

@@ -31,6 +31,7 @@ events! {
     Held = "message.held",
     Released = "message.released",
     Cancelled = "message.cancelled",
+    Complained = "message.complained",
 }
 
 impl EventKind {

@@ -65,6 +65,9 @@ pub(crate) struct DevArgs {
     /// Port of SMTP inside TLS on 127.0.0.1; 0 for any free one [default: 2465, or any free one]
     #[arg(long, value_name = "N")]
     pub(crate) smtps_port: Option<u16>,
+    /// Port for bounces and complaints on 127.0.0.1; 0 for any free one [default: 2526, or any free one]
+    #[arg(long, value_name = "N")]
+    pub(crate) bounce_port: Option<u16>,
     /// Print one line of JSON when ready, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,

@@ -27,7 +27,7 @@ pub(crate) struct Service {
     pub(crate) https_address: Option<SocketAddr>,
     pub(crate) smtp_addresses: SmtpAddresses,
     servers: Vec<Server>,
-    relay: Option<Relay>,
+    relays: Vec<Relay>,
     certificate: Option<Arc<ReloadingCertificate>>,
     upkeep: Upkeep,
     delivery: Delivery,
@@ -57,7 +57,7 @@ impl Service {
             https_address: None,
             smtp_addresses: SmtpAddresses::default(),
             servers: Vec::new(),
-            relay: None,
+            relays: Vec::new(),
             certificate: None,
             upkeep,
             delivery,
@@ -66,14 +66,19 @@ impl Service {
         };
         service.load_certificate(config)?;
         service.listen(config).await?;
-        (service.relay, service.smtp_addresses) =
+        (service.relays, service.smtp_addresses) =
             smtp_listeners::start(&service.app, config, service.certificate.as_ref()).await?;
+        if let Some(address) = service.smtp_addresses.bounce {
+            service.delivery.mail_back_to(address);
+        }
         Ok(service)
     }
 
     /// One for all listeners.
     fn load_certificate(&mut self, config: &Config) -> anyhow::Result<()> {
-        if config.http.https_listen.is_some() || config.smtp.has_tls() {
+        // The bounce listener offers TLS only where there is a certificate.
+        let can_use_one = config.smtp.bounce_listen.is_some() && config.tls.certificate.is_some();
+        if config.http.https_listen.is_some() || config.smtp.has_tls() || can_use_one {
             let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.key) else {
                 anyhow::bail!("HTTPS and SMTP with AUTH need `tls.certificate` and `tls.key`");
             };
@@ -133,7 +138,7 @@ impl Service {
         for server in self.servers {
             stopping.spawn(server.stop());
         }
-        if let Some(relay) = self.relay {
+        for relay in self.relays {
             stopping.spawn(relay.stop());
         }
         stopping.join_all().await;

@@ -20,6 +20,7 @@ pub(crate) struct SmtpAddresses {
     pub(crate) tls: Option<SocketAddr>,
     pub(crate) extra: Option<SocketAddr>,
     pub(crate) plain: Option<SocketAddr>,
+    pub(crate) bounce: Option<SocketAddr>,
 }
 
 impl SmtpAddresses {
@@ -31,6 +32,7 @@ impl SmtpAddresses {
             "tls": shown(self.tls),
             "extra": shown(self.extra),
             "plain": shown(self.plain),
+            "bounce": shown(self.bounce),
         })
     }
 
@@ -41,6 +43,7 @@ impl SmtpAddresses {
             "host": self.host().map(|host| host.to_string()),
             "starttls_port": port(self.starttls),
             "tls_port": port(self.tls),
+            "bounce_port": port(self.bounce),
         });
         // Beyond what scripts rely on, and only there if asked for.
         for (name, address) in [("extra_port", self.extra), ("plain_port", self.plain)] {
@@ -56,16 +59,46 @@ impl SmtpAddresses {
     }
 }
 
-/// Begins to take mail. `None` if every listener is off.
+/// Begins to take mail. No relay for what is off.
 pub(crate) async fn start(
     app: &App,
     config: &Config,
     certificate: Option<&Arc<ReloadingCertificate>>,
-) -> anyhow::Result<(Option<Relay>, SmtpAddresses)> {
+) -> anyhow::Result<(Vec<Relay>, SmtpAddresses)> {
+    let mut addresses = SmtpAddresses::default();
+    let submission = start_submission(app, config, certificate, &mut addresses).await?;
+    let returns = start_returns(app, config, certificate, &mut addresses).await?;
+    let relays: Vec<Relay> = submission.into_iter().chain(returns).collect();
+    if !relays.is_empty() {
+        tracing::info!(smtp = %addresses.shown(), "listening");
+    }
+    Ok((relays, addresses))
+}
+
+/// Sessions and memory of its own: a flood of bounces must not stop submission.
+async fn start_returns(
+    app: &App,
+    config: &Config,
+    certificate: Option<&Arc<ReloadingCertificate>>,
+    addresses: &mut SmtpAddresses,
+) -> anyhow::Result<Option<Relay>> {
+    let Some(address) = config.smtp.bounce_listen else { return Ok(None) };
+    let listener = bind(address, &config.smtp.wishes).await?;
+    addresses.bounce = Some(listener.local_addr()?);
+    let tls = certificate.map(ReloadingCertificate::smtp_config);
+    let door = Door::Returns { desk: app.return_desk().await?, tls };
+    Ok(Some(Relay::start(app, &config.relay_settings().for_returns(), vec![(door, listener)])))
+}
+
+async fn start_submission(
+    app: &App,
+    config: &Config,
+    certificate: Option<&Arc<ReloadingCertificate>>,
+    addresses: &mut SmtpAddresses,
+) -> anyhow::Result<Option<Relay>> {
     let smtp = &config.smtp;
     let tls = certificate.map(ReloadingCertificate::smtp_config);
     let need_tls = || tls.clone().context("SMTP with AUTH needs `tls.certificate` and `tls.key`");
-    let mut addresses = SmtpAddresses::default();
     let mut listeners = Vec::new();
     if let Some(address) = smtp.starttls_listen {
         let listener = bind(address, &smtp.wishes).await?;
@@ -88,10 +121,9 @@ pub(crate) async fn start(
         listeners.push((Door::Plain, listener));
     }
     if listeners.is_empty() {
-        return Ok((None, addresses));
+        return Ok(None);
     }
-    tracing::info!(smtp = %addresses.shown(), "listening");
-    Ok((Some(Relay::start(app, &config.relay_settings(), listeners)), addresses))
+    Ok(Some(Relay::start(app, &config.relay_settings(), listeners)))
 }
 
 async fn bind(address: SocketAddr, wishes: &[SocketAddr]) -> anyhow::Result<TcpListener> {

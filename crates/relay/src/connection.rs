@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use postroad_app::{App, Peer};
 use postroad_smtp::HeloName;
-use postroad_smtp::server::{AuthPolicy, ServerConfig, ServerLimits, ServerSession};
+use postroad_smtp::server::{AuthPolicy, Extensions, ServerConfig, ServerLimits, ServerSession};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -15,12 +15,17 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::client::Client;
 use crate::conversation::Conversation;
+use crate::guest::Guest;
 use crate::line::Line;
 use crate::memory::Memory;
 use crate::pace::Pace;
 use crate::places::Places;
 use crate::proxy_protocol::{Source, read_header};
+use crate::returner::Returner;
 use crate::{Door, Settings, replies};
+
+/// A bounce has one; each more is another copy to store.
+const RETURN_RECIPIENTS_MAX: usize = 10;
 
 /// How far the relay is with stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +47,9 @@ pub(crate) struct Connections {
     submission: Arc<ServerConfig>,
     /// Without.
     plain: Arc<ServerConfig>,
+    /// For mail that comes back, with and without TLS on offer.
+    returns_tls: Arc<ServerConfig>,
+    returns: Arc<ServerConfig>,
 }
 
 impl Connections {
@@ -58,6 +66,12 @@ impl Connections {
             auth_required: true,
             ..plain.clone()
         };
+        let returns = ServerConfig {
+            // Nobody is told what became of a bounce.
+            extensions: Extensions { dsn: false, ..Extensions::default() },
+            limits: ServerLimits { recipients_max: RETURN_RECIPIENTS_MAX, ..limits },
+            ..plain.clone()
+        };
         Self {
             app,
             settings: settings.clone(),
@@ -65,6 +79,8 @@ impl Connections {
             places,
             submission: Arc::new(submission),
             plain: Arc::new(plain),
+            returns_tls: Arc::new(ServerConfig { starttls: true, ..returns.clone() }),
+            returns: Arc::new(returns),
         }
     }
 
@@ -86,7 +102,7 @@ impl Connections {
                     let tls = TlsAcceptor::from(Arc::clone(config));
                     Line::encrypt(stream, &tls, self.settings.times.tls_handshake).await?
                 }
-                Door::StartTls(_) | Door::Plain => Line::Plain(stream),
+                Door::StartTls(_) | Door::Plain | Door::Returns { .. } => Line::Plain(stream),
             };
             io::Result::Ok((address, place, line))
         };
@@ -108,14 +124,22 @@ impl Connections {
         phase: watch::Receiver<Phase>,
         is_too_many: bool,
     ) -> io::Result<()> {
-        let peer = Peer { address, tls: matches!(door, Door::Tls(_)) };
-        let (mut session, tls) = match door {
-            Door::StartTls(config) => (
-                ServerSession::new(Arc::clone(&self.submission)),
-                Some(TlsAcceptor::from(Arc::clone(config))),
-            ),
-            Door::Tls(_) => (ServerSession::inside_tls(Arc::clone(&self.submission)), None),
-            Door::Plain => (ServerSession::new(Arc::clone(&self.plain)), None),
+        let client = |tls, is_known_by_address| {
+            Guest::Client(Client::new(self.app.clone(), Peer { address, tls }, is_known_by_address))
+        };
+        let (mut session, tls, guest) = match door {
+            Door::StartTls(tls) => {
+                (ServerSession::new(Arc::clone(&self.submission)), Some(tls), client(false, false))
+            }
+            Door::Tls(_) => {
+                (ServerSession::inside_tls(Arc::clone(&self.submission)), None, client(true, false))
+            }
+            Door::Plain => (ServerSession::new(Arc::clone(&self.plain)), None, client(false, true)),
+            Door::Returns { desk, tls } => {
+                let config = if tls.is_some() { &self.returns_tls } else { &self.returns };
+                let guest = Guest::Returner(Returner::new(desk.clone()));
+                (ServerSession::new(Arc::clone(config)), tls.as_ref(), guest)
+            }
         };
         if is_too_many {
             // Instead of the banner.
@@ -124,8 +148,8 @@ impl Connections {
         }
         let conversation = Conversation {
             session,
-            client: Client::new(self.app.clone(), peer, matches!(door, Door::Plain)),
-            tls,
+            guest,
+            tls: tls.map(|config| TlsAcceptor::from(Arc::clone(config))),
             memory: Arc::clone(&self.memory),
             message_bytes_max: self.settings.message_bytes_max,
             times: self.settings.times,

@@ -9,8 +9,8 @@ use tokio::time::{sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::TimeLimits;
-use crate::client::Client;
 use crate::connection::Phase;
+use crate::guest::Guest;
 use crate::incoming::Incoming;
 use crate::line::Line;
 use crate::memory::Memory;
@@ -23,7 +23,7 @@ const CONTENT_READ_BYTES: usize = 32 << 10;
 
 pub(crate) struct Conversation {
     pub(crate) session: ServerSession,
-    pub(crate) client: Client,
+    pub(crate) guest: Guest,
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) message_bytes_max: usize,
@@ -80,14 +80,14 @@ impl Conversation {
             match event {
                 Event::StartTls => return Next::Encrypt,
                 Event::Auth(login) => {
-                    let reply = self.client.log_in(&login).await;
+                    let reply = self.guest.log_in(&login).await;
                     self.session.reply(reply);
                 }
                 Event::Mail(_) => {
-                    let reply = self.client.begin().await;
+                    let reply = self.guest.begin().await;
                     self.session.reply(reply);
                 }
-                Event::Rcpt(rcpt) => self.session.reply(Client::recipient(&rcpt)),
+                Event::Rcpt(rcpt) => self.session.reply(self.guest.recipient(&rcpt)),
                 Event::Message(envelope) => {
                     self.pace.on_content_begin();
                     let memory = Arc::clone(&self.memory);
@@ -100,7 +100,7 @@ impl Conversation {
                 }
                 Event::EndOfData => {
                     let message = self.message.take();
-                    let reply = self.client.submit(message).await;
+                    let reply = self.guest.message(message).await;
                     self.session.reply(reply);
                 }
                 Event::Dropped(_) | Event::Abandoned => self.message = None,
@@ -147,7 +147,7 @@ impl Conversation {
             return Err(io::ErrorKind::Unsupported.into());
         };
         let line = Line::encrypt(stream, tls, self.times.tls_handshake).await?;
-        self.client.encrypted();
+        self.guest.encrypted();
         self.session.tls_established();
         self.pace.on_reply();
         Ok(line)

@@ -1,4 +1,5 @@
-//! The SMTP door: applications submit mail here as to any mail server. The session is a state machine of `smtp`, the
+//! The SMTP door: applications submit mail here as to any mail server, and mail that comes back is taken, on listeners of
+//! its own that relay nothing. The session is a state machine of `smtp`, the
 //! decisions are `app`'s; what is here owns the sockets and keeps clients within their bounds of time and memory.
 //!
 //! Bounds: sessions in all and per address, the bytes of all messages on their way in, the time between two commands,
@@ -7,6 +8,7 @@
 mod client;
 mod connection;
 mod conversation;
+mod guest;
 mod incoming;
 mod line;
 mod memory;
@@ -15,6 +17,7 @@ mod places;
 mod proxy_protocol;
 mod relay;
 mod replies;
+mod returner;
 mod routed;
 mod settings;
 

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_app::App;
+use postroad_app::{App, ReturnDesk};
 use rustls::ServerConfig as TlsConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -33,6 +33,8 @@ pub enum Door {
     Tls(Arc<TlsConfig>),
     /// No TLS and no AUTH: for addresses that a credential is bound to.
     Plain,
+    /// For mail that comes back (25): no AUTH, TLS by a command if there is a certificate, and nothing is relayed.
+    Returns { desk: ReturnDesk, tls: Option<Arc<TlsConfig>> },
 }
 
 /// Running listeners. Stop them; when dropped they cut their sessions off.

@@ -62,6 +62,11 @@ pub(crate) fn routed_recipient() -> Reply {
     one_line(553, "5.1.3 Routes in addresses are not accepted")
 }
 
+/// The same words for every address that is not ours to take, so that they tell nobody how near a guess was.
+pub(crate) fn no_return_path() -> Reply {
+    one_line(550, "5.7.1 No mail is taken for this address, and none is relayed")
+}
+
 pub(crate) fn too_slow() -> Reply {
     one_line(421, "4.4.2 The message comes too slowly, closing the connection")
 }

@@ -5,6 +5,10 @@ use std::time::Duration;
 use ipnet::IpNet;
 use postroad_model::{DomainName, Limits};
 
+/// Bounces quote what was sent, and few hosts more than its beginning.
+const RETURN_BYTES_MAX: usize = 10 << 20;
+const RETURNS_IN_FLIGHT_BYTES_MAX: usize = 64 << 20;
+
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// How the relay calls itself.
@@ -53,6 +57,16 @@ impl Settings {
             sessions_per_address_max: 100,
             times: TimeLimits::default(),
         }
+    }
+}
+
+impl Settings {
+    /// For mail that comes back, with memory of its own: a flood of it must not stop submission.
+    #[must_use]
+    pub fn for_returns(mut self) -> Self {
+        self.message_bytes_max = RETURN_BYTES_MAX;
+        self.in_flight_bytes_max = RETURNS_IN_FLIGHT_BYTES_MAX.min(self.in_flight_bytes_max);
+        self
     }
 }
 

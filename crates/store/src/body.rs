@@ -43,6 +43,11 @@ impl StoredBody {
     pub(crate) fn compressed(&self) -> &Bytes {
         &self.compressed
     }
+
+    /// Whether it is too large for a row.
+    pub(crate) fn is_large(&self) -> bool {
+        self.compressed.len() > INLINE_BYTES_MAX
+    }
 }
 
 /// `size` is what the send's row says, so that a damaged body cannot make us allocate more.

@@ -14,6 +14,24 @@ pub(super) enum Behaviour {
     Silent,
 }
 
+/// What comes back once a message was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Afterwards {
+    Nothing,
+    Bounce,
+    Complaint,
+}
+
+impl Afterwards {
+    pub(super) fn of(local_part: &str) -> Self {
+        match plain_name(local_part).as_str() {
+            "bounce-later" => Self::Bounce,
+            "complaint" => Self::Complaint,
+            _ => Self::Nothing,
+        }
+    }
+}
+
 enum Effect {
     Accept,
     Refuse(u16, &'static str),
@@ -21,8 +39,8 @@ enum Effect {
     Silent,
 }
 
-/// In the words of real servers, so that classification has something to chew on. What comes after acceptance (a bounce,
-/// a complaint, an open, a click) is not the mail server's part.
+/// In the words of real servers, so that classification has something to chew on. What comes after acceptance is not in
+/// this table: a bounce and a complaint are `Afterwards`, an open and a click not the mail server's part.
 const RECIPIENTS: &[(&str, Effect)] = &[
     ("delivered", Effect::Accept),
     ("defer", Effect::RefuseFirst(2, 451, "4.7.1 Service unavailable, please try again later")),
@@ -49,12 +67,17 @@ const CHOSEN_REPLY: &str = "smtp-<code>-<x.y.z>";
 
 impl Behaviour {
     pub(super) fn of(local_part: &str) -> Self {
-        let name = local_part.split('+').next().unwrap_or_default().to_ascii_lowercase();
+        let name = plain_name(local_part);
         if let Some((_, effect)) = RECIPIENTS.iter().find(|(known, _)| *known == name) {
             return Self::from(effect);
         }
         Self::Say(parse_chosen(&name).unwrap_or_else(unknown))
     }
+}
+
+/// Without its tag.
+fn plain_name(local_part: &str) -> String {
+    local_part.split('+').next().unwrap_or_default().to_ascii_lowercase()
 }
 
 impl From<&Effect> for Behaviour {

@@ -1,37 +1,70 @@
 //! The simulator: recipients that behave as their name says, so that people can see what their application does with a
-//! bounce without harming anybody. Delivery talks to it as to any other mail server.
+//! bounce without harming anybody. Delivery talks to it as to any other mail server, and what comes back later comes by
+//! SMTP to our own bounce listener.
 
 mod behaviour;
+mod mail_back;
 mod repeats;
+mod returned_mail;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use postroad_model::{Clock, DomainName, EmailAddress};
 use postroad_smtp::Reply;
-use postroad_smtp::server::{MailFrom, RcptTo, StandardReply};
+use postroad_smtp::server::{MailFrom, RcptTo, ReversePath, StandardReply};
+use tokio::sync::watch;
 
 use crate::local_smtp::{Answer, LocalSmtp, Policy, Received};
-use behaviour::Behaviour;
+use behaviour::{Afterwards, Behaviour};
+use mail_back::MailBack;
 use repeats::Repeats;
+use returned_mail::Original;
+
+const HOST: &str = "sim.postroad.test";
 
 /// Simulates until it is dropped.
 #[derive(Debug)]
 pub struct SimulatorServer {
     _server: LocalSmtp,
+    bounce_listener: watch::Sender<Option<SocketAddr>>,
 }
 
 impl SimulatorServer {
     /// On a free port of the loopback.
-    pub async fn start() -> io::Result<(Self, SocketAddr)> {
-        let (server, address) = LocalSmtp::start("sim.postroad.test", Arc::new(Simulator::default())).await?;
-        Ok((Self { _server: server }, address))
+    pub async fn start(clock: Arc<dyn Clock>) -> io::Result<(Self, SocketAddr)> {
+        let (bounce_listener, watching) = watch::channel(None);
+        let name = DomainName::parse(HOST).expect("the constant is a domain name");
+        let simulator =
+            Simulator { clock, repeats: Mutex::default(), mail_back: MailBack::start(name, watching) };
+        let (server, address) = LocalSmtp::start(HOST, Arc::new(simulator)).await?;
+        Ok((Self { _server: server, bounce_listener }, address))
+    }
+
+    /// From now on bounces and complaints are mailed there.
+    pub(crate) fn mail_back_to(&self, bounce_listener: SocketAddr) {
+        self.bounce_listener.send_replace(Some(bounce_listener));
     }
 }
 
-#[derive(Default)]
 struct Simulator {
+    clock: Arc<dyn Clock>,
     repeats: Mutex<Repeats>,
+    mail_back: MailBack,
+}
+
+impl Simulator {
+    fn mail_back(&self, received: &Received, return_path: &EmailAddress, recipient: &EmailAddress) {
+        let original =
+            Original { host: HOST, return_path, recipient, bytes: &received.bytes, now: self.clock.now() };
+        let text = match Afterwards::of(recipient.local_part()) {
+            Afterwards::Nothing => return,
+            Afterwards::Bounce => original.bounce(),
+            Afterwards::Complaint => original.complaint(),
+        };
+        self.mail_back.hand_in(return_path.clone(), text);
+    }
 }
 
 impl Policy for Simulator {
@@ -49,7 +82,13 @@ impl Policy for Simulator {
         }
     }
 
-    fn take(&self, _: Received) -> Reply {
+    fn take(&self, received: Received) -> Reply {
+        let envelope = &received.envelope;
+        if let ReversePath::Address(return_path) = &envelope.mail_from.path {
+            for rcpt in &envelope.rcpt_to {
+                self.mail_back(&received, return_path, &rcpt.address);
+            }
+        }
         Reply::new(250, vec!["2.0.0 OK taken by the simulator".to_owned()])
     }
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use std::sync::Arc;
+
 use postroad_delivery::SimulatorServer;
+use postroad_model::SystemClock;
 use postroad_testkit::SmtpClient;
 use tokio::time::timeout;
 
@@ -11,7 +14,7 @@ const TAKEN: &str = "250 2.0.0 OK taken by the simulator";
 
 #[tokio::test]
 async fn replies_follow_the_local_part() {
-    let (_server, address) = SimulatorServer::start().await.unwrap();
+    let (_server, address) = SimulatorServer::start(Arc::new(SystemClock)).await.unwrap();
     let mut client = SmtpClient::connect(address).await;
     for (local_part, beginning) in [
         ("delivered", TAKEN),
@@ -36,7 +39,7 @@ async fn replies_follow_the_local_part() {
 
 #[tokio::test]
 async fn early_attempts_are_put_off_message_by_message() {
-    let (_server, address) = SimulatorServer::start().await.unwrap();
+    let (_server, address) = SimulatorServer::start(Arc::new(SystemClock)).await.unwrap();
     for return_path in ["rp1@example.org", "rp2@example.org", ""] {
         for (to, expected) in [
             ("defer@sim.postroad.test", &["451 4.7.1", "451 4.7.1", "250 2.0.0", "250 2.0.0"][..]),
@@ -53,7 +56,7 @@ async fn early_attempts_are_put_off_message_by_message() {
 
 #[tokio::test]
 async fn timeout_never_answers_and_holds_nobody_up() {
-    let (_server, address) = SimulatorServer::start().await.unwrap();
+    let (_server, address) = SimulatorServer::start(Arc::new(SystemClock)).await.unwrap();
     let mut client = SmtpClient::connect(address).await;
     assert_eq!(client.say("MAIL FROM:<a@example.org>").await, "250 2.1.0 Sender OK");
     client.send(b"RCPT TO:<timeout@sim.postroad.test>\r\nQUIT\r\n").await;

@@ -38,6 +38,12 @@ impl Headers {
         self.find(name).is_some()
     }
 
+    /// Without its angle brackets.
+    pub(super) fn message_id(&self) -> Option<String> {
+        let id = self.find("message-id")?.trim().trim_matches(['<', '>']).trim();
+        (!id.is_empty()).then(|| id.to_owned())
+    }
+
     /// All addresses in all fields of these names.
     pub(super) fn addresses(&self, names: &[&str]) -> Vec<String> {
         names.iter().flat_map(|name| self.all(name)).flat_map(address::find_all).map(str::to_owned).collect()

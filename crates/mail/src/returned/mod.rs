@@ -37,6 +37,10 @@ pub struct Returned {
     pub recipients: Vec<ReturnedRecipient>,
     /// Message-ID of the message that it is about, if it is quoted, without angle brackets.
     pub original_message_id: Option<String>,
+    /// Of the message that came back itself.
+    pub subject: String,
+    /// Its own Message-ID, likewise.
+    pub message_id: Option<String>,
 }
 
 /// What it tells about one recipient.
@@ -106,7 +110,9 @@ pub fn read(message: &[u8]) -> Returned {
             .min_by_key(|kind| *kind as u8)
             .unwrap_or(ReturnedKind::Other),
         recipients,
-        original_message_id: parts.original_message_id(),
+        original_message_id: parts.original.message_id(),
+        subject: parts.subject().to_owned(),
+        message_id: parts.headers.message_id(),
     }
 }
 

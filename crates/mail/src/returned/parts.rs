@@ -119,11 +119,6 @@ impl Parts {
     pub(super) fn original_recipient(&self) -> Option<String> {
         self.original.addresses(&["x-hmxmroriginalrecipient", "to", "cc"]).into_iter().next()
     }
-
-    pub(super) fn original_message_id(&self) -> Option<String> {
-        let id = self.original.find("message-id")?.trim().trim_matches(['<', '>']).trim();
-        (!id.is_empty()).then(|| id.to_owned())
-    }
 }
 
 fn append(text: &mut Option<String>, leaf: &Leaf<'_>) {

@@ -18,6 +18,7 @@ use crate::smtp_listeners::SmtpAddresses;
 
 const STARTTLS_PORT: u16 = 2587;
 const TLS_PORT: u16 = 2465;
+const BOUNCE_PORT: u16 = 2526;
 const CERTIFICATE_FILE: &str = "dev-certificate.pem";
 
 pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow::Result<()> {
@@ -28,7 +29,7 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
     let mut signals = Signals::listen()?;
     let service = Service::start(&config, true).await.map_err(|error| {
         if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::AddrInUse) {
-            error.context("`postroad dev --http-port 0 --smtp-port 0 --smtps-port 0` takes any free ports")
+            error.context("`postroad dev --http-port 0 --smtp-port 0 --smtps-port 0 --bounce-port 0` takes any free ports")
         } else {
             error
         }
@@ -84,6 +85,7 @@ fn set_smtp(config: &mut Config, args: &DevArgs) {
     for (listen, given, usual) in [
         (&mut smtp.starttls_listen, args.smtp_port, STARTTLS_PORT),
         (&mut smtp.tls_listen, args.smtps_port, TLS_PORT),
+        (&mut smtp.bounce_listen, args.bounce_port, BOUNCE_PORT),
     ] {
         *listen = given.map(here).or(*listen);
         if listen.is_none() {

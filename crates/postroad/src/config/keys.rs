@@ -119,6 +119,13 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.smtp.plain_listen, given.listen()),
     },
     Key {
+        path: "smtp.bounce_listen",
+        default: r#""""#,
+        doc: "Address and port for mail that comes back, port 25 of the host that rp.<hostname> leads to; empty\n\
+              for off. It takes bounces and complaints about mail sent from here, and relays nothing.",
+        set: |config, given| put(&mut config.smtp.bounce_listen, given.listen()),
+    },
+    Key {
         path: "smtp.proxy_protocol_from",
         default: "[]",
         doc: "Networks of proxies that begin each SMTP connection with the PROXY protocol (version 1 or 2),\n\

@@ -13,6 +13,7 @@ pub(crate) struct Smtp {
     pub(crate) tls_listen: Option<SocketAddr>,
     pub(crate) extra_listen: Option<SocketAddr>,
     pub(crate) plain_listen: Option<SocketAddr>,
+    pub(crate) bounce_listen: Option<SocketAddr>,
     pub(crate) proxy_protocol_from: Vec<IpNet>,
     pub(crate) in_flight_bytes_max: usize,
     pub(crate) sessions_max: usize,
@@ -28,8 +29,8 @@ impl Smtp {
     }
 
     pub(crate) fn listeners(&self) -> impl Iterator<Item = SocketAddr> {
-        let all = [self.starttls_listen, self.tls_listen, self.extra_listen, self.plain_listen];
-        all.into_iter().flatten()
+        let submission = [self.starttls_listen, self.tls_listen, self.extra_listen, self.plain_listen];
+        submission.into_iter().chain([self.bounce_listen]).flatten()
     }
 }
 

@@ -18,6 +18,7 @@ mod lookup;
 mod outage;
 mod raw;
 mod recipients;
+mod returns;
 mod smtp;
 mod smtp_crowd;
 mod test_mode;

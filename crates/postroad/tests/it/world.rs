@@ -66,8 +66,8 @@ const EVENTUALLY: Duration = Duration::from_secs(30);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// On any free ports.
-pub(crate) const DEV: [&str; 8] =
-    ["dev", "--json", "--http-port", "0", "--smtp-port", "0", "--smtps-port", "0"];
+pub(crate) const DEV: [&str; 10] =
+    ["dev", "--json", "--http-port", "0", "--smtp-port", "0", "--smtps-port", "0", "--bounce-port", "0"];
 pub(crate) const SEND: &str = "/api/v1/send/message";
 pub(crate) const RAW: &str = "/api/v1/send/raw";
 pub(crate) const MESSAGE: &str = "/api/v1/messages/message";
@@ -213,6 +213,15 @@ impl World {
                 message["details"]["rcpt_to"],
                 self.daemon.stderr_text()
             );
+            tokio::time::sleep(POLL_EVERY).await;
+        }
+    }
+
+    /// Waits until the log says it, for what no door shows yet.
+    pub(crate) async fn until_logged(&self, text: &str) {
+        let deadline = Instant::now() + EVENTUALLY;
+        while !self.daemon.stderr_text().contains(text) {
+            assert!(Instant::now() < deadline, "not logged: {text}\n{}", self.daemon.stderr_text());
             tokio::time::sleep(POLL_EVERY).await;
         }
     }

@@ -4,5 +4,6 @@ mod delivery_setup;
 mod mail;
 mod queue;
 mod queue_desk;
+mod returns;
 mod setup;
 mod suppressions;

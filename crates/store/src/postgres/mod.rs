@@ -117,7 +117,7 @@ impl Engine {
     }
 
     pub(crate) async fn write<T>(&self, job: Job<T>) -> Result<T, StoreError> {
-        self.database.transaction(job).await
+        self.database.transaction(0, job).await
     }
 
     pub(crate) async fn read<T>(&self, job: Job<T>) -> Result<T, StoreError> {
@@ -173,14 +173,24 @@ impl Engine {
         let node = self.database.node()?;
         let next_id = node.ids.next();
         self.database.partitions.ensure(&self.database.pool, next_id, next_id).await?;
-        let job: Job<T> = Box::new(move |sql| {
-            Box::pin(async move {
-                let done = job(sql, Arc::clone(&node.ids)).await?;
-                lease::note_ids(sql, &node, Lane::Finish).await?;
-                Ok(done)
-            })
-        });
-        self.write(job).await
+        self.write(fenced(node, job)).await
+    }
+
+    /// Likewise, for what comes with a body and with ids that were handed out before.
+    pub(crate) async fn write_with_body<T: Send + 'static>(
+        &self,
+        handed_out: &[i64],
+        bytes: usize,
+        job: JobWithIds<T>,
+    ) -> Result<T, StoreError> {
+        let node = self.database.node()?;
+        if handed_out.iter().any(|id| lease::node_of(*id) != node.number) {
+            return Err(lease::lost());
+        }
+        let next_id = node.ids.next();
+        let oldest = handed_out.iter().copied().min().unwrap_or(next_id);
+        self.database.partitions.ensure(&self.database.pool, oldest, next_id).await?;
+        self.database.transaction(bytes, fenced(node, job)).await
     }
 
     /// Runs single statements, each its own transaction.
@@ -211,9 +221,10 @@ impl Database {
         Ok(node.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    async fn transaction<T>(&self, job: Job<T>) -> Result<T, StoreError> {
+    /// With about so many bytes to send.
+    async fn transaction<T>(&self, bytes: usize, job: Job<T>) -> Result<T, StoreError> {
         let mut client = self.pool.get().await?;
-        let result = bounded(async {
+        let result = bounded_for(bytes, async {
             let transaction = client.transaction().await?;
             let value = job(&Sql::Postgres(&transaction)).await?;
             transaction.commit().await?;
@@ -224,6 +235,17 @@ impl Database {
         // Some row was locked for too long; outside `accept` that has nothing to do with a key.
         result.map_err(StoreError::busy)
     }
+}
+
+/// Fails when the node has lost its lease, and remembers the ids that the job made.
+fn fenced<T: Send + 'static>(node: Node, job: JobWithIds<T>) -> Job<T> {
+    Box::new(move |sql| {
+        Box::pin(async move {
+            let done = job(sql, Arc::clone(&node.ids)).await?;
+            lease::note_ids(sql, &node, Lane::Finish).await?;
+            Ok(done)
+        })
+    })
 }
 
 /// A connection that saw trouble may be in the middle of something: throw it away.

@@ -5,6 +5,7 @@ mod delivery_setup;
 mod fresh;
 mod message;
 mod queue_desk;
+mod returned;
 mod send;
 mod setup;
 mod suppression;
@@ -14,6 +15,7 @@ pub use delivery_setup::{DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDe
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
 pub use message::{Message, MessageSummary};
 pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
+pub use returned::{NewReturn, ReturnEffect, Taken};
 pub use send::{
     Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredAnswer, Tracking,
 };

@@ -9,7 +9,7 @@ use postroad_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::body::{INLINE_BYTES_MAX, StoredBody};
+use crate::body::StoredBody;
 
 /// What all messages of a send share; never changed after acceptance.
 #[derive(Debug, Clone)]
@@ -141,6 +141,6 @@ impl NewSend {
 
     /// Whether its body is too large for a row.
     pub(crate) fn is_large(&self) -> bool {
-        self.compressed().len() > INLINE_BYTES_MAX
+        self.body.is_large()
     }
 }

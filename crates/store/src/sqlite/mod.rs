@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use postroad_model::{IdGenerator, SendId};
 use rusqlite::Connection;
 
+use crate::body::StoredBody;
 use crate::error::{OpenError, StoreError};
 use crate::hand_over::HandOver;
 use crate::records::{Accepted, NewSend};
@@ -99,6 +100,30 @@ impl Engine {
             _ => {}
         }
         accepted
+    }
+
+    /// Like `write`, for what comes with a body: a large one is in its file before the row that names it.
+    pub(crate) async fn write_with_body<T: Send + 'static>(
+        &self,
+        id: SendId,
+        body: &StoredBody,
+        job: Job<T>,
+        is_stored: impl FnOnce(&T) -> bool,
+    ) -> Result<T, StoreError> {
+        self.disk.check()?;
+        if body.is_large() {
+            self.bodies.write(id, body.compressed().clone()).await?;
+        }
+        let bytes = body.compressed().len();
+        let written = self.writer.run(bytes, move |connection| run_now(job, connection)).await;
+        if body.is_large() {
+            match &written {
+                Ok(done) if is_stored(done) => self.remove_doubtful_bodies().await,
+                Err(StoreError::Unavailable(_)) => lock(&self.doubtful_bodies).push(id),
+                _ => self.bodies.remove(id),
+            }
+        }
+        written
     }
 
     /// After a commit, groups that failed before it can no longer come back to life: what they wrote to the log is

@@ -129,6 +129,7 @@ TABLE messages
     last_delivery_at bigint
     last_seq bigint NOT NULL
     PRIMARY KEY (server_id, id)
+    CREATE INDEX messages_by_bounce_for ON ONLY public.messages USING btree (server_id, bounce_for_id) WHERE (bounce_for_id <> 0)
     CREATE INDEX messages_by_hold ON ONLY public.messages USING btree (hold_expiry) WHERE (hold_expiry IS NOT NULL)
     PARTITION BY RANGE (id)
 

@@ -125,6 +125,8 @@ CREATE TABLE messages (
     PRIMARY KEY (server_id, id)
 ) WITHOUT ROWID;
 
+CREATE INDEX messages_by_bounce_for ON messages (server_id, bounce_for_id) WHERE bounce_for_id <> 0;
+
 CREATE INDEX messages_by_hold ON messages (hold_expiry) WHERE hold_expiry IS NOT NULL;
 
 CREATE TABLE nodes (

@@ -18,6 +18,7 @@ mod opening;
 mod outage;
 mod outcomes;
 mod queue;
+mod returns;
 mod schema;
 mod setup;
 mod suppressions;

@@ -23,7 +23,7 @@ both_engines! {
             ("missing", "HardFail", "HardFail/bad_mailbox"),
             ("missing+order-7", "HardFail", "HardFail/bad_mailbox"),
             ("blocked", "HardFail", "HardFail/spam_block"),
-            ("bounce-later", "Sent", "Sent"),
+            ("bounce-later", "Bounced", "Sent Bounced/bad_mailbox"),
             ("complaint", "Sent", "Sent"),
             ("open", "Sent", "Sent"),
             ("click", "Sent", "Sent"),

@@ -1,0 +1,116 @@
+//! What a message that came back means for the message it is about. Pure: from what it says to what is recorded.
+
+use postroad_mail::{Returned, ReturnedKind, ReturnedRecipient};
+use postroad_model::{EmailAddress, EventKind, MessageId, Status, SuppressionReason, Timestamp};
+use postroad_store::{Message, NewDelivery, NewEvent, NewSuppression, ReturnEffect};
+use serde_json::{Value, json};
+
+/// What all effects are made with.
+pub(super) struct About<'a> {
+    pub(super) message: &'a Message,
+    /// Simulated recipients are never suppressed, and count for nothing.
+    pub(super) is_simulated: bool,
+    /// The id that the mail itself is kept under.
+    pub(super) kept_as: MessageId,
+    pub(super) now: Timestamp,
+}
+
+/// `None` for delays, automatic replies and everything else that changes nothing.
+pub(super) fn effect(returned: &Returned, about: &About<'_>) -> Option<ReturnEffect> {
+    let said = pick(returned, &about.message.rcpt_to)?;
+    match said.kind {
+        ReturnedKind::Bounce if said.permanent => Some(about.bounce(said)),
+        ReturnedKind::Complaint => Some(about.complaint(said)),
+        _ => None,
+    }
+}
+
+/// What is said of our recipient. A host that forwards or expands lists names others; then the worst counts, for every
+/// message of ours has one recipient.
+fn pick<'a>(returned: &'a Returned, rcpt_to: &str) -> Option<&'a ReturnedRecipient> {
+    let key = |address: &str| EmailAddress::parse(address).map(|address| address.mailbox_key()).ok();
+    let wanted = key(rcpt_to);
+    let names_ours =
+        |said: &&ReturnedRecipient| wanted.is_some() && said.recipient.as_deref().and_then(key) == wanted;
+    let all = &returned.recipients;
+    all.iter().find(names_ours).or_else(|| all.iter().find(|said| said.kind == returned.kind))
+}
+
+impl About<'_> {
+    fn bounce(&self, said: &ReturnedRecipient) -> ReturnEffect {
+        let host = said.reporting_mta.as_deref().unwrap_or("The remote server");
+        let class = said.class.map(|class| class.as_str().to_owned());
+        let reason = class.as_deref().unwrap_or("other");
+        let delivery = NewDelivery {
+            output: said.diagnostic.clone(),
+            mx: said.reporting_mta.clone(),
+            code: said.code.map(i64::from),
+            enhanced_code: said.status.map(|status| status.to_string()),
+            bounce_class: class.clone(),
+            ..NewDelivery::local(
+                self.now,
+                Status::Bounced,
+                format!("{host} accepted it first and sent it back later ({reason})"),
+            )
+        };
+        let data = json!({
+            "status": delivery.status,
+            "details": delivery.details,
+            "output": delivery.output,
+            "sent_with_ssl": false,
+            "time": null,
+            "mx": delivery.mx,
+            "code": delivery.code,
+            "enhanced_code": delivery.enhanced_code,
+            "bounce": {
+                "kind": "async",
+                "class": delivery.bounce_class,
+                "code": delivery.code,
+                "enhanced_code": delivery.enhanced_code,
+                "diagnostic": delivery.output,
+                "message_id": self.kept_as,
+            },
+        });
+        let suppress = said.hard.then_some(SuppressionReason::HardBounce);
+        self.with(suppress, &said.diagnostic, Some(delivery), EventKind::Bounced, &data)
+    }
+
+    fn complaint(&self, said: &ReturnedRecipient) -> ReturnEffect {
+        let details = match &said.reporting_mta {
+            Some(host) => format!("Called spam by its recipient, says {host}"),
+            None => "Called spam by its recipient".to_owned(),
+        };
+        let data = json!({
+            "details": details,
+            "complaint": {
+                "reporting_mta": said.reporting_mta,
+                "diagnostic": said.diagnostic,
+                "message_id": self.kept_as,
+            },
+        });
+        self.with(Some(SuppressionReason::Complaint), &details, None, EventKind::Complained, &data)
+    }
+
+    fn with(
+        &self,
+        suppress: Option<SuppressionReason>,
+        why: &str,
+        delivery: Option<NewDelivery>,
+        kind: EventKind,
+        data: &Value,
+    ) -> ReturnEffect {
+        let suppress = suppress.filter(|_| !self.is_simulated).map(|reason| NewSuppression {
+            address: self.message.rcpt_to.clone(),
+            reason,
+            details: why.to_owned(),
+            origin_message_id: Some(self.message.id),
+            expires_at: None,
+        });
+        ReturnEffect {
+            delivery,
+            event: NewEvent { kind, data: data.to_string() },
+            suppress,
+            counts_for_source: !self.is_simulated,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Taking one message that came back.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use postroad_mail::{Returned, ReturnedKind, returned};
+use postroad_model::{Direction, EmailAddress, MessageId, MessageToken, SendId};
+use postroad_store::{Message, NewReturn, SendInfo, SendOptions, StoreError, StoredBody};
+
+use super::effect::{About, effect};
+use super::{ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail};
+
+/// A bounce can be faster than the outcome of the attempt that it answers.
+const SETTLE_WAIT: Duration = Duration::from_millis(100);
+const SETTLE_WAITS_MAX: u32 = 20;
+/// Columns are for reading, and anybody can write a header.
+const SUBJECT_BYTES_MAX: usize = 998;
+const MESSAGE_ID_BYTES_MAX: usize = 500;
+
+impl ReturnDesk {
+    /// When this returns `Ok`, the mail and what it means for its message are on stable storage.
+    pub async fn take(&self, to: &ReturnAddress, mail: ReturnedMail) -> Result<(), ReturnRefusal> {
+        let ReturnedMail { mail_from, bytes, received_with_ssl } = mail;
+        let size = bytes.len() as u64;
+        let reading =
+            tokio::task::spawn_blocking(move || (returned::read(&bytes), StoredBody::compress(bytes)));
+        let (returned, body) =
+            reading.await.map_err(|_| StoreError::Unavailable("the service is stopping".into()))?;
+        let message = self.find_settled(to, returned.kind).await?;
+        let inner = &self.app.inner;
+        let (ids, now) = (inner.store.ids()?, inner.clock.now());
+        let id = MessageId(ids.next());
+        let is_simulated = EmailAddress::parse(&message.rcpt_to)
+            .is_ok_and(|address| *address.domain() == inner.simulator_domain);
+        let about = About { message: &message, is_simulated, kept_as: id, now };
+        let kind = returned.kind;
+        let new = NewReturn {
+            effect: effect(&returned, &about),
+            info: SendInfo {
+                server_id: to.server_id,
+                id: SendId(ids.next()),
+                credential_id: None,
+                message_id: message_id(&returned),
+                mail_from,
+                subject: cut(&returned.subject.replace('\0', ""), SUBJECT_BYTES_MAX).to_owned(),
+                tag: None,
+                metadata: BTreeMap::new(),
+                options: SendOptions::default(),
+                size,
+                direction: Direction::Incoming,
+                bounce: true,
+                received_with_ssl,
+                test: message.send.test,
+                created_at: now,
+            },
+            body: body?,
+            id,
+            token: MessageToken::random(&mut rand::rng()),
+            rcpt_to: to.address.clone(),
+            about: to.message_id,
+        };
+        let taken = inner.store.take_return(new).await.map_err(|error| match error {
+            StoreError::NotFound => ReturnRefusal::Unknown,
+            other => other.into(),
+        })?;
+        tracing::info!(
+            message.id = %to.message_id,
+            server.id = %to.server_id,
+            kind = kind.as_str(),
+            stored = taken.is_stored,
+            changes = taken.has_effect,
+            "mail came back"
+        );
+        Ok(())
+    }
+
+    /// The message it is about; a bounce waits a moment for one whose attempt is just being recorded.
+    async fn find_settled(&self, to: &ReturnAddress, kind: ReturnedKind) -> Result<Message, ReturnRefusal> {
+        let mut waits = 0;
+        loop {
+            let found = self.app.inner.store.find_message(to.server_id, to.message_id).await?;
+            let message = found.ok_or(ReturnRefusal::Unknown)?;
+            let is_early = kind == ReturnedKind::Bounce && message.status.is_queued();
+            if !is_early || waits == SETTLE_WAITS_MAX {
+                return Ok(message);
+            }
+            waits += 1;
+            tokio::time::sleep(SETTLE_WAIT).await;
+        }
+    }
+}
+
+fn message_id(returned: &Returned) -> String {
+    let id = returned.message_id.as_deref().unwrap_or_default().replace('\0', "");
+    cut(&id, MESSAGE_ID_BYTES_MAX).to_owned()
+}
+
+fn cut(text: &str, bytes_max: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes_max)]
+}

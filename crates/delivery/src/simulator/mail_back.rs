@@ -1,0 +1,154 @@
+//! Mails to a return path what a receiver would: about a second after the message was taken, by SMTP to our own bounce
+//! listener, so that all of what a real bounce goes through is gone through.
+//!
+//! On failure: what cannot be mailed is tried a few times more, then forgotten with a word in the log. So is what waits
+//! when the service stops; it was only a simulation.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::{DomainName, EmailAddress};
+use postroad_smtp::{
+    Body, ClientConfig, ClientSession, EndCause, Event, HeloName, OutgoingMessage, TlsMode, Verdict,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+const DELAY: Duration = Duration::from_secs(1);
+const TRIES: u32 = 3;
+const WAITING_MAX: usize = 10_000;
+const CONNECTIONS_MAX: usize = 8;
+const EXCHANGE_MAX: Duration = Duration::from_secs(30);
+const WRITE_BYTES: usize = 16 << 10;
+
+/// Where mail that is to come back is handed in.
+#[derive(Debug, Clone)]
+pub(super) struct MailBack {
+    queue: mpsc::Sender<(Instant, OutgoingMessage)>,
+}
+
+impl MailBack {
+    /// Works until the queue is dropped. Before `to` names the bounce listener, nothing comes back.
+    pub(super) fn start(name: DomainName, to: watch::Receiver<Option<SocketAddr>>) -> Self {
+        let (queue, waiting) = mpsc::channel(WAITING_MAX);
+        tokio::spawn(work(waiting, name, to));
+        Self { queue }
+    }
+
+    pub(super) fn hand_in(&self, return_path: EmailAddress, text: String) {
+        let message = match Body::parse(vec![text.into()]) {
+            // A bounce comes from nobody (RFC 5321 4.5.5).
+            Ok(body) => {
+                OutgoingMessage { mail_from: None, rcpt_to: return_path, body, has_utf8_header: false }
+            }
+            Err(error) => return tracing::error!(%error, "a simulated bounce cannot be sent"),
+        };
+        if self.queue.try_send((Instant::now() + DELAY, message)).is_err() {
+            tracing::warn!("too many simulated bounces are waiting; one is left out");
+        }
+    }
+}
+
+/// All wait equally long, so the first that came is the first that is due.
+async fn work(
+    mut waiting: mpsc::Receiver<(Instant, OutgoingMessage)>,
+    name: DomainName,
+    to: watch::Receiver<Option<SocketAddr>>,
+) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    // Dropped with this task, and every connection with it.
+    let mut mailing = JoinSet::new();
+    while let Some((due, message)) = waiting.recv().await {
+        sleep_until(due).await;
+        let listener = *to.borrow();
+        let Some(listener) = listener else { continue };
+        // The semaphore is never closed.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        while mailing.try_join_next().is_some() {}
+        let name = name.clone();
+        mailing.spawn(async move {
+            mail(reachable(listener), &name, &message).await;
+            drop(place);
+        });
+    }
+}
+
+async fn mail(to: SocketAddr, name: &DomainName, message: &OutgoingMessage) {
+    for number in 1..=TRIES {
+        match timeout(EXCHANGE_MAX, exchange(to, name, message.clone())).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => tracing::warn!(%error, number, "a simulated bounce was not taken"),
+            Err(_) => tracing::warn!(number, "a simulated bounce was not taken in time"),
+        }
+        sleep(DELAY).await;
+    }
+}
+
+/// One message over one connection.
+async fn exchange(to: SocketAddr, name: &DomainName, message: OutgoingMessage) -> io::Result<()> {
+    let mut stream = TcpStream::connect(to).await?;
+    stream.set_nodelay(true)?;
+    // It does not leave the machine.
+    let config = ClientConfig { tls: TlsMode::Never, ..ClientConfig::new(HeloName::from(name.clone())) };
+    let mut session = ClientSession::new(config);
+    let mut message = Some(message);
+    let mut taken = Err(io::Error::other("the conversation ended early"));
+    let (mut output, mut input) = (Vec::new(), vec![0; 4 << 10]);
+    loop {
+        let mut is_moving = session.fill_output(&mut output, WRITE_BYTES) > 0;
+        while let Some(event) = session.next_event() {
+            is_moving = true;
+            match event {
+                Event::Ready => match message.take() {
+                    Some(message) => session.send(message).map_err(io::Error::other)?,
+                    None => session.quit().map_err(io::Error::other)?,
+                },
+                Event::Outcome(outcome) => {
+                    taken = match outcome.verdict {
+                        Verdict::Accepted(_) => Ok(()),
+                        other => Err(io::Error::other(format!("{other:?}"))),
+                    };
+                }
+                Event::Closed(_) => return taken,
+                Event::StartTls | Event::Finishing => {}
+            }
+        }
+        if !output.is_empty() {
+            stream.write_all(&output).await?;
+            output.clear();
+        } else if !is_moving {
+            match stream.read(&mut input).await? {
+                0 => session.connection_ended(EndCause::EndOfStream),
+                count => session.feed(&input[..count]),
+            }
+        }
+    }
+}
+
+/// A listener on all addresses is reached on this machine's own.
+fn reachable(listener: SocketAddr) -> SocketAddr {
+    let ip = match listener.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listener.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_on_all_addresses_is_reached_on_the_loopback() {
+        let reached = |text: &str| reachable(text.parse().unwrap()).to_string();
+        assert_eq!(reached("0.0.0.0:25"), "127.0.0.1:25");
+        assert_eq!(reached("[::]:25"), "[::1]:25");
+        assert_eq!(reached("192.0.2.1:25"), "192.0.2.1:25");
+    }
+}
