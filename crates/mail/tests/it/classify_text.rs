@@ -76,6 +76,28 @@ fn words_that_only_seem_to_say_it_kill_no_address_without_proof() {
 }
 
 #[test]
+fn what_is_said_of_the_sender_or_of_us_kills_no_address() {
+    for text in [
+        "550 Your domain is not registered with us",
+        "550 sender account does not exist",
+        "550 <news@example.org>: invalid address in From header",
+        "550 Return path address does not exist",
+        "550 There is no record of your IP in DNS",
+        "550 Envelope sender: user unknown",
+        "550 This service is no longer available",
+        "550 Invalid user or password",
+        "535 5.7.8 user unknown",
+        "550 unknown host: your reverse name cannot be verified",
+        "550 domain is invalid in HELO",
+        "550 Unknown local problem",
+        "550 Hosts that are not registered may not send mail here",
+    ] {
+        let verdict = classify(&Reply::parse(text).expect("a reply"));
+        assert!(!verdict.hard, "{text}: {verdict:?}");
+    }
+}
+
+#[test]
 fn long_replies_are_cut_and_still_judged() {
     let long = format!("550 5.1.1 User unknown {}", "ü ".repeat(1_000_000));
     let reply = Reply::parse(&long).expect("a reply");
