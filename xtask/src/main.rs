@@ -1,6 +1,8 @@
-//! What a developer types every day: `cargo xtask tidy`, `cargo xtask test`, `cargo xtask ci`, `cargo xtask bench`.
+//! What a developer types every day: `cargo xtask tidy`, `cargo xtask test`, `cargo xtask ci`, `cargo xtask bench`,
+//! `cargo xtask bounces`.
 
 mod bench;
+mod bounces;
 mod ci;
 mod interrupt;
 mod programs;
@@ -47,6 +49,11 @@ enum Command {
         #[arg(long)]
         postgres: bool,
     },
+    /// Measure on real bounces how many are understood; lists the ones that are not
+    Bounces {
+        /// With *.eml and expected.csv [default: ../shared/samples/bounces beside the repository, if it is there]
+        folder: Option<PathBuf>,
+    },
 }
 
 #[tokio::main(worker_threads = 2)]
@@ -56,6 +63,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         Command::Test { arguments } => test::run(&repository(), &arguments).await,
         Command::Ci => ci::run(&repository()).await,
         Command::Bench { seconds, postgres } => bench::run(&repository(), seconds, postgres).await,
+        Command::Bounces { folder } => bounces::run(&repository(), folder),
     }
 }
 

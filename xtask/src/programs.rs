@@ -1,5 +1,5 @@
-//! The programs that the tests need beside Rust: a PostgreSQL server, python3, curl, and mail clients (swaks, node with
-//! nodemailer).
+//! The programs that the tests need beside Rust: a PostgreSQL server, python3 with its DKIM library, curl, and mail clients
+//! (swaks, node with nodemailer).
 //!
 //! On Debian and its kin they are installed when missing; elsewhere the error says what to install.
 
@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{bail, ensure};
 use postroad_testkit::NODE_LIBRARIES;
+use postroad_testkit::dkim_verifier::find_verifier;
 use postroad_testkit::postgres::find_server_programs;
 
 /// Read by Debian's postgresql-common: without it the package starts a system server, which nobody here needs.
@@ -22,7 +23,8 @@ pub(crate) fn ensure() -> anyhow::Result<()> {
     let missing_text = missing.join(" and ");
     if !is_in_path("apt-get") {
         bail!(
-            "the tests need {missing_text}; install it and put it into PATH (PostgreSQL: initdb and postgres)"
+            "the tests need {missing_text}; install it and put it into PATH (PostgreSQL: initdb and postgres; python3-dkim: \
+             the Python module dkim)"
         );
     }
     eprintln!("the tests need {missing_text}: installing with apt-get");
@@ -54,6 +56,9 @@ fn list_missing() -> Vec<&'static str> {
     }
     if !runs("node", &["-e", "require('nodemailer')"]) {
         missing.push("node-nodemailer");
+    }
+    if find_verifier().is_none() {
+        missing.push("python3-dkim");
     }
     missing
 }

@@ -29,6 +29,8 @@ pub struct Caller {
     pub hold: bool,
     /// The credential is a test key: everything sent with it is in test mode.
     pub test: bool,
+    /// The server's limit of messages an hour.
+    pub hourly_limit: Option<u32>,
     pub peer: Peer,
 }
 
@@ -81,6 +83,7 @@ impl App {
             mode: access.mode,
             hold: credential.hold,
             test: credential.test,
+            hourly_limit: access.hourly_limit,
             peer,
         })
     }

@@ -34,7 +34,12 @@ impl App {
         let domain = DomainName::parse(DOMAIN).expect("the constant is a domain name");
         if self.inner.store.find_domain(server.id, domain.clone()).await?.is_none() {
             let verified_at = Some(self.inner.clock.now());
-            self.inner.store.create_domain(new_domain(server.id, domain.clone(), verified_at).await?).await?;
+            self.inner
+                .store
+                .create_domain(
+                    new_domain(server.id, domain.clone(), verified_at, self.inner.dkim_ed25519).await?,
+                )
+                .await?;
         }
         let pair = KeyPair::generate();
         let (key_hash, secret_hash) = pair.hashes();

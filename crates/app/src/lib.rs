@@ -6,6 +6,7 @@ mod authenticate;
 mod bad_keys;
 mod dev_setup;
 mod find_message;
+mod installation;
 mod log_in;
 mod maintenance;
 mod refusal;
@@ -22,10 +23,36 @@ use postroad_store::{CredentialAccess, KeyHash, Store};
 pub use authenticate::{AuthFailure, Caller, Peer};
 pub use dev_setup::DevSetup;
 pub use find_message::{FoundMessage, LookupError, Wanted, view_message};
+pub use installation::Installation;
 pub use log_in::{LoginFailure, Submitter};
 pub use postroad_mail::{AttachmentView, MessageView};
 pub use refusal::{AddressList, FieldProblem, Refusal};
 pub use upkeep::Upkeep;
+
+use send::UsablePool;
+
+/// The domain of simulator recipients, unless the configuration names another.
+pub const SIMULATOR_DOMAIN: &str = "sim.postroad.test";
+
+/// What an operator sets about it.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The name this installation goes by.
+    pub hostname: DomainName,
+    pub limits: Limits,
+    /// Where recipients are played instead of delivered to.
+    pub simulator_domain: DomainName,
+    /// Give new domains a second DKIM key, Ed25519.
+    pub dkim_ed25519: bool,
+}
+
+impl Settings {
+    /// The usual ones.
+    pub fn of(hostname: DomainName) -> Self {
+        let simulator_domain = DomainName::parse(SIMULATOR_DOMAIN).expect("the constant is a domain name");
+        Self { hostname, limits: Limits::default(), simulator_domain, dkim_ed25519: false }
+    }
+}
 
 /// The long-lived parts of a running service. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -43,6 +70,12 @@ struct Inner {
     limits: Limits,
     /// The name this installation goes by: return paths and Message-IDs are made of it.
     hostname: DomainName,
+    /// Recipients here are played, not delivered to (contract 3).
+    simulator_domain: DomainName,
+    /// Give new domains a second DKIM key.
+    dkim_ed25519: bool,
+    /// The pools a send may name, as read in the last moments.
+    pools: ttl_cache::TtlCache<ServerId, Arc<[UsablePool]>>,
     /// Keys seen in the last moments, so that a request costs no read.
     access: ttl_cache::TtlCache<KeyHash, CredentialAccess>,
     /// Domains found verified in the last moments.
@@ -61,12 +94,20 @@ struct Inner {
 
 impl App {
     pub fn new(store: Store, clock: Arc<dyn Clock>, limits: Limits, hostname: DomainName) -> Self {
+        Self::with_settings(store, clock, Settings { limits, ..Settings::of(hostname) })
+    }
+
+    pub fn with_settings(store: Store, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+        let Settings { hostname, limits, simulator_domain, dkim_ed25519 } = settings;
         Self {
             inner: Arc::new(Inner {
                 store,
                 clock,
                 limits,
                 hostname,
+                simulator_domain,
+                dkim_ed25519,
+                pools: ttl_cache::TtlCache::default(),
                 access: ttl_cache::TtlCache::default(),
                 verified: ttl_cache::TtlCache::default(),
                 maintenance: ttl_cache::TtlCache::default(),
@@ -88,6 +129,7 @@ impl App {
         self.inner.access.clear();
         self.inner.verified.clear();
         self.inner.maintenance.clear();
+        self.inner.pools.clear();
         self.inner.bound_networks.clear();
     }
 }

@@ -1,8 +1,229 @@
-//! The delivery engine: everything that is queued reaches its destination, or the sender learns why not.
+//! The delivery engine: everything that is queued reaches its destination's mail server, or the sender learns why not.
+//!
+//! It knows messages, not who asked for them. Its last hop may also be in this process: the dev inbox and the simulator
+//! speak SMTP on loopback like any other host.
 
+mod attempt;
+mod engine;
 pub mod inbox;
+pub mod journal;
 mod local_smtp;
+pub mod pacing;
+mod prepare;
+pub mod providers;
+pub mod queue_desk;
+mod retry;
+mod route;
+mod schedule;
+mod settings;
+pub mod signing;
 pub mod simulator;
 
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_mail::{ReturnPathKey, Signer};
+use postroad_model::{Clock, DomainName};
+use postroad_net::client_tls::{ClientTls, ExtraRootsError};
+use postroad_net::dns::{Dns, DnsSettings, DnsSetupError};
+use postroad_net::mta_sts::{MtaSts, MtaStsSettings};
+use postroad_smtp::Credentials;
+use postroad_store::{Store, StoreError};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+pub use queue_desk::QueueDesk;
+pub use retry::RetryPolicy;
+pub use schedule::warm_up::WarmUpPlan;
+pub use settings::{Settings, SmartHost, SmartHostTls};
+
+use attempt::connection::Patience;
+use attempt::{Connector, Router};
+use engine::{Beginner, Feeder, Hub, Intake, Parts, Settler};
 pub use inbox::{CaughtMessage, Inbox, InboxServer, Wanted};
+use journal::Journal;
+use prepare::{Preparer, SigningKeyCache};
+use providers::Providers;
+use signing::SigningPool;
 pub use simulator::SimulatorServer;
+
+/// What this installation signs and is recognised with.
+pub struct Identity {
+    pub return_path_secret: [u8; 32],
+    /// Signs the mail of domains whose own key does not.
+    pub dkim: Signer,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity").field("dkim", &self.dkim).finish_non_exhaustive()
+    }
+}
+
+/// Why the engine does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("the flight journal cannot be opened: {0}")]
+    Journal(#[source] io::Error),
+    #[error("the dev inbox or the simulator cannot listen on loopback: {0}")]
+    Listen(#[source] io::Error),
+    #[error("DNS: {0}")]
+    Dns(#[from] DnsSetupError),
+    #[error("TLS: {0}")]
+    Tls(#[from] ExtraRootsError),
+    #[error("provider rules: {0}")]
+    Providers(#[from] providers::ProviderProblem),
+    #[error("threads for signing cannot be started: {0}")]
+    Signing(#[source] io::Error),
+    #[error("{0}")]
+    Hostname(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A running engine.
+#[derive(Debug)]
+pub struct Delivery {
+    hub: Arc<Hub>,
+    inbox: Option<Inbox>,
+    settler: JoinHandle<()>,
+    tasks: Vec<JoinHandle<()>>,
+    /// Stop when dropped.
+    _hosts: (Option<InboxServer>, SimulatorServer),
+}
+
+impl Delivery {
+    /// First settles what a killed process left, then begins.
+    pub async fn start(
+        settings: Settings,
+        identity: Identity,
+        store: Store,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StartError> {
+        let (journal, recovered) = Journal::open(&settings.journal_dir).map_err(StartError::Journal)?;
+        let inbox = settings.catch_all.then(|| Inbox::new(Arc::clone(&clock)));
+        let inbox_server = match &inbox {
+            Some(inbox) => Some(InboxServer::start(inbox.clone()).await.map_err(StartError::Listen)?),
+            None => None,
+        };
+        let (simulator, simulator_address) = SimulatorServer::start().await.map_err(StartError::Listen)?;
+        let providers = Arc::new(match &settings.provider_overrides {
+            Some(text) => Providers::with_overrides(text)?,
+            None => Providers::built_in(),
+        });
+        let (stopping, stop) = watch::channel(false);
+        let dns = Dns::new(&DnsSettings {
+            nameservers: settings.nameservers.clone(),
+            ipv6: settings.ipv6,
+            ..DnsSettings::default()
+        })?;
+        let tls = ClientTls::new(settings.ca_file.as_deref())?;
+        let sts_settings = MtaStsSettings {
+            port: settings.mta_sts_port,
+            allow_private: settings.allow_private_destinations,
+            ..MtaStsSettings::default()
+        };
+        let router = Router {
+            dns: dns.clone(),
+            sts: MtaSts::new(dns.clone(), &tls, &sts_settings),
+            providers: Arc::clone(&providers),
+            clock: Arc::clone(&clock),
+            hostname: settings.hostname.clone(),
+            smtp_port: settings.smtp_port,
+            smart_host: settings.smart_host.clone(),
+            inbox: inbox_server.as_ref().map(|(_, address)| *address),
+            simulator: (settings.simulator_domain.clone(), simulator_address),
+        };
+        let connector = Connector {
+            dns,
+            tls,
+            credentials: credentials(&settings),
+            connect_timeout: settings.connect_timeout,
+            patience: Patience { reply: settings.reply_timeout, final_reply: settings.final_reply_timeout },
+            allow_private_destinations: settings.allow_private_destinations,
+            stop,
+        };
+        let preparer = preparer(&settings, identity, &store, &clock)?;
+        let (begins, beginner) = Beginner::new(store.clone());
+        let (settlements, settler) = Settler::new();
+        let (alive, all_done) = mpsc::channel(1);
+        let hub = Arc::new(Hub::new(Parts {
+            settings,
+            store: store.clone(),
+            clock,
+            router,
+            connector,
+            preparer,
+            journal: Arc::new(journal),
+            begins,
+            settlements,
+            stopping,
+            alive,
+        }));
+        engine::recover(&hub, recovered).await?;
+        engine::read_setup(&hub).await?;
+        store.deliver_to(Arc::new(Intake(Arc::clone(&hub))));
+        let settler = tokio::spawn(settler.run(Arc::clone(&hub), all_done));
+        let feeder = Feeder { hub: Arc::clone(&hub), changes: store.changes() };
+        let tasks = vec![
+            tokio::spawn(beginner.run()),
+            tokio::spawn(Arc::clone(&hub).keep_time()),
+            tokio::spawn(feeder.run()),
+        ];
+        Ok(Self { hub, inbox, settler, tasks, _hosts: (inbox_server.map(|(server, _)| server), simulator) })
+    }
+
+    /// What was caught, when everything is.
+    pub fn inbox(&self) -> Option<&Inbox> {
+        self.inbox.as_ref()
+    }
+
+    /// Questions and orders about the queue.
+    pub fn queue_desk(&self) -> QueueDesk {
+        QueueDesk::live(Arc::clone(&self.hub))
+    }
+
+    /// No new work; messages past their end may finish, the rest is given back without counting an attempt.
+    pub async fn stop(mut self) {
+        self.hub.store.stop_delivering();
+        self.hub.stop().await;
+        let patience = self.hub.settings.drain_timeout;
+        if tokio::time::timeout(patience, &mut self.settler).await.is_err() {
+            tracing::warn!("some replies did not come in time; the flight journal remembers these messages");
+        }
+        for task in &self.tasks {
+            task.abort();
+        }
+        // Dropped last, so that nobody speaks to a host that is gone.
+        tokio::time::sleep(Duration::ZERO).await;
+    }
+}
+
+fn credentials(settings: &Settings) -> Option<Credentials> {
+    let smart_host = settings.smart_host.as_ref()?;
+    let (username, password) = smart_host.credentials.clone()?;
+    let is_here = matches!(smart_host.host.as_str(), "localhost" | "127.0.0.1" | "::1");
+    Some(Credentials { username, password, allow_without_tls: is_here })
+}
+
+fn preparer(
+    settings: &Settings,
+    identity: Identity,
+    store: &Store,
+    clock: &Arc<dyn Clock>,
+) -> Result<Preparer, StartError> {
+    let return_domain = DomainName::parse(&format!("rp.{}", settings.hostname))
+        .map_err(|e| StartError::Hostname(format!("rp.{} is no host name: {e}", settings.hostname)))?;
+    let signing = SigningPool::start(settings.signing_threads).map_err(StartError::Signing)?;
+    let keys = SigningKeyCache::new(store.clone(), Arc::clone(clock), Arc::new(identity.dkim));
+    Ok(Preparer::new(
+        store.clone(),
+        signing,
+        keys,
+        ReturnPathKey::new(&identity.return_path_secret),
+        settings.hostname.clone(),
+        return_domain,
+        settings.fresh_bytes_max,
+    ))
+}

@@ -1,14 +1,18 @@
-//! The RSA keys that sign mail, and the DNS record that publishes them (RFC 6376 3.6.1).
+//! The keys that sign mail, and the DNS records that publish them (RFC 6376 3.6.1, RFC 8463 4).
 
 use std::fmt;
 
 use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der, PublicKeyX509Der};
 use aws_lc_rs::rsa::{KeyPair, KeySize};
-use aws_lc_rs::signature::KeyPair as _;
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// A private key with its public half. RSA-2048: every receiver verifies it, and its record fits in DNS.
+/// The public half of an Ed25519 key begins so in X.509 form (RFC 8410 4); the 32 bytes of the key follow.
+const ED25519_SPKI_START: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+
+/// A private key with its public half. RSA-2048: every receiver verifies it, and its record fits in DNS. Ed25519 for a
+/// second signature only.
 pub struct DkimKey {
     private_pkcs8_der: Vec<u8>,
     public_spki_der: Vec<u8>,
@@ -16,9 +20,9 @@ pub struct DkimKey {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DkimKeyError {
-    #[error("an RSA key could not be generated")]
+    #[error("a key could not be generated")]
     Generate,
-    #[error("this is not an RSA private key of at least 2048 bits in PKCS #8")]
+    #[error("this is neither an RSA private key of at least 2048 bits nor an Ed25519 one in PKCS #8")]
     Rejected,
     #[error("the key could not be encoded")]
     Encode,
@@ -30,11 +34,27 @@ impl DkimKey {
         Self::from_pair(&KeyPair::generate(KeySize::Rsa2048).map_err(|_| DkimKeyError::Generate)?)
     }
 
+    pub fn generate_ed25519() -> Result<Self, DkimKeyError> {
+        Self::from_ed25519_pair(&Ed25519KeyPair::generate().map_err(|_| DkimKeyError::Generate)?)
+    }
+
+    /// Either kind.
     pub fn from_pkcs8_der(der: &[u8]) -> Result<Self, DkimKeyError> {
-        Self::from_pair(&KeyPair::from_pkcs8(der).map_err(|_| DkimKeyError::Rejected)?)
+        match KeyPair::from_pkcs8(der) {
+            Ok(pair) => Self::from_pair(&pair),
+            Err(_) => {
+                Self::from_ed25519_pair(&Ed25519KeyPair::from_pkcs8(der).map_err(|_| DkimKeyError::Rejected)?)
+            }
+        }
     }
 
     fn from_pair(pair: &KeyPair) -> Result<Self, DkimKeyError> {
+        let private: Pkcs8V1Der<'_> = pair.as_der().map_err(|_| DkimKeyError::Encode)?;
+        let public: PublicKeyX509Der<'_> = pair.public_key().as_der().map_err(|_| DkimKeyError::Encode)?;
+        Ok(Self { private_pkcs8_der: private.as_ref().to_vec(), public_spki_der: public.as_ref().to_vec() })
+    }
+
+    fn from_ed25519_pair(pair: &Ed25519KeyPair) -> Result<Self, DkimKeyError> {
         let private: Pkcs8V1Der<'_> = pair.as_der().map_err(|_| DkimKeyError::Encode)?;
         let public: PublicKeyX509Der<'_> = pair.public_key().as_der().map_err(|_| DkimKeyError::Encode)?;
         Ok(Self { private_pkcs8_der: private.as_ref().to_vec(), public_spki_der: public.as_ref().to_vec() })
@@ -56,15 +76,20 @@ impl fmt::Debug for DkimKey {
     }
 }
 
-/// The TXT record for a public key. Longer than the 255 bytes of one DNS string: who publishes it splits it.
+/// The TXT record for a public key of either kind. One for RSA is longer than the 255 bytes of one DNS string: who
+/// publishes it splits it.
 pub fn dkim_txt(public_spki_der: &[u8]) -> String {
+    // RFC 8463 4: the bare key, where RSA has the X.509 form.
+    if let Some(key) = public_spki_der.strip_prefix(&ED25519_SPKI_START) {
+        return format!("v=DKIM1; k=ed25519; p={}", STANDARD.encode(key));
+    }
     format!("v=DKIM1; k=rsa; p={}", STANDARD.encode(public_spki_der))
 }
 
 #[cfg(test)]
 mod tests {
     use aws_lc_rs::rand::SystemRandom;
-    use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, UnparsedPublicKey};
+    use aws_lc_rs::signature::{ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, UnparsedPublicKey};
 
     use super::*;
 
@@ -84,6 +109,19 @@ mod tests {
         let verifier = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, published);
         verifier.verify(b"mail", &signature).unwrap();
         assert!(verifier.verify(b"other", &signature).is_err());
+    }
+
+    #[test]
+    fn an_ed25519_record_has_the_32_bytes_that_verify() {
+        let key = DkimKey::generate_ed25519().unwrap();
+        let stored = DkimKey::from_pkcs8_der(key.private_pkcs8_der()).unwrap();
+        assert_eq!(stored.public_spki_der(), key.public_spki_der());
+
+        let record = dkim_txt(key.public_spki_der());
+        let published = STANDARD.decode(record.strip_prefix("v=DKIM1; k=ed25519; p=").unwrap()).unwrap();
+        assert_eq!(published.len(), 32);
+        let signature = Ed25519KeyPair::from_pkcs8(stored.private_pkcs8_der()).unwrap().sign(b"mail");
+        UnparsedPublicKey::new(&ED25519, published).verify(b"mail", signature.as_ref()).unwrap();
     }
 
     #[test]

@@ -1,13 +1,15 @@
-//! Messages as bytes: composing them, taking raw ones in, reading them back, the keys that sign them, and what a
-//! receiver's refusal means.
+//! Messages as bytes: composing them, taking raw ones in, reading them back, the keys that sign them, what a
+//! receiver's refusal means, and what comes back: bounces, complaints, reports about domains.
 //!
 //! Everything here is a pure function. No I/O, no clock, no randomness but key generation, no state: the same
 //! input gives the same bytes on every machine.
 
 mod address_list;
+mod base32;
 pub mod classify;
 pub mod compose;
 mod content_type;
+pub mod dkim;
 pub mod dkim_key;
 mod encoded_word;
 mod header_block;
@@ -17,14 +19,24 @@ mod mime_tree;
 mod newline;
 mod part;
 pub mod raw;
+pub mod reports;
+pub mod return_path;
+pub mod returned;
+pub mod stored_head;
+pub mod trace;
 pub mod view;
 
 pub use address_list::AddressListProblem;
 pub use classify::{EnhancedCode, Reply, ReplyProblem, Verdict, classify};
 pub use compose::{Attachment, Composition, compose};
+pub use dkim::{Canonical, Signer, SignerError};
 pub use dkim_key::{DkimKey, DkimKeyError, dkim_txt};
 pub use header_check::{
     HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, check_message_id,
 };
 pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw, prepare_submission};
+pub use return_path::ReturnPathKey;
+pub use returned::{Returned, ReturnedKind, ReturnedRecipient};
+pub use stored_head::{find_from_domain, has_utf8_header};
+pub use trace::received;
 pub use view::{AttachmentView, MessageView, view};

@@ -36,4 +36,8 @@ ids! {
     DeliveryId,
     /// A fact about a message or a domain.
     EventId,
+    /// A group of source addresses that servers send from.
+    PoolId,
+    /// An address of ours that mail leaves from.
+    SourceId,
 }

@@ -8,12 +8,15 @@ pub mod bounce_class;
 pub mod clock;
 pub mod domain;
 pub mod event;
+pub mod gate;
 pub mod id;
 pub mod idgen;
 pub mod limits;
 pub mod mailbox;
 pub mod protocol;
+pub mod send_rate;
 pub mod status;
+pub mod suppression;
 pub mod token;
 
 pub use access::{Scope, ServerMode};
@@ -22,10 +25,15 @@ pub use bounce_class::BounceClass;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use domain::{DomainError, DomainName};
 pub use event::EventKind;
-pub use id::{AccountId, CredentialId, DeliveryId, DomainId, EventId, MessageId, SendId, ServerId};
+pub use gate::{GateAction, GateScope};
+pub use id::{
+    AccountId, CredentialId, DeliveryId, DomainId, EventId, MessageId, PoolId, SendId, ServerId, SourceId,
+};
 pub use idgen::IdGenerator;
 pub use limits::Limits;
 pub use mailbox::{Mailbox, split_address_list};
 pub use protocol::Protocol;
+pub use send_rate::{RatePeriod, SendRate};
 pub use status::{Direction, Status};
+pub use suppression::SuppressionReason;
 pub use token::MessageToken;

@@ -1,9 +1,14 @@
-//! Talking to the network. For now: the TLS configuration of our own listeners.
+//! Talking to the network: DNS and MX plans, MTA-STS, TLS of listeners and clients, and which addresses are public.
 //!
-//! Holds no state of messages and knows neither HTTP nor SMTP.
+//! Holds no state of messages and knows no SMTP.
 
 mod certificate;
+pub mod client_tls;
+pub mod dns;
+pub mod guard;
+pub mod mta_sts;
 mod self_signed;
+mod single_flight;
 
 pub use certificate::{CertificateError, ReloadingCertificate};
 pub use self_signed::ensure_self_signed;

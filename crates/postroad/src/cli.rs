@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ipnet::IpNet;
-use postroad_model::{CredentialId, Scope, ServerMode, Timestamp};
+use postroad_app::admin::WarmUpState;
+use postroad_model::{CredentialId, Scope, SendRate, ServerMode, Timestamp};
 
-/// Transactional email you run yourself: applications hand in mail over HTTP or SMTP, Postroad stores and queues it.
+/// Transactional email you run yourself: applications hand in mail over HTTP or SMTP, Postroad stores, signs and
+/// delivers it.
 #[derive(Debug, Parser)]
 #[command(name = "postroad", version, propagate_version = true, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -40,7 +42,9 @@ pub(crate) enum Command {
     },
     /// Accounts, servers, domains, API keys, maintenance; works beside a running server
     Admin(AdminArgs),
-    /// Say what a mail server's answer means, and why
+    /// The queue of messages to be delivered: look at it, retry, cancel, suspend and resume
+    Queue(QueueArgs),
+    /// Say what a mail server's answer or a returned message means, and why
     Explain {
         #[command(subcommand)]
         command: ExplainCommand,
@@ -99,6 +103,76 @@ pub(crate) enum ExplainCommand {
         #[arg(long)]
         json: bool,
     },
+    /// A message that came back: whom it speaks of, its bounce class, and whether the address is dead
+    Bounce {
+        /// The message as it came; - reads standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Answer with one line of JSON for each recipient
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QueueArgs {
+    #[command(subcommand)]
+    pub(crate) command: QueueSubcommand,
+    /// Data folder of the installation
+    #[arg(long, global = true, value_name = "DIR", conflicts_with = "config")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Configuration file of the installation
+    #[arg(long, global = true, value_name = "FILE", env = "POSTROAD_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Answer as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueSubcommand {
+    /// List queued messages, those due first on top
+    List {
+        /// Only of this server: NAME, ACCOUNT/NAME or id
+        #[arg(long)]
+        server: Option<String>,
+        /// Only to this recipient domain
+        #[arg(long)]
+        domain: Option<String>,
+        /// How many at most
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+    },
+    /// Show one message and say why it is waiting
+    Show { id: i64 },
+    /// Count what is queued, and show what is suspended or slowed
+    Stats,
+    /// Try messages again now; releases held ones
+    Retry {
+        #[arg(required = true)]
+        ids: Vec<i64>,
+    },
+    /// Take messages out of the queue for good
+    Cancel {
+        #[arg(required = true)]
+        ids: Vec<i64>,
+    },
+    /// Stop sending, or slow it down, for a part of the queue; messages wait and are not changed
+    Suspend {
+        /// everything, pool:NAME, server:NAME, domain:NAME, lane:POOL/DOMAIN, provider:NAME, path:SOURCE/SITE
+        scope: String,
+        /// Shown to whoever asks why a message waits
+        #[arg(long)]
+        reason: String,
+        /// Ends by itself after this long, such as 30m or 2h
+        #[arg(long = "for", value_name = "DURATION", value_parser = crate::config::parse_duration)]
+        for_: Option<Duration>,
+        /// Only slow down, to this many messages a minute
+        #[arg(long, value_name = "PER_MINUTE", value_parser = clap::value_parser!(u32).range(1..))]
+        slow: Option<u32>,
+    },
+    /// Lift a suspension or slow-down; what waited goes on at once
+    Resume { scope: String },
 }
 
 #[derive(Debug, Args)]
@@ -130,6 +204,9 @@ pub(crate) enum AdminCommand {
     /// API keys of a server
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Pools of addresses that mail leaves from
+    #[command(subcommand)]
+    Pool(PoolCommand),
     /// Close the API for a while (it answers 503), or open it again
     Maintenance {
         #[arg(value_enum)]
@@ -187,6 +264,62 @@ pub(crate) enum ServerCommand {
         #[arg(value_parser = parse_mode)]
         mode: ServerMode,
     },
+    /// Send from the addresses of a pool
+    SetPool {
+        name: String,
+        /// Leave out for the installation's default
+        pool: Option<String>,
+    },
+    /// Pace a server's mail: faster ones wait, none is refused
+    SetRate {
+        name: String,
+        /// Such as 10/s, 100/m or 1000/h; leave out for no limit
+        #[arg(value_parser = parse_rate)]
+        rate: Option<SendRate>,
+    },
+    /// Hold what a server sends beyond this many messages an hour
+    SetHourlyLimit {
+        name: String,
+        /// Leave out for no limit
+        limit: Option<u32>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PoolCommand {
+    /// Create a pool
+    Create {
+        name: String,
+        /// Servers without a pool of their own send from it, and what a warming address may not take
+        #[arg(long)]
+        shared: bool,
+    },
+    /// List pools with their addresses and their warm-up
+    List,
+    /// Delete a pool that nobody uses
+    Delete { name: String },
+    /// Add an address of this machine to a pool
+    AddAddress {
+        pool: String,
+        address: std::net::IpAddr,
+        /// The name it greets with; its PTR record should say the same
+        #[arg(long)]
+        helo: String,
+        /// Its share of the pool's mail
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        weight: u32,
+        /// Begin with few messages a day and grow
+        #[arg(long)]
+        warm_up: bool,
+    },
+    /// Remove an address
+    RemoveAddress { address: std::net::IpAddr },
+    /// Start an address's warm-up anew, resume a paused one, or end it
+    WarmUp {
+        address: std::net::IpAddr,
+        #[arg(value_parser = parse_warm_up)]
+        state: WarmUpState,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -213,7 +346,11 @@ pub(crate) enum DomainCommand {
     },
     /// Show the DNS records a domain needs
     Records {
-        name: String,
+        #[arg(required_unless_present = "installation")]
+        name: Option<String>,
+        /// Show the installation's own DKIM record instead
+        #[arg(long, conflicts_with = "name")]
+        installation: bool,
         #[arg(long)]
         server: Option<String>,
     },
@@ -270,6 +407,19 @@ pub(crate) enum KeyCommand {
 
 fn parse_mode(text: &str) -> Result<ServerMode, String> {
     ServerMode::parse(text).ok_or_else(|| "use live or development".to_owned())
+}
+
+fn parse_rate(text: &str) -> Result<SendRate, String> {
+    SendRate::parse(text).ok_or_else(|| "use a rate such as 10/s, 100/m or 1000/h".to_owned())
+}
+
+fn parse_warm_up(text: &str) -> Result<WarmUpState, String> {
+    match text {
+        "start" => Ok(WarmUpState::Start),
+        "resume" => Ok(WarmUpState::Resume),
+        "end" => Ok(WarmUpState::End),
+        _ => Err("use start, resume or end".to_owned()),
+    }
 }
 
 fn parse_scope(text: &str) -> Result<Scope, String> {

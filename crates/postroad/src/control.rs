@@ -1,4 +1,4 @@
-//! The control socket: `postroad admin` beside a running server sends its command here, one line of JSON each way.
+//! The control socket: `postroad admin` and `postroad queue` beside a running server sends its command here, one line of JSON each way.
 //! The socket is in the data folder and for its owner only.
 
 use std::io;
@@ -9,13 +9,25 @@ use std::time::Duration;
 use anyhow::Context;
 use postroad_app::App;
 use postroad_app::admin::Command;
+use postroad_delivery::QueueDesk;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
+use crate::queue::{self, QueueCommand};
+
 const COMMAND_BYTES_MAX: u64 = 1 << 20;
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
 const NAME: &str = "control.sock";
+
+/// What is asked of a running server.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Request {
+    Admin(Command),
+    Queue(QueueCommand),
+}
 
 /// The listening socket; removed when dropped.
 #[derive(Debug)]
@@ -26,7 +38,7 @@ pub(crate) struct ControlSocket {
 
 impl ControlSocket {
     /// Takes the place of a socket that a killed process left behind; the store's lock says nobody else is there.
-    pub(crate) fn listen(data_dir: &Path, app: App) -> anyhow::Result<Self> {
+    pub(crate) fn listen(data_dir: &Path, app: App, desk: QueueDesk) -> anyhow::Result<Self> {
         let path = data_dir.join(NAME);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -46,7 +58,10 @@ impl ControlSocket {
                     Ok((stream, _))
                         if !stream.peer_cred().is_ok_and(|peer| [owner, 0].contains(&peer.uid())) => {}
                     Ok((stream, _)) => {
-                        tokio::spawn(tokio::time::timeout(EXCHANGE_MAX, serve(stream, app.clone())));
+                        tokio::spawn(tokio::time::timeout(
+                            EXCHANGE_MAX,
+                            serve(stream, app.clone(), desk.clone()),
+                        ));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "control socket");
@@ -67,18 +82,24 @@ impl Drop for ControlSocket {
     }
 }
 
-async fn serve(stream: UnixStream, app: App) {
+async fn serve(stream: UnixStream, app: App, desk: QueueDesk) {
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
     let mut reader = BufReader::new(reader.take(COMMAND_BYTES_MAX));
     if reader.read_line(&mut line).await.is_err() {
         return;
     }
-    let answer = match serde_json::from_str::<Command>(&line) {
-        Ok(command) => match app.administrate(command).await {
-            Ok(answer) => json!({ "ok": answer }),
-            Err(error) => json!({ "error": error.to_string() }),
-        },
+    let answer = match serde_json::from_str::<Request>(&line) {
+        Ok(request) => {
+            let carried_out = match request {
+                Request::Admin(command) => app.administrate(command).await.map_err(anyhow::Error::from),
+                Request::Queue(command) => queue::carry_out(&app, &desk, command).await,
+            };
+            match carried_out {
+                Ok(answer) => json!({ "ok": answer }),
+                Err(error) => json!({ "error": format!("{error:#}") }),
+            }
+        }
         Err(_) => {
             json!({ "error": "this server does not know the command: is it the same version of postroad?" })
         }
@@ -88,7 +109,7 @@ async fn serve(stream: UnixStream, app: App) {
 }
 
 /// Sends a command to the server that runs on this data folder. `None` if none does.
-pub(crate) async fn send(data_dir: &Path, command: &Command) -> anyhow::Result<Option<Value>> {
+pub(crate) async fn send(data_dir: &Path, request: &Request) -> anyhow::Result<Option<Value>> {
     let Ok(folder) = OpenFolder::open(data_dir) else { return Ok(None) };
     let stream = match UnixStream::connect(folder.socket()).await {
         Ok(stream) => stream,
@@ -100,7 +121,7 @@ pub(crate) async fn send(data_dir: &Path, command: &Command) -> anyhow::Result<O
                 .with_context(|| format!("cannot reach the server at {}", data_dir.join(NAME).display()));
         }
     };
-    let line = tokio::time::timeout(EXCHANGE_MAX, exchange(stream, command))
+    let line = tokio::time::timeout(EXCHANGE_MAX, exchange(stream, request))
         .await
         .context("the running server does not answer")??;
     let mut answer: Value = serde_json::from_str(&line).context("the running server gave no answer")?;
@@ -110,8 +131,8 @@ pub(crate) async fn send(data_dir: &Path, command: &Command) -> anyhow::Result<O
     }
 }
 
-async fn exchange(mut stream: UnixStream, command: &Command) -> io::Result<String> {
-    let line = serde_json::to_string(command).map_err(io::Error::other)?;
+async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<String> {
+    let line = serde_json::to_string(request).map_err(io::Error::other)?;
     stream.write_all(format!("{line}\n").as_bytes()).await?;
     let mut answer = String::new();
     BufReader::new(stream).read_line(&mut answer).await?;

@@ -6,6 +6,7 @@ mod commands;
 mod config;
 mod control;
 mod logging;
+mod queue;
 mod service;
 mod signals;
 mod smtp_listeners;
@@ -39,8 +40,12 @@ async fn run(cli: cli::Cli) -> anyhow::Result<()> {
             Ok(())
         }
         cli::Command::Admin(args) => commands::admin::run(args).await,
+        cli::Command::Queue(args) => commands::queue::run(args).await,
         cli::Command::Explain { command: cli::ExplainCommand::Reply { text, json } } => {
             commands::explain::reply(&text, json)
+        }
+        cli::Command::Explain { command: cli::ExplainCommand::Bounce { file, json } } => {
+            commands::explain_bounce::run(&file, json)
         }
     }
 }

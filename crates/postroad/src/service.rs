@@ -1,5 +1,5 @@
-//! A running service: store, app, listeners, control socket and upkeep, started in this order and stopped in the
-//! other.
+//! A running service: store, app, delivery, listeners, control socket and upkeep, started in this order and stopped in
+//! the other.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use postroad_api::{Api, Mode, Server};
 use postroad_app::{App, Upkeep};
+use postroad_delivery::{Delivery, Identity};
+use postroad_mail::Signer;
 use postroad_model::SystemClock;
 use postroad_net::ReloadingCertificate;
 use postroad_relay::Relay;
@@ -28,18 +30,27 @@ pub(crate) struct Service {
     relay: Option<Relay>,
     certificate: Option<Arc<ReloadingCertificate>>,
     upkeep: Upkeep,
+    delivery: Delivery,
     _control: ControlSocket,
     /// Locked for as long as the process lives: two nodes must not share an identity.
     _node_lock: std::fs::File,
 }
 
 impl Service {
-    pub(crate) async fn start(config: &Config) -> anyhow::Result<Self> {
+    /// `dev` for the defaults of `postroad dev`.
+    pub(crate) async fn start(config: &Config, dev: bool) -> anyhow::Result<Self> {
         create_data_dir(&config.data_dir)?;
         let (node_lock, identity) = node_identity(&config.data_dir)?;
-        let app = open_app(config, Role::Node { identity }).await?;
+        let (app, store) = open_app(config, Role::Node { identity }).await?;
+        let delivery = Delivery::start(
+            config.delivery_settings(dev)?,
+            own_identity(config, &app).await?,
+            store,
+            Arc::new(SystemClock),
+        )
+        .await?;
         let upkeep = Upkeep::start(app.clone());
-        let control = ControlSocket::listen(&config.data_dir, app.clone())?;
+        let control = ControlSocket::listen(&config.data_dir, app.clone(), delivery.queue_desk())?;
         let mut service = Self {
             app,
             http_address: None,
@@ -49,6 +60,7 @@ impl Service {
             relay: None,
             certificate: None,
             upkeep,
+            delivery,
             _control: control,
             _node_lock: node_lock,
         };
@@ -77,7 +89,10 @@ impl Service {
             trusted_proxies: config.http.trusted_proxies.clone(),
             ..postroad_api::Settings::default()
         };
-        let api = Api::new(self.app.clone(), settings);
+        let mut api = Api::new(self.app.clone(), settings);
+        if let Some(inbox) = self.delivery.inbox() {
+            api = api.with_inbox(inbox.clone());
+        }
         if let (Some(address), Some(certificate)) = (config.http.https_listen, &self.certificate) {
             let listener = bind(address).await?;
             self.https_address = Some(listener.local_addr()?);
@@ -122,12 +137,22 @@ impl Service {
             stopping.spawn(relay.stop());
         }
         stopping.join_all().await;
+        self.delivery.stop().await;
         self.upkeep.stop().await;
     }
 }
 
+/// What return paths and the installation's DKIM signature are made with.
+async fn own_identity(config: &Config, app: &App) -> anyhow::Result<Identity> {
+    let installation = app.installation().await?;
+    let dkim =
+        Signer::rsa(&installation.dkim_selector, config.hostname.clone(), &installation.dkim_private_pkcs8)
+            .context("the installation's DKIM key is not usable")?;
+    Ok(Identity { return_path_secret: installation.return_path_secret, dkim })
+}
+
 /// Opens the store and puts the app on it.
-pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<App> {
+pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<(App, Store)> {
     let clock = Arc::new(SystemClock);
     let settings = postroad_store::Settings {
         database: match (&config.database, sqlite_file(config)) {
@@ -142,7 +167,26 @@ pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<App>
     let store = Store::open(settings, role, Arc::<SystemClock>::clone(&clock))
         .await
         .context("cannot open the database (`database` in the configuration)")?;
-    Ok(App::new(store, clock, config.limits.clone(), config.hostname.clone()))
+    let settings = postroad_app::Settings {
+        hostname: config.hostname.clone(),
+        limits: config.limits.clone(),
+        simulator_domain: config.delivery.simulator_domain.clone(),
+        dkim_ed25519: config.delivery.dkim_ed25519,
+    };
+    let app = App::with_settings(store.clone(), clock, settings);
+    Ok((app, store))
+}
+
+/// A mistyped folder must not become a new installation.
+pub(crate) fn check_installation(config: &Config) -> anyhow::Result<()> {
+    let Some(file) = sqlite_file(config) else { return Ok(()) };
+    anyhow::ensure!(
+        file.exists(),
+        "there is no installation in {} (no {}): check --data-dir or --config; `admin account create` begins a new one",
+        config.data_dir.display(),
+        file.display()
+    );
+    Ok(())
 }
 
 /// The database file; `None` on PostgreSQL.

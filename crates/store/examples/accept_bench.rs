@@ -85,6 +85,7 @@ fn new_send(server: ServerId, ids: &IdGenerator, rng: &mut impl Rng) -> NewSend 
         domain: DomainName::parse("example.com").expect("a domain"),
         accepted_event: EventId(ids.next()),
         first_delivery: None,
+        exempt: false,
     };
     NewSend {
         info: SendInfo {
@@ -104,9 +105,10 @@ fn new_send(server: ServerId, ids: &IdGenerator, rng: &mut impl Rng) -> NewSend 
             test: false,
             created_at: SystemClock.now(),
         },
-        body: StoredBody::compress(&message).expect("zstd compresses anything"),
+        body: StoredBody::compress(message).expect("zstd compresses anything"),
         recipients: vec![recipient],
         state: InitialState::Pending,
         idempotency: None,
+        hourly_limit: None,
     }
 }

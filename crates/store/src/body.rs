@@ -18,20 +18,26 @@ thread_local! {
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// A message body ready to be stored.
+/// A message body ready to be stored, with the original for whoever delivers it at once.
 #[derive(Debug, Clone)]
 pub struct StoredBody {
+    original: Bytes,
     compressed: Bytes,
 }
 
 impl StoredBody {
-    pub fn compress(message: &[u8]) -> Result<Self, StoreError> {
+    pub fn compress(message: impl Into<Bytes>) -> Result<Self, StoreError> {
+        let original = message.into();
         let compressed = COMPRESSOR.with_borrow_mut(|compressor| match compressor {
-            Some(compressor) => compressor.compress(message),
-            None => compressor.insert(Compressor::new(LEVEL)?).compress(message),
+            Some(compressor) => compressor.compress(&original),
+            None => compressor.insert(Compressor::new(LEVEL)?).compress(&original),
         });
         let compressed = compressed.map_err(|e| StoreError::Internal(format!("compressing a body: {e}")))?;
-        Ok(Self { compressed: compressed.into() })
+        Ok(Self { original, compressed: compressed.into() })
+    }
+
+    pub(crate) fn into_original(self) -> Bytes {
+        self.original
     }
 
     pub(crate) fn compressed(&self) -> &Bytes {

@@ -14,6 +14,9 @@ pub enum StoreError {
     /// What the verb should change, or put something under, does not exist.
     #[error("it does not exist")]
     NotFound,
+    /// Something else still needs what the verb should remove.
+    #[error("it is in use")]
+    InUse,
     /// Another node has been working with the same idempotency key for longer than we wait.
     #[error("the idempotency key is in use")]
     KeyInUse,

@@ -1,8 +1,73 @@
 //! What the first state of a message means for its rows; the same on both engines.
 
-use postroad_model::{EventKind, Status, Timestamp};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::time::Duration;
 
-use crate::records::{InitialState, NewSend};
+use postroad_model::{
+    DeliveryId, EventId, EventKind, IdGenerator, MessageId, ServerId, Status, SuppressionReason, Timestamp,
+};
+
+use crate::records::{InitialState, NewRecipient, NewSend};
+
+/// How long a recipient that the store holds back is kept (contract 5).
+const HELD_FOR: Duration = Duration::from_hours(7 * 24);
+
+/// What stands against sending to a recipient, found in the transaction that accepts it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Objection {
+    Suppressed { reason: SuppressionReason, details: String, since: Timestamp },
+    OverLimit { limit: u32 },
+}
+
+impl Objection {
+    fn sentence(&self) -> String {
+        match self {
+            Self::Suppressed { reason, details, since } if details.is_empty() => {
+                format!("The address is suppressed: {reason} since {since}")
+            }
+            Self::Suppressed { reason, details, since } => {
+                format!("The address is suppressed: {reason} since {since}: {details}")
+            }
+            Self::OverLimit { limit } => format!("The hourly limit of {limit} messages is reached"),
+        }
+    }
+}
+
+/// The objections of a batch, by message.
+pub(crate) type Objections = HashMap<MessageId, Objection>;
+
+/// Whether this recipient's address has to be looked up. What is held or only a test is not sent anyway.
+pub(crate) fn is_checked(send: &NewSend, recipient: &NewRecipient) -> bool {
+    !recipient.exempt && matches!(send.state, InitialState::Pending | InitialState::Scheduled(_))
+}
+
+/// The hour that a send counts in.
+pub(crate) fn hour_of(send: &NewSend) -> i64 {
+    send.info.created_at.as_secs() / 3_600
+}
+
+/// Those of a send that count against its server's hourly limit.
+pub(crate) fn counted<'a>(
+    send: &'a NewSend,
+    objections: &'a Objections,
+) -> impl Iterator<Item = &'a NewRecipient> {
+    let counts = move |recipient: &&NewRecipient| {
+        is_checked(send, recipient) && !objections.contains_key(&recipient.id)
+    };
+    send.recipients.iter().filter(counts)
+}
+
+/// Objects to those of `messages`, in their order, that do not fit under `limit` after `before` earlier ones.
+pub(crate) fn hold_beyond(limit: u32, before: i64, messages: &[MessageId], objections: &mut Objections) {
+    let room = (i64::from(limit) - before).clamp(0, messages.len() as i64) as usize;
+    for id in &messages[room..] {
+        objections.insert(*id, Objection::OverLimit { limit });
+    }
+}
+
+/// Limits per (server, hour).
+pub(crate) type Hour = (ServerId, i64);
 
 pub(crate) struct InitialRow<'a> {
     pub(crate) status: Status,
@@ -14,27 +79,40 @@ pub(crate) struct InitialRow<'a> {
 }
 
 pub(crate) struct FirstDelivery<'a> {
-    pub(crate) details: &'a str,
+    pub(crate) id: DeliveryId,
+    pub(crate) event_id: EventId,
+    pub(crate) details: Cow<'a, str>,
     pub(crate) event: EventKind,
 }
 
 impl<'a> InitialRow<'a> {
-    pub(crate) fn of(send: &'a NewSend) -> Self {
+    pub(crate) fn of(
+        send: &'a NewSend,
+        recipient: &NewRecipient,
+        objections: &Objections,
+        ids: &IdGenerator,
+    ) -> Self {
         let queued =
             |status, due_at| Self { status, due_at: Some(due_at), hold_expiry: None, delivery: None };
-        let settled = |status, hold_expiry, details, event| Self {
-            status,
-            due_at: None,
-            hold_expiry,
-            delivery: Some(FirstDelivery { details, event }),
+        let settled = |status, hold_expiry, details, event| {
+            let fresh_ids = || (DeliveryId(ids.next()), EventId(ids.next()));
+            let (id, event_id) = recipient.first_delivery.unwrap_or_else(fresh_ids);
+            let delivery = Some(FirstDelivery { id, event_id, details, event });
+            Self { status, due_at: None, hold_expiry, delivery }
         };
+        if let Some(objection) = objections.get(&recipient.id) {
+            let expiry = send.info.created_at.plus(HELD_FOR);
+            return settled(Status::Held, Some(expiry), objection.sentence().into(), EventKind::Held);
+        }
         match &send.state {
             InitialState::Pending => queued(Status::Pending, send.info.created_at),
             InitialState::Scheduled(due_at) => queued(Status::Scheduled, *due_at),
             InitialState::Held { details, expiry } => {
-                settled(Status::Held, Some(*expiry), details, EventKind::Held)
+                settled(Status::Held, Some(*expiry), details.into(), EventKind::Held)
             }
-            InitialState::TestSent { details } => settled(Status::Sent, None, details, EventKind::Delivered),
+            InitialState::TestSent { details } => {
+                settled(Status::Sent, None, details.into(), EventKind::Delivered)
+            }
         }
     }
 

@@ -21,6 +21,7 @@ macro_rules! migrations {
 
 pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     1 => "0001_initial.sql",
+    2 => "0002_delivery.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

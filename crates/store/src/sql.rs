@@ -3,6 +3,7 @@
 //!
 //! On SQLite the futures never wait, so a verb written once as `async fn` also runs inside the writer thread.
 
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -22,6 +23,11 @@ pub(crate) enum Sql<'a> {
 }
 
 impl Sql<'_> {
+    /// For the few texts that the engines do not share.
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(self, Sql::Sqlite(_))
+    }
+
     pub(crate) async fn query(&self, text: &'static str, params: &[Value]) -> Result<Vec<Row>> {
         match self {
             Sql::Sqlite(connection) => {
@@ -122,11 +128,15 @@ impl From<&str> for Value {
 }
 
 impl From<String> for Value {
-    /// PostgreSQL's text cannot hold NUL. The doors refuse it, but a remote server's reply may bring one, and a reply
-    /// that cannot be stored would stop delivery.
     fn from(text: String) -> Self {
-        Self::Text(if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text })
+        Self::Text(if text.contains('\0') { storable(&text).into_owned() } else { text })
     }
+}
+
+/// PostgreSQL's text cannot hold NUL. The doors refuse it, but a remote server's reply may bring one, and a reply
+/// that cannot be stored would stop delivery.
+pub(crate) fn storable(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
 
 impl From<Vec<u8>> for Value {

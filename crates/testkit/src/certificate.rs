@@ -1,8 +1,13 @@
 //! A certificate authority of one test, and a server certificate from it.
 
+use std::sync::Arc;
+
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
+use rustls::ServerConfig;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 /// PEM texts: give `certificate_pem` and `key_pem` to the server, `ca_pem` to the client.
 #[derive(Debug, Clone)]
@@ -40,6 +45,22 @@ impl TestCertificate {
             key_pem: key.serialize_pem(),
             ..Self::signed(&leaf_params(names))
         }
+    }
+
+    /// For a server that shows this certificate, over TLS 1.2 and 1.3.
+    pub fn server_config(&self) -> ServerConfig {
+        let chain = CertificateDer::pem_slice_iter(self.certificate_pem.as_bytes())
+            .collect::<Result<Vec<_>, _>>()
+            .expect("a test certificate is PEM");
+        let key = PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes()).expect("a test key is PEM");
+        // Named here, not taken from the process: the service under test may install another provider.
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the provider supports TLS 1.2 and 1.3")
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .expect("the key belongs to the certificate")
     }
 
     fn signed(leaf_params: &CertificateParams) -> Self {

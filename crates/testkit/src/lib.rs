@@ -1,14 +1,17 @@
 //! Tools for tests; never in a release build.
 //!
-//! What is real is started for real: a private PostgreSQL, the binary as a child process, HTTP and SMTP over
-//! sockets.
+//! What is real is started for real: a private PostgreSQL, the binary as a child process, HTTP, SMTP and
+//! DNS over sockets.
 //! What would make a test wait is an argument: the clock moves when told to.
 
 mod any_certificate;
 pub mod certificate;
 pub mod clock;
 pub mod daemon;
+pub mod dkim_verifier;
+pub mod dns_server;
 pub mod http;
+pub mod https_server;
 pub mod postgres;
 pub mod smtp_client;
 pub mod smtp_peer;
@@ -19,7 +22,9 @@ pub const NODE_LIBRARIES: &str = "/usr/share/nodejs";
 pub use certificate::TestCertificate;
 pub use clock::MovedClock;
 pub use daemon::Daemon;
+pub use dns_server::DnsServer;
 pub use http::{Client, Reply, RequestError};
+pub use https_server::{HttpsAnswer, HttpsServer};
 pub use postgres::{Cluster, ClusterError, Database, PgProxy};
 pub use smtp_client::SmtpClient;
 pub use smtp_peer::SmtpPeer;

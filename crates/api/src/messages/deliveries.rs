@@ -56,6 +56,8 @@ pub(crate) struct DeliveryOut {
     bounce_class: Option<String>,
     /// After a soft failure: when it is tried again.
     next_attempt_at: Option<f64>,
+    /// The message may have arrived although this attempt did not end well: its reply was lost.
+    possible_duplicate: bool,
 }
 
 /// List delivery attempts
@@ -110,6 +112,7 @@ impl From<Delivery> for DeliveryOut {
             enhanced_code: record.enhanced_code,
             bounce_class: record.bounce_class,
             next_attempt_at: record.next_attempt_at.map(Timestamp::as_epoch_seconds),
+            possible_duplicate: record.possible_duplicate,
         }
     }
 }

@@ -54,7 +54,7 @@ async fn https_is_served_and_a_new_certificate_takes_over() {
     install(&first);
     let certificate =
         ReloadingCertificate::load(&folder.path().join("cert.pem"), &folder.path().join("key.pem")).unwrap();
-    let app = open_app(&folder, 0).await;
+    let (app, _) = open_app(&folder, 0).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     let api = Api::new(app, Settings::default());

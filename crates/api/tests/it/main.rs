@@ -6,6 +6,7 @@ mod bodies;
 mod calls;
 mod dev_inbox;
 mod forms;
+mod holds;
 mod large;
 mod listeners;
 mod logs;

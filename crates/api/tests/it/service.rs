@@ -22,6 +22,7 @@ pub(crate) const DELIVERIES: &str = "/api/v1/messages/deliveries";
 
 pub(crate) struct Service {
     pub(crate) app: App,
+    pub(crate) store: Store,
     /// Of a key that may do everything, on a server with the verified domain `example.test`.
     pub(crate) key: String,
     pub(crate) address: SocketAddr,
@@ -37,13 +38,13 @@ impl Service {
 
     pub(crate) async fn start_with(settings: Settings, mode: Mode, disk_reserve_bytes: u64) -> Self {
         let folder = TempDir::new().unwrap();
-        let app = open_app(&folder, disk_reserve_bytes).await;
+        let (app, store) = open_app(&folder, disk_reserve_bytes).await;
         let key = app.dev_setup().await.unwrap().api_key;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = Server::start(&Api::new(app.clone(), settings), listener, None, mode);
         let client = Client::new(&format!("http://{address}"));
-        Self { app, key, address, client, server, _folder: folder }
+        Self { app, store, key, address, client, server, _folder: folder }
     }
 
     /// A call with the service's key.
@@ -91,7 +92,7 @@ impl Service {
     }
 }
 
-pub(crate) async fn open_app(folder: &TempDir, disk_reserve_bytes: u64) -> App {
+pub(crate) async fn open_app(folder: &TempDir, disk_reserve_bytes: u64) -> (App, Store) {
     let settings = postroad_store::Settings {
         database: Database::Sqlite(folder.path().join("postroad.db")),
         disk_reserve_bytes,
@@ -102,7 +103,8 @@ pub(crate) async fn open_app(folder: &TempDir, disk_reserve_bytes: u64) -> App {
     let clock = Arc::new(SystemClock);
     let role = Role::Node { identity: "test".into() };
     let store = Store::open(settings, role, clock.clone()).await.unwrap();
-    App::new(store, clock, Limits::default(), DomainName::parse("mail.example.test").unwrap())
+    let hostname = DomainName::parse("mail.example.test").unwrap();
+    (App::new(store.clone(), clock, Limits::default(), hostname), store)
 }
 
 /// A send that is fine, to that recipient.

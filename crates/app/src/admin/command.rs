@@ -1,8 +1,12 @@
 //! The commands, as the control socket carries them.
 
+use std::net::IpAddr;
+
 use ipnet::IpNet;
-use postroad_model::{CredentialId, Scope, ServerMode, Timestamp};
+use postroad_model::{CredentialId, Scope, SendRate, ServerMode, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use super::pools::WarmUpState;
 
 /// One order of an operator. Servers are named by `NAME`, `ACCOUNT/NAME` or id.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -17,10 +21,20 @@ pub enum Command {
     ServerSuspend { server: String, reason: String },
     ServerResume { server: String },
     ServerSetMode { server: String, mode: ServerMode },
+    ServerSetPool { server: String, pool: Option<String> },
+    ServerSetRate { server: String, rate: Option<SendRate> },
+    ServerSetHourlyLimit { server: String, limit: Option<u32> },
     DomainCreate { name: String, server: String },
     DomainList { server: Option<String> },
     DomainSetVerified { name: String, server: Option<String>, verified: bool },
     DomainRecords { name: String, server: Option<String> },
+    InstallationRecords,
+    PoolCreate { name: String, shared: bool },
+    PoolList,
+    PoolDelete { name: String },
+    PoolAddAddress { pool: String, address: IpAddr, helo: String, weight: u32, warm_up: bool },
+    PoolRemoveAddress { address: IpAddr },
+    PoolWarmUp { address: IpAddr, state: WarmUpState },
     KeyCreate(NewKey),
     KeyList { server: Option<String> },
     KeyRevoke { id: CredentialId },

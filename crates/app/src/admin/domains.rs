@@ -3,7 +3,7 @@
 use postroad_mail::{DkimKey, dkim_txt};
 use postroad_model::token::random_text;
 use postroad_model::{DomainName, ServerId, Timestamp};
-use postroad_store::{Domain, NewDomain};
+use postroad_store::{Domain, Ed25519Key, NewDomain};
 use serde_json::{Value, json};
 
 use super::{AdminError, taken};
@@ -14,7 +14,7 @@ impl App {
         let name = parse_name(name)?;
         let server = self.find_server(server).await?;
         let what = format!("the domain `{name}` on the server `{}`", server.name);
-        let new = new_domain(server.id, name, None).await?;
+        let new = new_domain(server.id, name, None, self.inner.dkim_ed25519).await?;
         let domain = self.inner.store.create_domain(new).await.map_err(taken(what))?;
         Ok(self.shown(&domain))
     }
@@ -84,7 +84,17 @@ impl App {
                 "status": "pending", "found": [], "hint": hint,
             })
         };
-        json!([
+        let second = domain.dkim_ed25519.as_ref().map(|(selector, public_key)| {
+            record(
+                "dkim",
+                "TXT",
+                format!("{selector}._domainkey.{name}"),
+                dkim_txt(public_key),
+                false,
+                "The second key (Ed25519); receivers that do not know it use the first",
+            )
+        });
+        let mut records = vec![
             record(
                 "spf",
                 "TXT",
@@ -125,7 +135,9 @@ impl App {
                 false,
                 "Optional: links and pixels on the domain's own name",
             ),
-        ])
+        ];
+        records.extend(second);
+        records.into()
     }
 }
 
@@ -138,7 +150,10 @@ pub(crate) async fn new_domain(
     server_id: ServerId,
     name: DomainName,
     verified_at: Option<Timestamp>,
+    with_ed25519: bool,
 ) -> Result<NewDomain, AdminError> {
+    let second = with_ed25519.then(DkimKey::generate_ed25519).transpose();
+    let second = second.map_err(|e| AdminError::refused(format!("no DKIM key: {e}")))?;
     let key = tokio::task::spawn_blocking(DkimKey::generate)
         .await
         .map_err(|_| AdminError::refused("the service is stopping"))?
@@ -150,5 +165,10 @@ pub(crate) async fn new_domain(
         dkim_selector: format!("pr-{}", random_text(&mut rand::rng(), 8).to_ascii_lowercase()),
         dkim_private_key: key.private_pkcs8_der().to_vec(),
         dkim_public_key: key.public_spki_der().to_vec(),
+        dkim_ed25519: second.map(|key| Ed25519Key {
+            selector: format!("pr-{}", random_text(&mut rand::rng(), 8).to_ascii_lowercase()),
+            private_key: key.private_pkcs8_der().to_vec(),
+            public_key: key.public_spki_der().to_vec(),
+        }),
     })
 }

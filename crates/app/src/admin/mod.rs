@@ -5,6 +5,7 @@ mod accounts;
 mod command;
 mod domains;
 mod keys;
+mod pools;
 mod servers;
 
 use postroad_store::{Server, StoreError};
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 
 pub use command::{Command, NewKey};
 pub(crate) use domains::new_domain;
+pub use pools::WarmUpState;
 
 use crate::App;
 
@@ -25,7 +27,7 @@ pub enum AdminError {
 }
 
 impl AdminError {
-    fn refused(text: impl Into<String>) -> Self {
+    pub(crate) fn refused(text: impl Into<String>) -> Self {
         Self::Refused(text.into())
     }
 }
@@ -43,12 +45,24 @@ impl App {
             Command::ServerSuspend { server, reason } => self.suspend_server(&server, Some(reason)).await,
             Command::ServerResume { server } => self.suspend_server(&server, None).await,
             Command::ServerSetMode { server, mode } => self.set_server_mode(&server, mode).await,
+            Command::ServerSetPool { server, pool } => self.set_server_pool(&server, pool.as_deref()).await,
+            Command::ServerSetRate { server, rate } => self.set_server_rate(&server, rate).await,
+            Command::ServerSetHourlyLimit { server, limit } => self.set_server_limit(&server, limit).await,
             Command::DomainCreate { name, server } => self.create_domain(&name, &server).await,
             Command::DomainList { server } => self.list_domains(server.as_deref()).await,
             Command::DomainSetVerified { name, server, verified } => {
                 self.set_domain_verified(&name, server.as_deref(), verified).await
             }
             Command::DomainRecords { name, server } => self.domain_records(&name, server.as_deref()).await,
+            Command::InstallationRecords => self.installation_records().await,
+            Command::PoolCreate { name, shared } => self.create_pool(name, shared).await,
+            Command::PoolList => self.list_pools().await,
+            Command::PoolDelete { name } => self.delete_pool(&name).await,
+            Command::PoolAddAddress { pool, address, helo, weight, warm_up } => {
+                self.add_address(&pool, address, &helo, weight, warm_up).await
+            }
+            Command::PoolRemoveAddress { address } => self.remove_address(address).await,
+            Command::PoolWarmUp { address, state } => self.set_warm_up(address, state).await,
             Command::KeyCreate(new) => self.create_key(new).await,
             Command::KeyList { server } => self.list_keys(server.as_deref()).await,
             Command::KeyRevoke { id } => self.revoke_key(id).await,
@@ -60,6 +74,11 @@ impl App {
         };
         self.forget_setup();
         answer
+    }
+
+    /// By id, `NAME` (if only one has it) or `ACCOUNT/NAME`.
+    pub async fn find_server_id(&self, given: &str) -> Result<postroad_model::ServerId, AdminError> {
+        Ok(self.find_server(given).await?.id)
     }
 
     /// Finds a server by id, `NAME` (if only one has it) or `ACCOUNT/NAME`.

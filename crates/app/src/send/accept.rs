@@ -5,8 +5,8 @@ use std::mem;
 use std::time::Duration;
 
 use postroad_model::{
-    CredentialId, DeliveryId, Direction, EmailAddress, EventId, IdGenerator, MessageId, MessageToken, SendId,
-    ServerMode, Timestamp,
+    CredentialId, DeliveryId, Direction, DomainName, EmailAddress, EventId, IdGenerator, MessageId,
+    MessageToken, SendId, ServerMode, Timestamp,
 };
 use postroad_store::{
     Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredBody,
@@ -123,7 +123,7 @@ impl App {
         let now = self.inner.clock.now();
         let test = context.test || context.caller.test;
         let state = initial_state(context, test, checked.options.send_at, now);
-        let recipients = recipients(&checked.recipients, &state, &ids);
+        let recipients = recipients(&checked.recipients, &state, &ids, &self.inner.simulator_domain);
         let answer = SendAnswer {
             message_id: checked.message_id.clone(),
             messages: recipients
@@ -157,7 +157,8 @@ impl App {
         };
         let idempotency = context.idempotency.as_ref().map(|request| stored_key(request, &answer, now));
         let (server_id, credential_id, send_id) = (info.server_id, context.caller.credential_id, info.id);
-        let send = NewSend { info, body, recipients, state, idempotency };
+        let hourly_limit = context.caller.hourly_limit;
+        let send = NewSend { info, body, recipients, state, idempotency, hourly_limit };
         match self.inner.store.accept(send).await? {
             Accepted::Stored => {
                 log_accepted(server_id.0, credential_id, send_id, answer.messages.len());
@@ -197,7 +198,12 @@ fn initial_state(
     }
 }
 
-fn recipients(addresses: &[EmailAddress], state: &InitialState, ids: &IdGenerator) -> Vec<NewRecipient> {
+fn recipients(
+    addresses: &[EmailAddress],
+    state: &InitialState,
+    ids: &IdGenerator,
+    simulator_domain: &DomainName,
+) -> Vec<NewRecipient> {
     let with_delivery = matches!(state, InitialState::Held { .. } | InitialState::TestSent { .. });
     let mut rng = rand::rng();
     addresses
@@ -209,6 +215,7 @@ fn recipients(addresses: &[EmailAddress], state: &InitialState, ids: &IdGenerato
             domain: address.domain().clone(),
             accepted_event: EventId(ids.next()),
             first_delivery: with_delivery.then(|| (DeliveryId(ids.next()), EventId(ids.next()))),
+            exempt: address.domain() == simulator_domain,
         })
         .collect()
 }
@@ -223,7 +230,7 @@ fn stored_key(request: &IdempotencyRequest, answer: &SendAnswer, now: Timestamp)
 }
 
 async fn compress(bytes: Vec<u8>) -> Result<StoredBody, Refusal> {
-    Ok(aside_if_large(bytes.len(), move || StoredBody::compress(&bytes)).await??)
+    Ok(aside_if_large(bytes.len(), move || StoredBody::compress(bytes)).await??)
 }
 
 /// Does work on that many bytes, off the async threads if they are many.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use postroad_mail::{
     Attachment, Composition, check_content_type, check_date, check_header_name, check_header_value,
 };
-use postroad_model::{EmailAddress, Limits, Mailbox};
+use postroad_model::{EmailAddress, Limits, Mailbox, PoolId};
 use uuid::Uuid;
 
 use super::accept::{Checked, SendAnswer};
@@ -26,7 +26,11 @@ impl App {
     ) -> Result<SendAnswer, Refusal> {
         self.once(&context, || async {
             self.check_envelope(&context, &draft).await?;
-            let checked = self.compose_checked(&draft)?;
+            let pool_id = match &draft.ip_pool {
+                Some(name) => self.find_pool_for(context.caller.server_id, name).await?,
+                None => None,
+            };
+            let checked = self.compose_checked(&draft, pool_id)?;
             self.store_send(&context, checked).await
         })
         .await
@@ -68,7 +72,7 @@ impl App {
     }
 
     /// Check 10, everything else at once; then the message's bytes.
-    fn compose_checked(&self, draft: &MessageDraft<'_>) -> Result<Checked, Refusal> {
+    fn compose_checked(&self, draft: &MessageDraft<'_>, pool_id: Option<PoolId>) -> Result<Checked, Refusal> {
         let limits = &self.inner.limits;
         let now = self.inner.clock.now();
         let mut problems = Vec::new();
@@ -85,7 +89,7 @@ impl App {
                 .map(|text| parse_reply_to("/headers/Reply-To", &text, &mut problems))
                 .unwrap_or_default(),
         };
-        let wishes = options::check(draft, limits, now, &mut problems);
+        let wishes = options::check(draft, limits, now, pool_id, &mut problems);
         headers.custom.extend(wishes.headers);
         let contents = check_attachments(&draft.attachments, limits, &mut problems);
         check_size(draft, &contents, limits, &mut problems);

@@ -9,6 +9,7 @@ mod draft;
 mod idempotency;
 mod message;
 mod options;
+mod pool;
 mod raw;
 mod submit;
 mod wishes;
@@ -18,5 +19,7 @@ pub use draft::{
     AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, RawDraft, SendContext, TemplateDraft,
 };
 pub(crate) use idempotency::InProgress;
+
 pub use idempotency::{IdempotencyRequest, is_idempotency_key};
+pub(crate) use pool::UsablePool;
 pub use submit::Submission;

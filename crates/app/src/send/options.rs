@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postroad_model::{EmailAddress, Limits, Protocol, Timestamp};
+use postroad_model::{EmailAddress, Limits, PoolId, Protocol, Timestamp};
 use postroad_store::SendOptions;
 
 use super::draft::{ListUnsubscribe, MessageDraft};
@@ -23,6 +23,7 @@ pub(super) fn check(
     draft: &MessageDraft<'_>,
     limits: &Limits,
     now: Timestamp,
+    pool_id: Option<PoolId>,
     problems: &mut Vec<FieldProblem>,
 ) -> CheckedOptions {
     if let Some(tag) = &draft.tag {
@@ -33,7 +34,7 @@ pub(super) fn check(
         problems
             .push(FieldProblem::new("/template", format!("There is no template `{name}` on this server")));
     }
-    if let Some(pool) = &draft.ip_pool {
+    if let Some(pool) = draft.ip_pool.as_ref().filter(|_| pool_id.is_none()) {
         problems.push(FieldProblem::new("/ip_pool", format!("There is no IP pool `{pool}` for this server")));
     }
     let send_at = check_time("/send_at", draft.send_at.as_deref(), problems);
@@ -54,6 +55,7 @@ pub(super) fn check(
             require_tls: draft.require_tls,
             send_at,
             expires_at,
+            pool_id,
             protocol: Protocol::Http,
         },
         headers: headers.unwrap_or_default(),

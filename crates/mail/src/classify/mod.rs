@@ -27,6 +27,8 @@ pub struct Verdict<'r> {
     pub hard: bool,
     /// The destination is to be sent to more slowly.
     pub throttle: bool,
+    /// Only a family of codes or a bare code decided: whoever has more to go by than the reply looks there too.
+    pub vague: bool,
     /// Name of the rule that decided.
     pub rule: &'r str,
 }

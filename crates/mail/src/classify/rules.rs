@@ -24,11 +24,13 @@ pub struct Rule {
     codes: Vec<CodePattern>,
     enhanced: Vec<EnhancedPattern>,
     any: Vec<PhraseId>,
+    with: Vec<PhraseId>,
     all: Vec<PhraseId>,
     none: Vec<PhraseId>,
     permanent: bool,
     hard: bool,
     throttle: bool,
+    vague: bool,
     samples: Vec<String>,
 }
 
@@ -94,11 +96,13 @@ impl Rule {
             codes: codes.collect::<Result<_, _>>()?,
             enhanced: enhanced.collect::<Result<_, _>>()?,
             any: number(entry.any)?,
+            with: number(entry.with)?,
             all: number(entry.all)?,
             none: number(entry.none)?,
             permanent: entry.permanent.unwrap_or(class.permanent),
             hard: entry.hard.unwrap_or(class.hard),
             throttle: entry.throttle.unwrap_or(class.throttle),
+            vague: entry.vague,
             samples,
             name,
         })
@@ -113,6 +117,7 @@ impl Rule {
         (self.codes.is_empty() || self.codes.iter().any(is_code))
             && (self.enhanced.is_empty() || self.enhanced.iter().any(is_enhanced))
             && (self.any.is_empty() || self.any.iter().any(has))
+            && (self.with.is_empty() || self.with.iter().any(has))
             && self.all.iter().all(has)
             && !self.none.iter().any(has)
     }
@@ -122,7 +127,14 @@ impl Rule {
     fn verdict(&self, reply: &Reply) -> Verdict<'_> {
         let permanent = self.permanent && reply.code() >= 500;
         let hard = self.hard && permanent;
-        Verdict { class: self.class, permanent, hard, throttle: self.throttle, rule: &self.name }
+        Verdict {
+            class: self.class,
+            permanent,
+            hard,
+            throttle: self.throttle,
+            vague: self.vague,
+            rule: &self.name,
+        }
     }
 
     pub fn name(&self) -> &str {

@@ -39,6 +39,9 @@ pub(super) struct RuleEntry {
     /// One of these phrases.
     #[serde(default)]
     pub(super) any: Vec<String>,
+    /// And one of these phrases.
+    #[serde(default)]
+    pub(super) with: Vec<String>,
     /// Every one of these phrases.
     #[serde(default)]
     pub(super) all: Vec<String>,
@@ -48,14 +51,16 @@ pub(super) struct RuleEntry {
     pub(super) permanent: Option<bool>,
     pub(super) hard: Option<bool>,
     pub(super) throttle: Option<bool>,
+    #[serde(default)]
+    pub(super) vague: bool,
     pub(super) samples: Vec<String>,
 }
 
 impl RuleEntry {
     /// A rule that takes every reply with its codes.
     pub(super) fn is_fallback_for(&self, codes: &str) -> bool {
-        let is_bare =
-            self.enhanced.is_empty() && self.any.is_empty() && self.all.is_empty() && self.none.is_empty();
+        let phrases = [&self.any, &self.with, &self.all, &self.none];
+        let is_bare = self.enhanced.is_empty() && phrases.iter().all(|list| list.is_empty());
         is_bare && self.codes.iter().any(|code| code == codes)
     }
 }

@@ -8,9 +8,11 @@ use postroad_store::Role;
 use serde_json::Value;
 
 use super::{load_config, print};
-use crate::cli::{AccountCommand, AdminArgs, AdminCommand, DomainCommand, KeyCommand, OnOff, ServerCommand};
-use crate::config::Config;
-use crate::{control, service};
+use crate::cli::{
+    AccountCommand, AdminArgs, AdminCommand, DomainCommand, KeyCommand, OnOff, PoolCommand, ServerCommand,
+};
+use crate::control::{self, Request};
+use crate::service;
 
 pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
     let command = command(args.command);
@@ -19,26 +21,17 @@ pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
     if let Some(data_dir) = args.data_dir {
         config.data_dir = data_dir;
     }
-    let answer = if let Some(answer) = control::send(&config.data_dir, &command).await? {
-        answer
-    } else {
-        check_installation(&config, &command)?;
-        service::open_app(&config, Role::Tool).await?.administrate(command).await?
-    };
+    let answer =
+        if let Some(answer) = control::send(&config.data_dir, &Request::Admin(command.clone())).await? {
+            answer
+        } else {
+            if !matches!(command, Command::AccountCreate { .. }) {
+                service::check_installation(&config)?;
+            }
+            service::open_app(&config, Role::Tool).await?.0.administrate(command).await?
+        };
     let text = if args.json { answer.to_string() } else { readable(&answer) };
     print(text.trim_end());
-    Ok(())
-}
-
-/// A mistyped folder must not become a new installation; only a first account may begin one.
-fn check_installation(config: &Config, command: &Command) -> anyhow::Result<()> {
-    let Some(file) = service::sqlite_file(config) else { return Ok(()) };
-    anyhow::ensure!(
-        file.exists() || matches!(command, Command::AccountCreate { .. }),
-        "there is no installation in {} (no {}): check --data-dir or --config; `admin account create` begins a new one",
-        config.data_dir.display(),
-        file.display()
-    );
     Ok(())
 }
 
@@ -56,6 +49,11 @@ fn command(given: AdminCommand) -> Command {
             ServerCommand::Suspend { name, reason } => Command::ServerSuspend { server: name, reason },
             ServerCommand::Resume { name } => Command::ServerResume { server: name },
             ServerCommand::SetMode { name, mode } => Command::ServerSetMode { server: name, mode },
+            ServerCommand::SetPool { name, pool } => Command::ServerSetPool { server: name, pool },
+            ServerCommand::SetRate { name, rate } => Command::ServerSetRate { server: name, rate },
+            ServerCommand::SetHourlyLimit { name, limit } => {
+                Command::ServerSetHourlyLimit { server: name, limit }
+            }
         },
         AdminCommand::Domain(domain) => match domain {
             DomainCommand::Create { name, server } => Command::DomainCreate { name, server },
@@ -63,7 +61,10 @@ fn command(given: AdminCommand) -> Command {
             DomainCommand::SetVerified { name, server, no } => {
                 Command::DomainSetVerified { name, server, verified: !no }
             }
-            DomainCommand::Records { name, server } => Command::DomainRecords { name, server },
+            DomainCommand::Records { name: Some(name), server, .. } => {
+                Command::DomainRecords { name, server }
+            }
+            DomainCommand::Records { name: None, .. } => Command::InstallationRecords,
         },
         AdminCommand::Key(key) => match key {
             KeyCommand::Create { server, name, scope, test, hold, allow, address, expires_at } => {
@@ -73,12 +74,22 @@ fn command(given: AdminCommand) -> Command {
             KeyCommand::Revoke { id } => Command::KeyRevoke { id },
             KeyCommand::Rotate { id, grace } => Command::KeyRotate { id, grace_seconds: grace.as_secs() },
         },
+        AdminCommand::Pool(pool) => match pool {
+            PoolCommand::Create { name, shared } => Command::PoolCreate { name, shared },
+            PoolCommand::List => Command::PoolList,
+            PoolCommand::Delete { name } => Command::PoolDelete { name },
+            PoolCommand::AddAddress { pool, address, helo, weight, warm_up } => {
+                Command::PoolAddAddress { pool, address, helo, weight, warm_up }
+            }
+            PoolCommand::RemoveAddress { address } => Command::PoolRemoveAddress { address },
+            PoolCommand::WarmUp { address, state } => Command::PoolWarmUp { address, state },
+        },
         AdminCommand::Maintenance { state } => Command::Maintenance { on: matches!(state, OnOff::On) },
     }
 }
 
 /// For people: one `name: value` line each, lists with a blank line between the entries.
-fn readable(answer: &Value) -> String {
+pub(super) fn readable(answer: &Value) -> String {
     match answer {
         Value::Array(entries) if entries.is_empty() => "(none)".to_owned(),
         Value::Array(entries) => entries.iter().map(|entry| fields(entry, 0)).collect::<Vec<_>>().join("\n"),

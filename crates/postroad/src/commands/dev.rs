@@ -26,7 +26,7 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
     ensure_certificate(&config)?;
     logging::start(log_format, config.log.format);
     let mut signals = Signals::listen()?;
-    let service = Service::start(&config).await.map_err(|error| {
+    let service = Service::start(&config, true).await.map_err(|error| {
         if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::AddrInUse) {
             error.context("`postroad dev --http-port 0 --smtp-port 0 --smtps-port 0` takes any free ports")
         } else {

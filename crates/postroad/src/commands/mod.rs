@@ -4,6 +4,8 @@ pub(crate) mod admin;
 pub(crate) mod config;
 pub(crate) mod dev;
 pub(crate) mod explain;
+pub(crate) mod explain_bounce;
+pub(crate) mod queue;
 pub(crate) mod serve;
 
 use crate::config::Config;

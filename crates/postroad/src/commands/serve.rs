@@ -12,7 +12,7 @@ pub(crate) async fn run(args: ServeArgs, log_format: Option<LogFormat>) -> anyho
     let config = load_config(args.config.config.as_deref())?;
     logging::start(log_format, config.log.format);
     let mut signals = Signals::listen()?;
-    let service = Service::start(&config).await?;
+    let service = Service::start(&config, false).await?;
     if args.json {
         let ready = json!({
             "http": service.http_address.map(|address| address.to_string()),

@@ -4,6 +4,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ipnet::IpNet;
 use postroad_model::DomainName;
@@ -136,6 +137,50 @@ impl Given {
                 ),
             },
         }
+    }
+
+    pub(super) fn port(&self) -> Result<u16, String> {
+        let port = self.count(1)?;
+        u16::try_from(port).or_else(|_| self.refuse("write a port between 1 and 65535"))
+    }
+
+    /// `host:port`; the empty text means "none".
+    pub(super) fn host_port(&self) -> Result<Option<(String, u16)>, String> {
+        let text = self.text()?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let parts = text.rsplit_once(':').and_then(|(host, port)| {
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            let port = port.parse::<u16>().ok().filter(|port| *port > 0)?;
+            (!host.is_empty()).then(|| (host.to_ascii_lowercase(), port))
+        });
+        parts.map_or_else(
+            || self.refuse("write a host and a port, like \"relay.example.com:587\""),
+            |parts| Ok(Some(parts)),
+        )
+    }
+
+    pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
+        let read = |text: &String| {
+            let with_port =
+                text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(|ip| (ip, 53).into()));
+            with_port.ok_or_else(|| format!("{text:?} is not an address; write one like \"127.0.0.1:53\""))
+        };
+        self.list()?.iter().map(read).collect()
+    }
+
+    pub(super) fn duration(&self) -> Result<Duration, String> {
+        units::parse_duration(self.text()?)
+    }
+
+    pub(super) fn durations(&self) -> Result<Vec<Duration>, String> {
+        self.list()?.iter().map(|text| units::parse_duration(text)).collect()
+    }
+
+    pub(super) fn counts(&self) -> Result<Vec<u32>, String> {
+        let read = |text: &String| text.parse().map_err(|_| format!("{text:?} is not a whole number"));
+        self.list()?.iter().map(read).collect()
     }
 
     /// Networks in CIDR notation; a plain address is a network of one.

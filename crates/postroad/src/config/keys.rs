@@ -4,7 +4,7 @@
 //! A new setting is one row here and one field in `Config`.
 
 use super::given::Given;
-use super::{Config, LogFormat};
+use super::{Config, LogFormat, SmartHostTls};
 
 pub(super) type Set = fn(&mut Config, &Given) -> Result<(), String>;
 
@@ -142,6 +142,177 @@ pub(crate) const KEYS: &[Key] = &[
         default: "100",
         doc: "SMTP sessions at the same time from one address (IPv6: one /64). This machine's own do not count.",
         set: |config, given| put(&mut config.smtp.sessions_per_address_max, given.count(1)),
+    },
+    Key {
+        path: "dns.nameservers",
+        default: "[]",
+        doc: "Name servers to ask, like [\"127.0.0.1:53\"]; empty for the system's.",
+        set: |config, given| put(&mut config.dns.nameservers, given.addresses()),
+    },
+    Key {
+        path: "delivery.smtp_port",
+        default: "25",
+        doc: "The port of the world's mail servers.",
+        set: |config, given| put(&mut config.delivery.smtp_port, given.port()),
+    },
+    Key {
+        path: "delivery.smarthost",
+        default: r#""""#,
+        doc: "Hand all mail to this \"host:port\" instead of sending it directly; empty for directly.",
+        set: |config, given| put(&mut config.delivery.smarthost, given.host_port()),
+    },
+    Key {
+        path: "delivery.smarthost_tls",
+        default: r#""opportunistic""#,
+        doc: "\"off\", \"opportunistic\", \"required\" (STARTTLS and a good certificate) or \"implicit\" (port 465).",
+        set: |config, given| {
+            let choices = [
+                ("off", SmartHostTls::Off),
+                ("opportunistic", SmartHostTls::Opportunistic),
+                ("required", SmartHostTls::Required),
+                ("implicit", SmartHostTls::Implicit),
+            ];
+            put(&mut config.delivery.smarthost_tls, given.choice(&choices))
+        },
+    },
+    Key {
+        path: "delivery.smarthost_username",
+        default: r#""""#,
+        doc: "For a smart host that wants one. The password is better given in the environment.",
+        set: |config, given| put(&mut config.delivery.smarthost_username, given.text()),
+    },
+    Key {
+        path: "delivery.smarthost_password",
+        default: r#""""#,
+        doc: "",
+        set: |config, given| put(&mut config.delivery.smarthost_password, given.text()),
+    },
+    Key {
+        path: "delivery.allow_private_destinations",
+        default: "false",
+        doc: "Send to mail servers on loopback and private addresses, too. Anybody whose domain's MX record\n\
+              points into your network could reach it with mail then.",
+        set: |config, given| put(&mut config.delivery.allow_private_destinations, given.flag()),
+    },
+    Key {
+        path: "delivery.catch_all",
+        default: r#""auto""#,
+        doc: "\"on\" keeps all mail in an inbox in memory (GET /dev/messages) instead of sending it; \"off\" sends it.\n\
+              \"auto\" is off for `serve`, and on for `dev` unless smarthost or allow_private_destinations is set.",
+        set: |config, given| {
+            let choices = [("auto", None), ("on", Some(true)), ("off", Some(false))];
+            put(&mut config.delivery.catch_all, given.choice(&choices))
+        },
+    },
+    Key {
+        path: "delivery.retry_schedule",
+        default: "[]",
+        doc: "Pauses before the next attempts; the last one repeats. Empty: 1m, 5m, 10m, 20m, 40m, 1h, 2h, 4h, 6h\n\
+              (`dev`: 1s, 2s, 5s, 10s, 30s, then minutes).",
+        set: |config, given| put(&mut config.delivery.retry_schedule, given.durations()),
+    },
+    Key {
+        path: "delivery.give_up_after",
+        default: r#""48h""#,
+        doc: "A message that could not be delivered for so long fails.",
+        set: |config, given| put(&mut config.delivery.give_up_after, given.duration()),
+    },
+    Key {
+        path: "delivery.connect_timeout",
+        default: r#""30s""#,
+        doc: "Longest wait for a connection to one address.",
+        set: |config, given| put(&mut config.delivery.connect_timeout, given.duration()),
+    },
+    Key {
+        path: "delivery.reply_timeout",
+        default: r#""5m""#,
+        doc: "Longest wait for a reply, where SMTP's own limit is longer.",
+        set: |config, given| put(&mut config.delivery.reply_timeout, given.duration()),
+    },
+    Key {
+        path: "delivery.final_reply_timeout",
+        default: r#""10m""#,
+        doc: "Longest wait for the reply to the end of a message. A short one makes duplicates.",
+        set: |config, given| put(&mut config.delivery.final_reply_timeout, given.duration()),
+    },
+    Key {
+        path: "delivery.idle_timeout",
+        default: r#""5s""#,
+        doc: "A connection without work is kept for so long.",
+        set: |config, given| put(&mut config.delivery.idle_timeout, given.duration()),
+    },
+    Key {
+        path: "delivery.connection_lifetime",
+        default: r#""5m""#,
+        doc: "A connection is not used for new messages after so long.",
+        set: |config, given| put(&mut config.delivery.connection_lifetime, given.duration()),
+    },
+    Key {
+        path: "delivery.connections",
+        default: "1000",
+        doc: "Connections of this node to other mail servers together.",
+        set: |config, given| put(&mut config.delivery.connections_max, given.count(1)),
+    },
+    Key {
+        path: "delivery.drain_timeout",
+        default: r#""30s""#,
+        doc: "When the service stops, messages that are nearly delivered may finish for so long.",
+        set: |config, given| put(&mut config.delivery.drain_timeout, given.duration()),
+    },
+    Key {
+        path: "delivery.signing_threads",
+        default: "0",
+        doc: "Threads that make DKIM signatures; 0 for one per core.",
+        set: |config, given| put(&mut config.delivery.signing_threads, given.count(0)),
+    },
+    Key {
+        path: "delivery.fresh_bytes",
+        default: r#""64 MiB""#,
+        doc: "Memory for messages just accepted; more of them are read from the store when their turn comes.",
+        set: |config, given| put(&mut config.delivery.fresh_bytes_max, given.size(0)),
+    },
+    Key {
+        path: "delivery.providers_file",
+        default: r#""""#,
+        doc: "TOML file that changes the limits for large mail providers or adds others; see docs/delivery.md.",
+        set: |config, given| put(&mut config.delivery.providers_file, given.path()),
+    },
+    Key {
+        path: "delivery.warmup_plan",
+        default: "[]",
+        doc: "Messages a day while a new address is warmed up, like [\"150\", \"210\", …].\n\
+              Empty: 150, then 1.4 times as many each day for three weeks.",
+        set: |config, given| put(&mut config.delivery.warm_up_plan, given.counts()),
+    },
+    Key {
+        path: "delivery.simulator_domain",
+        default: r#""sim.postroad.test""#,
+        doc: "Recipients at this domain never leave the machine and behave by their name (missing@, defer@ …).",
+        set: |config, given| put(&mut config.delivery.simulator_domain, given.domain()),
+    },
+    Key {
+        path: "delivery.ca_file",
+        default: r#""""#,
+        doc: "PEM file of authorities to trust for mail servers' certificates, beside the public ones.",
+        set: |config, given| put(&mut config.delivery.ca_file, given.path()),
+    },
+    Key {
+        path: "delivery.mta_sts_port",
+        default: "443",
+        doc: "The port of the hosts that publish MTA-STS policies.",
+        set: |config, given| put(&mut config.delivery.mta_sts_port, given.port()),
+    },
+    Key {
+        path: "delivery.ipv6",
+        default: "true",
+        doc: "Send to IPv6 addresses, too.",
+        set: |config, given| put(&mut config.delivery.ipv6, given.flag()),
+    },
+    Key {
+        path: "delivery.dkim_ed25519",
+        default: "false",
+        doc: "Give new domains a second DKIM key (Ed25519) beside the RSA one; mail is signed with both.",
+        set: |config, given| put(&mut config.delivery.dkim_ed25519, given.flag()),
     },
     Key {
         path: "limits.request_bytes",

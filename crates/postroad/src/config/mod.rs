@@ -3,6 +3,7 @@
 //! On failure every problem is told at once, each with its place and the way out; nothing is half applied.
 
 mod check;
+mod delivery;
 mod given;
 mod keys;
 mod layers;
@@ -19,7 +20,9 @@ use std::path::{Path, PathBuf};
 use ipnet::IpNet;
 use postroad_model::{DomainName, Limits};
 
+pub(crate) use delivery::Delivery;
 pub(crate) use keys::default_toml;
+pub(crate) use postroad_delivery::SmartHostTls;
 pub(crate) use problem::{ConfigError, Warning};
 pub(crate) use smtp::Smtp;
 pub(crate) use units::parse_duration;
@@ -35,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) hostname: DomainName,
     pub(crate) http: Http,
     pub(crate) tls: Tls,
+    pub(crate) dns: Dns,
+    pub(crate) delivery: Delivery,
     pub(crate) smtp: Smtp,
     pub(crate) limits: Limits,
     pub(crate) in_flight_bytes_max: usize,
@@ -84,6 +89,12 @@ pub(crate) struct Http {
 pub(crate) struct Tls {
     pub(crate) certificate: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Dns {
+    /// Empty for the system's.
+    pub(crate) nameservers: Vec<SocketAddr>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -146,6 +157,8 @@ impl Config {
             hostname: DomainName::parse("unset.invalid").expect("a valid name"),
             http: Http::default(),
             tls: Tls::default(),
+            dns: Dns::default(),
+            delivery: Delivery::unset(),
             smtp: Smtp::default(),
             limits: Limits::default(),
             in_flight_bytes_max: 0,

@@ -70,7 +70,7 @@ fn a_database_url_is_never_printed_with_its_password() {
 /// `UPDATE_GOLDEN=1` writes it anew.
 #[test]
 fn help_is_as_it_was_agreed() {
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 11] = [
         &["--help"],
         &["dev", "--help"],
         &["serve", "--help"],
@@ -81,6 +81,7 @@ fn help_is_as_it_was_agreed() {
         &["admin", "key", "--help"],
         &["explain", "--help"],
         &["explain", "reply", "--help"],
+        &["explain", "bounce", "--help"],
     ];
     let shown = commands.map(|command| {
         let output = run(command, &[("COLUMNS", "100")]);

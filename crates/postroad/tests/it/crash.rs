@@ -50,8 +50,9 @@ both_engines! {
                 let read = world.call(MESSAGE, &body).await;
                 assert_eq!(read["status"], "success", "message {id} is lost (killed after {moment} answers)");
                 assert_eq!(read["data"]["details"]["subject"], *subject);
-                assert_eq!(read["data"]["status"]["status"], "Pending");
-                assert!(read["data"]["status"]["next_attempt"].is_f64(), "message {id} is not queued");
+                let status = &read["data"]["status"];
+                let is_queued = status["next_attempt"].is_f64();
+                assert!(is_queued || status["status"] == "Sent", "message {id} is forgotten: {status}");
                 assert_eq!(read["data"]["plain_body"].as_str().unwrap().trim_end().len(), 2_000);
             });
             futures_util::future::join_all(checks).await;

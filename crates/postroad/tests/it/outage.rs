@@ -18,7 +18,7 @@ fn assert_try_again(reply: &Reply) {
 }
 
 /// Soft limit on the size of files the process writes: the kernel then refuses writes as on a full disk.
-fn limit_file_size(pid: u32, bytes: &str) {
+pub(crate) fn limit_file_size(pid: u32, bytes: &str) {
     let status = Command::new("prlimit")
         .args(["--pid", &pid.to_string(), &format!("--fsize={bytes}:unlimited")])
         .status()
@@ -37,11 +37,13 @@ async fn a_full_disk_refuses_and_recovers() {
         assert_try_again(&world.post(SEND, &body).await);
         assert_try_again(&world.request("POST", SEND, &keyed, body.to_string()).await);
     }
-    assert_eq!(world.expanded(before).await["status"]["status"], "Pending", "reading goes on");
+    let status = world.expanded(before).await["status"]["status"].take();
+    assert!(["Pending", "Sent"].contains(&status.as_str().unwrap()), "reading goes on");
     limit_file_size(world.daemon.pid(), "unlimited");
     let after = world.accepted_id(&good()).await;
     for id in [before, after] {
-        assert_eq!(world.expanded(id).await["status"]["status"], "Pending");
+        let status = world.expanded(id).await["status"]["status"].take();
+        assert!(["Pending", "Sent"].contains(&status.as_str().unwrap()), "{status}");
     }
     // Nothing was half-written: the key of the refused request is free, and no message lies between the two.
     let sent = world.call_with(SEND, &keyed, &good()).await;

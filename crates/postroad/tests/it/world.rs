@@ -1,8 +1,12 @@
 //! A running `postroad dev` on a fresh data folder and a fresh database, and short words to talk to it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use postroad_model::{MessageId, SystemClock};
+use postroad_store::{Event, Role, Store};
 use postroad_testkit::http::{Client, Reply};
 use postroad_testkit::postgres::Database;
 use postroad_testkit::{Daemon, daemon};
@@ -11,6 +15,25 @@ use tempfile::TempDir;
 
 /// Turns one test into two: on SQLite and on PostgreSQL.
 macro_rules! both_engines {
+    // For scenarios that set up more than a world.
+    ($(async fn $name:ident($engine:ident: Engine) $body:block)+) => {$(
+        mod $name {
+            #[allow(unused_imports, reason = "short scenarios need nothing of their file")]
+            use super::*;
+
+            async fn scenario($engine: $crate::world::Engine) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                scenario($crate::world::Engine::Sqlite).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                scenario($crate::world::Engine::Postgres).await;
+            }
+        }
+    )+};
     ($(async fn $name:ident($world:ident: World) $body:block)+) => {$(
         mod $name {
             #[allow(unused_imports, reason = "short scenarios need nothing of their file")]
@@ -37,6 +60,10 @@ pub(crate) enum Engine {
     Sqlite,
     Postgres,
 }
+
+/// A machine that is busy with everything else is waited for.
+const EVENTUALLY: Duration = Duration::from_secs(30);
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// On any free ports.
 pub(crate) const DEV: [&str; 8] =
@@ -158,6 +185,61 @@ impl World {
         let answer = self.call(DELIVERIES, &json!({ "id": id })).await;
         assert_eq!(answer["status"], "success", "{answer}");
         answer["data"].clone()
+    }
+
+    /// Waits until the message has this status; its deliveries.
+    pub(crate) async fn until_status(&self, id: i64, status: &str) -> Vec<Value> {
+        self.until(id, status, |now, _| now == status).await
+    }
+
+    /// Waits until so many deliveries are recorded.
+    pub(crate) async fn until_deliveries(&self, id: i64, count: usize) -> Vec<Value> {
+        self.until(id, &format!("{count} deliveries"), |_, deliveries| deliveries.len() >= count).await
+    }
+
+    async fn until(&self, id: i64, what: &str, is_so: impl Fn(&str, &[Value]) -> bool) -> Vec<Value> {
+        let deadline = Instant::now() + EVENTUALLY;
+        loop {
+            let body = json!({"id": id, "_expansions": ["status", "details"]});
+            let message = self.call(MESSAGE, &body).await["data"].clone();
+            let status = &message["status"];
+            let Value::Array(deliveries) = self.deliveries(id).await else { panic!("deliveries are a list") };
+            if is_so(status["status"].as_str().expect("a status"), &deliveries) {
+                return deliveries;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "message {id} to {}: not {what} within {EVENTUALLY:?}: {status:#} {deliveries:#?}\n{}",
+                message["details"]["rcpt_to"],
+                self.daemon.stderr_text()
+            );
+            tokio::time::sleep(POLL_EVERY).await;
+        }
+    }
+
+    /// The events of a message from the store itself, as no door shows them yet. Stops the service.
+    pub(crate) async fn events_at_the_end(&mut self, id: i64) -> Vec<Event> {
+        let store = self.stopped_store().await;
+        let servers = store.list_servers().await.expect("the store can be read");
+        let dev = servers.iter().find(|server| server.name == "dev").expect("`dev` has its server");
+        store.list_events(dev.id, MessageId(id)).await.expect("the store can be read")
+    }
+
+    /// The store, once the service has let go of it.
+    pub(crate) async fn stopped_store(&mut self) -> Store {
+        assert!(self.daemon.terminate().success(), "{}", self.daemon.stderr_text());
+        let url = self.envs.iter().find(|(name, _)| name == "POSTROAD_DATABASE").map(|(_, url)| url.clone());
+        let settings = postroad_store::Settings {
+            database: match url {
+                Some(url) => postroad_store::Database::Postgres(url),
+                None => postroad_store::Database::Sqlite(self.data_dir().join("postroad.db")),
+            },
+            disk_reserve_bytes: 0,
+            reader_threads: 1,
+            postgres_connections: 2,
+            postgres_ca_file: None,
+        };
+        Store::open(settings, Role::Tool, Arc::new(SystemClock)).await.expect("the store is free")
     }
 
     /// `postroad admin … --json` beside the running server.

@@ -1,24 +1,25 @@
-//! A batch of accepts as one transaction. Without idempotency keys everything, from BEGIN to COMMIT, is sent in one
-//! flight; keys take a flight before it, to learn which of them are new.
+//! A batch of accepts as one transaction: a flight that asks what stands against it, and one that writes it all and
+//! commits. Idempotency keys take a flight before them, to learn which of them are new.
 
 use std::collections::{HashMap, HashSet};
 
-use deadpool_postgres::Object;
-use futures_util::future::{BoxFuture, join_all};
-use postroad_model::ServerId;
-use tokio_postgres::error::SqlState;
+use deadpool_postgres::ClientWrapper;
+use postroad_model::{MessageId, ServerId};
 use tokio_postgres::types::ToSql;
 
-use super::columns::{Bodies, Columns, Deliveries, Events, Messages, Queue, Sends};
-use super::{Database, Lane, Node, bounded_for, lease};
+use super::columns::{Columns, Making};
+use super::flight::{self, InUse};
+use super::{Database, Lane, Node, bounded_for, lease, objections};
 use crate::error::StoreError;
 use crate::records::{Accepted, NewSend, StoredAnswer};
 
-/// Notes the highest id; divides by zero, and so fails the transaction, when this node lost its lease. The last
-/// statement, so that a connection which dies in the middle does not leave this row locked to the next batch.
-const NOTE_IDS: &str = "WITH noted AS (UPDATE node_ids SET last_id = $4
-                                       WHERE node = $1 AND lane = $2 AND epoch = $3 RETURNING 1)
-                        SELECT 1 / count(*) FROM noted";
+/// How one of the sends ended.
+#[derive(Debug, Clone)]
+pub(super) struct Outcome {
+    pub(super) accepted: Accepted,
+    /// Messages that were claimed for this node and are to be handed over.
+    pub(super) fresh: Vec<MessageId>,
+}
 
 /// Sorted, so that two nodes with the same keys do not wait for each other in a circle. A key whose day is over is
 /// free again.
@@ -35,65 +36,126 @@ const FIND_KEYS: &str = "SELECT known.server_id, known.key, fingerprint, answer
     FROM unnest($1::bigint[], $2::text[]) AS wanted (server_id, key)
     JOIN idempotency_keys AS known ON known.server_id = wanted.server_id AND known.key = wanted.key";
 
-/// Accepts all of `sends` or none. When it returns `Ok`, the transaction is committed.
+/// Accepts all of `sends` or none. When it returns `Ok`, the transaction is committed. With `claim`, what is pending is
+/// claimed for this node.
 pub(super) async fn accept(
     database: &Database,
     lane: Lane,
     sends: &[NewSend],
-) -> Result<Vec<Accepted>, StoreError> {
+    claim: bool,
+) -> Result<Vec<Outcome>, StoreError> {
     let node = database.node()?;
     let ids = || sends.iter().flat_map(|send| send.recipients.iter().map(|r| r.id.0).chain([send.info.id.0]));
     if ids().any(|id| lease::node_of(id) != node.number) {
         // They were handed out under a lease that is lost; another node may hand them out again.
         return Err(lease::lost());
     }
-    let (oldest, newest) = (ids().min().unwrap_or(0), node.ids.last());
+    // Of those that are made on the way, the first.
+    let (oldest, newest) = (ids().min().unwrap_or(0), node.ids.next());
     database.partitions.ensure(&database.pool, oldest, newest).await?;
-    let client = database.pool.get().await?;
+    let in_use = InUse::new(database.pool.get().await?);
     let bytes = sends.iter().map(NewSend::weight).sum();
-    let result = bounded_for(bytes, in_transaction(&client, &node, lane, sends)).await;
-    if result.is_err() {
-        // Whatever state the connection is in, its transaction ends with it.
-        drop(Object::take(client));
-    }
-    result
+    let batch = Batch { database, node: &node, lane, sends, claim };
+    let outcomes = bounded_for(bytes, batch.in_transaction(in_use.client())).await?;
+    in_use.done();
+    Ok(outcomes)
 }
 
-async fn in_transaction(
-    client: &Object,
-    node: &Node,
+struct Batch<'a> {
+    database: &'a Database,
+    node: &'a Node,
     lane: Lane,
-    sends: &[NewSend],
-) -> Result<Vec<Accepted>, StoreError> {
-    let with_keys = sends.iter().any(|send| send.idempotency.is_some());
-    let mut repeated = if with_keys {
-        client.batch_execute("BEGIN").await?;
-        repeated_keys(client, sends).await?
-    } else {
-        HashMap::new()
-    };
-    let accepted: Vec<Accepted> = sends
-        .iter()
-        .map(|send| {
-            let key = send.idempotency.as_ref().map(|key| (send.info.server_id, key.key.as_str()));
-            match key.and_then(|key| repeated.remove(&key)) {
-                Some(answer) => Accepted::Repeated(answer),
-                None => Accepted::Stored,
-            }
-        })
-        .collect();
-    let new = sends
-        .iter()
-        .zip(&accepted)
-        .filter(|(_, accepted)| **accepted == Accepted::Stored)
-        .map(|(send, _)| send);
-    insert(client, node, lane, &Columns::of(new), !with_keys).await?;
-    Ok(accepted)
+    sends: &'a [NewSend],
+    claim: bool,
+}
+
+impl Batch<'_> {
+    async fn in_transaction(&self, client: &ClientWrapper) -> Result<Vec<Outcome>, StoreError> {
+        let mut is_begun = false;
+        let mut repeated = HashMap::new();
+        if self.sends.iter().any(|send| send.idempotency.is_some()) {
+            client.batch_execute("BEGIN").await?;
+            is_begun = true;
+            repeated = repeated_keys(client, self.sends).await?;
+        }
+        let accepted: Vec<Accepted> = self
+            .sends
+            .iter()
+            .map(|send| {
+                let key = send.idempotency.as_ref().map(|key| (send.info.server_id, key.key.as_str()));
+                match key.and_then(|key| repeated.remove(&key)) {
+                    Some(answer) => Accepted::Repeated(answer),
+                    None => Accepted::Stored,
+                }
+            })
+            .collect();
+        let new = || {
+            let with_answers = self.sends.iter().zip(&accepted);
+            with_answers.filter(|(_, accepted)| **accepted == Accepted::Stored).map(|(send, _)| send)
+        };
+        let objections = objections::find(client, &mut is_begun, new().collect()).await?;
+        let claim_for = self.claim.then_some(self.node);
+        let making = Making { ids: &self.node.ids, objections: &objections, claim_for };
+        let columns = Columns::of(new(), &making);
+        let claimed = columns.claimed();
+        // Before the commit: from then on a claim gives back what this node does not know of.
+        self.database.claims.hold(claimed.iter().copied());
+        let committing = Committing { database: self.database, claimed: &claimed, is_done: false };
+        self.insert(client, &columns, !is_begun).await?;
+        committing.done();
+        let claimed: HashSet<MessageId> = claimed.into_iter().map(|(_, id)| id).collect();
+        let outcomes = self.sends.iter().zip(accepted).map(|(send, accepted)| {
+            let ids = send.recipients.iter().map(|recipient| recipient.id);
+            Outcome { accepted, fresh: ids.filter(|id| claimed.contains(id)).collect() }
+        });
+        Ok(outcomes.collect())
+    }
+
+    async fn insert(
+        &self,
+        client: &ClientWrapper,
+        columns: &Columns<'_>,
+        begin: bool,
+    ) -> Result<(), StoreError> {
+        let (number, lane) = (i64::from(self.node.number), self.lane as i64);
+        let last_id = self.node.ids.last();
+        let tables = [
+            columns.sends.statement(),
+            columns.bodies.statement(),
+            columns.messages.statement(),
+            columns.queue.statement(),
+            columns.events.statement(),
+            columns.deliveries.statement(),
+            Some((lease::NOTE_IDS, vec![&number, &lane, &self.node.epoch, &last_id])),
+        ];
+        flight::commit(client, tables.into_iter().flatten().collect(), begin).await
+    }
+}
+
+/// Unless the commit is known to be done, nobody will work on what it may have claimed.
+struct Committing<'a> {
+    database: &'a Database,
+    claimed: &'a [(ServerId, MessageId)],
+    is_done: bool,
+}
+
+impl Committing<'_> {
+    fn done(mut self) {
+        self.is_done = true;
+    }
+}
+
+impl Drop for Committing<'_> {
+    fn drop(&mut self) {
+        if !self.is_done && !self.claimed.is_empty() {
+            self.database.claims.lose(self.claimed);
+        }
+    }
 }
 
 /// Writes the batch's keys; returns the answers of those that had been used before.
 async fn repeated_keys<'a>(
-    client: &Object,
+    client: &ClientWrapper,
     sends: &'a [NewSend],
 ) -> Result<HashMap<(ServerId, &'a str), StoredAnswer>, StoreError> {
     let keyed = || sends.iter().filter_map(|send| Some((send, send.idempotency.as_ref()?)));
@@ -128,45 +190,4 @@ async fn repeated_keys<'a>(
         repeated.insert((send.info.server_id, key.key.as_str()), found);
     }
     Ok(repeated)
-}
-
-/// Sends all inserts and the COMMIT in one flight. If one of them fails, PostgreSQL turns the COMMIT into a
-/// ROLLBACK, and we see the error of the one that failed.
-async fn insert(
-    client: &Object,
-    node: &Node,
-    lane: Lane,
-    columns: &Columns<'_>,
-    begin: bool,
-) -> Result<(), StoreError> {
-    let (number, lane, last_id) = (i64::from(node.number), lane as i64, node.ids.last());
-    let tables: [(&str, Vec<&(dyn ToSql + Sync)>, bool); 7] = [
-        (Sends::SQL, columns.sends.params(), columns.sends.id.is_empty()),
-        (Bodies::SQL, columns.bodies.params(), columns.bodies.send_id.is_empty()),
-        (Messages::SQL, columns.messages.params(), columns.messages.id.is_empty()),
-        (Queue::SQL, columns.queue.params(), columns.queue.message_id.is_empty()),
-        (Events::SQL, columns.events.params(), columns.events.id.is_empty()),
-        (Deliveries::SQL, columns.deliveries.params(), columns.deliveries.id.is_empty()),
-        (NOTE_IDS, vec![&number, &lane, &node.epoch, &last_id], false),
-    ];
-    let mut statements = Vec::new();
-    for (text, params, _) in tables.iter().filter(|(_, _, empty)| !empty) {
-        statements.push((client.prepare_cached(text).await?, params));
-    }
-    let mut flight: Vec<BoxFuture<'_, Result<(), tokio_postgres::Error>>> = Vec::new();
-    if begin {
-        flight.push(Box::pin(client.batch_execute("BEGIN")));
-    }
-    for (statement, params) in &statements {
-        flight.push(Box::pin(async move { client.execute(statement, params).await.map(drop) }));
-    }
-    flight.push(Box::pin(client.batch_execute("COMMIT")));
-    // Polled in order, and so sent in order, without waiting for the answers in between.
-    for outcome in join_all(flight).await {
-        outcome.map_err(|error| match error.code() {
-            Some(&SqlState::DIVISION_BY_ZERO) => lease::lost(),
-            _ => StoreError::from(error).busy(),
-        })?;
-    }
-    Ok(())
 }

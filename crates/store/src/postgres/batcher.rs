@@ -9,7 +9,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Database, Lane, accept};
 use crate::error::StoreError;
-use crate::records::{Accepted, NewSend, StoredAnswer};
+use crate::hand_over::Sink;
+use crate::records::{Accepted, Fresh, NewSend, StoredAnswer};
 
 const BATCH_SENDS_MAX: usize = 1_024;
 const BATCH_BYTES_MAX: usize = 4 << 20;
@@ -17,6 +18,7 @@ const QUEUE_LENGTH: usize = 4_096;
 const ENQUEUE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 type Answer = Result<Accepted, StoreError>;
+type Outcome = Result<accept::Outcome, StoreError>;
 
 #[derive(Debug)]
 pub(super) struct Batcher {
@@ -63,13 +65,24 @@ async fn work(database: Arc<Database>, lane: Lane, mut waiting: mpsc::Receiver<W
 async fn run(database: &Database, lane: Lane, mut batch: Vec<Waiting>) {
     let followers = split_off_followers(&mut batch);
     let (sends, answers): (Vec<_>, Vec<_>) = batch.into_iter().map(|w| (w.send, w.answer)).unzip();
-    let accepted = accept_all(database, lane, &sends).await;
+    let sink = database.hand_over.sink();
+    let outcomes = accept_all(database, lane, &sends, sink.is_some()).await;
     if !followers.is_empty() {
-        answer_followers(followers, &sends, &accepted);
+        answer_followers(followers, &sends, &outcomes);
     }
-    for (answer, accepted) in answers.into_iter().zip(accepted) {
+    for ((send, answer), outcome) in sends.into_iter().zip(answers).zip(outcomes) {
+        let accepted = outcome.map(|outcome| {
+            hand_over(sink.as_ref(), send, &outcome);
+            outcome.accepted
+        });
         // The caller may have hung up; its message is accepted all the same.
         let _ = answer.send(accepted);
+    }
+}
+
+fn hand_over(sink: Option<&Sink>, send: NewSend, outcome: &accept::Outcome) {
+    if let Some(sink) = sink.filter(|_| !outcome.fresh.is_empty()) {
+        sink.take(Fresh::of(send, &outcome.fresh));
     }
 }
 
@@ -83,13 +96,13 @@ fn split_off_followers(batch: &mut Vec<Waiting>) -> Vec<Waiting> {
     batch.extract_if(.., is_repeated).collect()
 }
 
-fn answer_followers(followers: Vec<Waiting>, sends: &[NewSend], accepted: &[Answer]) {
+fn answer_followers(followers: Vec<Waiting>, sends: &[NewSend], outcomes: &[Outcome]) {
     let firsts: HashMap<(ServerId, &str), Answer> = sends
         .iter()
-        .zip(accepted)
-        .filter_map(|(send, accepted)| {
+        .zip(outcomes)
+        .filter_map(|(send, outcome)| {
             let key = send.idempotency.as_ref()?;
-            let repeated = accepted.clone().map(|accepted| match accepted {
+            let repeated = outcome.clone().map(|outcome| match outcome.accepted {
                 Accepted::Stored => Accepted::Repeated(StoredAnswer {
                     fingerprint: key.fingerprint,
                     answer: key.answer.clone(),
@@ -106,10 +119,10 @@ fn answer_followers(followers: Vec<Waiting>, sends: &[NewSend], accepted: &[Answ
     }
 }
 
-/// One answer for each of `sends`.
-async fn accept_all(database: &Database, lane: Lane, sends: &[NewSend]) -> Vec<Answer> {
-    let error = match accept::accept(database, lane, sends).await {
-        Ok(accepted) => return accepted.into_iter().map(Ok).collect(),
+/// One outcome for each of `sends`.
+async fn accept_all(database: &Database, lane: Lane, sends: &[NewSend], claim: bool) -> Vec<Outcome> {
+    let error = match accept::accept(database, lane, sends, claim).await {
+        Ok(outcomes) => return outcomes.into_iter().map(Ok).collect(),
         Err(error) => error,
     };
     let is_outage = |error: &StoreError| matches!(error, StoreError::Unavailable(_));
@@ -120,17 +133,17 @@ async fn accept_all(database: &Database, lane: Lane, sends: &[NewSend]) -> Vec<A
         return sends.iter().map(|_| Err(error.clone())).collect();
     }
     // One of them is the trouble (a key in use elsewhere, or a bug): the others must not suffer for it.
-    let mut answers: Vec<Answer> = Vec::with_capacity(sends.len());
+    let mut outcomes: Vec<Outcome> = Vec::with_capacity(sends.len());
     let mut outage = None;
     for send in sends {
-        let answer = match &outage {
+        let outcome = match &outage {
             Some(error) => Err(StoreError::clone(error)),
-            None => accept::accept(database, lane, std::slice::from_ref(send))
+            None => accept::accept(database, lane, std::slice::from_ref(send), claim)
                 .await
-                .map(|mut accepted| accepted.remove(0)),
+                .map(|mut outcomes| outcomes.remove(0)),
         };
-        outage = answer.as_ref().err().filter(|error| is_outage(error)).cloned();
-        answers.push(answer);
+        outage = outcome.as_ref().err().filter(|error| is_outage(error)).cloned();
+        outcomes.push(outcome);
     }
-    answers
+    outcomes
 }

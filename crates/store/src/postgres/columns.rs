@@ -1,32 +1,42 @@
 //! A batch turned into columns: one array per column, one insert per table.
 
-use tokio_postgres::types::ToSql;
+use std::borrow::Cow;
 
-use crate::initial::InitialRow;
+use postroad_model::{EventKind, IdGenerator, MessageId, Status, Timestamp};
+
+use super::Node;
+use super::claims::Key;
+use crate::initial::{InitialRow, Objections};
 use crate::records::NewSend;
 use crate::sql::to_json;
-use postroad_model::{EventKind, Timestamp};
 
 /// Pieces a body is cut into; small enough that no single value strains the server.
 const PIECE_BYTES: usize = 512 << 10;
 
+/// A statement and the arrays it takes, one per column.
 macro_rules! table {
-    ($name:ident, $sql:literal, $($column:ident: $kind:ty),+ $(,)?) => {
+    ($name:ident, $sql:literal, $first:ident: $first_kind:ty, $($column:ident: $kind:ty),* $(,)?) => {
         #[derive(Default)]
         pub(super) struct $name<'a> {
-            $(pub(super) $column: Vec<$kind>,)+
+            pub(super) $first: Vec<$first_kind>,
+            $(pub(super) $column: Vec<$kind>,)*
             _borrows: std::marker::PhantomData<&'a ()>,
         }
 
         impl $name<'_> {
-            pub(super) const SQL: &'static str = $sql;
+            const SQL: &'static str = $sql;
 
-            pub(super) fn params(&self) -> Vec<&(dyn ToSql + Sync)> {
-                vec![$(&self.$column as &(dyn ToSql + Sync)),+]
+            /// `None` if there is nothing to do.
+            pub(super) fn statement(&self) -> Option<$crate::postgres::flight::Statement<'_>> {
+                if self.$first.is_empty() {
+                    return None;
+                }
+                Some((Self::SQL, vec![&self.$first $(, &self.$column)*]))
             }
         }
     };
 }
+pub(super) use table;
 
 table! { Sends, "INSERT INTO sends (server_id, id, credential_id, message_id, mail_from, subject, tag, metadata, options,
         size, direction, bounce, received_with_ssl, test, created_at)
@@ -52,11 +62,14 @@ table! { Messages, "INSERT INTO messages (server_id, id, send_id, token, rcpt_to
     hold_expiry: Option<i64>, last_delivery_at: Option<i64>, last_seq: i64,
 }
 
-table! { Queue, "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts)
-    SELECT server_id, message_id, domain, due_at, expires_at, 0
-    FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[])
-    AS row (server_id, message_id, domain, due_at, expires_at)",
-    server_id: i64, message_id: i64, domain: &'a str, due_at: i64, expires_at: Option<i64>,
+table! { Queue, "INSERT INTO queue
+        (server_id, message_id, domain, due_at, expires_at, attempts, pool_id, claimed_node, claimed_epoch)
+    SELECT server_id, message_id, domain, due_at, expires_at, 0, pool_id, claimed_node, claimed_epoch
+    FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
+        $8::bigint[])
+    AS row (server_id, message_id, domain, due_at, expires_at, pool_id, claimed_node, claimed_epoch)",
+    server_id: i64, message_id: i64, domain: &'a str, due_at: i64, expires_at: Option<i64>, pool_id: Option<i64>,
+    claimed_node: Option<i64>, claimed_epoch: Option<i64>,
 }
 
 table! { Events, "INSERT INTO events (server_id, id, message_id, seq, kind, at, test, data)
@@ -70,7 +83,7 @@ table! { Deliveries, "INSERT INTO deliveries (server_id, message_id, id, at, sta
     SELECT server_id, message_id, id, at, status, details, '', 0, ''
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
     AS row (server_id, message_id, id, at, status, details)",
-    server_id: i64, message_id: i64, id: i64, at: i64, status: &'a str, details: &'a str,
+    server_id: i64, message_id: i64, id: i64, at: i64, status: &'a str, details: Cow<'a, str>,
 }
 
 /// All rows a batch of sends makes.
@@ -84,14 +97,32 @@ pub(super) struct Columns<'a> {
     pub(super) deliveries: Deliveries<'a>,
 }
 
+/// What the rows of a batch are made with.
+pub(super) struct Making<'a> {
+    pub(super) ids: &'a IdGenerator,
+    pub(super) objections: &'a Objections,
+    /// The node that claims what is pending, if it delivers.
+    pub(super) claim_for: Option<&'a Node>,
+}
+
 impl<'a> Columns<'a> {
-    pub(super) fn of(sends: impl Iterator<Item = &'a NewSend>) -> Self {
+    pub(super) fn of(sends: impl Iterator<Item = &'a NewSend>, making: &Making<'_>) -> Self {
         let mut columns = Self::default();
         for send in sends {
             columns.add_send(send);
-            columns.add_recipients(send);
+            columns.add_recipients(send, making);
         }
         columns
+    }
+
+    /// The messages that are claimed from the start.
+    pub(super) fn claimed(&self) -> Vec<Key> {
+        let queue = &self.queue;
+        let entries = queue.server_id.iter().zip(&queue.message_id).zip(&queue.claimed_node);
+        entries
+            .filter(|(_, node)| node.is_some())
+            .map(|((server, message), _)| (postroad_model::ServerId(*server), MessageId(*message)))
+            .collect()
     }
 
     fn add_send(&mut self, send: &'a NewSend) {
@@ -119,10 +150,10 @@ impl<'a> Columns<'a> {
         }
     }
 
-    fn add_recipients(&mut self, send: &'a NewSend) {
+    fn add_recipients(&mut self, send: &'a NewSend, making: &Making<'_>) {
         let (server, at) = (send.info.server_id.0, send.info.created_at.as_micros());
-        let initial = InitialRow::of(send);
         for recipient in &send.recipients {
+            let initial = InitialRow::of(send, recipient, making.objections, making.ids);
             let message = recipient.id.0;
             let to = &mut self.messages;
             to.server_id.push(server);
@@ -142,18 +173,20 @@ impl<'a> Columns<'a> {
                 to.domain.push(recipient.domain.as_str());
                 to.due_at.push(due_at.as_micros());
                 to.expires_at.push(send.info.options.expires_at.map(Timestamp::as_micros));
+                to.pool_id.push(send.info.options.pool_id.map(|id| id.0));
+                let node = making.claim_for.filter(|_| initial.status == Status::Pending);
+                to.claimed_node.push(node.map(|node| i64::from(node.number)));
+                to.claimed_epoch.push(node.map(|node| node.epoch));
             }
-            if let (Some(first), Some((delivery_id, event_id))) =
-                (&initial.delivery, recipient.first_delivery)
-            {
+            if let Some(first) = initial.delivery {
                 let to = &mut self.deliveries;
                 to.server_id.push(server);
                 to.message_id.push(message);
-                to.id.push(delivery_id.0);
+                to.id.push(first.id.0);
                 to.at.push(at);
                 to.status.push(initial.status.as_str());
                 to.details.push(first.details);
-                self.add_event(send, message, event_id.0, 2, first.event);
+                self.add_event(send, message, first.event_id.0, 2, first.event);
             }
         }
     }

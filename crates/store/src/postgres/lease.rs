@@ -12,6 +12,12 @@ use super::{Database, Lane, Node, bounded};
 use crate::error::{OpenError, StoreError};
 use crate::sql::Sql;
 
+/// Notes the highest id; divides by zero, and so fails the transaction, when this node lost its lease. The last
+/// statement, so that a connection which dies in the middle does not leave this row locked to the next batch.
+pub(super) const NOTE_IDS: &str = "WITH noted AS (UPDATE node_ids SET last_id = greatest(last_id, $4)
+                                       WHERE node = $1 AND lane = $2 AND epoch = $3 RETURNING 1)
+                        SELECT 1 / count(*) FROM noted";
+
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 
 /// `None` if all numbers are taken. `before` is the place this process had, if it had one.
@@ -25,16 +31,17 @@ pub(super) async fn take(
     let taken = transaction
         .query_opt(
             "UPDATE nodes SET owner = $1, epoch = epoch + 1,
+                    owner_since = CASE WHEN owner = $1 THEN owner_since ELSE epoch + 1 END,
                     lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 30000000
              WHERE node = (SELECT node FROM nodes
                            WHERE owner = $1 OR lease_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
                            ORDER BY (owner = $1) DESC, node LIMIT 1 FOR UPDATE SKIP LOCKED)
-             RETURNING node, epoch",
+             RETURNING node, epoch, owner_since",
             &[&identity],
         )
         .await?;
     let Some(row) = taken else { return Ok(None) };
-    let (number, epoch): (i64, i64) = (row.get(0), row.get(1));
+    let (number, epoch, owner_since): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
     let marks = transaction
         .query("UPDATE node_ids SET epoch = $2 WHERE node = $1 RETURNING last_id", &[&number, &epoch])
         .await?;
@@ -44,7 +51,8 @@ pub(super) async fn take(
     let own = before.filter(|before| before.number == number).map(|before| before.ids.last());
     let last_id = marks.iter().map(|row| row.get::<_, i64>(0)).chain(own).max().unwrap_or(0);
     tracing::info!(node = number, epoch, "node number leased");
-    Ok(Some(Node { number, epoch, ids: Arc::new(IdGenerator::new(Arc::clone(clock), number, last_id)) }))
+    let ids = Arc::new(IdGenerator::new(Arc::clone(clock), number, last_id));
+    Ok(Some(Node { number, epoch, owner_since, ids }))
 }
 
 /// Renews the lease for as long as the process runs, and takes a new one if it was lost.
@@ -78,11 +86,11 @@ async fn renew(database: &Database, identity: &str, clock: &Arc<dyn Clock>) -> R
     Ok(())
 }
 
-/// Remembers the highest id in the same commit as what carries it, and fails if the lease is lost.
+/// The same as a statement of a verb.
 pub(super) async fn note_ids(sql: &Sql<'_>, node: &Node, lane: Lane) -> Result<(), StoreError> {
     let noted = sql
         .execute(
-            "UPDATE node_ids SET last_id = $4 WHERE node = $1 AND lane = $2 AND epoch = $3",
+            "UPDATE node_ids SET last_id = greatest(last_id, $4) WHERE node = $1 AND lane = $2 AND epoch = $3",
             &[i64::from(node.number).into(), (lane as i64).into(), node.epoch.into(), node.ids.last().into()],
         )
         .await?;

@@ -6,10 +6,16 @@
 
 mod accept;
 mod batcher;
+mod begin;
+mod claims;
 mod columns;
 mod connect;
+mod delivery;
+mod finish;
+mod flight;
 mod lease;
 mod migrate;
+mod objections;
 mod partitions;
 mod queue;
 
@@ -17,14 +23,15 @@ use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use deadpool_postgres::{Object, Pool};
-use postroad_model::{Clock, IdGenerator, MessageId, SendId, ServerId, Timestamp};
+use deadpool_postgres::{ClientWrapper, Object, Pool};
+use postroad_model::{Clock, IdGenerator, SendId, ServerId};
 
 use crate::error::{OpenError, StoreError};
-use crate::records::{Accepted, Claimed, NewSend, Outcome};
+use crate::hand_over::HandOver;
+use crate::records::{Accepted, NewSend};
 use crate::sql::Sql;
-use crate::verbs::finish;
-use crate::{Job, Role, Settings};
+use crate::{Job, JobWithIds, Role, Settings};
+use claims::Claims;
 
 /// No statement of ours takes this long on a healthy database.
 const EXCHANGE_MAX: Duration = Duration::from_secs(5);
@@ -38,6 +45,8 @@ struct Database {
     partitions: partitions::Partitions,
     /// `None` for command-line tools, which hand out no ids.
     node: Option<RwLock<Node>>,
+    claims: Claims,
+    hand_over: Arc<HandOver>,
 }
 
 /// This process's leased place among the nodes.
@@ -45,6 +54,8 @@ struct Database {
 struct Node {
     number: u8,
     epoch: i64,
+    /// The first epoch in which the number was this installation's, without another in between.
+    owner_since: i64,
     ids: Arc<IdGenerator>,
 }
 
@@ -62,7 +73,6 @@ pub(crate) struct Engine {
     accepts: batcher::Batcher,
     /// A lane of its own: a key that another node is just using makes its batch wait, and only it.
     accepts_with_key: batcher::Batcher,
-    claims: queue::Claims,
     heartbeat: Option<tokio::task::JoinHandle<()>>,
 }
 
@@ -72,6 +82,7 @@ impl Engine {
         settings: &Settings,
         role: &Role,
         clock: Arc<dyn Clock>,
+        hand_over: Arc<HandOver>,
     ) -> Result<Self, OpenError> {
         let pool = connect::pool(url, settings.postgres_connections, settings.postgres_ca_file.as_deref())?;
         let mut client = pool.get().await.map_err(StoreError::from)?;
@@ -85,7 +96,8 @@ impl Engine {
             }
         };
         drop(client);
-        let database = Arc::new(Database { pool, partitions: partitions::Partitions::default(), node });
+        let (partitions, claims) = (partitions::Partitions::default(), Claims::default());
+        let database = Arc::new(Database { pool, partitions, node, claims, hand_over });
         let heartbeat = match role {
             Role::Tool => None,
             Role::Node { identity } => {
@@ -96,7 +108,6 @@ impl Engine {
             accepts: batcher::Batcher::start(Arc::clone(&database), Lane::Accept),
             accepts_with_key: batcher::Batcher::start(Arc::clone(&database), Lane::AcceptWithKey),
             database,
-            claims: queue::Claims::default(),
             heartbeat,
         })
     }
@@ -154,63 +165,34 @@ impl Engine {
         self.read_bytes(size, job).await
     }
 
-    pub(crate) async fn claim(&self, due_by: Timestamp, limit: usize) -> Result<Vec<Claimed>, StoreError> {
+    /// Like `write`, for what makes new ids: fenced by the lease, and the ids are remembered.
+    pub(crate) async fn write_with_ids<T: Send + 'static>(
+        &self,
+        job: JobWithIds<T>,
+    ) -> Result<T, StoreError> {
         let node = self.database.node()?;
-        let mut turn = self.claims.begin().await;
-        let lost = turn.held_if_some_are_lost();
-        let claimed = self
-            .write(Box::new(move |sql| {
-                Box::pin(async move {
-                    if let Some(held) = lost {
-                        queue::release_all_but(sql, &node, &held).await?;
-                    }
-                    queue::claim(sql, &node, due_by, limit).await
-                })
-            }))
-            .await?;
-        turn.end(&claimed);
-        Ok(claimed)
-    }
-
-    /// Fenced by the lease: a node that lost it settles nothing.
-    pub(crate) async fn finish(&self, outcomes: Vec<Outcome>) -> Result<Vec<bool>, StoreError> {
-        let node = self.database.node()?;
-        // Event ids are new; their week may be too.
         let next_id = node.ids.next();
         self.database.partitions.ensure(&self.database.pool, next_id, next_id).await?;
-        let keys: Vec<_> = outcomes.iter().map(|o| (o.server_id, o.message_id)).collect();
-        let settled = self
-            .write(Box::new(move |sql| {
-                Box::pin(async move {
-                    let mut settled = Vec::with_capacity(outcomes.len());
-                    for outcome in &outcomes {
-                        let key = (outcome.server_id, outcome.message_id);
-                        let owned = queue::is_claimed_by(sql, &node, key).await?;
-                        settled.push(owned && finish::settle(sql, outcome, &node.ids).await?);
-                        // At once, so that a second outcome for the same claim finds none.
-                        queue::release(sql, &node, &[key]).await?;
-                    }
-                    lease::note_ids(sql, &node, Lane::Finish).await?;
-                    Ok(settled)
-                })
-            }))
-            .await?;
-        self.claims.forget(&keys);
-        Ok(settled)
+        let job: Job<T> = Box::new(move |sql| {
+            Box::pin(async move {
+                let done = job(sql, Arc::clone(&node.ids)).await?;
+                lease::note_ids(sql, &node, Lane::Finish).await?;
+                Ok(done)
+            })
+        });
+        self.write(job).await
     }
 
-    pub(crate) async fn release(&self, keys: Vec<(ServerId, MessageId)>) -> Result<(), StoreError> {
-        let node = self.database.node()?;
-        let released = keys.clone();
-        self.write(Box::new(move |sql| Box::pin(async move { queue::release(sql, &node, &keys).await })))
-            .await?;
-        self.claims.forget(&released);
-        Ok(())
-    }
-
-    /// Gives claims of nodes that are gone back to the queue; returns how many.
-    pub(crate) async fn reap(&self) -> Result<u64, StoreError> {
-        self.write(Box::new(move |sql| Box::pin(queue::reap(sql)))).await
+    /// Runs single statements, each its own transaction.
+    async fn exchange<T>(
+        &self,
+        work: impl AsyncFnOnce(&ClientWrapper) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let client = self.database.pool.get().await?;
+        // Boxed: it would make the futures of all its callers large.
+        let result = bounded(Box::pin(work(&client))).await;
+        give_back(client, &result);
+        result.map_err(StoreError::busy)
     }
 }
 

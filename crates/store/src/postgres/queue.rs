@@ -1,151 +1,153 @@
-//! Claims on PostgreSQL: marked in the row with node and epoch, skipped by the other nodes.
+//! Claims on PostgreSQL: marked in the row with node and epoch, skipped by the other nodes. Each of these is one
+//! statement, whatever the number of entries.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
-
-use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
+use deadpool_postgres::ClientWrapper;
+use postroad_model::{DomainName, MessageId, PoolId, ServerId, Timestamp};
+use tokio_postgres::Row;
 
 use super::Node;
+use super::claims::Key;
 use crate::error::StoreError;
 use crate::records::Claimed;
-use crate::sql::Sql;
-
-/// What this node has claimed, as far as it knows: a claim that was committed while its answer was lost (the caller
-/// hung up, or the connection died) is nobody's, and goes back before the next one.
-#[derive(Debug, Default)]
-pub(super) struct Claims {
-    held: Mutex<HashSet<Key>>,
-    /// One claim at a time; true while its end is unknown.
-    claiming: tokio::sync::Mutex<bool>,
-}
-
-type Key = (ServerId, MessageId);
-
-pub(super) struct Turn<'a> {
-    held: &'a Mutex<HashSet<Key>>,
-    some_are_lost: tokio::sync::MutexGuard<'a, bool>,
-}
-
-impl Claims {
-    pub(super) async fn begin(&self) -> Turn<'_> {
-        Turn { held: &self.held, some_are_lost: self.claiming.lock().await }
-    }
-
-    pub(super) fn forget(&self, keys: &[Key]) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        for key in keys {
-            held.remove(key);
-        }
-    }
-}
-
-impl Turn<'_> {
-    /// What to keep when the others are given back; `None` if all is known. From here to `end` nothing is.
-    pub(super) fn held_if_some_are_lost(&mut self) -> Option<Vec<Key>> {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *self.some_are_lost, true).then(|| held.iter().copied().collect())
-    }
-
-    pub(super) fn end(mut self, claimed: &[Claimed]) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.extend(claimed.iter().map(|entry| (entry.server_id, entry.message_id)));
-        *self.some_are_lost = false;
-    }
-}
 
 /// The claim fails silently for a node that lost its lease: what it would send, another node sends too.
+const CLAIM: &str = "WITH due AS MATERIALIZED (
+        SELECT server_id, message_id FROM queue
+        WHERE claimed_node IS NULL AND due_at <= $3 AND domain <> ALL ($5::text[])
+          AND EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
+        ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED)
+    UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = NULL FROM due
+    WHERE queue.server_id = due.server_id AND queue.message_id = due.message_id
+    RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id";
+
+/// Entries that are free, or whose claim is of a lease that is over.
+const ADOPT: &str = "WITH wanted AS MATERIALIZED (
+        SELECT queue.server_id, queue.message_id
+        FROM queue JOIN unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
+            ON queue.server_id = row.server_id AND queue.message_id = row.message_id
+        WHERE EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
+          AND NOT EXISTS (SELECT FROM nodes WHERE node = claimed_node AND epoch = claimed_epoch
+                          AND lease_until >= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+        ORDER BY queue.server_id, queue.message_id FOR UPDATE OF queue)
+    UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = NULL FROM wanted
+    WHERE queue.server_id = wanted.server_id AND queue.message_id = wanted.message_id
+    RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id";
+
+/// A message of which the claim is not ours is left alone.
+const RELEASE: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL
+    FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
+    WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id
+      AND claimed_node = $1 AND claimed_epoch = $2";
+
+const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL
+    WHERE claimed_node = $1 AND claimed_epoch = $2
+      AND (server_id, message_id) NOT IN (SELECT * FROM unnest($3::bigint[], $4::bigint[]))";
+
+/// What a dead node had begun may have been sent: it gets the time to come back and look into its journal.
+const REAP: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL FROM nodes
+    WHERE queue.claimed_node = nodes.node
+      AND (queue.claimed_epoch <> nodes.epoch
+           OR nodes.lease_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+      AND (begun_at IS NULL
+           OR begun_at < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 900000000)";
+
+const LIST_PREVIOUS: &str = "SELECT server_id, message_id FROM queue
+    WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2 AND begun_at IS NOT NULL
+    ORDER BY server_id, message_id";
+
+const RELEASE_PREVIOUS: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL
+    WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2";
+
 pub(super) async fn claim(
-    sql: &Sql<'_>,
+    client: &ClientWrapper,
     node: &Node,
     due_by: Timestamp,
     limit: usize,
+    skip_domains: &[DomainName],
 ) -> Result<Vec<Claimed>, StoreError> {
-    let rows = sql
-        .query(
-            "WITH due AS MATERIALIZED (
-                 SELECT server_id, message_id FROM queue
-                 WHERE claimed_node IS NULL AND due_at <= $3
-                   AND EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
-                 ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED)
-             UPDATE queue SET claimed_node = $1, claimed_epoch = $2 FROM due
-             WHERE queue.server_id = due.server_id AND queue.message_id = due.message_id
-             RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts",
-            &[i64::from(node.number).into(), node.epoch.into(), due_by.into(), (limit as i64).into()],
-        )
-        .await?;
-    let mut claimed: Vec<Claimed> = rows
+    let skip_domains: Vec<&str> = skip_domains.iter().map(DomainName::as_str).collect();
+    let (number, limit) = (i64::from(node.number), limit as i64);
+    let statement = client.prepare_cached(CLAIM).await?;
+    let rows =
+        client.query(&statement, &[&number, &node.epoch, &due_by.as_micros(), &limit, &skip_domains]).await?;
+    read_all(&rows)
+}
+
+pub(super) async fn adopt(
+    client: &ClientWrapper,
+    node: &Node,
+    keys: &[Key],
+) -> Result<Vec<Claimed>, StoreError> {
+    let (servers, messages) = columns(keys);
+    let statement = client.prepare_cached(ADOPT).await?;
+    let rows = client.query(&statement, &[&i64::from(node.number), &node.epoch, &servers, &messages]).await?;
+    read_all(&rows)
+}
+
+fn read_all(rows: &[Row]) -> Result<Vec<Claimed>, StoreError> {
+    let mut claimed = rows
         .iter()
         .map(|row| {
-            let domain = row.text(2)?;
+            let domain: &str = row.get(2);
             Ok(Claimed {
-                server_id: ServerId(row.int(0)?),
-                message_id: MessageId(row.int(1)?),
-                domain: DomainName::parse(&domain)
+                server_id: ServerId(row.get(0)),
+                message_id: MessageId(row.get(1)),
+                domain: DomainName::parse(domain)
                     .map_err(|e| StoreError::Internal(format!("{domain:?}: {e}")))?,
-                due_at: row.time(3)?,
-                expires_at: row.time_opt(4)?,
-                attempts: row.int(5)? as u32,
+                due_at: Timestamp::from_micros(row.get(3)),
+                expires_at: row.get::<_, Option<i64>>(4).map(Timestamp::from_micros),
+                attempts: row.get::<_, i64>(5) as u32,
+                pool_id: row.get::<_, Option<i64>>(6).map(PoolId),
             })
         })
-        .collect::<Result<_, StoreError>>()?;
+        .collect::<Result<Vec<_>, StoreError>>()?;
     // RETURNING keeps no order.
     claimed.sort_by_key(|entry| (entry.due_at, entry.message_id));
     Ok(claimed)
 }
 
-pub(super) async fn is_claimed_by(
-    sql: &Sql<'_>,
-    node: &Node,
-    (server_id, message_id): Key,
-) -> Result<bool, StoreError> {
-    let row = sql
-        .query_opt(
-            "SELECT message_id FROM queue
-             WHERE server_id = $1 AND message_id = $2 AND claimed_node = $3 AND claimed_epoch = $4 FOR UPDATE",
-            &[server_id.0.into(), message_id.0.into(), i64::from(node.number).into(), node.epoch.into()],
-        )
-        .await?;
-    Ok(row.is_some())
-}
-
-/// Gives up this node's claims; a message of which the claim is not ours is left alone.
-pub(super) async fn release(sql: &Sql<'_>, node: &Node, keys: &[Key]) -> Result<(), StoreError> {
-    for (server_id, message_id) in keys {
-        sql.execute(
-            "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL
-             WHERE server_id = $1 AND message_id = $2 AND claimed_node = $3 AND claimed_epoch = $4",
-            &[server_id.0.into(), message_id.0.into(), i64::from(node.number).into(), node.epoch.into()],
-        )
-        .await?;
-    }
-    Ok(())
+pub(super) async fn release(client: &ClientWrapper, node: &Node, keys: &[Key]) -> Result<(), StoreError> {
+    execute_with_keys(client, RELEASE, node, keys).await
 }
 
 /// Gives up this node's claims that it does not know of.
-pub(super) async fn release_all_but(sql: &Sql<'_>, node: &Node, held: &[Key]) -> Result<(), StoreError> {
-    let Sql::Postgres(transaction) = sql else {
-        return Err(StoreError::Internal("claims of a node are on PostgreSQL".into()));
-    };
-    let servers: Vec<i64> = held.iter().map(|(server_id, _)| server_id.0).collect();
-    let messages: Vec<i64> = held.iter().map(|(_, message_id)| message_id.0).collect();
-    transaction
-        .execute(
-            "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL
-             WHERE claimed_node = $1 AND claimed_epoch = $2
-               AND (server_id, message_id) NOT IN (SELECT * FROM unnest($3::bigint[], $4::bigint[]))",
-            &[&i64::from(node.number), &node.epoch, &servers, &messages],
-        )
-        .await?;
+pub(super) async fn release_all_but(
+    client: &ClientWrapper,
+    node: &Node,
+    held: &[Key],
+) -> Result<(), StoreError> {
+    execute_with_keys(client, RELEASE_ALL_BUT, node, held).await
+}
+
+async fn execute_with_keys(
+    client: &ClientWrapper,
+    text: &'static str,
+    node: &Node,
+    keys: &[Key],
+) -> Result<(), StoreError> {
+    let (servers, messages) = columns(keys);
+    let statement = client.prepare_cached(text).await?;
+    client.execute(&statement, &[&i64::from(node.number), &node.epoch, &servers, &messages]).await?;
     Ok(())
 }
 
-pub(super) async fn reap(sql: &Sql<'_>) -> Result<u64, StoreError> {
-    sql.execute(
-        "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL FROM nodes
-         WHERE queue.claimed_node = nodes.node
-           AND (queue.claimed_epoch <> nodes.epoch
-                OR nodes.lease_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)",
-        &[],
-    )
-    .await
+pub(super) fn columns(keys: &[Key]) -> (Vec<i64>, Vec<i64>) {
+    keys.iter().map(|(server_id, message_id)| (server_id.0, message_id.0)).unzip()
+}
+
+pub(super) async fn reap(client: &ClientWrapper) -> Result<u64, StoreError> {
+    let statement = client.prepare_cached(REAP).await?;
+    Ok(client.execute(&statement, &[]).await?)
+}
+
+/// What the process that had this node's folder before us had begun.
+pub(super) async fn list_previous(client: &ClientWrapper, node: &Node) -> Result<Vec<Key>, StoreError> {
+    let statement = client.prepare_cached(LIST_PREVIOUS).await?;
+    let rows = client.query(&statement, &[&i64::from(node.number), &node.epoch, &node.owner_since]).await?;
+    Ok(rows.iter().map(|row| (ServerId(row.get(0)), MessageId(row.get(1)))).collect())
+}
+
+pub(super) async fn release_previous(client: &ClientWrapper, node: &Node) -> Result<u64, StoreError> {
+    let statement = client.prepare_cached(RELEASE_PREVIOUS).await?;
+    Ok(client.execute(&statement, &[&i64::from(node.number), &node.epoch, &node.owner_since]).await?)
 }

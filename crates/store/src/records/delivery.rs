@@ -1,6 +1,11 @@
 //! Attempts, their outcomes, and the events that tell of them.
 
-use postroad_model::{DeliveryId, DomainName, EventId, EventKind, MessageId, ServerId, Status, Timestamp};
+use postroad_model::{
+    DeliveryId, DomainName, EventId, EventKind, MessageId, PoolId, ServerId, SourceId, Status, Timestamp,
+};
+
+use super::message::Message;
+use super::suppression::{NewSuppression, Suppression};
 
 /// One attempt (or hold, or later bounce) as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +33,8 @@ pub struct NewDelivery {
     pub enhanced_code: Option<String>,
     pub bounce_class: Option<String>,
     pub next_attempt_at: Option<Timestamp>,
+    /// An earlier attempt may have arrived: its reply was lost.
+    pub possible_duplicate: bool,
 }
 
 impl NewDelivery {
@@ -49,6 +56,7 @@ impl NewDelivery {
             enhanced_code: None,
             bounce_class: None,
             next_attempt_at: None,
+            possible_duplicate: false,
         }
     }
 }
@@ -62,10 +70,40 @@ pub struct Claimed {
     pub due_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub attempts: u32,
+    /// The pool its sender wished for.
+    pub pool_id: Option<PoolId>,
+}
+
+impl Claimed {
+    pub fn key(&self) -> (ServerId, MessageId) {
+        (self.server_id, self.message_id)
+    }
+}
+
+/// A claimed message that is about to go on the wire.
+#[derive(Debug, Clone)]
+pub struct Begin {
+    pub server_id: ServerId,
+    pub message_id: MessageId,
+    /// As it was claimed: another one means that it was retried meanwhile.
+    pub due_at: Timestamp,
+    /// False for a fresh message, of which the caller has everything.
+    pub needs_message: bool,
+}
+
+/// Whether it may.
+#[derive(Debug)]
+pub enum Begun {
+    /// With the message, if it was needed.
+    Go(Option<Box<Message>>),
+    /// The recipient was suppressed since: to be finished as held.
+    Suppressed(Box<Message>, Suppression),
+    /// The claim is no longer ours: cancelled, retried, reaped, or begun already.
+    Gone,
 }
 
 /// What became of a claimed message. `delivery.status` is the message's new status; a `SoftFail` goes back into the
-/// queue for `delivery.next_attempt_at`.
+/// queue for `delivery.next_attempt_at`, or at once if it has none.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub server_id: ServerId,
@@ -74,8 +112,27 @@ pub struct Outcome {
     pub counts_as_attempt: bool,
     /// When a hold ends; for outcomes that hold the message.
     pub hold_expiry: Option<Timestamp>,
+    /// A `SoftFail` that stays claimed by this node, because it keeps the next attempt in its own schedule.
+    pub keep_claim: bool,
+    /// What the outcome says of the recipient's address for later sends.
+    pub suppress: Option<NewSuppression>,
+    /// The SMTP conversation.
+    pub transcript: Option<String>,
+    /// The address of ours it was sent from; `Sent` and `HardFail` are counted for it.
+    pub source_id: Option<SourceId>,
     pub delivery: NewDelivery,
     pub event: NewEvent,
+}
+
+impl Outcome {
+    pub fn key(&self) -> (ServerId, MessageId) {
+        (self.server_id, self.message_id)
+    }
+
+    /// When a message that stays queued is tried again.
+    pub(crate) fn due_at(&self) -> Timestamp {
+        self.delivery.next_attempt_at.unwrap_or(self.delivery.at)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

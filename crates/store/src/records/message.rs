@@ -1,5 +1,7 @@
 //! A stored message as it is read back.
 
+use std::sync::Arc;
+
 use postroad_model::{MessageId, MessageToken, Status, Timestamp};
 
 use super::send::SendInfo;
@@ -24,5 +26,5 @@ pub struct Message {
     pub last_delivery_at: Option<Timestamp>,
     /// When the next attempt is due, if the message is queued.
     pub next_attempt_at: Option<Timestamp>,
-    pub send: SendInfo,
+    pub send: Arc<SendInfo>,
 }

@@ -1,15 +1,25 @@
 //! What goes into the store and what comes out of it.
 
 mod delivery;
+mod delivery_setup;
+mod fresh;
 mod message;
+mod queue_desk;
 mod send;
 mod setup;
+mod suppression;
 
-pub use delivery::{Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
+pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
+pub use delivery_setup::{DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceDay};
+pub use fresh::{Fresh, FreshRecipient, FreshSink};
 pub use message::{Message, MessageSummary};
+pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
 pub use send::{
     Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredAnswer, Tracking,
 };
 pub use setup::{
-    Account, Credential, CredentialAccess, Domain, KeyHash, NewCredential, NewDomain, NewServer, Server,
+    Account, Credential, CredentialAccess, Domain, Ed25519Key, KeyHash, NewCredential, NewDomain, NewServer,
+    Server, SigningKeys,
 };
+pub use suppression::{NewSuppression, Suppression};
+pub(crate) use suppression::{address_key, recipient_key};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use postroad_model::{
-    CredentialId, DeliveryId, Direction, DomainName, EventId, MessageId, MessageToken, Protocol, SendId,
-    ServerId, Timestamp,
+    CredentialId, DeliveryId, Direction, DomainName, EventId, MessageId, MessageToken, PoolId, Protocol,
+    SendId, ServerId, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,9 @@ pub struct SendOptions {
     /// Not after this time, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// The pool to send from instead of the server's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool_id: Option<PoolId>,
     /// How it came in: the `Received` header says it.
     #[serde(skip_serializing_if = "Protocol::is_http")]
     pub protocol: Protocol,
@@ -69,6 +72,8 @@ pub struct NewSend {
     pub recipients: Vec<NewRecipient>,
     pub state: InitialState,
     pub idempotency: Option<Idempotency>,
+    /// The server's hourly limit, if it has one: recipients beyond it are held.
+    pub hourly_limit: Option<u32>,
 }
 
 #[derive(Debug, Clone)]
@@ -80,6 +85,8 @@ pub struct NewRecipient {
     pub accepted_event: EventId,
     /// For states that come with a delivery record: its id and its event's.
     pub first_delivery: Option<(DeliveryId, EventId)>,
+    /// A simulator recipient: neither suppressed nor counted.
+    pub exempt: bool,
 }
 
 /// The state a message starts in.

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use ipnet::IpNet;
-use postroad_model::{AccountId, CredentialId, DomainId, DomainName, Scope, ServerId, ServerMode, Timestamp};
+use postroad_model::{
+    AccountId, CredentialId, DomainId, DomainName, PoolId, Scope, SendRate, ServerId, ServerMode, Timestamp,
+};
 use serde::Serialize;
 
 #[derive(Debug, Clone, Serialize)]
@@ -30,6 +32,12 @@ pub struct Server {
     pub name: String,
     pub mode: ServerMode,
     pub suspended_reason: Option<String>,
+    /// Where its mail leaves from; `None` for the installation's default.
+    pub pool_id: Option<PoolId>,
+    /// Paces; never refuses.
+    pub send_rate: Option<SendRate>,
+    /// Messages an hour; those beyond it are held.
+    pub hourly_limit: Option<u32>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -84,6 +92,8 @@ pub struct CredentialAccess {
     pub mode: ServerMode,
     /// Why the server or its account is suspended, if it is.
     pub suspended_reason: Option<String>,
+    /// The server's limit of messages an hour.
+    pub hourly_limit: Option<u32>,
 }
 
 #[derive(Clone)]
@@ -94,6 +104,40 @@ pub struct NewDomain {
     pub dkim_selector: String,
     pub dkim_private_key: Vec<u8>,
     pub dkim_public_key: Vec<u8>,
+    pub dkim_ed25519: Option<Ed25519Key>,
+}
+
+/// The optional second DKIM key of a domain.
+#[derive(Clone)]
+pub struct Ed25519Key {
+    pub selector: String,
+    pub private_key: Vec<u8>,
+    pub public_key: Vec<u8>,
+}
+
+impl fmt::Debug for Ed25519Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ed25519Key").field("selector", &self.selector).finish_non_exhaustive()
+    }
+}
+
+/// What signs the mail of a verified domain.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SigningKeys {
+    pub selector: String,
+    pub private_pkcs8: Vec<u8>,
+    /// Selector and private key of the second signature.
+    pub ed25519: Option<(String, Vec<u8>)>,
+}
+
+impl fmt::Debug for SigningKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let second = self.ed25519.as_ref().map(|(selector, _)| selector);
+        f.debug_struct("SigningKeys")
+            .field("selector", &self.selector)
+            .field("ed25519_selector", &second)
+            .finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for NewDomain {
@@ -112,6 +156,8 @@ pub struct Domain {
     pub dkim_selector: String,
     /// DER of the public key; the private one is only read by what signs.
     pub dkim_public_key: Vec<u8>,
+    /// Selector and public key of the second signature.
+    pub dkim_ed25519: Option<(String, Vec<u8>)>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }

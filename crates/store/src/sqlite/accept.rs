@@ -1,29 +1,103 @@
 //! `accept` inside the writer's group: five inserts for a send with one recipient, all statements cached.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use postroad_model::{EventKind, Timestamp};
+use postroad_model::{EventKind, IdGenerator, MessageId, Status, SuppressionReason, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::lock;
 use crate::body::INLINE_BYTES_MAX;
 use crate::error::StoreError;
-use crate::initial::InitialRow;
-use crate::records::{Accepted, Idempotency, NewRecipient, NewSend, StoredAnswer};
+use crate::initial::{InitialRow, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
+use crate::records::{Accepted, Idempotency, NewRecipient, NewSend, StoredAnswer, recipient_key};
 use crate::sql::to_json;
 
-pub(super) fn accept(connection: &Mutex<Connection>, send: &NewSend) -> Result<Accepted, StoreError> {
-    let connection = &*connection.lock().unwrap_or_else(PoisonError::into_inner);
+/// What was written of a send.
+pub(super) struct Written {
+    pub(super) accepted: Accepted,
+    /// Its queue entries.
+    pub(super) queued: Vec<Queued>,
+}
+
+pub(super) struct Queued {
+    pub(super) message_id: MessageId,
+    pub(super) due_at: Timestamp,
+    /// It is to be delivered now, not later.
+    pub(super) pending: bool,
+}
+
+pub(super) fn accept(
+    connection: &Mutex<Connection>,
+    send: &NewSend,
+    ids: &IdGenerator,
+) -> Result<Written, StoreError> {
+    let connection = &*lock(connection);
     if let Some(key) = &send.idempotency
         && let Some(answer) = claim_key(connection, send, key)?
     {
-        return Ok(Accepted::Repeated(answer));
+        return Ok(Written { accepted: Accepted::Repeated(answer), queued: Vec::new() });
     }
     insert_send(connection, send)?;
-    let initial = InitialRow::of(send);
+    let objections = objections(connection, send)?;
+    let mut queued = Vec::new();
     for recipient in &send.recipients {
+        let initial = InitialRow::of(send, recipient, &objections, ids);
         insert_recipient(connection, send, recipient, &initial)?;
+        if let Some(due_at) = initial.due_at {
+            let pending = initial.status == Status::Pending;
+            queued.push(Queued { message_id: recipient.id, due_at, pending });
+        }
     }
-    Ok(Accepted::Stored)
+    Ok(Written { accepted: Accepted::Stored, queued })
+}
+
+/// What stands against sending to some of the recipients.
+fn objections(connection: &Connection, send: &NewSend) -> Result<Objections, StoreError> {
+    let mut objections = Objections::new();
+    let mut find = connection.prepare_cached(
+        "SELECT reason, details, created_at FROM suppressions
+         WHERE server_id = ?1 AND address = ?2 AND (expires_at IS NULL OR expires_at > ?3)",
+    )?;
+    let (server, at) = (send.info.server_id.0, send.info.created_at.as_micros());
+    for recipient in send.recipients.iter().filter(|recipient| is_checked(send, recipient)) {
+        let address = recipient_key(&recipient.rcpt_to, &recipient.domain);
+        let found = find
+            .query_row(params![server, address, at], |row| {
+                Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?))
+            })
+            .optional()?;
+        if let Some((reason, details, since)) = found {
+            let reason = SuppressionReason::parse(&reason)
+                .ok_or_else(|| StoreError::Internal(format!("the unknown reason {reason:?}")))?;
+            let since = Timestamp::from_micros(since);
+            objections.insert(recipient.id, Objection::Suppressed { reason, details, since });
+        }
+    }
+    if let Some(limit) = send.hourly_limit {
+        let messages: Vec<MessageId> = counted(send, &objections).map(|recipient| recipient.id).collect();
+        let before = count_hour(connection, send, messages.len() as i64)?;
+        hold_beyond(limit, before, &messages, &mut objections);
+    }
+    Ok(objections)
+}
+
+/// Adds to the server's hour; returns what it was before. Older hours are forgotten when a new one begins.
+fn count_hour(connection: &Connection, send: &NewSend, messages: i64) -> Result<i64, StoreError> {
+    let (server, hour) = (send.info.server_id.0, hour_of(send));
+    let total: i64 = connection
+        .prepare_cached(
+            "INSERT INTO server_hours (server_id, hour, messages) VALUES (?1, ?2, ?3)
+             ON CONFLICT (server_id, hour) DO UPDATE SET messages = messages + excluded.messages
+             RETURNING messages",
+        )?
+        .query_row(params![server, hour, messages], |row| row.get(0))?;
+    let before = total - messages;
+    if before == 0 {
+        connection
+            .prepare_cached("DELETE FROM server_hours WHERE server_id = ?1 AND hour < ?2")?
+            .execute(params![server, hour - 1])?;
+    }
+    Ok(before)
 }
 
 /// Writes the key, or returns what it was used for before. The writer is alone, so looking first is enough.
@@ -117,7 +191,7 @@ fn insert_recipient(
         "INSERT INTO events (server_id, id, message_id, seq, kind, at, test, data)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?;
-    let accepted = EventKind::Accepted.as_str();
+    let (accepted, test) = (EventKind::Accepted.as_str(), send.info.test);
     insert_event.execute(params![
         server,
         recipient.accepted_event.0,
@@ -125,14 +199,14 @@ fn insert_recipient(
         1,
         accepted,
         at,
-        send.info.test,
+        test,
         "{}"
     ])?;
     if let Some(due_at) = initial.due_at {
         connection
             .prepare_cached(
-                "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts)
-                 VALUES (?1, ?2, ?3, ?4, ?5, 0)",
+                "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts, pool_id)
+                 VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6)",
             )?
             .execute(params![
                 server,
@@ -140,17 +214,18 @@ fn insert_recipient(
                 recipient.domain.as_str(),
                 due_at.as_micros(),
                 send.info.options.expires_at.map(Timestamp::as_micros),
+                send.info.options.pool_id.map(|id| id.0),
             ])?;
     }
-    if let (Some(first), Some((delivery_id, event_id))) = (&initial.delivery, recipient.first_delivery) {
+    if let Some(first) = &initial.delivery {
         connection
             .prepare_cached(
                 "INSERT INTO deliveries (server_id, message_id, id, at, status, details, output, sent_with_ssl, log_id)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', 0, '')",
             )?
-            .execute(params![server, message, delivery_id.0, at, initial.status.as_str(), first.details])?;
+            .execute(params![server, message, first.id.0, at, initial.status.as_str(), first.details])?;
         let kind = first.event.as_str();
-        insert_event.execute(params![server, event_id.0, message, 2, kind, at, send.info.test, "{}"])?;
+        insert_event.execute(params![server, first.event_id.0, message, 2, kind, at, test, "{}"])?;
     }
     Ok(())
 }

@@ -5,7 +5,10 @@
 
 mod accept;
 mod body_files;
+mod claims;
 mod connection;
+mod delivery;
+mod finish;
 mod queue;
 mod readers;
 mod writer;
@@ -13,16 +16,15 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use postroad_model::{IdGenerator, SendId, Timestamp};
+use postroad_model::{IdGenerator, SendId};
 use rusqlite::Connection;
 
 use crate::error::{OpenError, StoreError};
-use crate::records::{Accepted, Claimed, NewSend, Outcome};
+use crate::hand_over::HandOver;
+use crate::records::{Accepted, NewSend};
 use crate::sql::Sql;
-use crate::verbs::finish;
 use crate::{Job, Settings};
-
-pub(crate) use queue::Claims;
+use claims::Claims;
 
 /// An open SQLite store. Dropping it lets the writer finish what it was given.
 #[derive(Debug)]
@@ -34,6 +36,7 @@ pub(crate) struct Engine {
     /// Files whose rows were not written, as far as the failed writer could tell.
     doubtful_bodies: Mutex<Vec<SendId>>,
     claims: Arc<Mutex<Claims>>,
+    hand_over: Arc<HandOver>,
     disk: DiskReserve,
     /// Held as long as the store is open; keeps other processes out.
     _lock: std::fs::File,
@@ -44,6 +47,7 @@ impl Engine {
     pub(crate) fn open(
         path: &Path,
         settings: &Settings,
+        hand_over: Arc<HandOver>,
         ids: &IdsAfter,
     ) -> Result<(Self, Arc<IdGenerator>), OpenError> {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
@@ -64,6 +68,7 @@ impl Engine {
             bodies,
             doubtful_bodies: Mutex::default(),
             claims: Arc::default(),
+            hand_over,
             disk: DiskReserve { folder, reserve: settings.disk_reserve_bytes, checked: Mutex::new(None) },
             _lock: lock,
         };
@@ -79,14 +84,13 @@ impl Engine {
     }
 
     /// When this returns `Stored`, the send is on stable storage: the group's commit was flushed.
-    pub(crate) async fn accept(&self, send: NewSend) -> Result<Accepted, StoreError> {
+    pub(crate) async fn accept(&self, send: NewSend, ids: Arc<IdGenerator>) -> Result<Accepted, StoreError> {
         self.disk.check()?;
         let file = send.is_large().then_some(send.info.id);
         if let Some(id) = file {
             self.bodies.write(id, send.compressed().clone()).await?;
         }
-        let accepted =
-            self.writer.run(send.weight(), move |connection| accept::accept(connection, &send)).await;
+        let accepted = self.accept_in_group(send, ids).await;
         match (file, &accepted) {
             (_, Ok(Accepted::Stored)) => self.remove_doubtful_bodies().await,
             // The group may be on disk although its flush was reported as failed.
@@ -131,53 +135,6 @@ impl Engine {
                 })
             })
             .await
-    }
-
-    /// Hands out due entries that nobody has. Writes nothing: the process owns the store.
-    pub(crate) async fn claim(&self, due_by: Timestamp, limit: usize) -> Result<Vec<Claimed>, StoreError> {
-        let (claims, undo) = (Arc::clone(&self.claims), Arc::clone(&self.claims));
-        self.readers
-            .run_or_undo(
-                move |connection| queue::claim(connection, &claims, due_by, limit),
-                move |unwanted: Vec<Claimed>| {
-                    queue::release(&undo, unwanted.iter().map(|entry| (entry.server_id, entry.message_id)));
-                },
-            )
-            .await
-    }
-
-    pub(crate) async fn finish(
-        &self,
-        outcomes: Vec<Outcome>,
-        ids: Arc<IdGenerator>,
-    ) -> Result<Vec<bool>, StoreError> {
-        let (claims, claims_after) = (Arc::clone(&self.claims), Arc::clone(&self.claims));
-        let settling: Arc<Mutex<Vec<queue::Key>>> = Arc::default();
-        let settling_after = Arc::clone(&settling);
-        self.writer
-            .run_then(
-                0,
-                move |connection| {
-                    let sql = Sql::Sqlite(connection);
-                    let settle = |outcome: &Outcome| {
-                        let key = (outcome.server_id, outcome.message_id);
-                        if !queue::begin_settling(&claims, key) {
-                            return Ok(false);
-                        }
-                        lock(&settling).push(key);
-                        ready(finish::settle(&sql, outcome, &ids))
-                    };
-                    outcomes.iter().map(settle).collect()
-                },
-                move |result| {
-                    queue::end_settling(&claims_after, &lock(&settling_after), result.is_ok());
-                },
-            )
-            .await
-    }
-
-    pub(crate) fn release(&self, keys: &[(postroad_model::ServerId, postroad_model::MessageId)]) {
-        queue::release(&self.claims, keys.iter().copied());
     }
 }
 

@@ -1,25 +1,19 @@
-//! Claims on SQLite: the table is the truth about what is due, memory knows what is being worked on.
+//! Handing out queue entries on SQLite, and beginning them. Writes nothing: the process owns the store.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
-use rusqlite::{Connection, params};
+use postroad_model::{DomainName, MessageId, PoolId, ServerId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::claims::{Claims, Key};
+use super::{lock, ready};
 use crate::error::StoreError;
-use crate::records::Claimed;
+use crate::records::{Begin, Begun, Claimed};
+use crate::sql::Sql;
+use crate::verbs::{messages, suppressions};
 
-pub(super) type Key = (ServerId, MessageId);
-
-/// Messages this process has claimed and neither finished nor released.
-pub(crate) type Claims = HashMap<Key, Claim>;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Claim {
-    Held,
-    /// Its outcome is written but not committed: a second outcome comes too late, a new claim too early.
-    Settling,
-}
+/// Entries looked at before others get their turn with the claims.
+const CHUNK: usize = 256;
 
 pub(super) fn claim(
     connection: &Mutex<Connection>,
@@ -27,65 +21,185 @@ pub(super) fn claim(
     due_by: Timestamp,
     limit: usize,
 ) -> Result<Vec<Claimed>, StoreError> {
-    let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut claims = claims.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut statement = connection.prepare_cached(
-        "SELECT server_id, message_id, domain, due_at, expires_at, attempts FROM queue
-         WHERE due_at <= ?1 ORDER BY due_at, message_id",
-    )?;
-    let mut rows = statement.query(params![due_by.as_micros()])?;
+    let connection = lock(connection);
     let mut claimed = Vec::new();
-    while claimed.len() < limit
-        && let Some(row) = rows.next()?
-    {
-        let key = (ServerId(row.get(0)?), MessageId(row.get(1)?));
-        if claims.contains_key(&key) {
-            continue;
-        }
-        let domain: String = row.get(2)?;
-        claimed.push(Claimed {
-            server_id: key.0,
-            message_id: key.1,
-            domain: DomainName::parse(&domain)
-                .map_err(|e| StoreError::Internal(format!("{domain:?}: {e}")))?,
-            due_at: Timestamp::from_micros(row.get(3)?),
-            expires_at: row.get::<_, Option<i64>>(4)?.map(Timestamp::from_micros),
-            attempts: row.get(5)?,
-        });
+    let filled = take_behind(&connection, claims, due_by, limit, &mut claimed)
+        .and_then(|()| take_ahead(&connection, claims, due_by, limit, &mut claimed));
+    if let Err(error) = filled {
+        release(claims, claimed.iter().map(Claimed::key));
+        return Err(error);
     }
-    claims.extend(claimed.iter().map(|entry| ((entry.server_id, entry.message_id), Claim::Held)));
     Ok(claimed)
 }
 
-/// Whether the message is claimed and nobody else is settling it; from now on we are.
-pub(super) fn begin_settling(claims: &Mutex<Claims>, key: Key) -> bool {
-    let mut claims = claims.lock().unwrap_or_else(PoisonError::into_inner);
-    match claims.get_mut(&key) {
-        Some(claim @ Claim::Held) => {
-            *claim = Claim::Settling;
-            true
+/// Entries that came back, or came new, before the cursor: they are due before all others.
+fn take_behind(
+    connection: &Connection,
+    claims: &Mutex<Claims>,
+    due_by: Timestamp,
+    limit: usize,
+    claimed: &mut Vec<Claimed>,
+) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id FROM queue
+         WHERE server_id = ?1 AND message_id = ?2 AND due_at = ?3",
+    )?;
+    while claimed.len() < limit {
+        let mut claims = lock(claims);
+        let Some(entry) = claims.first_behind(due_by) else { break };
+        let ((due_at, message_id), server_id) = entry;
+        let found = statement
+            .query_row(params![server_id.0, message_id.0, due_at.as_micros()], |row| Ok(read(row)))
+            .optional()?;
+        claims.forget_behind(&entry);
+        // Otherwise it was settled, or is due at another time and noted for that.
+        if let Some(found) = found.transpose()?
+            && !claims.is_held(found.key())
+        {
+            claims.hold(found.key(), found.due_at);
+            claimed.push(found);
         }
-        _ => false,
+    }
+    Ok(())
+}
+
+fn take_ahead(
+    connection: &Connection,
+    claims: &Mutex<Claims>,
+    due_by: Timestamp,
+    limit: usize,
+    claimed: &mut Vec<Claimed>,
+) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id FROM queue
+         WHERE (due_at, message_id) > (?1, ?2) AND due_at <= ?3 ORDER BY due_at, message_id LIMIT ?4",
+    )?;
+    while claimed.len() < limit {
+        // Locked before the read begins: what is not held then, and is in the table, is free.
+        let mut claims = lock(claims);
+        let (after, after_id) = claims.cursor();
+        let mut rows =
+            statement.query(params![after.as_micros(), after_id.0, due_by.as_micros(), CHUNK as i64])?;
+        let mut seen = 0;
+        while claimed.len() < limit
+            && let Some(row) = rows.next()?
+        {
+            seen += 1;
+            let found = read(row)?;
+            claims.advance((found.due_at, found.message_id));
+            if !claims.is_held(found.key()) {
+                claims.hold(found.key(), found.due_at);
+                claimed.push(found);
+            }
+        }
+        if seen < CHUNK {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn read(row: &Row<'_>) -> Result<Claimed, StoreError> {
+    let domain: String = row.get(2)?;
+    Ok(Claimed {
+        server_id: ServerId(row.get(0)?),
+        message_id: MessageId(row.get(1)?),
+        domain: DomainName::parse(&domain).map_err(|e| StoreError::Internal(format!("{domain:?}: {e}")))?,
+        due_at: Timestamp::from_micros(row.get(3)?),
+        expires_at: row.get::<_, Option<i64>>(4)?.map(Timestamp::from_micros),
+        attempts: row.get(5)?,
+        pool_id: row.get::<_, Option<i64>>(6)?.map(PoolId),
+    })
+}
+
+/// Claims these entries, if they are in the queue and free.
+pub(super) fn adopt(
+    connection: &Mutex<Connection>,
+    claims: &Mutex<Claims>,
+    keys: &[Key],
+) -> Result<Vec<Claimed>, StoreError> {
+    let connection = lock(connection);
+    let mut statement = connection.prepare_cached(
+        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id FROM queue
+         WHERE server_id = ?1 AND message_id = ?2",
+    )?;
+    let mut adopted = Vec::new();
+    for (server_id, message_id) in keys {
+        let mut claims = lock(claims);
+        let found =
+            statement.query_row(params![server_id.0, message_id.0], |row| Ok(read(row))).optional()?;
+        if let Some(found) = found.transpose()?
+            && !claims.is_held(found.key())
+        {
+            claims.hold(found.key(), found.due_at);
+            adopted.push(found);
+        }
+    }
+    Ok(adopted)
+}
+
+/// Reads first what is needed, then begins: a message that is cancelled in between is not begun.
+pub(super) fn begin(
+    connection: &Mutex<Connection>,
+    claims: &Mutex<Claims>,
+    entries: &[Begin],
+    now: Timestamp,
+) -> Result<Vec<Begun>, StoreError> {
+    let sql = Sql::Sqlite(connection);
+    let mut answers = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let mut answer = Begun::Go(None);
+        if entry.needs_message {
+            answer = match ready(messages::find(&sql, entry.server_id, entry.message_id))? {
+                None => Begun::Gone,
+                Some(message) => {
+                    let address = message.rcpt_to.clone();
+                    match ready(suppressions::find(&sql, entry.server_id, address, now))? {
+                        Some(found) => Begun::Suppressed(Box::new(message), found),
+                        None => Begun::Go(Some(Box::new(message))),
+                    }
+                }
+            };
+        }
+        answers.push(answer);
+    }
+    mark_begun(claims, entries, &mut answers);
+    Ok(answers)
+}
+
+/// For messages of which nothing has to be read.
+pub(super) fn begin_fresh(claims: &Mutex<Claims>, entries: &[Begin]) -> Vec<Begun> {
+    let mut answers = entries.iter().map(|_| Begun::Go(None)).collect::<Vec<_>>();
+    mark_begun(claims, entries, &mut answers);
+    answers
+}
+
+fn mark_begun(claims: &Mutex<Claims>, entries: &[Begin], answers: &mut [Begun]) {
+    let mut claims = lock(claims);
+    for (entry, answer) in entries.iter().zip(answers) {
+        let is_there = !matches!(answer, Begun::Gone);
+        if !(is_there && claims.begin((entry.server_id, entry.message_id), entry.due_at)) {
+            *answer = Begun::Gone;
+        }
     }
 }
 
-/// After the commit the claims are gone; after a failure they are as before.
-pub(super) fn end_settling(claims: &Mutex<Claims>, keys: &[Key], committed: bool) {
-    let mut claims = claims.lock().unwrap_or_else(PoisonError::into_inner);
-    for key in keys {
-        if committed {
-            claims.remove(key);
-        } else {
-            claims.insert(*key, Claim::Held);
+/// The caller hung up before it had the answers.
+pub(super) fn undo_begin(claims: &Mutex<Claims>, entries: &[Begin], answers: &[Begun]) {
+    let mut claims = lock(claims);
+    for (entry, answer) in entries.iter().zip(answers) {
+        if !matches!(answer, Begun::Gone) {
+            claims.take_back_begin((entry.server_id, entry.message_id));
         }
     }
 }
 
 pub(super) fn release(claims: &Mutex<Claims>, keys: impl IntoIterator<Item = Key>) {
-    let mut claims = claims.lock().unwrap_or_else(PoisonError::into_inner);
+    release_in(&mut lock(claims), keys);
+}
+
+pub(super) fn release_in(claims: &mut Claims, keys: impl IntoIterator<Item = Key>) {
     for key in keys {
-        if claims.get(&key) == Some(&Claim::Held) {
-            claims.remove(&key);
-        }
+        claims.release(key);
     }
 }

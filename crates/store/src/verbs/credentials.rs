@@ -39,7 +39,7 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
         .query_opt(
             "SELECT c.id, c.server_id, c.name, c.key_hash, c.secret_hash, c.scope, c.allow, c.hold, c.test,
                     c.expires_at, c.revoked_at, c.last_used_at, c.created_at, c.replaced_by,
-                    s.mode, coalesce(s.suspended_reason, a.suspended_reason)
+                    s.mode, coalesce(s.suspended_reason, a.suspended_reason), s.hourly_limit
              FROM credentials c JOIN servers s ON s.id = c.server_id JOIN accounts a ON a.id = s.account_id
              WHERE c.key_hash = $1",
             &[key.0.to_vec().into()],
@@ -49,6 +49,7 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
     Ok(Some(CredentialAccess {
         mode: row.name(14, ServerMode::parse)?,
         suspended_reason: row.text_opt(15)?,
+        hourly_limit: row.int_opt(16)?.map(|limit| limit as u32),
         credential: read(&mut row)?,
     }))
 }

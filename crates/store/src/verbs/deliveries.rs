@@ -16,8 +16,8 @@ pub(crate) async fn add(
     sql.execute(
         "INSERT INTO deliveries (server_id, message_id, id, at, status, details, output, sent_with_ssl, log_id,
                                  duration_us, mx, remote_ip, source_ip, tls, code, enhanced_code, bounce_class,
-                                 next_attempt_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+                                 next_attempt_at, possible_duplicate)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
         &[
             server_id.0.into(),
             message_id.0.into(),
@@ -37,6 +37,7 @@ pub(crate) async fn add(
             new.enhanced_code.as_deref().into(),
             new.bounce_class.as_deref().into(),
             new.next_attempt_at.into(),
+            new.possible_duplicate.into(),
         ],
     )
     .await?;
@@ -52,7 +53,7 @@ pub(crate) async fn list(
     let rows = sql
         .query(
             "SELECT id, at, status, details, output, sent_with_ssl, log_id, duration_us, mx, remote_ip, source_ip,
-                    tls, code, enhanced_code, bounce_class, next_attempt_at
+                    tls, code, enhanced_code, bounce_class, next_attempt_at, possible_duplicate
              FROM deliveries WHERE server_id = $1 AND message_id = $2 ORDER BY id",
             &[server_id.0.into(), message_id.0.into()],
         )
@@ -77,8 +78,25 @@ pub(crate) async fn list(
                     enhanced_code: row.text_opt(13)?,
                     bounce_class: row.text_opt(14)?,
                     next_attempt_at: row.time_opt(15)?,
+                    possible_duplicate: row.flag(16)?,
                 },
             })
         })
         .collect()
+}
+
+/// In time order.
+pub(crate) async fn list_transcripts(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    message_id: MessageId,
+) -> Result<Vec<(DeliveryId, String)>, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT delivery_id, transcript FROM delivery_transcripts
+             WHERE server_id = $1 AND message_id = $2 ORDER BY delivery_id",
+            &[server_id.0.into(), message_id.0.into()],
+        )
+        .await?;
+    rows.iter().map(|row| Ok((DeliveryId(row.int(0)?), row.text(1)?))).collect()
 }

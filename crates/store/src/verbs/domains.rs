@@ -3,14 +3,16 @@
 use postroad_model::{DomainId, DomainName, ServerId, Timestamp};
 
 use crate::error::StoreError;
-use crate::records::{Domain, NewDomain};
+use crate::records::{Domain, NewDomain, SigningKeys};
 use crate::sql::{Row, Sql};
 
 pub(crate) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain, StoreError> {
+    let second = new.dkim_ed25519;
     sql.execute(
         "INSERT INTO domains (server_id, name, verified_at, dkim_selector, dkim_private_key, dkim_public_key,
-                              created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+                              created_at, updated_at, dkim_ed25519_selector, dkim_ed25519_private_key,
+                              dkim_ed25519_public_key)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $10)",
         &[
             new.server_id.0.into(),
             new.name.as_str().into(),
@@ -19,6 +21,9 @@ pub(crate) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Res
             new.dkim_private_key.into(),
             new.dkim_public_key.into(),
             now.into(),
+            second.as_ref().map(|key| key.selector.clone()).into(),
+            second.as_ref().map(|key| key.private_key.clone()).into(),
+            second.map(|key| key.public_key).into(),
         ],
     )
     .await?;
@@ -33,7 +38,7 @@ pub(crate) async fn find(
     let row = sql
         .query_opt(
             "SELECT d.id, d.server_id, s.name, d.name, d.verified_at, d.dkim_selector, d.dkim_public_key,
-                    d.created_at, d.updated_at
+                    d.created_at, d.updated_at, d.dkim_ed25519_selector, d.dkim_ed25519_public_key
              FROM domains d JOIN servers s ON s.id = d.server_id WHERE d.server_id = $1 AND d.name = $2",
             &[server_id.0.into(), name.as_str().into()],
         )
@@ -46,7 +51,7 @@ pub(crate) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<V
     let rows = sql
         .query(
             "SELECT d.id, d.server_id, s.name, d.name, d.verified_at, d.dkim_selector, d.dkim_public_key,
-                    d.created_at, d.updated_at
+                    d.created_at, d.updated_at, d.dkim_ed25519_selector, d.dkim_ed25519_public_key
              FROM domains d JOIN servers s ON s.id = d.server_id
              WHERE d.server_id = $1 OR $1 = 0 ORDER BY d.id",
             &[server_id.map_or(0, |id| id.0).into()],
@@ -69,8 +74,33 @@ pub(crate) async fn set_verified(
     .await
 }
 
+/// The keys of a domain that is verified for this server.
+pub(crate) async fn find_signing_keys(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    name: DomainName,
+) -> Result<Option<SigningKeys>, StoreError> {
+    let row = sql
+        .query_opt(
+            "SELECT dkim_selector, dkim_private_key, dkim_ed25519_selector, dkim_ed25519_private_key FROM domains
+             WHERE server_id = $1 AND name = $2 AND verified_at IS NOT NULL",
+            &[server_id.0.into(), name.as_str().into()],
+        )
+        .await?;
+    let Some(mut row) = row else { return Ok(None) };
+    let ed25519 = match row.text_opt(2)? {
+        Some(selector) => Some((selector, row.take_blob(3)?)),
+        None => None,
+    };
+    Ok(Some(SigningKeys { selector: row.text(0)?, private_pkcs8: row.take_blob(1)?, ed25519 }))
+}
+
 fn read(row: &mut Row) -> Result<Domain, StoreError> {
     let name = row.text(3)?;
+    let dkim_ed25519 = match row.text_opt(9)? {
+        Some(selector) => Some((selector, row.take_blob(10)?)),
+        None => None,
+    };
     Ok(Domain {
         id: DomainId(row.int(0)?),
         server_id: ServerId(row.int(1)?),
@@ -79,6 +109,7 @@ fn read(row: &mut Row) -> Result<Domain, StoreError> {
         verified_at: row.time_opt(4)?,
         dkim_selector: row.text(5)?,
         dkim_public_key: row.take_blob(6)?,
+        dkim_ed25519,
         created_at: row.time(7)?,
         updated_at: row.time(8)?,
     })

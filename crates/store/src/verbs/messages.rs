@@ -1,5 +1,7 @@
 //! Reading messages back: always by server and id, so a foreign id is an unknown one.
 
+use std::sync::Arc;
+
 use postroad_model::{CredentialId, Direction, MessageId, MessageToken, SendId, ServerId, Status};
 
 use crate::error::StoreError;
@@ -46,7 +48,7 @@ pub(crate) async fn find(
         bounce_for_id: row.int(4)?,
         last_delivery_at: row.time_opt(5)?,
         next_attempt_at: row.time_opt(6)?,
-        send: SendInfo {
+        send: Arc::new(SendInfo {
             server_id,
             id: SendId(row.int(7)?),
             credential_id: row.int_opt(8)?.map(CredentialId),
@@ -62,6 +64,6 @@ pub(crate) async fn find(
             received_with_ssl: row.flag(18)?,
             test: row.flag(19)?,
             created_at: row.time(20)?,
-        },
+        }),
     }))
 }

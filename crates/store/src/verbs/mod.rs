@@ -3,10 +3,16 @@
 pub(crate) mod accounts;
 pub(crate) mod credentials;
 pub(crate) mod deliveries;
+pub(crate) mod delivery_setup;
+pub(crate) mod desk;
 pub(crate) mod domains;
 pub(crate) mod events;
 pub(crate) mod finish;
+pub(crate) mod gates;
 pub(crate) mod idempotency;
 pub(crate) mod messages;
+pub(crate) mod pools;
+pub(crate) mod queue_list;
 pub(crate) mod servers;
 pub(crate) mod settings;
+pub(crate) mod suppressions;

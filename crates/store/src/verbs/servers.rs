@@ -1,6 +1,6 @@
 //! Servers: create, list, suspend, change mode.
 
-use postroad_model::{AccountId, ServerId, ServerMode, Timestamp};
+use postroad_model::{AccountId, PoolId, SendRate, ServerId, ServerMode, Timestamp};
 
 use crate::error::StoreError;
 use crate::records::{NewServer, Server};
@@ -21,7 +21,8 @@ pub(crate) async fn create(sql: &Sql<'_>, new: NewServer, now: Timestamp) -> Res
 pub(crate) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, StoreError> {
     let row = sql
         .query_opt(
-            "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.created_at, s.updated_at
+            "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
+                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at
              FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1",
             &[id.0.into()],
         )
@@ -30,8 +31,8 @@ pub(crate) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, 
 }
 
 pub(crate) async fn list(sql: &Sql<'_>) -> Result<Vec<Server>, StoreError> {
-    let text =
-        "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.created_at, s.updated_at
+    let text = "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
+                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at
          FROM servers s JOIN accounts a ON a.id = s.account_id ORDER BY s.id";
     sql.query(text, &[]).await?.iter().map(read).collect()
 }
@@ -63,6 +64,50 @@ pub(crate) async fn set_mode(
     .await
 }
 
+/// `None` for the installation's default.
+pub(crate) async fn set_pool(
+    sql: &Sql<'_>,
+    id: ServerId,
+    pool_id: Option<PoolId>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sql.change(
+        "UPDATE servers SET pool_id = $2, updated_at = $3 WHERE id = $1",
+        &[id.0.into(), pool_id.map(|id| id.0).into(), now.into()],
+    )
+    .await
+}
+
+pub(crate) async fn set_send_rate(
+    sql: &Sql<'_>,
+    id: ServerId,
+    rate: Option<SendRate>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sql.change(
+        "UPDATE servers SET send_rate = $2, updated_at = $3 WHERE id = $1",
+        &[id.0.into(), rate.map(|rate| rate.to_string()).into(), now.into()],
+    )
+    .await
+}
+
+pub(crate) async fn set_hourly_limit(
+    sql: &Sql<'_>,
+    id: ServerId,
+    limit: Option<u32>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sql.change(
+        "UPDATE servers SET hourly_limit = $2, updated_at = $3 WHERE id = $1",
+        &[id.0.into(), limit.map(i64::from).into(), now.into()],
+    )
+    .await
+}
+
+pub(crate) fn read_rate(row: &Row, at: usize) -> Result<Option<SendRate>, StoreError> {
+    if row.text_opt(at)?.is_none() { Ok(None) } else { row.name(at, SendRate::parse).map(Some) }
+}
+
 fn read(row: &Row) -> Result<Server, StoreError> {
     Ok(Server {
         id: ServerId(row.int(0)?),
@@ -71,7 +116,10 @@ fn read(row: &Row) -> Result<Server, StoreError> {
         name: row.text(3)?,
         mode: row.name(4, ServerMode::parse)?,
         suspended_reason: row.text_opt(5)?,
-        created_at: row.time(6)?,
-        updated_at: row.time(7)?,
+        pool_id: row.int_opt(6)?.map(PoolId),
+        send_rate: read_rate(row, 7)?,
+        hourly_limit: row.int_opt(8)?.map(|limit| limit as u32),
+        created_at: row.time(9)?,
+        updated_at: row.time(10)?,
     })
 }

@@ -23,3 +23,17 @@ pub(crate) async fn set(sql: &Sql<'_>, key: &'static str, value: Option<String>)
     };
     Ok(())
 }
+
+/// Sets what is not set yet; returns what stands.
+pub(crate) async fn find_or_insert(
+    sql: &Sql<'_>,
+    key: &'static str,
+    value: String,
+) -> Result<String, StoreError> {
+    sql.execute(
+        "INSERT INTO settings (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING",
+        &[key.into(), value.into()],
+    )
+    .await?;
+    find(sql, key).await?.ok_or(StoreError::NotFound)
+}

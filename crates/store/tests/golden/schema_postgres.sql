@@ -55,7 +55,16 @@ TABLE deliveries
     enhanced_code text
     bounce_class text
     next_attempt_at bigint
+    possible_duplicate bigint NOT NULL DEFAULT 0
     PRIMARY KEY (server_id, message_id, id)
+    PARTITION BY RANGE (message_id)
+
+TABLE delivery_transcripts
+    server_id bigint NOT NULL
+    message_id bigint NOT NULL
+    delivery_id bigint NOT NULL
+    transcript text NOT NULL
+    PRIMARY KEY (server_id, message_id, delivery_id)
     PARTITION BY RANGE (message_id)
 
 TABLE domains
@@ -68,6 +77,9 @@ TABLE domains
     dkim_public_key bytea NOT NULL
     created_at bigint NOT NULL
     updated_at bigint NOT NULL
+    dkim_ed25519_selector text
+    dkim_ed25519_private_key bytea
+    dkim_ed25519_public_key bytea
     UNIQUE (server_id, name)
     PRIMARY KEY (id)
     FOREIGN KEY (server_id) REFERENCES servers(id)
@@ -84,6 +96,17 @@ TABLE events
     PRIMARY KEY (server_id, id)
     CREATE INDEX events_by_message ON ONLY public.events USING btree (server_id, message_id, seq)
     PARTITION BY RANGE (id)
+
+TABLE gates
+    scope_kind text NOT NULL
+    scope_key text NOT NULL
+    automatic bigint NOT NULL
+    action text NOT NULL
+    per_minute bigint
+    reason text NOT NULL
+    created_at bigint NOT NULL
+    ends_at bigint
+    PRIMARY KEY (scope_kind, scope_key, automatic)
 
 TABLE idempotency_keys
     server_id bigint NOT NULL
@@ -106,6 +129,7 @@ TABLE messages
     last_delivery_at bigint
     last_seq bigint NOT NULL
     PRIMARY KEY (server_id, id)
+    CREATE INDEX messages_by_hold ON ONLY public.messages USING btree (hold_expiry) WHERE (hold_expiry IS NOT NULL)
     PARTITION BY RANGE (id)
 
 TABLE node_ids
@@ -120,7 +144,17 @@ TABLE nodes
     owner text NOT NULL
     epoch bigint NOT NULL
     lease_until bigint NOT NULL
+    owner_since bigint NOT NULL DEFAULT 0
     PRIMARY KEY (node)
+
+TABLE pools
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    name text NOT NULL
+    shared bigint NOT NULL
+    created_at bigint NOT NULL
+    UNIQUE (name)
+    PRIMARY KEY (id)
+    CREATE UNIQUE INDEX pools_shared ON public.pools USING btree (shared) WHERE (shared = 1)
 
 TABLE queue
     server_id bigint NOT NULL
@@ -131,9 +165,11 @@ TABLE queue
     attempts bigint NOT NULL
     claimed_node bigint
     claimed_epoch bigint
+    pool_id bigint
+    begun_at bigint
     PRIMARY KEY (server_id, message_id)
     CREATE INDEX queue_by_claim ON public.queue USING btree (claimed_node) WHERE (claimed_node IS NOT NULL)
-    CREATE INDEX queue_by_due ON public.queue USING btree (due_at) WHERE (claimed_node IS NULL)
+    CREATE INDEX queue_by_due ON public.queue USING btree (due_at, message_id) WHERE (claimed_node IS NULL)
 
 TABLE schema_version
     version bigint NOT NULL
@@ -158,6 +194,12 @@ TABLE sends
     PRIMARY KEY (server_id, id)
     PARTITION BY RANGE (id)
 
+TABLE server_hours
+    server_id bigint NOT NULL
+    hour bigint NOT NULL
+    messages bigint NOT NULL
+    PRIMARY KEY (server_id, hour)
+
 TABLE servers
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
     account_id bigint NOT NULL
@@ -166,11 +208,47 @@ TABLE servers
     suspended_reason text
     created_at bigint NOT NULL
     updated_at bigint NOT NULL
+    pool_id bigint
+    send_rate text
+    hourly_limit bigint
     UNIQUE (account_id, name)
     PRIMARY KEY (id)
     FOREIGN KEY (account_id) REFERENCES accounts(id)
+    FOREIGN KEY (pool_id) REFERENCES pools(id)
 
 TABLE settings
     key text NOT NULL
     value text NOT NULL
     PRIMARY KEY (key)
+
+TABLE source_days
+    source_id bigint NOT NULL
+    day bigint NOT NULL
+    sent bigint NOT NULL
+    bounced bigint NOT NULL
+    complained bigint NOT NULL DEFAULT 0
+    PRIMARY KEY (source_id, day)
+
+TABLE sources
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    pool_id bigint NOT NULL
+    address text NOT NULL
+    helo text NOT NULL
+    weight bigint NOT NULL
+    warmup_started_at bigint
+    warmup_paused_reason text
+    created_at bigint NOT NULL
+    UNIQUE (address)
+    PRIMARY KEY (id)
+    FOREIGN KEY (pool_id) REFERENCES pools(id)
+    CREATE INDEX sources_by_pool ON public.sources USING btree (pool_id)
+
+TABLE suppressions
+    server_id bigint NOT NULL
+    address text NOT NULL
+    reason text NOT NULL
+    details text NOT NULL
+    origin_message_id bigint
+    created_at bigint NOT NULL
+    expires_at bigint
+    PRIMARY KEY (server_id, address)

@@ -49,9 +49,17 @@ CREATE TABLE deliveries (
     code INTEGER,
     enhanced_code TEXT,
     bounce_class TEXT,
-    next_attempt_at INTEGER,
+    next_attempt_at INTEGER, possible_duplicate INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (server_id, message_id, id)
 ) WITHOUT ROWID;
+
+CREATE TABLE delivery_transcripts (
+    server_id INTEGER NOT NULL,
+    message_id INTEGER NOT NULL,
+    delivery_id INTEGER NOT NULL,
+    transcript TEXT NOT NULL,
+    PRIMARY KEY (server_id, message_id, delivery_id)
+);
 
 CREATE TABLE domains (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -62,7 +70,7 @@ CREATE TABLE domains (
     dkim_private_key BLOB NOT NULL,
     dkim_public_key BLOB NOT NULL,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL, dkim_ed25519_selector TEXT, dkim_ed25519_private_key BLOB, dkim_ed25519_public_key BLOB,
     UNIQUE (server_id, name)
 );
 
@@ -79,6 +87,18 @@ CREATE TABLE events (
 ) WITHOUT ROWID;
 
 CREATE UNIQUE INDEX events_by_message ON events (server_id, message_id, seq);
+
+CREATE TABLE gates (
+    scope_kind TEXT NOT NULL,
+    scope_key TEXT NOT NULL,
+    automatic INTEGER NOT NULL,
+    action TEXT NOT NULL,
+    per_minute INTEGER,
+    reason TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    ends_at INTEGER,
+    PRIMARY KEY (scope_kind, scope_key, automatic)
+) WITHOUT ROWID;
 
 CREATE TABLE idempotency_keys (
     server_id INTEGER NOT NULL,
@@ -105,10 +125,21 @@ CREATE TABLE messages (
     PRIMARY KEY (server_id, id)
 ) WITHOUT ROWID;
 
+CREATE INDEX messages_by_hold ON messages (hold_expiry) WHERE hold_expiry IS NOT NULL;
+
 CREATE TABLE nodes (
     node INTEGER PRIMARY KEY,
     last_id INTEGER NOT NULL
 );
+
+CREATE TABLE pools (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    shared INTEGER NOT NULL,
+    created_at INTEGER NOT NULL
+);
+
+CREATE UNIQUE INDEX pools_shared ON pools (shared) WHERE shared = 1;
 
 CREATE TABLE queue (
     server_id INTEGER NOT NULL,
@@ -116,11 +147,11 @@ CREATE TABLE queue (
     domain TEXT NOT NULL,
     due_at INTEGER NOT NULL,
     expires_at INTEGER,
-    attempts INTEGER NOT NULL,
+    attempts INTEGER NOT NULL, pool_id INTEGER,
     PRIMARY KEY (server_id, message_id)
 ) WITHOUT ROWID;
 
-CREATE INDEX queue_by_due ON queue (due_at);
+CREATE INDEX queue_by_due ON queue (due_at, message_id);
 
 CREATE TABLE sends (
     server_id INTEGER NOT NULL,
@@ -141,6 +172,13 @@ CREATE TABLE sends (
     PRIMARY KEY (server_id, id)
 ) WITHOUT ROWID;
 
+CREATE TABLE server_hours (
+    server_id INTEGER NOT NULL,
+    hour INTEGER NOT NULL,
+    messages INTEGER NOT NULL,
+    PRIMARY KEY (server_id, hour)
+) WITHOUT ROWID;
+
 CREATE TABLE servers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id INTEGER NOT NULL REFERENCES accounts (id),
@@ -148,11 +186,44 @@ CREATE TABLE servers (
     mode TEXT NOT NULL,
     suspended_reason TEXT,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL, pool_id INTEGER REFERENCES pools (id), send_rate TEXT, hourly_limit INTEGER,
     UNIQUE (account_id, name)
 );
 
 CREATE TABLE settings (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE source_days (
+    source_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    sent INTEGER NOT NULL,
+    bounced INTEGER NOT NULL,
+    complained INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (source_id, day)
+) WITHOUT ROWID;
+
+CREATE TABLE sources (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    pool_id INTEGER NOT NULL REFERENCES pools (id),
+    address TEXT NOT NULL UNIQUE,
+    helo TEXT NOT NULL,
+    weight INTEGER NOT NULL,
+    warmup_started_at INTEGER,
+    warmup_paused_reason TEXT,
+    created_at INTEGER NOT NULL
+);
+
+CREATE INDEX sources_by_pool ON sources (pool_id);
+
+CREATE TABLE suppressions (
+    server_id INTEGER NOT NULL,
+    address TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    details TEXT NOT NULL,
+    origin_message_id INTEGER,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    PRIMARY KEY (server_id, address)
 ) WITHOUT ROWID;

@@ -162,7 +162,7 @@ async fn accept_one(store: &Store, server: ServerId) {
         new_send(store, server, SystemClock.now(), &["ann@example.com"], InitialState::Pending, b"");
     let body = body_of(send.info.id);
     send.info.size = body.len() as u64;
-    send.body = postroad_store::StoredBody::compress(&body).expect("zstd compresses anything");
+    send.body = postroad_store::StoredBody::compress(body.clone()).expect("zstd compresses anything");
     send.idempotency = has_key(send.info.id).then(|| Idempotency {
         key: format!("key {}", send.info.id),
         fingerprint: [7; 32],

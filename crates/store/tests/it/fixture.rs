@@ -173,7 +173,7 @@ impl Fixture {
     }
 
     pub(crate) async fn claim_due(&self) -> Vec<Claimed> {
-        self.store.claim(self.now(), 1_000).await.expect("claiming works")
+        self.store.claim(self.now(), 1_000, Vec::new()).await.expect("claiming works")
     }
 
     pub(crate) fn outcome(&self, id: MessageId, status: Status) -> Outcome {
@@ -192,6 +192,10 @@ impl Fixture {
             message_id: id,
             counts_as_attempt: true,
             hold_expiry: (status == Status::Held).then(|| self.in_secs(3_600)),
+            keep_claim: false,
+            suppress: None,
+            transcript: None,
+            source_id: None,
             delivery,
             event: NewEvent { kind, data: format!(r#"{{"status":"{status}"}}"#) },
         }
@@ -294,6 +298,7 @@ pub(crate) fn new_send(
         domain: DomainName::parse(address.rsplit('@').next().expect("a domain")).expect("a domain"),
         accepted_event: EventId(ids.next()),
         first_delivery: with_delivery.then(|| (DeliveryId(ids.next()), EventId(ids.next()))),
+        exempt: false,
     });
     let recipients: Vec<NewRecipient> = recipients.collect();
     let id = SendId(ids.next());
@@ -316,10 +321,11 @@ pub(crate) fn new_send(
             test,
             created_at: now,
         },
-        body: StoredBody::compress(message).expect("zstd compresses anything"),
+        body: StoredBody::compress(message.to_vec()).expect("zstd compresses anything"),
         recipients,
         state,
         idempotency: None,
+        hourly_limit: None,
     }
 }
 

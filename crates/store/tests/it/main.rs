@@ -2,15 +2,22 @@
 //! PostgreSQL comes from `cargo xtask test`.
 
 mod accept;
+mod begin;
 mod bodies;
 mod child;
 mod crash;
+mod delivery_setup;
+mod desk;
 mod fixture;
+mod fresh;
+mod hourly_limit;
 mod idempotency;
 mod model;
 mod nodes;
 mod opening;
 mod outage;
+mod outcomes;
 mod queue;
 mod schema;
 mod setup;
+mod suppressions;

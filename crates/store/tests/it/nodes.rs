@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use postroad_model::{MessageId, Status};
-use postroad_store::{Accepted, InitialState, OpenError, Store};
+use postroad_model::{DomainName, MessageId, Status};
+use postroad_store::{Accepted, Begin, Begun, InitialState, OpenError, Store};
 
 use crate::fixture::{Fixture, IDENTITY, is_unavailable, new_send, open};
 
@@ -40,7 +40,7 @@ async fn two_nodes_share_the_work_and_never_a_message() {
     assert_eq!(accepted.len(), 200, "ids are unique over the nodes");
 
     // The second node has some for certain, whoever wins the race for the others.
-    let of_other = other.claim(fixture.now(), 3).await.expect("the store works");
+    let of_other = other.claim(fixture.now(), 3, Vec::new()).await.expect("the store works");
     assert_eq!(of_other.len(), 3);
 
     let mut tasks = tokio::task::JoinSet::new();
@@ -50,7 +50,7 @@ async fn two_nodes_share_the_work_and_never_a_message() {
         tasks.spawn(async move {
             let mut mine = Vec::new();
             loop {
-                let claimed = store.claim(now, 9).await.expect("the store works");
+                let claimed = store.claim(now, 9, Vec::new()).await.expect("the store works");
                 if claimed.is_empty() {
                     return mine;
                 }
@@ -98,7 +98,7 @@ async fn dead_nodes_claims_are_reaped_when_its_lease_ran_out() {
     let fixture = Fixture::postgres().await;
     let other = second_node(&fixture).await;
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
-    assert_eq!(other.claim(fixture.now(), 10).await.expect("the store works").len(), 1);
+    assert_eq!(other.claim(fixture.now(), 10, Vec::new()).await.expect("the store works").len(), 1);
     drop(other);
     assert_eq!(fixture.store.reap().await.expect("the store works"), 0, "its lease runs on");
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;
@@ -185,4 +185,117 @@ async fn one_key_on_two_nodes_is_one_send() {
     let answers = tasks.join_all().await;
     assert_eq!(answers.iter().filter(|answer| **answer == Accepted::Stored).count(), 10);
     assert_eq!(fixture.row_counts().await["sends"], 10);
+}
+
+async fn begin(store: &Store, fixture: &Fixture, id: MessageId) -> Begun {
+    let (server_id, due_at) = (fixture.server, fixture.now());
+    let entry = Begin { server_id, message_id: id, due_at, needs_message: false };
+    store.begin(vec![entry]).await.expect("the store works").remove(0)
+}
+
+/// What a dead node had begun may have been sent: nobody else gets it for a quarter of an hour.
+#[tokio::test]
+async fn begun_messages_of_a_dead_node_are_reaped_later() {
+    let fixture = Fixture::postgres().await;
+    let other = second_node(&fixture).await;
+    let ids = fixture.accept(fixture.send_to(&["ann@example.com", "bob@example.com"])).await;
+    other.claim(fixture.now(), 10, Vec::new()).await.expect("the store works");
+    assert!(matches!(begin(&other, &fixture, ids[0]).await, Begun::Go(None)));
+    drop(other);
+    fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;
+    assert_eq!(fixture.store.reap().await.expect("the store works"), 1);
+    assert_eq!(fixture.claim_due().await[0].message_id, ids[1]);
+    fixture.execute("UPDATE queue SET begun_at = begun_at - 899000000 WHERE begun_at IS NOT NULL").await;
+    assert_eq!(fixture.store.reap().await.expect("the store works"), 0);
+    fixture.execute("UPDATE queue SET begun_at = begun_at - 2000000 WHERE begun_at IS NOT NULL").await;
+    assert_eq!(fixture.store.reap().await.expect("the store works"), 1);
+    let claimed = fixture.claim_due().await;
+    assert_eq!(claimed[0].message_id, ids[0]);
+    assert!(matches!(begin(&fixture.store, &fixture, ids[0]).await, Begun::Go(None)), "it begins anew");
+}
+
+#[tokio::test]
+async fn restarted_node_adopts_what_its_journal_knows_and_releases_the_rest() {
+    let fixture = Fixture::postgres().await;
+    let other = second_node(&fixture).await;
+    let addresses = ["a@example.com", "b@example.com", "c@example.com", "d@example.com"];
+    let ids = fixture.accept(fixture.send_to(&addresses)).await;
+    let foreign = other.claim(fixture.now(), 1, Vec::new()).await.expect("the store works");
+    assert_eq!(foreign[0].message_id, ids[0]);
+    begin(&other, &fixture, ids[0]).await;
+    assert_eq!(fixture.claim_due().await.len(), 3);
+    for id in &ids[1..3] {
+        assert!(matches!(begin(&fixture.store, &fixture, *id).await, Begun::Go(None)));
+    }
+    // Twice, so that the claims are of the epoch before the last.
+    let fixture = fixture.reopen().await.reopen().await;
+    let key = |id: MessageId| (fixture.server, id);
+    let previous = fixture.store.list_previous_begun().await.expect("the store works");
+    assert_eq!(previous, [key(ids[1]), key(ids[2])]);
+    let adopted = fixture.store.adopt(vec![key(ids[0]), key(ids[1]), key(MessageId(1))]).await;
+    let adopted = adopted.expect("the store works");
+    assert_eq!(adopted.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [ids[1]]);
+    assert!(fixture.store.adopt(vec![key(ids[1])]).await.expect("the store works").is_empty(), "it is ours");
+    assert!(fixture.finish(fixture.outcome(ids[1], Status::Sent)).await);
+    assert_eq!(fixture.store.release_previous().await.expect("the store works"), 2);
+    let claimed: Vec<MessageId> = fixture.claim_due().await.iter().map(|entry| entry.message_id).collect();
+    assert_eq!(claimed, [ids[2], ids[3]]);
+    assert!(fixture.store.list_previous_begun().await.expect("the store works").is_empty());
+    assert_eq!(other.finish(vec![fixture.outcome(ids[0], Status::Sent)]).await.expect("it works"), [true]);
+}
+
+/// A number that went to another installation: the claims on it are not the new owner's to give back.
+#[tokio::test]
+async fn claims_of_an_earlier_owner_are_not_previous_ones() {
+    let fixture = Fixture::postgres().await;
+    let id = fixture.claimed_message().await;
+    begin(&fixture.store, &fixture, id).await;
+    fixture.execute("UPDATE nodes SET owner = 'somebody else'").await;
+    fixture.execute("UPDATE nodes SET lease_until = 1").await;
+    let fixture = fixture.reopen().await;
+    assert!(fixture.store.list_previous_begun().await.expect("the store works").is_empty());
+    assert_eq!(fixture.store.release_previous().await.expect("the store works"), 0);
+    // But who knows what became of it may say so.
+    assert_eq!(fixture.store.adopt(vec![(fixture.server, id)]).await.expect("the store works").len(), 1);
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+}
+
+#[tokio::test]
+async fn live_nodes_are_counted() {
+    let fixture = Fixture::postgres().await;
+    assert_eq!(fixture.store.live_nodes().await.expect("the store works"), 1);
+    let _other = second_node(&fixture).await;
+    assert_eq!(fixture.store.delivery_setup().await.expect("the store works").live_nodes, 2);
+    fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;
+    assert_eq!(fixture.store.live_nodes().await.expect("the store works"), 1);
+}
+
+#[tokio::test]
+async fn full_destination_is_skipped_by_claims() {
+    let fixture = Fixture::postgres().await;
+    let ids = fixture.accept(fixture.send_to(&["a@full.example", "b@free.example"])).await;
+    let full = vec![DomainName::parse("full.example").expect("a domain")];
+    let claimed = fixture.store.claim(fixture.now(), 1, full).await.expect("the store works");
+    assert_eq!(claimed[0].message_id, ids[1]);
+    assert_eq!(fixture.claim_due().await[0].message_id, ids[0]);
+}
+
+/// Weeks that an older version made partitions for have none of the tables that came later.
+#[tokio::test]
+async fn transcript_of_a_message_older_than_its_table_is_stored() {
+    let fixture = Fixture::postgres().await;
+    let id = fixture.claimed_message().await;
+    let week = id.0 / ((7 * 24 * 3_600) << 21);
+    for week in week..week + 3 {
+        fixture.execute(&format!("DROP TABLE delivery_transcripts_w{week}")).await;
+    }
+    let fixture = fixture.reopen().await;
+    fixture.clock.advance(Duration::from_hours(30 * 24));
+    fixture.store.reap().await.expect("the store works");
+    fixture.claim_due().await;
+    let mut outcome = fixture.outcome(id, Status::Sent);
+    outcome.transcript = Some("S: 250".into());
+    assert!(fixture.finish(outcome).await);
+    let kept = fixture.store.list_transcripts(fixture.server, id).await.expect("the store works");
+    assert_eq!(kept.len(), 1);
 }

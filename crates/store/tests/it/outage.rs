@@ -117,7 +117,7 @@ impl Outage {
         let (with_key, without, claim, read, write) = tokio::join!(
             fixture.store.accept(with_key),
             fixture.store.accept(without),
-            fixture.store.claim(fixture.now(), 10),
+            fixture.store.claim(fixture.now(), 10, Vec::new()),
             fixture.store.list_accounts(),
             fixture.store.set_setting("maintenance", Some("on".into())),
         );

@@ -41,7 +41,7 @@ async fn nothing_is_claimed_twice(fixture: Fixture) {
         tasks.spawn(async move {
             let mut mine = Vec::new();
             loop {
-                let claimed = store.claim(now, 7).await.expect("the store works");
+                let claimed = store.claim(now, 7, Vec::new()).await.expect("the store works");
                 assert!(claimed.len() <= 7);
                 if claimed.is_empty() {
                     return mine;
@@ -66,8 +66,8 @@ async fn claims_come_in_the_order_they_are_due(fixture: Fixture) {
     }
     expected.sort_unstable();
     let by = fixture.in_secs(40);
-    let first = fixture.store.claim(by, 2).await.expect("the store works");
-    let rest = fixture.store.claim(by, 100).await.expect("the store works");
+    let first = fixture.store.claim(by, 2, Vec::new()).await.expect("the store works");
+    let rest = fixture.store.claim(by, 100, Vec::new()).await.expect("the store works");
     let claimed: Vec<MessageId> = first.iter().chain(&rest).map(|entry| entry.message_id).collect();
     assert_eq!((first.len(), rest.len()), (2, 2), "the one due after {by} is not claimed");
     assert_eq!(claimed, expected[..4].iter().map(|(_, id)| *id).collect::<Vec<_>>());
@@ -234,6 +234,7 @@ async fn delivery_is_read_back_whole(fixture: Fixture) {
         enhanced_code: Some("4.7.1".into()),
         bounce_class: Some("greylisting".into()),
         next_attempt_at: Some(fixture.in_secs(300)),
+        possible_duplicate: true,
     };
     let expected = outcome.delivery.clone();
     assert!(fixture.finish(outcome).await);
@@ -270,7 +271,7 @@ async fn claims_end_with_the_process(fixture: Fixture) {
 async fn abandoned_claim_comes_back(fixture: Fixture) {
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600, 3_200] {
-        let claim = fixture.store.claim(fixture.now(), 10);
+        let claim = fixture.store.claim(fixture.now(), 10, Vec::new());
         let claimed = match tokio::time::timeout(Duration::from_micros(patience_us), claim).await {
             Ok(claimed) => claimed.expect("the store works"),
             Err(_) => claim_soon(&fixture).await,
@@ -316,7 +317,7 @@ async fn abandoned_outcome_leaves_the_message_in_order(fixture: Fixture) {
 async fn claim_of_nothing_is_empty(fixture: Fixture) {
     assert!(fixture.claim_due().await.is_empty());
     fixture.accept(fixture.send_to(&["ann@example.com"])).await;
-    assert!(fixture.store.claim(fixture.now(), 0).await.expect("the store works").is_empty());
+    assert!(fixture.store.claim(fixture.now(), 0, Vec::new()).await.expect("the store works").is_empty());
     fixture.store.release(Vec::new()).await.expect("the store works");
     assert_eq!(fixture.claim_due().await.len(), 1);
 }

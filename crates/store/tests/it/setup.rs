@@ -211,6 +211,7 @@ fn new_domain(server_id: ServerId, name: &str) -> NewDomain {
         dkim_selector: "postroad1".into(),
         dkim_private_key: vec![0, 1, 0xff],
         dkim_public_key: vec![0xfe, 0, 2],
+        dkim_ed25519: None,
     }
 }
 

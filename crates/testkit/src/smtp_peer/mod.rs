@@ -9,7 +9,7 @@ mod script;
 mod tls;
 mod wire;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -55,7 +55,13 @@ impl Shared {
 
 impl SmtpPeer {
     pub fn start(script: Script) -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("the loopback has a free port");
+        Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script)
+    }
+
+    /// At one of the loopback's other addresses: all hosts of the world share a port, so several peers need several.
+    pub fn start_at(address: SocketAddr, script: Script) -> Self {
+        let listener = std::net::TcpListener::bind(address)
+            .unwrap_or_else(|error| panic!("{address} is not free on the loopback: {error}"));
         listener.set_nonblocking(true).expect("a fresh socket can be made non-blocking");
         let address = listener.local_addr().expect("a bound socket has an address");
         let shared = Arc::new(Shared {

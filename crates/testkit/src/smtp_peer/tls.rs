@@ -3,9 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use rustls::ServerConfig;
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
 
@@ -28,7 +25,7 @@ impl PeerTls {
     pub(super) async fn accept(&self, mut stream: Box<dyn Stream>) -> io::Result<Box<dyn Stream>> {
         match self {
             Self::With(certificate) => {
-                let acceptor = TlsAcceptor::from(Arc::new(server_config(certificate)));
+                let acceptor = TlsAcceptor::from(Arc::new(certificate.server_config()));
                 Ok(Box::new(acceptor.accept(stream).await?))
             }
             Self::Garbage => {
@@ -46,19 +43,4 @@ impl PeerTls {
             }
         }
     }
-}
-
-fn server_config(certificate: &TestCertificate) -> ServerConfig {
-    let chain = CertificateDer::pem_slice_iter(certificate.certificate_pem.as_bytes())
-        .collect::<Result<Vec<_>, _>>()
-        .expect("a test certificate is PEM");
-    let key = PrivateKeyDer::from_pem_slice(certificate.key_pem.as_bytes()).expect("a test key is PEM");
-    // Named here, not taken from the process: the service under test may install another provider.
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("the provider supports TLS 1.2 and 1.3")
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .expect("the key belongs to the certificate")
 }

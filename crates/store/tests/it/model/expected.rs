@@ -1,13 +1,28 @@
 //! What a store should do, in plain lists and without a thought of speed.
 
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
 use postroad_model::{EventKind, Status, Timestamp};
-use postroad_store::{Accepted, InitialState, NewDelivery, NewEvent, NewSend, Outcome, StoredAnswer};
+use postroad_store::{
+    Accepted, Cancelled, InitialState, NewDelivery, NewEvent, NewSend, Outcome, Retried, StoredAnswer,
+};
 
 #[derive(Default)]
 pub(super) struct Expected {
     messages: Vec<Message>,
     queue: Vec<Entry>,
     keys: Vec<Key>,
+    /// Since when an address is suppressed, by server and address.
+    suppressed: HashMap<(usize, String), Timestamp>,
+    /// What is not seen of a message, but comes back with its release.
+    wishes: Vec<Wish>,
+}
+
+struct Wish {
+    server: usize,
+    domain: String,
+    expires_at: Option<Timestamp>,
 }
 
 /// What the outside can see of a message.
@@ -24,6 +39,14 @@ pub(super) struct Message {
     pub(super) events: Vec<(i64, Timestamp, bool, NewEvent)>,
 }
 
+/// How a message begins.
+#[derive(Debug, PartialEq)]
+pub(super) enum Start {
+    Go,
+    Suppressed,
+    Gone,
+}
+
 #[derive(Debug)]
 struct Entry {
     message: usize,
@@ -32,6 +55,13 @@ struct Entry {
     expires_at: Option<Timestamp>,
     attempts: u32,
     claimed: bool,
+    begun: bool,
+}
+
+impl Entry {
+    fn give_back(&mut self) {
+        (self.claimed, self.begun) = (false, false);
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -91,21 +121,29 @@ impl Expected {
                 events: Vec::new(),
             };
             message.add_event(now, EventKind::Accepted, "{}");
-            let first = match &send.state {
-                InitialState::Pending => {
+            let since = self.suppressed.get(&(server, recipient.rcpt_to.clone()));
+            let suppressed = since.map(|since| format!("The address is suppressed: manual since {since}"));
+            let first = match (&send.state, &suppressed) {
+                (InitialState::Pending | InitialState::Scheduled(_), Some(details)) => {
+                    message.hold_expiry = Some(now.plus(Duration::from_hours(7 * 24)));
+                    Some((Status::Held, details, EventKind::Held))
+                }
+                (InitialState::Pending, None) => {
                     message.next_attempt_at = Some(now);
                     None
                 }
-                InitialState::Scheduled(at) => {
+                (InitialState::Scheduled(at), None) => {
                     message.status = Status::Scheduled;
                     message.next_attempt_at = Some(*at);
                     None
                 }
-                InitialState::Held { details, expiry } => {
+                (InitialState::Held { details, expiry }, _) => {
                     message.hold_expiry = Some(*expiry);
                     Some((Status::Held, details, EventKind::Held))
                 }
-                InitialState::TestSent { details } => Some((Status::Sent, details, EventKind::Delivered)),
+                (InitialState::TestSent { details }, _) => {
+                    Some((Status::Sent, details, EventKind::Delivered))
+                }
             };
             if let Some((status, details, kind)) = first {
                 message.status = status;
@@ -121,8 +159,11 @@ impl Expected {
                     expires_at: send.info.options.expires_at,
                     attempts: 0,
                     claimed: false,
+                    begun: false,
                 });
             }
+            let (domain, expires_at) = (recipient.domain.to_string(), send.info.options.expires_at);
+            self.wishes.push(Wish { server, domain, expires_at });
             self.messages.push(message);
         }
         Accepted::Stored
@@ -144,13 +185,18 @@ impl Expected {
     }
 
     pub(super) fn finish(&mut self, outcomes: &[(usize, Outcome)]) -> Vec<bool> {
-        outcomes.iter().map(|(number, outcome)| self.settle(*number, outcome)).collect()
+        let mut seen = HashSet::new();
+        outcomes
+            .iter()
+            // A batch has one outcome for a message, even if its claim is kept.
+            .map(|(number, outcome)| seen.insert(*number) && self.settle(*number, outcome))
+            .collect()
     }
 
     fn settle(&mut self, number: usize, outcome: &Outcome) -> bool {
         let entry = self.queue.iter_mut().find(|entry| entry.message == number && entry.claimed);
         let Some(entry) = entry else { return false };
-        entry.claimed = false;
+        entry.give_back();
         let (message, delivery) = (&mut self.messages[number], &outcome.delivery);
         if !message.status.can_become(delivery.status) {
             return false;
@@ -164,23 +210,121 @@ impl Expected {
         if delivery.status == Status::SoftFail {
             entry.due_at = delivery.next_attempt_at.unwrap_or(delivery.at);
             entry.attempts += u32::from(outcome.counts_as_attempt);
+            entry.claimed = outcome.keep_claim;
             message.next_attempt_at = Some(entry.due_at);
         } else {
             message.next_attempt_at = None;
+            message.hold_expiry = outcome.hold_expiry.filter(|_| delivery.status == Status::Held);
             self.queue.retain(|entry| entry.message != number);
         }
         true
     }
 
+    pub(super) fn suppress(&mut self, server: usize, address: &str, now: Timestamp) {
+        self.suppressed.entry((server, address.to_owned())).or_insert(now);
+    }
+
+    pub(super) fn unsuppress(&mut self, server: usize, address: &str) -> bool {
+        self.suppressed.remove(&(server, address.to_owned())).is_some()
+    }
+
+    /// When it is due, if it is queued.
+    pub(super) fn due_at(&self, number: usize) -> Option<Timestamp> {
+        self.messages[number].next_attempt_at
+    }
+
+    pub(super) fn begin(&mut self, number: usize, due_at: Timestamp) -> Start {
+        let entry = self.queue.iter_mut().find(|entry| entry.message == number);
+        match entry.filter(|entry| entry.claimed && !entry.begun && entry.due_at == due_at) {
+            None => Start::Gone,
+            Some(entry) => {
+                entry.begun = true;
+                let address = self.messages[number].rcpt_to.clone();
+                let is_suppressed = self.suppressed.contains_key(&(self.wishes[number].server, address));
+                if is_suppressed { Start::Suppressed } else { Start::Go }
+            }
+        }
+    }
+
+    fn is_begun(&self, number: usize) -> bool {
+        self.queue.iter().any(|entry| entry.message == number && entry.begun)
+    }
+
+    pub(super) fn cancel(&mut self, number: usize, now: Timestamp) -> Cancelled {
+        if self.is_begun(number) {
+            return Cancelled::TooLate;
+        }
+        let (status, details) = match self.messages[number].status {
+            Status::Pending | Status::Scheduled | Status::SoftFail => {
+                (Status::Cancelled, "The message was cancelled before it was sent")
+            }
+            Status::Held => (Status::HoldCancelled, "The held message was cancelled"),
+            _ => return Cancelled::NotWaiting,
+        };
+        self.end(number, status, details, now);
+        Cancelled::Done(status)
+    }
+
+    fn end(&mut self, number: usize, status: Status, details: &str, now: Timestamp) {
+        let message = &mut self.messages[number];
+        (message.status, message.hold_expiry, message.next_attempt_at) = (status, None, None);
+        message.last_delivery_at = Some(now);
+        message.deliveries.push(NewDelivery::local(now, status, details));
+        message.add_event(now, EventKind::Cancelled, "{}");
+        self.queue.retain(|entry| entry.message != number);
+    }
+
+    pub(super) fn retry(&mut self, number: usize, now: Timestamp) -> Retried {
+        let message = &mut self.messages[number];
+        if let Some(entry) = self.queue.iter_mut().find(|entry| entry.message == number) {
+            if entry.begun {
+                return Retried::TooLate;
+            }
+            entry.give_back();
+            entry.due_at = now;
+            message.next_attempt_at = Some(now);
+            return Retried::Now;
+        }
+        if message.status != Status::Held {
+            return Retried::NotWaiting;
+        }
+        (message.status, message.hold_expiry, message.next_attempt_at) = (Status::Pending, None, Some(now));
+        message.add_event(now, EventKind::Released, "{}");
+        let Wish { domain, expires_at, .. } = &self.wishes[number];
+        self.queue.push(Entry {
+            message: number,
+            domain: domain.clone(),
+            due_at: now,
+            expires_at: *expires_at,
+            attempts: 0,
+            claimed: false,
+            begun: false,
+        });
+        Retried::Released
+    }
+
+    pub(super) fn expire_holds(&mut self, now: Timestamp, limit: usize) -> usize {
+        let mut over: Vec<(Timestamp, usize, usize)> = Vec::new();
+        for (number, (message, wish)) in self.messages.iter().zip(&self.wishes).enumerate() {
+            over.extend(message.hold_expiry.filter(|at| *at <= now).map(|at| (at, wish.server, number)));
+        }
+        over.sort_unstable();
+        over.truncate(limit);
+        for (_, _, number) in &over {
+            self.end(*number, Status::HoldCancelled, "The hold ended without a release", now);
+        }
+        over.len()
+    }
+
     pub(super) fn release(&mut self, numbers: &[usize]) {
         for entry in self.queue.iter_mut().filter(|entry| numbers.contains(&entry.message)) {
-            entry.claimed = false;
+            entry.give_back();
         }
     }
 
     pub(super) fn forget_claims(&mut self) {
         for entry in &mut self.queue {
-            entry.claimed = false;
+            entry.give_back();
         }
     }
 

@@ -7,16 +7,20 @@ mod expected;
 
 use std::time::Duration;
 
-use postroad_model::{EventKind, MessageId, ServerId, Status, Timestamp};
-use postroad_store::{Accepted, Idempotency, InitialState, NewDelivery, NewEvent, NewSend, Outcome};
+use postroad_model::{EventKind, MessageId, ServerId, Status, SuppressionReason, Timestamp};
+use postroad_store::{
+    Accepted, Begin, Begun, Idempotency, InitialState, NewDelivery, NewEvent, NewSend, NewSuppression,
+    Outcome,
+};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
 use crate::fixture::Fixture;
-use expected::{Expected, Key};
+use expected::{Expected, Key, Start};
 
-const OPERATIONS: usize = 250;
+const OPERATIONS: usize = 300;
+const ADDRESSES: [&str; 4] = ["a@example.com", "b@example.org", "c@example.com", "d@example.net"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_engines_give_the_history_of_the_model() {
@@ -63,12 +67,16 @@ impl Run {
 
     async fn step(mut self) -> Self {
         let line = match self.rng.random_range(0..100) {
-            0..35 => self.accept().await,
-            35..55 => self.claim().await,
-            55..78 => self.settle().await,
-            78..84 => self.release().await,
-            84..94 => self.advance(),
-            94..96 => self.purge().await,
+            0..28 => self.accept().await,
+            28..43 => self.claim().await,
+            43..52 => self.begin().await,
+            52..70 => self.settle().await,
+            70..74 => self.release().await,
+            74..80 => self.at_the_desk().await,
+            80..83 => self.suppress().await,
+            83..85 => self.expire_holds().await,
+            85..95 => self.advance(),
+            95..97 => self.purge().await,
             _ => {
                 self = self.reopen().await;
                 "reopen".to_owned()
@@ -91,9 +99,7 @@ impl Run {
             8 => InitialState::Held { details: "held".into(), expiry: self.soon() },
             _ => InitialState::TestSent { details: "test".into() },
         };
-        let addresses: Vec<&str> = ["a@example.com", "b@example.org", "c@example.com", "d@example.net"]
-            [..self.rng.random_range(1..=4)]
-            .to_vec();
+        let addresses: Vec<&str> = ADDRESSES[..self.rng.random_range(1..=4)].to_vec();
         let body = vec![b'x'; self.rng.random_range(0..2_000)];
         let mut send = self.fixture.send(self.server(server), &addresses, state, &body);
         send.info.options.expires_at = self.rng.random_bool(0.3).then(|| self.soon());
@@ -123,7 +129,7 @@ impl Run {
         let due_by = if self.rng.random_bool(0.8) { self.fixture.now() } else { self.soon() };
         let limit = self.rng.random_range(0..6);
         let wanted = self.expected.claim(due_by, limit);
-        let given = self.fixture.store.claim(due_by, limit).await.expect("the store works");
+        let given = self.fixture.store.claim(due_by, limit, Vec::new()).await.expect("the store works");
         let given: Vec<_> = given
             .iter()
             .map(|entry| {
@@ -159,7 +165,11 @@ impl Run {
                 server_id,
                 message_id,
                 counts_as_attempt: self.rng.random_bool(0.7),
-                hold_expiry: None,
+                hold_expiry: self.rng.random_bool(0.7).then(|| self.soon()),
+                keep_claim: self.rng.random_bool(0.3),
+                suppress: None,
+                transcript: None,
+                source_id: None,
                 delivery,
                 event: NewEvent { kind: EventKind::Delayed, data: format!(r#"{{"n":{number}}}"#) },
             };
@@ -171,6 +181,81 @@ impl Run {
         let given = self.fixture.store.finish(outcomes).await.expect("the store works");
         assert_eq!(given, wanted, "of {numbers:?}; {}", self.so_far());
         format!("finish {numbers:?} {given:?}")
+    }
+
+    async fn begin(&mut self) -> String {
+        let mut batch = Vec::new();
+        for _ in 0..self.rng.random_range(1..5) {
+            let Some(number) = self.some_message(0.9) else { continue };
+            let due_at = self.expected.due_at(number).filter(|_| self.rng.random_bool(0.9));
+            batch.push((number, due_at.unwrap_or_else(|| self.soon())));
+        }
+        let wanted: Vec<_> =
+            batch.iter().map(|(number, due_at)| self.expected.begin(*number, *due_at)).collect();
+        let entries = batch.iter().map(|(number, due_at)| {
+            let (server_id, message_id) = self.ids[*number];
+            Begin { server_id, message_id, due_at: *due_at, needs_message: true }
+        });
+        let begun = self.fixture.store.begin(entries.collect()).await.expect("the store works");
+        let given: Vec<Start> = begun
+            .iter()
+            .map(|begun| match begun {
+                Begun::Go(message) => {
+                    assert!(message.is_some(), "the message was needed");
+                    Start::Go
+                }
+                Begun::Suppressed(..) => Start::Suppressed,
+                Begun::Gone => Start::Gone,
+            })
+            .collect();
+        assert_eq!(given, wanted, "of {batch:?}; {}", self.so_far());
+        format!("begin {batch:?} {given:?}")
+    }
+
+    async fn at_the_desk(&mut self) -> String {
+        let Some(number) = self.some_message(0.5) else { return "nothing to do".to_owned() };
+        let ((server, id), now) = (self.ids[number], self.fixture.now());
+        if self.rng.random_bool(0.5) {
+            let wanted = self.expected.cancel(number, now);
+            let given = self.fixture.store.cancel(server, id).await.expect("the store works");
+            assert_eq!(given, wanted, "of {number}; {}", self.so_far());
+            format!("cancel {number} {given:?}")
+        } else {
+            let wanted = self.expected.retry(number, now);
+            let given = self.fixture.store.retry(server, id).await.expect("the store works");
+            assert_eq!(given, wanted, "of {number}; {}", self.so_far());
+            format!("retry {number} {given:?}")
+        }
+    }
+
+    async fn suppress(&mut self) -> String {
+        let (server, address) =
+            (self.rng.random_range(0..2), *ADDRESSES.choose(&mut self.rng).expect("some"));
+        let (store, server_id) = (&self.fixture.store, self.server(server));
+        if self.rng.random_bool(0.6) {
+            let wanted = self.expected.unsuppress(server, address);
+            let given = store.remove_suppression(server_id, address.to_uppercase()).await;
+            assert_eq!(given.expect("the store works"), wanted, "{}", self.so_far());
+            return format!("unsuppress {server} {address}");
+        }
+        self.expected.suppress(server, address, self.fixture.now());
+        let new = NewSuppression {
+            address: address.to_owned(),
+            reason: SuppressionReason::Manual,
+            details: String::new(),
+            origin_message_id: None,
+            expires_at: None,
+        };
+        store.add_suppression(server_id, new).await.expect("the store works");
+        format!("suppress {server} {address}")
+    }
+
+    async fn expire_holds(&mut self) -> String {
+        let limit = self.rng.random_range(1..4);
+        let wanted = self.expected.expire_holds(self.fixture.now(), limit);
+        let given = self.fixture.store.expire_holds(limit).await.expect("the store works");
+        assert_eq!(given, wanted as u64, "{}", self.so_far());
+        format!("expire {given} holds")
     }
 
     async fn release(&mut self) -> String {
@@ -200,6 +285,8 @@ impl Run {
     async fn reopen(mut self) -> Self {
         self.fixture = self.fixture.reopen().await;
         self.fixture.store.reap().await.expect("the store works");
+        // What had been begun waits for the node's word.
+        self.fixture.store.release_previous().await.expect("the store works");
         self.expected.forget_claims();
         self
     }

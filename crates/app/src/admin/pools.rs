@@ -1,0 +1,166 @@
+//! Pools of source addresses on the command line, and which server sends from which, how fast and how much.
+
+use std::net::IpAddr;
+
+use postroad_model::{DomainName, PoolId, SendRate};
+use postroad_store::{NewSource, Pool, Source, StoreError};
+use serde_json::{Value, json};
+
+use super::{AdminError, check_name, taken};
+use crate::App;
+
+impl App {
+    pub(super) async fn create_pool(&self, name: String, shared: bool) -> Result<Value, AdminError> {
+        check_name(&name)?;
+        let what = format!("the pool `{name}`");
+        let pool = self.inner.store.create_pool(name, shared).await.map_err(taken(what))?;
+        Ok(shown(&pool, &[]))
+    }
+
+    pub(super) async fn list_pools(&self) -> Result<Value, AdminError> {
+        let setup = self.inner.store.delivery_setup().await?;
+        Ok(setup.pools.iter().map(|pool| shown(pool, &setup.sources)).collect())
+    }
+
+    pub(super) async fn delete_pool(&self, name: &str) -> Result<Value, AdminError> {
+        let pool = self.find_pool(name).await?;
+        self.inner.store.delete_pool(pool.id).await.map_err(|error| match error {
+            StoreError::InUse => AdminError::refused(format!(
+                "the pool `{name}` is in use: remove its addresses and give its servers another pool first"
+            )),
+            other => other.into(),
+        })?;
+        Ok(json!({ "deleted": name }))
+    }
+
+    pub(super) async fn add_address(
+        &self,
+        pool: &str,
+        address: IpAddr,
+        helo: &str,
+        weight: u32,
+        warm_up: bool,
+    ) -> Result<Value, AdminError> {
+        let helo = DomainName::parse(helo).map_err(|e| AdminError::refused(format!("--helo {helo}: {e}")))?;
+        let pool = self.find_pool(pool).await?;
+        let new = NewSource {
+            pool_id: pool.id,
+            address,
+            helo,
+            weight,
+            warmup_started_at: warm_up.then(|| self.inner.clock.now()),
+        };
+        self.inner.store.add_source(new).await.map_err(taken(format!("the address {address}")))?;
+        self.pool_by_id(pool.id).await
+    }
+
+    pub(super) async fn remove_address(&self, address: IpAddr) -> Result<Value, AdminError> {
+        let source = self.find_source(address).await?;
+        self.inner.store.remove_source(source.id).await?;
+        Ok(json!({ "removed": address }))
+    }
+
+    /// Begins a warm-up anew, goes on with a paused one, or ends it.
+    pub(super) async fn set_warm_up(&self, address: IpAddr, state: WarmUpState) -> Result<Value, AdminError> {
+        let source = self.find_source(address).await?;
+        let started_at = match state {
+            WarmUpState::Start => Some(self.inner.clock.now()),
+            WarmUpState::Resume => source.warmup_started_at,
+            WarmUpState::End => None,
+        };
+        self.inner.store.set_source_warmup(source.id, started_at, None).await?;
+        self.pool_by_id(source.pool_id).await
+    }
+
+    pub(super) async fn set_server_pool(
+        &self,
+        server: &str,
+        pool: Option<&str>,
+    ) -> Result<Value, AdminError> {
+        let server = self.find_server(server).await?;
+        let pool_id = match pool {
+            Some(name) => Some(self.find_pool(name).await?.id),
+            None => None,
+        };
+        self.inner.store.set_server_pool(server.id, pool_id).await?;
+        Ok(json!({ "server": server.name, "pool": pool }))
+    }
+
+    pub(super) async fn set_server_rate(
+        &self,
+        server: &str,
+        rate: Option<SendRate>,
+    ) -> Result<Value, AdminError> {
+        let server = self.find_server(server).await?;
+        self.inner.store.set_server_send_rate(server.id, rate).await?;
+        Ok(json!({ "server": server.name, "send_rate": rate.map(|rate| rate.to_string()) }))
+    }
+
+    pub(super) async fn set_server_limit(
+        &self,
+        server: &str,
+        limit: Option<u32>,
+    ) -> Result<Value, AdminError> {
+        let server = self.find_server(server).await?;
+        self.inner.store.set_server_hourly_limit(server.id, limit).await?;
+        Ok(json!({ "server": server.name, "hourly_limit": limit }))
+    }
+
+    async fn find_pool(&self, name: &str) -> Result<Pool, AdminError> {
+        let pools = self.inner.store.list_pools().await?;
+        pools.into_iter().find(|pool| pool.name == name).ok_or_else(|| {
+            AdminError::refused(format!(
+                "there is no pool `{name}`; `postroad admin pool create {name}` makes it"
+            ))
+        })
+    }
+
+    async fn pool_by_id(&self, id: PoolId) -> Result<Value, AdminError> {
+        let setup = self.inner.store.delivery_setup().await?;
+        let pool = setup.pools.iter().find(|pool| pool.id == id);
+        Ok(pool.map_or(Value::Null, |pool| shown(pool, &setup.sources)))
+    }
+
+    async fn find_source(&self, address: IpAddr) -> Result<Source, AdminError> {
+        let setup = self.inner.store.delivery_setup().await?;
+        setup.sources.into_iter().find(|source| source.address == address).ok_or_else(|| {
+            AdminError::refused(format!(
+                "{address} is in no pool; `postroad admin pool list` shows the addresses"
+            ))
+        })
+    }
+}
+
+/// What happens to an address's warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WarmUpState {
+    Start,
+    Resume,
+    End,
+}
+
+fn shown(pool: &Pool, sources: &[Source]) -> Value {
+    let addresses: Vec<Value> = sources
+        .iter()
+        .filter(|source| source.pool_id == pool.id)
+        .map(|source| {
+            json!({
+                "address": source.address,
+                "helo": source.helo,
+                "weight": source.weight,
+                "warm_up": match (&source.warmup_started_at, &source.warmup_paused_reason) {
+                    (None, _) => "none",
+                    (Some(_), None) => "running",
+                    (Some(_), Some(_)) => "paused",
+                },
+                "warm_up_started_at": source.warmup_started_at.map(postroad_model::Timestamp::to_rfc3339),
+                "warm_up_paused_reason": source.warmup_paused_reason,
+                "sent_today": source.sent_today,
+                "bounced_today": source.bounced_today,
+                "complained_today": source.complained_today,
+            })
+        })
+        .collect();
+    json!({ "id": pool.id, "name": pool.name, "shared": pool.shared, "addresses": addresses })
+}

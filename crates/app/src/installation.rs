@@ -1,0 +1,94 @@
+//! What this installation is recognised by: the secret behind its return paths and the DKIM key that signs where no
+//! domain's own key does. Made once, kept in the store, the same on every node.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use postroad_mail::{DkimKey, dkim_txt};
+use postroad_model::token::random_text;
+use rand::RngCore as _;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::App;
+use crate::admin::AdminError;
+
+const RETURN_PATH_SECRET: &str = "return_path_secret";
+const DKIM_KEY: &str = "installation_dkim";
+
+pub struct Installation {
+    pub return_path_secret: [u8; 32],
+    pub dkim_selector: String,
+    pub dkim_private_pkcs8: Vec<u8>,
+    pub dkim_public_spki: Vec<u8>,
+}
+
+impl fmt::Debug for Installation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Installation").field("dkim_selector", &self.dkim_selector).finish_non_exhaustive()
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredKey {
+    selector: String,
+    private: String,
+}
+
+impl App {
+    /// Makes what is missing.
+    pub async fn installation(&self) -> Result<Installation, AdminError> {
+        let store = &self.inner.store;
+        let unreadable =
+            |what: &str| AdminError::refused(format!("the setting `{what}` in the store is not readable"));
+        let mut secret = [0; 32];
+        rand::rng().fill_bytes(&mut secret);
+        let secret = store.setting_or_insert(RETURN_PATH_SECRET, STANDARD.encode(secret)).await?;
+        let secret = STANDARD.decode(secret).ok().and_then(|bytes| bytes.try_into().ok());
+        let stored = match store.find_setting(DKIM_KEY).await? {
+            Some(stored) => stored,
+            None => store.setting_or_insert(DKIM_KEY, new_key().await?).await?,
+        };
+        let stored: StoredKey = serde_json::from_str(&stored).map_err(|_| unreadable(DKIM_KEY))?;
+        let private = STANDARD.decode(&stored.private).map_err(|_| unreadable(DKIM_KEY))?;
+        let key = DkimKey::from_pkcs8_der(&private).map_err(|_| unreadable(DKIM_KEY))?;
+        Ok(Installation {
+            return_path_secret: secret.ok_or_else(|| unreadable(RETURN_PATH_SECRET))?,
+            dkim_selector: stored.selector,
+            dkim_public_spki: key.public_spki_der().to_vec(),
+            dkim_private_pkcs8: private,
+        })
+    }
+
+    /// The record that makes the installation's own signature good.
+    pub(crate) async fn installation_records(&self) -> Result<Value, AdminError> {
+        let installation = self.installation().await?;
+        let host = &self.inner.hostname;
+        Ok(json!({
+            "name": host,
+            "records": [{
+                "purpose": "dkim",
+                "type": "TXT",
+                "name": format!("{}._domainkey.{host}", installation.dkim_selector),
+                "value": dkim_txt(&installation.dkim_public_spki),
+                "required": true,
+                "status": "pending",
+                "found": [],
+                "hint": "Signs the mail of domains whose own DKIM key does not",
+            }],
+        }))
+    }
+}
+
+async fn new_key() -> Result<String, AdminError> {
+    let key = tokio::task::spawn_blocking(DkimKey::generate)
+        .await
+        .map_err(|_| AdminError::refused("the service is stopping"))?
+        .map_err(|e| AdminError::refused(format!("no DKIM key: {e}")))?;
+    let stored = StoredKey {
+        selector: format!("pr-{}", random_text(&mut rand::rng(), 8).to_ascii_lowercase()),
+        private: STANDARD.encode(key.private_pkcs8_der()),
+    };
+    Ok(serde_json::to_string(&stored).expect("two texts"))
+}

@@ -1,0 +1,46 @@
+//! Which pools a send may name: its server's own and the shared one. Another customer's addresses are none of its
+//! business, so their pools are unknown names.
+
+use std::sync::Arc;
+
+use postroad_model::{PoolId, ServerId};
+use postroad_store::StoreError;
+use tokio::time::Instant;
+
+use crate::App;
+
+#[derive(Debug, Clone)]
+pub(crate) struct UsablePool {
+    name: String,
+    id: PoolId,
+}
+
+impl App {
+    /// `None` if there is no such pool for this server.
+    pub(super) async fn find_pool_for(
+        &self,
+        server_id: ServerId,
+        name: &str,
+    ) -> Result<Option<PoolId>, StoreError> {
+        let known = match self.inner.pools.find(&server_id) {
+            Some(known) => known,
+            None => self.read_pools(server_id).await?,
+        };
+        Ok(known.iter().find(|pool| pool.name == name).map(|pool| pool.id))
+    }
+
+    async fn read_pools(&self, server_id: ServerId) -> Result<Arc<[UsablePool]>, StoreError> {
+        let read_at = Instant::now();
+        let setup = self.inner.store.delivery_setup().await?;
+        let own =
+            setup.servers.iter().find(|server| server.id == server_id).and_then(|server| server.pool_id);
+        let usable: Arc<[UsablePool]> = setup
+            .pools
+            .into_iter()
+            .filter(|pool| pool.shared || own == Some(pool.id))
+            .map(|pool| UsablePool { name: pool.name, id: pool.id })
+            .collect();
+        self.inner.pools.put(server_id, Arc::clone(&usable), read_at);
+        Ok(usable)
+    }
+}

@@ -1,0 +1,285 @@
+//! Connect: finds a host of the route that talks to us, by preference, and brings the session to where it takes
+//! messages. TLS as the route demands it; where nothing is demanded, a failed handshake is followed by a plain try.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use postroad_model::{BounceClass, DomainName};
+use postroad_net::client_tls::ClientTls;
+use postroad_net::dns::Dns;
+use postroad_net::guard;
+use postroad_smtp::{ClientConfig, ClientSession, Closed, Credentials, EndCause, HeloName, Reply, TlsMode};
+use rand::seq::SliceRandom;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::connection::{Connection, Patience, Peer};
+use super::ending::explain;
+use super::{dial, stream};
+use crate::route::{Route, RouteHost, RouteKind, Security};
+use crate::schedule::Source;
+
+/// However many hosts and addresses a domain has: after so many it is tried again later.
+const ADDRESSES_TRIED_MAX: usize = 8;
+
+#[derive(Debug)]
+pub(crate) struct Connector {
+    pub(crate) dns: Dns,
+    pub(crate) tls: ClientTls,
+    pub(crate) credentials: Option<Credentials>,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) patience: Patience,
+    pub(crate) allow_private_destinations: bool,
+    pub(crate) stop: watch::Receiver<bool>,
+}
+
+/// Nobody could be spoken to.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectFailure {
+    pub(crate) peer: Peer,
+    pub(crate) problem: String,
+    pub(crate) class: BounceClass,
+    /// What a host said that refused us.
+    pub(crate) reply: Option<Reply>,
+    /// Whether a remote host was tried at all.
+    pub(crate) was_tried: bool,
+    pub(crate) transcript: String,
+    /// We are stopping; it says nothing about the site.
+    pub(crate) was_stopped: bool,
+}
+
+impl ConnectFailure {
+    fn untried(host: &str, problem: String, class: BounceClass) -> Self {
+        Self {
+            peer: Peer { mx: host.to_owned(), ..Peer::default() },
+            problem,
+            class,
+            reply: None,
+            was_tried: false,
+            transcript: String::new(),
+            was_stopped: false,
+        }
+    }
+}
+
+impl Connector {
+    /// The failure of the last host that was tried, if all fail.
+    pub(crate) async fn connect(&self, route: &Route, source: &Source) -> Result<Connection, ConnectFailure> {
+        let mut failure: Option<ConnectFailure> = None;
+        let mut keep = |new: ConnectFailure| {
+            // One that was tried says more than one that was not.
+            if new.was_tried || failure.as_ref().is_none_or(|old| !old.was_tried) {
+                failure = Some(new);
+            }
+        };
+        let mut tried = 0;
+        for host in shuffled(&route.hosts) {
+            let addresses = match self.addresses(route, host, source).await {
+                Ok(addresses) => addresses,
+                Err(failure) => {
+                    keep(failure);
+                    continue;
+                }
+            };
+            for address in addresses {
+                if tried == ADDRESSES_TRIED_MAX {
+                    break;
+                }
+                tried += 1;
+                match self.connect_to(route, host, address, source).await {
+                    Ok(connection) => return Ok(connection),
+                    Err(failure) if failure.was_stopped => return Err(failure),
+                    Err(failure) => keep(failure),
+                }
+            }
+        }
+        Err(failure.unwrap_or_else(|| {
+            ConnectFailure::untried(&route.site, "the site has no hosts".into(), BounceClass::Dns)
+        }))
+    }
+
+    /// The host's addresses that may be dialled from this source.
+    async fn addresses(
+        &self,
+        route: &Route,
+        host: &RouteHost,
+        source: &Source,
+    ) -> Result<Vec<SocketAddr>, ConnectFailure> {
+        if let Some(address) = host.address {
+            return Ok(vec![address]);
+        }
+        if let Security::Verified { policy: Some(policy), .. } = &route.security
+            && !policy.matches(&host.name)
+        {
+            let problem = format!("the MTA-STS policy does not name the host {}", host.name);
+            return Err(ConnectFailure::untried(&host.name, problem, BounceClass::Policy));
+        }
+        let found = match host.name.parse::<IpAddr>() {
+            Ok(literal) => vec![literal],
+            Err(_) => self.dns.addresses(&host.name).await.map_err(|failure| {
+                ConnectFailure::untried(&host.name, format!("{}: {failure}", host.name), BounceClass::Dns)
+            })?,
+        };
+        let family_fits =
+            |address: &IpAddr| source.address.is_none_or(|own| own.is_ipv4() == address.is_ipv4());
+        let may_dial = |address: &IpAddr| {
+            self.allow_private_destinations
+                || route.kind == RouteKind::SmartHost
+                || guard::is_public(*address)
+        };
+        let usable: Vec<SocketAddr> = found
+            .iter()
+            .filter(|address| family_fits(address) && may_dial(address))
+            .map(|address| SocketAddr::new(*address, host.port))
+            .collect();
+        if usable.is_empty() {
+            let problem = dial::why_none(&host.name, &found, family_fits, may_dial);
+            return Err(ConnectFailure::untried(&host.name, problem, BounceClass::Dns));
+        }
+        Ok(usable)
+    }
+
+    async fn connect_to(
+        &self,
+        route: &Route,
+        host: &RouteHost,
+        address: SocketAddr,
+        source: &Source,
+    ) -> Result<Connection, ConnectFailure> {
+        let mode = match route.security {
+            Security::Opportunistic => TlsMode::Opportunistic,
+            Security::Verified { .. } => TlsMode::Required,
+            Security::Implicit => TlsMode::Implicit,
+            Security::Plain => TlsMode::Never,
+        };
+        match self.try_once(route, host, address, source, mode).await {
+            // The certificate does not matter here, so only a broken handshake ends up so; better plain than never.
+            Err(failure) if failure.is_tls && mode == TlsMode::Opportunistic => {
+                tracing::debug!(
+                    mx = host.name,
+                    problem = failure.failure.problem,
+                    "TLS failed; trying without"
+                );
+                self.try_once(route, host, address, source, TlsMode::Never).await.map_err(|f| f.failure)
+            }
+            other => other.map_err(|failure| failure.failure),
+        }
+    }
+
+    async fn try_once(
+        &self,
+        route: &Route,
+        host: &RouteHost,
+        address: SocketAddr,
+        source: &Source,
+        mode: TlsMode,
+    ) -> Result<Connection, TryFailure> {
+        let mut peer = Peer {
+            mx: host.name.clone(),
+            remote_ip: Some(address.ip()),
+            source_ip: source.address,
+            tls: None,
+            log_id: dial::log_id(),
+        };
+        let unreachable = |peer: &Peer, problem: String, class| TryFailure {
+            is_tls: false,
+            failure: ConnectFailure {
+                peer: peer.clone(),
+                problem,
+                class,
+                reply: None,
+                was_tried: true,
+                transcript: String::new(),
+                was_stopped: false,
+            },
+        };
+        let from = source.address;
+        let mut stop = self.stop.clone();
+        let connecting = timeout(self.connect_timeout, stream::connect(address, from));
+        let socket = tokio::select! {
+            connected = connecting => match connected {
+                Ok(Ok(socket)) => socket,
+                Ok(Err(error)) => {
+                    let problem = format!("connecting to {} ({address}) failed: {error}", host.name);
+                    return Err(unreachable(&peer, problem, dial::class_of(&error)));
+                }
+                Err(_) => {
+                    let problem = format!("connecting to {} ({address}) took too long", host.name);
+                    return Err(unreachable(&peer, problem, BounceClass::Timeout));
+                }
+            },
+            Ok(_) = stop.wait_for(|stop| *stop) => {
+                let mut failure = unreachable(&peer, "this service was stopping".into(), BounceClass::Other);
+                failure.failure.was_stopped = true;
+                return Err(failure);
+            }
+        };
+        peer.source_ip = socket.local_addr().ok().map(|local| local.ip());
+        let helo = DomainName::parse(&source.helo).map_or_else(
+            |_| HeloName::from(peer.source_ip.unwrap_or(IpAddr::from([127, 0, 0, 1]))),
+            HeloName::from,
+        );
+        let mut config = ClientConfig::new(helo);
+        config.tls = mode;
+        config.credentials = self.credentials.clone().filter(|_| route.kind == RouteKind::SmartHost);
+        let tls = match mode {
+            TlsMode::Required | TlsMode::Implicit => self.tls.verified(),
+            TlsMode::Opportunistic | TlsMode::Never => self.tls.opportunistic(),
+        };
+        let session = ClientSession::new(config);
+        let patience = match route.kind {
+            RouteKind::Simulator => Patience { reply: Duration::from_secs(2), ..self.patience },
+            _ => self.patience,
+        };
+        let mut connection =
+            Connection::new(session, Box::new(socket), peer, tls, patience, self.stop.clone());
+        match connection.open(mode).await {
+            Ok(()) => Ok(connection),
+            Err(closed) => Err(refusal(&mut connection, &closed, &route.security)),
+        }
+    }
+}
+
+struct TryFailure {
+    is_tls: bool,
+    failure: ConnectFailure,
+}
+
+fn refusal(connection: &mut Connection, closed: &Closed, security: &Security) -> TryFailure {
+    let (mut problem, class) = explain(closed, connection.tls_problem());
+    let is_about_tls =
+        matches!(closed, Closed::TlsNotOffered | Closed::Ended { cause: EndCause::TlsFailed, .. });
+    if let Security::Verified { demanded_by, .. } = security
+        && is_about_tls
+    {
+        problem = format!("{problem} (TLS with a good certificate is demanded by {demanded_by})");
+    }
+    let reply = match closed {
+        Closed::ByServer { reply, .. } | Closed::Refused { reply, .. } => Some(reply.clone()),
+        _ => None,
+    };
+    let cause = match closed {
+        Closed::Ended { cause, .. } => Some(*cause),
+        _ => None,
+    };
+    TryFailure {
+        is_tls: cause == Some(EndCause::TlsFailed),
+        failure: ConnectFailure {
+            problem: format!("{}: {problem}", connection.peer.mx),
+            class,
+            reply,
+            was_tried: true,
+            transcript: connection.take_transcript().to_string(),
+            was_stopped: cause == Some(EndCause::Stopped),
+            peer: connection.peer.clone(),
+        },
+    }
+}
+
+/// By preference, and by chance among equals (RFC 5321 5.1).
+fn shuffled(hosts: &[RouteHost]) -> Vec<&RouteHost> {
+    let mut hosts: Vec<&RouteHost> = hosts.iter().collect();
+    hosts.shuffle(&mut rand::rng());
+    hosts.sort_by_key(|host| host.preference);
+    hosts
+}

@@ -1,0 +1,306 @@
+//! A connection to one host: drives the SMTP session over the socket, one message at a time, and tells what became of
+//! each. Journal marks are made here: before the final bytes go out, and when the final reply is in.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_smtp::{
+    ClientSession, Closed, EndCause, Event, Outcome, OutgoingMessage, Phase, SendError, TlsMode, Transcript,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::stream::{Stream, shake_hands};
+
+const WRITE_BYTES_MAX: usize = 64 << 10;
+const READ_BYTES: usize = 4 << 10;
+
+/// Who is at the other end, and how we speak to each other.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Peer {
+    pub(crate) mx: String,
+    pub(crate) remote_ip: Option<IpAddr>,
+    pub(crate) source_ip: Option<IpAddr>,
+    /// Version and cipher.
+    pub(crate) tls: Option<String>,
+    /// Names the connection in delivery records.
+    pub(crate) log_id: String,
+}
+
+/// Deadlines of phases, as the operator cut them short.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    pub(crate) reply: Duration,
+    pub(crate) final_reply: Duration,
+}
+
+impl Patience {
+    fn deadline(self, phase: Phase) -> Duration {
+        let usual = phase.deadline().unwrap_or(Duration::from_mins(5));
+        usual.min(if phase == Phase::Final { self.final_reply } else { self.reply })
+    }
+}
+
+pub(crate) struct Connection {
+    pub(crate) peer: Peer,
+    session: ClientSession,
+    stream: Option<Box<dyn Stream>>,
+    tls_config: Arc<rustls::ClientConfig>,
+    patience: Patience,
+    closed: Option<Closed>,
+    /// Why the handshake failed.
+    tls_problem: Option<String>,
+    input: Vec<u8>,
+    out: Vec<u8>,
+    stop: watch::Receiver<bool>,
+}
+
+/// Marks of a flight, written by whoever keeps the journal.
+pub(crate) trait FlightMarks: Send {
+    /// On `Err` the message must not be finished.
+    fn finishing(&mut self) -> std::io::Result<()>;
+}
+
+/// No marks: while the session opens or ends there is no message.
+struct NoFlight;
+
+impl FlightMarks for NoFlight {
+    fn finishing(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(
+        session: ClientSession,
+        stream: Box<dyn Stream>,
+        peer: Peer,
+        tls_config: Arc<rustls::ClientConfig>,
+        patience: Patience,
+        stop: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            peer,
+            session,
+            stream: Some(stream),
+            tls_config,
+            patience,
+            closed: None,
+            tls_problem: None,
+            input: vec![0; READ_BYTES],
+            out: Vec::new(),
+            stop,
+        }
+    }
+
+    /// Until the session takes messages. `tls` is the mode the session was made with.
+    pub(crate) async fn open(&mut self, tls: TlsMode) -> Result<(), Closed> {
+        if tls == TlsMode::Implicit && !self.handshake().await {
+            self.session.connection_ended(EndCause::TlsFailed);
+        }
+        match self.run(&mut NoFlight).await {
+            Turn::Ready => Ok(()),
+            Turn::Outcome(_) => unreachable!("no message was sent"),
+            Turn::Closed => Err(self.closed.clone().unwrap_or(Closed::Quit)),
+        }
+    }
+
+    /// Sends one message and waits for what becomes of it.
+    pub(crate) async fn send(
+        &mut self,
+        message: OutgoingMessage,
+        marks: &mut impl FlightMarks,
+    ) -> Result<Outcome, SendError> {
+        self.session.send(message)?;
+        match self.run(marks).await {
+            Turn::Outcome(outcome) => Ok(outcome),
+            Turn::Ready | Turn::Closed => Err(SendError::NotReady),
+        }
+    }
+
+    /// After an outcome: until the session takes the next message. `false` if it does not.
+    pub(crate) async fn settle_down(&mut self) -> bool {
+        // A session that has ended says nothing more: waiting for a word of it would never end.
+        if self.closed.is_some() {
+            return false;
+        }
+        if self.session.phase() == Phase::Ready {
+            // The session has said so too; left there, it would be taken for an answer to the next message.
+            self.take_closed();
+            return self.closed.is_none();
+        }
+        matches!(self.run(&mut NoFlight).await, Turn::Ready)
+    }
+
+    /// Waits until the peer says or does something; at rest that is never good news.
+    pub(crate) async fn listen_at_rest(&mut self) {
+        let Some(stream) = &mut self.stream else { return };
+        let read = stream.read(&mut self.input).await;
+        match read {
+            Ok(0) => self.session.connection_ended(EndCause::EndOfStream),
+            Ok(count) => self.session.feed(&self.input[..count]),
+            Err(_) => self.session.connection_ended(EndCause::Io),
+        }
+        self.take_closed();
+    }
+
+    pub(crate) async fn quit(mut self) {
+        if self.session.quit().is_ok() {
+            self.run(&mut NoFlight).await;
+        }
+        if let Some(stream) = &mut self.stream {
+            // The peer may have closed already; then there is nothing to shut.
+            let _ = timeout(Duration::from_secs(2), stream.shutdown()).await;
+        }
+    }
+
+    pub(crate) fn closed(&self) -> Option<&Closed> {
+        self.closed.as_ref()
+    }
+
+    pub(crate) fn tls_problem(&self) -> Option<&str> {
+        self.tls_problem.as_deref()
+    }
+
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.session.is_encrypted()
+    }
+
+    pub(crate) fn take_transcript(&mut self) -> Transcript {
+        self.session.take_transcript()
+    }
+
+    fn take_closed(&mut self) {
+        while let Some(event) = self.session.next_event() {
+            if let Event::Closed(closed) = event {
+                self.closed = Some(closed);
+            }
+        }
+    }
+
+    /// The loop of `ClientSession`: until it is ready, has an outcome, or is closed.
+    async fn run(&mut self, marks: &mut impl FlightMarks) -> Turn {
+        let mut has_finished = false;
+        loop {
+            let room = WRITE_BYTES_MAX - self.out.len();
+            let mut is_moving = self.session.fill_output(&mut self.out, room) > 0;
+            while let Some(event) = self.session.next_event() {
+                is_moving = true;
+                match event {
+                    Event::StartTls => {
+                        if self.handshake().await {
+                            self.session.tls_established();
+                        } else {
+                            self.session.connection_ended(EndCause::TlsFailed);
+                        }
+                    }
+                    Event::Ready => return Turn::Ready,
+                    Event::Finishing => match marks.finishing() {
+                        Ok(()) => has_finished = true,
+                        Err(error) => {
+                            tracing::error!(%error, "the flight journal cannot be written; nothing is sent");
+                            self.session.connection_ended(EndCause::Stopped);
+                        }
+                    },
+                    Event::Outcome(outcome) => return Turn::Outcome(outcome),
+                    Event::Closed(closed) => {
+                        self.closed = Some(closed);
+                        self.flush_goodbye().await;
+                        return Turn::Closed;
+                    }
+                }
+            }
+            if is_moving {
+                continue;
+            }
+            if self.stream.is_none() {
+                self.session.connection_ended(EndCause::EndOfStream);
+                continue;
+            }
+            self.turn(has_finished).await;
+        }
+    }
+
+    /// One write or one read.
+    async fn turn(&mut self, has_finished: bool) {
+        let Some(stream) = &mut self.stream else { return };
+        let deadline = self.patience.deadline(self.session.phase());
+        if !self.out.is_empty() {
+            let written = timeout(deadline, write(stream, &self.out)).await;
+            self.out.clear();
+            if matches!(written, Ok(Ok(()))) {
+                return;
+            }
+            // A host that refuses in the middle of a message says so and closes.
+            while let Ok(Ok(count @ 1..)) =
+                timeout(Duration::from_secs(5), stream.read(&mut self.input)).await
+            {
+                self.session.feed(&self.input[..count]);
+            }
+            self.stream = None;
+            let cause = if written.is_err() { EndCause::TimedOut } else { EndCause::Io };
+            self.session.connection_ended(cause);
+            return;
+        }
+        // Once the end of the message is out, its reply is worth waiting for, even when the service is stopping.
+        let stopping = async {
+            if has_finished || self.stop.wait_for(|stop| *stop).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            read = timeout(deadline, stream.read(&mut self.input)) => match read {
+                Ok(Ok(0)) => self.session.connection_ended(EndCause::EndOfStream),
+                Ok(Ok(count)) => self.session.feed(&self.input[..count]),
+                Ok(Err(_)) => self.session.connection_ended(EndCause::Io),
+                Err(_) => self.session.connection_ended(EndCause::TimedOut),
+            },
+            () = stopping => self.session.connection_ended(EndCause::Stopped),
+        }
+    }
+
+    async fn handshake(&mut self) -> bool {
+        let Some(stream) = self.stream.take() else { return false };
+        let config = Arc::clone(&self.tls_config);
+        let deadline = self.patience.deadline(Phase::TlsHandshake);
+        match timeout(deadline, shake_hands(stream, config, &self.peer.mx)).await {
+            Ok(Ok((stream, facts))) => {
+                self.stream = Some(stream);
+                self.peer.tls = Some(facts.text);
+                true
+            }
+            Ok(Err(problem)) => {
+                self.tls_problem = Some(problem);
+                false
+            }
+            Err(_) => {
+                self.tls_problem = Some("the handshake took too long".to_owned());
+                false
+            }
+        }
+    }
+
+    /// A QUIT that nobody waits for.
+    async fn flush_goodbye(&mut self) {
+        self.session.fill_output(&mut self.out, WRITE_BYTES_MAX);
+        if let Some(stream) = &mut self.stream
+            && !self.out.is_empty()
+        {
+            let _ = timeout(Duration::from_secs(2), write(stream, &self.out)).await;
+        }
+    }
+}
+
+enum Turn {
+    Ready,
+    Outcome(Outcome),
+    Closed,
+}
+
+async fn write(stream: &mut Box<dyn Stream>, bytes: &[u8]) -> std::io::Result<()> {
+    stream.write_all(bytes).await?;
+    stream.flush().await
+}

@@ -1,0 +1,87 @@
+//! How an attempt ended, before it is judged.
+
+use postroad_model::BounceClass;
+use postroad_smtp::{Closed, EndCause, Outcome, Phase, Reply, Verdict};
+
+#[derive(Debug, Clone)]
+pub(crate) enum Ending {
+    /// The peer is responsible now.
+    Accepted(Reply),
+    /// The peer said no to this message.
+    Refused { reply: Reply, phase: Phase },
+    /// Larger than the peer takes.
+    TooLarge { size: u64, size_max: u64 },
+    /// The peer does not take addresses or headers beyond ASCII.
+    Utf8NotOffered,
+    /// The connection broke while the message was under way.
+    Interrupted { phase: Phase, problem: String, class: BounceClass, after_final: bool },
+    /// No host could be spoken to. The attempt counts only if one was tried.
+    Unreachable { problem: String, class: BounceClass, reply: Option<Reply>, was_tried: bool },
+    /// The DNS says that there is nowhere to send to, or nothing at all.
+    NoRoute { problem: String, class: BounceClass, is_permanent: bool },
+    /// `expires_at` passed while it waited.
+    Expired,
+    /// The stored message cannot be put on the wire.
+    Broken(String),
+    /// An earlier process sent the end of the message and was killed before the reply.
+    Unanswered,
+}
+
+impl Ending {
+    /// What an outcome of the session means; `None` if the message was not tried because we are stopping.
+    pub(crate) fn of(outcome: Outcome, closed: Option<&Closed>, tls_problem: Option<&str>) -> Option<Self> {
+        let Outcome { verdict, phase, after_final } = outcome;
+        Some(match verdict {
+            Verdict::Accepted(reply) => Self::Accepted(reply),
+            Verdict::Refused(reply) => Self::Refused { reply, phase },
+            Verdict::TooLarge { size, size_max } => Self::TooLarge { size, size_max },
+            Verdict::Utf8NotOffered => Self::Utf8NotOffered,
+            Verdict::Interrupted => {
+                if let Some(Closed::Ended { cause: EndCause::Stopped, .. }) = closed
+                    && !after_final
+                {
+                    return None;
+                }
+                let (problem, class) = closed.map_or_else(
+                    || ("the connection ended".to_owned(), BounceClass::Protocol),
+                    |closed| explain(closed, tls_problem),
+                );
+                Self::Interrupted { phase, problem, class, after_final }
+            }
+        })
+    }
+}
+
+/// Why a session ended, as a sentence, and its class.
+pub(crate) fn explain(closed: &Closed, tls_problem: Option<&str>) -> (String, BounceClass) {
+    match closed {
+        Closed::Quit => ("the connection was closed".to_owned(), BounceClass::Protocol),
+        Closed::ByServer { phase, .. } => {
+            (format!("the server closed the connection ({phase})"), BounceClass::RateLimited)
+        }
+        Closed::Refused { phase, .. } => {
+            (format!("the server refused the connection ({phase})"), BounceClass::Policy)
+        }
+        Closed::TlsNotOffered => {
+            ("TLS is required and the server does not offer it".to_owned(), BounceClass::Protocol)
+        }
+        Closed::AuthNotOffered => {
+            ("the server offers no way to authenticate".to_owned(), BounceClass::AuthFailure)
+        }
+        Closed::Protocol { error, .. } => (error.to_string(), BounceClass::Protocol),
+        Closed::Ended { phase, cause } => match cause {
+            EndCause::EndOfStream => {
+                (format!("the server closed the connection without a word ({phase})"), BounceClass::Protocol)
+            }
+            EndCause::Io => (format!("the connection broke ({phase})"), BounceClass::Protocol),
+            EndCause::TimedOut => {
+                (format!("the server did not answer in time ({phase})"), BounceClass::Timeout)
+            }
+            EndCause::TlsFailed => {
+                let problem = tls_problem.unwrap_or("no reason was given");
+                (format!("TLS failed: {problem}"), BounceClass::Protocol)
+            }
+            EndCause::Stopped => ("this service was stopping".to_owned(), BounceClass::Other),
+        },
+    }
+}

@@ -1,0 +1,14 @@
+//! One attempt, cut in four: plan (`route`), connect, transact, settle; each with a typed result.
+
+pub(crate) mod connect;
+pub(crate) mod connection;
+pub(crate) mod dial;
+pub(crate) mod ending;
+pub(crate) mod router;
+pub(crate) mod settle;
+pub(crate) mod stream;
+
+pub(crate) use connect::{ConnectFailure, Connector};
+pub(crate) use connection::{Connection, Peer};
+pub(crate) use ending::Ending;
+pub(crate) use router::{RouteFailure, Router};

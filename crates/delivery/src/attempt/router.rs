@@ -1,0 +1,182 @@
+//! Plan: from a recipient's domain to a route. The simulator's domain, the dev inbox and a smart host need no DNS.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::{BounceClass, Clock, DomainName, Timestamp};
+use postroad_net::dns::{Dns, MxFailure, MxHost};
+use postroad_net::mta_sts::{MtaSts, StsVerdict};
+
+use crate::providers::{Provider, Providers};
+use crate::route::{Route, RouteHost, RouteKind, Security};
+use crate::schedule::LaneKey;
+use crate::settings::{SmartHost, SmartHostTls};
+
+/// Routes that do not come from the DNS do not change.
+const FIXED_FOR: Duration = Duration::from_hours(1);
+
+#[derive(Debug)]
+pub(crate) struct Router {
+    pub(crate) dns: Dns,
+    pub(crate) sts: MtaSts,
+    pub(crate) providers: Arc<Providers>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) hostname: DomainName,
+    pub(crate) smtp_port: u16,
+    pub(crate) smart_host: Option<SmartHost>,
+    /// Catches everything in development.
+    pub(crate) inbox: Option<SocketAddr>,
+    pub(crate) simulator: (DomainName, SocketAddr),
+}
+
+/// There is no way to a domain.
+#[derive(Debug, Clone)]
+pub(crate) struct RouteFailure {
+    pub(crate) problem: String,
+    pub(crate) class: BounceClass,
+    pub(crate) is_permanent: bool,
+}
+
+impl Router {
+    pub(crate) fn is_simulator(&self, domain: &DomainName) -> bool {
+        *domain == self.simulator.0
+    }
+
+    pub(crate) async fn route(&self, key: &LaneKey) -> Result<Route, RouteFailure> {
+        let now = self.clock.now();
+        if self.is_simulator(&key.domain) {
+            return Ok(self.here("simulator", RouteKind::Simulator, self.simulator.1, now));
+        }
+        if let Some(inbox) = self.inbox {
+            return Ok(self.here("inbox", RouteKind::Inbox, inbox, now));
+        }
+        match &self.smart_host {
+            Some(smart_host) => Ok(self.smart_route(smart_host, key, now)),
+            None => self.mx_route(key, now).await,
+        }
+    }
+
+    fn smart_route(&self, smart_host: &SmartHost, key: &LaneKey, now: Timestamp) -> Route {
+        let security = match smart_host.tls {
+            SmartHostTls::Implicit => Security::Implicit,
+            SmartHostTls::Required => {
+                Security::Verified { demanded_by: "the smart host's setting", policy: None }
+            }
+            _ if key.require_tls => Security::Verified { demanded_by: "the sender", policy: None },
+            SmartHostTls::Opportunistic => Security::Opportunistic,
+            SmartHostTls::Off => Security::Plain,
+        };
+        let base_site = format!("{}:{}", smart_host.host, smart_host.port);
+        let rules = self.providers.find(&smart_host.host);
+        Route {
+            site: named(&base_site, &security),
+            provider: provider_name(rules, &base_site),
+            base_site: base_site.into(),
+            rules: Arc::clone(rules),
+            hosts: vec![RouteHost {
+                name: smart_host.host.clone(),
+                preference: 0,
+                address: None,
+                port: smart_host.port,
+            }],
+            security,
+            kind: RouteKind::SmartHost,
+            is_exempt: false,
+            valid_until: now.plus(FIXED_FOR),
+        }
+    }
+
+    /// A host in this process.
+    fn here(&self, name: &str, kind: RouteKind, address: SocketAddr, now: Timestamp) -> Route {
+        let rules = self.providers.here();
+        Route {
+            site: name.into(),
+            base_site: name.into(),
+            provider: rules.name.as_str().into(),
+            rules,
+            hosts: vec![RouteHost {
+                name: format!("{name}.localhost"),
+                preference: 0,
+                address: Some(address),
+                port: address.port(),
+            }],
+            security: Security::Opportunistic,
+            kind,
+            is_exempt: kind == RouteKind::Simulator,
+            valid_until: now.plus(FIXED_FOR),
+        }
+    }
+
+    async fn mx_route(&self, key: &LaneKey, now: Timestamp) -> Result<Route, RouteFailure> {
+        let plan = self.dns.mx_plan(&key.domain).await.map_err(|failure| RouteFailure {
+            problem: failure.to_string(),
+            is_permanent: failure.is_permanent(),
+            class: match failure {
+                MxFailure::Temporary(_) => BounceClass::Dns,
+                _ => BounceClass::BadDomain,
+            },
+        })?;
+        let policy = match self.sts.policy(&key.domain, now).await {
+            StsVerdict::Enforce(policy) => Some(policy),
+            _ => None,
+        };
+        let hosts = without_ourselves(&plan.hosts, self.hostname.as_str());
+        if hosts.is_empty() {
+            return Err(RouteFailure {
+                problem: format!("mail for {} comes back to this host: its MX record names us", key.domain),
+                class: BounceClass::Dns,
+                is_permanent: false,
+            });
+        }
+        let security = match (policy, key.require_tls) {
+            (Some(policy), _) => Security::Verified { demanded_by: "MTA-STS", policy: Some(policy) },
+            (None, true) => Security::Verified { demanded_by: "the sender", policy: None },
+            (None, false) => Security::Opportunistic,
+        };
+        let base_site = plan.site_name();
+        let rules = self.providers.find(&hosts[0].name);
+        Ok(Route {
+            site: named(&base_site, &security),
+            provider: provider_name(rules, &base_site),
+            base_site: base_site.into(),
+            rules: Arc::clone(rules),
+            hosts: hosts
+                .iter()
+                .map(|host| RouteHost {
+                    name: host.name.clone(),
+                    preference: host.preference,
+                    address: None,
+                    port: self.smtp_port,
+                })
+                .collect(),
+            security,
+            kind: RouteKind::Mx,
+            is_exempt: false,
+            valid_until: now.plus(plan.valid_for),
+        })
+    }
+}
+
+/// Sites of no known provider are each their own: what one of them takes, or asks for, is no business of the others.
+fn provider_name(rules: &Provider, base_site: &str) -> Arc<str> {
+    if rules.is_default() { base_site.into() } else { rules.name.as_str().into() }
+}
+
+/// What is demanded is part of the name: a plain connection must not carry mail that needs TLS.
+fn named(base_site: &str, security: &Security) -> Arc<str> {
+    match security {
+        Security::Opportunistic | Security::Plain | Security::Implicit => base_site.into(),
+        // Two policies over the same hosts may name different ones of them.
+        Security::Verified { policy: Some(policy), .. } => {
+            format!("{base_site} with TLS for {}", policy.mx.join(" ")).into()
+        }
+        Security::Verified { policy: None, .. } => format!("{base_site} with TLS").into(),
+    }
+}
+
+/// RFC 5321 5.1: if we are in the list, only better hosts count, or mail would go in circles.
+fn without_ourselves<'a>(hosts: &'a [MxHost], hostname: &str) -> Vec<&'a MxHost> {
+    let own = hosts.iter().filter(|host| host.name == hostname).map(|host| host.preference).min();
+    hosts.iter().filter(|host| own.is_none_or(|own| host.preference < own)).collect()
+}

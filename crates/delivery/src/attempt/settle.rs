@@ -1,0 +1,301 @@
+//! Settle: from how an attempt ended to what is recorded, told and done next.
+
+use postroad_mail::classify;
+use postroad_model::{BounceClass, DomainName, EventKind, SourceId, Status, SuppressionReason, Timestamp};
+use postroad_smtp::Reply;
+use postroad_store::{NewDelivery, NewEvent, NewSuppression, Outcome};
+use rand::Rng;
+use serde_json::json;
+
+use super::connection::Peer;
+use super::ending::Ending;
+use crate::journal::FlightKey;
+use crate::prepare::Work;
+use crate::retry::RetryPolicy;
+use crate::schedule::Entry;
+
+/// What is said of a remote server's words at most.
+const OUTPUT_BYTES_MAX: usize = 2_000;
+
+/// Everything about an attempt that was made.
+#[derive(Debug)]
+pub(crate) struct Attempt<'a> {
+    pub(crate) entry: Entry,
+    pub(crate) domain: DomainName,
+    /// `None` when it never came so far as to be loaded.
+    pub(crate) work: Option<&'a Work>,
+    pub(crate) peer: Peer,
+    pub(crate) source: Option<SourceId>,
+    pub(crate) is_encrypted: bool,
+    pub(crate) is_simulated: bool,
+    pub(crate) started_at: Timestamp,
+    pub(crate) transcript: String,
+    pub(crate) flight: Option<FlightKey>,
+}
+
+/// An outcome on its way to the store, and what is done once it is there.
+#[derive(Debug)]
+pub(crate) struct Settlement {
+    pub(crate) outcome: Outcome,
+    pub(crate) flight: Option<FlightKey>,
+    pub(crate) source: Option<SourceId>,
+    pub(crate) retry: Option<Retry>,
+}
+
+/// A message that stays in this node's schedule.
+#[derive(Debug)]
+pub(crate) struct Retry {
+    pub(crate) domain: DomainName,
+    pub(crate) require_tls: bool,
+    pub(crate) entry: Entry,
+}
+
+/// What an ending means.
+struct Judged {
+    /// `None` for a success.
+    class: Option<BounceClass>,
+    is_permanent: bool,
+    /// The other side said so, not we.
+    is_their_word: bool,
+    is_dead_address: bool,
+    counts: bool,
+    possible_duplicate: bool,
+    details: String,
+    reply: Option<Reply>,
+}
+
+impl Judged {
+    fn temporary(class: BounceClass, details: String) -> Self {
+        Self {
+            class: Some(class),
+            is_permanent: false,
+            is_their_word: false,
+            is_dead_address: false,
+            counts: true,
+            possible_duplicate: false,
+            details,
+            reply: None,
+        }
+    }
+
+    fn permanent(class: BounceClass, details: String) -> Self {
+        Self { is_permanent: true, ..Self::temporary(class, details) }
+    }
+}
+
+/// Whether the other side's words ask for less mail.
+pub(crate) fn asks_for_less(reply: &Reply) -> bool {
+    mail_reply(reply).is_some_and(|reply| classify(&reply).throttle)
+}
+
+fn mail_reply(reply: &Reply) -> Option<postroad_mail::Reply> {
+    postroad_mail::Reply::new(reply.code, &reply.lines.join("\n")).ok()
+}
+
+fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
+    let host = if peer.mx.is_empty() { "the remote server" } else { &peer.mx };
+    match ending {
+        Ending::Accepted(reply) => Judged {
+            class: None,
+            reply: Some(reply),
+            ..Judged::temporary(BounceClass::Other, format!("Accepted by {host}"))
+        },
+        Ending::Refused { reply, phase } => judge_refusal(reply, host, phase.name(), is_simulated),
+        Ending::TooLarge { size, size_max } => Judged::permanent(
+            BounceClass::TooLarge,
+            format!("The message has {size} bytes and {host} takes at most {size_max}"),
+        ),
+        Ending::Utf8NotOffered => Judged::permanent(
+            BounceClass::Protocol,
+            format!("The message needs SMTPUTF8, which {host} does not offer"),
+        ),
+        Ending::Interrupted { phase, problem, class, after_final } => Judged {
+            possible_duplicate: after_final,
+            ..Judged::temporary(
+                class,
+                format!("The conversation with {host} broke off at {phase}: {problem}"),
+            )
+        },
+        Ending::Unreachable { problem, class, reply, was_tried } => {
+            let judged = reply.as_ref().and_then(mail_reply).map(|reply| classify(&reply).class);
+            Judged {
+                counts: was_tried,
+                reply,
+                ..Judged::temporary(judged.unwrap_or(class), format!("No connection: {problem}"))
+            }
+        }
+        Ending::NoRoute { problem, class, is_permanent } => {
+            Judged { is_permanent, counts: false, ..Judged::temporary(class, problem) }
+        }
+        Ending::Expired => Judged {
+            counts: false,
+            ..Judged::permanent(BounceClass::Other, "Its time to be sent (`expires_at`) passed".to_owned())
+        },
+        Ending::Broken(problem) => Judged { counts: false, ..Judged::permanent(BounceClass::Other, problem) },
+        Ending::Unanswered => Judged {
+            possible_duplicate: true,
+            ..Judged::temporary(
+                BounceClass::Other,
+                "The service was killed between the end of the message and the reply".to_owned(),
+            )
+        },
+    }
+}
+
+fn judge_refusal(reply: Reply, host: &str, phase: &str, is_simulated: bool) -> Judged {
+    let verdict = mail_reply(&reply).map(|reply| classify(&reply));
+    let class = verdict.as_ref().map_or(BounceClass::Other, |verdict| verdict.class);
+    // The simulator's refusals are what they say, at once.
+    let is_final_word = is_simulated && reply.code >= 500 && class != BounceClass::Full;
+    let is_permanent =
+        verdict.as_ref().map_or(reply.code >= 500, |verdict| verdict.permanent) || is_final_word;
+    let how = if is_permanent { "refused it" } else { "does not take it now" };
+    Judged {
+        class: Some(class),
+        is_permanent,
+        is_their_word: true,
+        is_dead_address: verdict.is_some_and(|verdict| verdict.hard),
+        counts: true,
+        possible_duplicate: false,
+        details: format!("{host} {how} ({phase}, {class})"),
+        reply: Some(reply),
+    }
+}
+
+/// `horizon_end`: retries before it stay with this node.
+pub(crate) fn settle(
+    attempt: &Attempt<'_>,
+    ending: Ending,
+    policy: &RetryPolicy,
+    now: Timestamp,
+    horizon_end: Timestamp,
+    rng: &mut impl Rng,
+) -> Settlement {
+    let Attempt { entry, domain, work, peer, source, is_encrypted, is_simulated, started_at, .. } = attempt;
+    let transcript = Some(attempt.transcript.clone()).filter(|text| !text.is_empty());
+    let judged = judge(ending, peer, *is_simulated);
+    let attempts = entry.attempts + u32::from(judged.counts);
+    let first_due = work.map_or(entry.due_at, |work| {
+        let info = &work.send.info;
+        info.options.send_at.map_or(info.created_at, |at| at.max(info.created_at))
+    });
+    let next = policy
+        .next_attempt(attempts, first_due, now, rng)
+        .filter(|next| entry.expires_at.is_none_or(|expiry| *next < expiry));
+    let (status, kind, next_attempt_at, details) = match judged.class {
+        None => (Status::Sent, EventKind::Delivered, None, judged.details),
+        Some(_) if judged.is_permanent && judged.is_their_word => {
+            (Status::HardFail, EventKind::Bounced, None, judged.details)
+        }
+        Some(_) if judged.is_permanent => (Status::HardFail, EventKind::Failed, None, judged.details),
+        Some(_) if next.is_some() => (Status::SoftFail, EventKind::Delayed, next, judged.details),
+        Some(_) => {
+            let details = format!("{}; given up after {attempts} attempts", judged.details);
+            (Status::HardFail, EventKind::Failed, None, details)
+        }
+    };
+    let output = judged.reply.as_ref().map(|reply| shortened(reply.to_string())).unwrap_or_default();
+    let enhanced_code = judged.reply.as_ref().and_then(|reply| reply.enhanced).map(|code| code.to_string());
+    let code = judged.reply.as_ref().map(|reply| i64::from(reply.code));
+    let duration_us = now.since(*started_at).as_micros() as i64;
+    let class = judged.class.map(|class| class.as_str().to_owned());
+    let delivery = NewDelivery {
+        at: now,
+        status,
+        details,
+        output,
+        sent_with_ssl: *is_encrypted,
+        log_id: peer.log_id.clone(),
+        duration_us: Some(duration_us),
+        mx: (!peer.mx.is_empty()).then(|| peer.mx.clone()),
+        remote_ip: peer.remote_ip.map(|ip| ip.to_string()),
+        source_ip: peer.source_ip.map(|ip| ip.to_string()),
+        tls: peer.tls.clone(),
+        code,
+        enhanced_code,
+        bounce_class: class,
+        next_attempt_at,
+        possible_duplicate: judged.possible_duplicate,
+    };
+    let suppress = (judged.is_dead_address && judged.is_permanent && !is_simulated)
+        .then_some(*work)
+        .flatten()
+        .map(|work| NewSuppression {
+            address: work.rcpt_to.clone(),
+            reason: SuppressionReason::HardBounce,
+            details: delivery.output.clone(),
+            origin_message_id: Some(entry.message_id),
+            expires_at: None,
+        });
+    let keep_claim = next_attempt_at.is_some_and(|at| at <= horizon_end) && status == Status::SoftFail;
+    let retry = next_attempt_at.filter(|_| keep_claim).map(|due_at| Retry {
+        domain: domain.clone(),
+        require_tls: work.is_some_and(|work| work.send.info.options.require_tls),
+        entry: Entry { due_at, attempts, begun: false, work: None, ..entry.clone() },
+    });
+    let event = NewEvent { kind, data: event_data(&delivery, kind).to_string() };
+    Settlement {
+        source: *source,
+        retry,
+        outcome: Outcome {
+            server_id: entry.server_id,
+            message_id: entry.message_id,
+            counts_as_attempt: judged.counts,
+            hold_expiry: None,
+            keep_claim,
+            suppress,
+            transcript,
+            // What an address of ours is judged by: what was taken from it and what was refused. Simulated mail and
+            // failures of our own making say nothing.
+            source_id: source
+                .filter(|source| source.0 != 0 && !is_simulated)
+                .filter(|_| matches!(kind, EventKind::Delivered | EventKind::Bounced)),
+            delivery,
+            event,
+        },
+        flight: attempt.flight,
+    }
+}
+
+fn event_data(delivery: &NewDelivery, kind: EventKind) -> serde_json::Value {
+    let mut data = json!({
+        "status": delivery.status,
+        "details": delivery.details,
+        "output": delivery.output,
+        "sent_with_ssl": delivery.sent_with_ssl,
+        "time": delivery.duration_us.map(|us| us as f64 / 1e6),
+        "mx": delivery.mx,
+        "remote_ip": delivery.remote_ip,
+        "source_ip": delivery.source_ip,
+        "code": delivery.code,
+        "enhanced_code": delivery.enhanced_code,
+    });
+    if let Some(next) = delivery.next_attempt_at {
+        data["next_attempt_at"] = json!(next.to_rfc3339());
+    }
+    if delivery.possible_duplicate {
+        data["possible_duplicate"] = json!(true);
+    }
+    match kind {
+        EventKind::Bounced => {
+            data["bounce"] = json!({
+                "kind": "sync",
+                "class": delivery.bounce_class,
+                "code": delivery.code,
+                "enhanced_code": delivery.enhanced_code,
+                "diagnostic": delivery.output,
+            });
+        }
+        _ if delivery.bounce_class.is_some() => data["class"] = json!(delivery.bounce_class),
+        _ => {}
+    }
+    data
+}
+
+fn shortened(mut text: String) -> String {
+    if text.len() > OUTPUT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(OUTPUT_BYTES_MAX));
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,64 @@
+//! A socket, plain or with TLS.
+
+use std::sync::Arc;
+
+use rustls_pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + Sync {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync> Stream for T {}
+
+/// What a handshake agreed on.
+#[derive(Debug, Clone)]
+pub(crate) struct TlsFacts {
+    /// Version and cipher.
+    pub(crate) text: String,
+}
+
+pub(crate) async fn shake_hands(
+    stream: Box<dyn Stream>,
+    config: Arc<rustls::ClientConfig>,
+    host: &str,
+) -> Result<(Box<dyn Stream>, TlsFacts), String> {
+    let name = ServerName::try_from(host.to_owned()).map_err(|e| format!("{host}: {e}"))?;
+    let stream = TlsConnector::from(config).connect(name, stream).await.map_err(|error| explain(&error))?;
+    let (_, session) = stream.get_ref();
+    let version = session.protocol_version().and_then(|version| version.as_str().map(shown_version));
+    let cipher = session.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str());
+    let text = [version, cipher].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    Ok((Box::new(stream), TlsFacts { text }))
+}
+
+fn shown_version(name: &str) -> &str {
+    match name {
+        "TLSv1_3" => "TLSv1.3",
+        "TLSv1_2" => "TLSv1.2",
+        other => other,
+    }
+}
+
+fn explain(error: &std::io::Error) -> String {
+    match error.get_ref() {
+        Some(inner) => inner.to_string(),
+        None => error.to_string(),
+    }
+}
+
+/// Connects from the given source address, if there is one.
+pub(crate) async fn connect(
+    to: std::net::SocketAddr,
+    from: Option<std::net::IpAddr>,
+) -> std::io::Result<TcpStream> {
+    let socket = match to {
+        std::net::SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4()?,
+        std::net::SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6()?,
+    };
+    if let Some(address) = from {
+        socket.bind((address, 0).into())?;
+    }
+    let stream = socket.connect(to).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}

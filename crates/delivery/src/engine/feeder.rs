@@ -1,0 +1,106 @@
+//! Keeps the schedule fed: what comes due within the horizon is claimed from the store, and the set-up is read anew.
+//! On failure it tries again at the next turn.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_store::StoreError;
+use tokio::sync::watch;
+
+use super::Hub;
+use super::resolve::HORIZON;
+use crate::schedule::Schedule;
+use crate::schedule::warm_up::pause_reason;
+
+const CLAIM_EVERY: Duration = Duration::from_secs(1);
+const CLAIM_AT_ONCE: usize = 1_000;
+/// Entries in memory; more stay in the store until some are gone.
+const ENTRIES_MAX: usize = 2_000_000;
+/// More of one lane are not claimed while so many wait.
+const LANE_ENTRIES_MAX: usize = 50_000;
+/// Turns of `CLAIM_EVERY`.
+const SETUP_EVERY: u32 = 2;
+const REAP_EVERY: u32 = 10;
+const SWEEP_EVERY: u32 = 60;
+
+pub(crate) struct Feeder {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) changes: watch::Receiver<u64>,
+}
+
+impl Feeder {
+    /// For as long as the engine runs.
+    pub(crate) async fn run(mut self) {
+        let mut turn: u32 = 0;
+        loop {
+            if let Err(error) = self.turn(turn).await {
+                tracing::warn!(%error, "the queue could not be read; trying again");
+            }
+            turn = turn.wrapping_add(1);
+            tokio::select! {
+                () = tokio::time::sleep(CLAIM_EVERY) => {}
+                Ok(()) = self.changes.changed() => {
+                    self.hub.preparer.forget_keys();
+                    turn = turn.next_multiple_of(SETUP_EVERY);
+                }
+            }
+        }
+    }
+
+    async fn turn(&self, turn: u32) -> Result<(), StoreError> {
+        if turn.is_multiple_of(SETUP_EVERY) {
+            read_setup(&self.hub).await?;
+        }
+        if turn.is_multiple_of(REAP_EVERY) {
+            self.hub.store.reap().await?;
+        }
+        if turn.is_multiple_of(SWEEP_EVERY) {
+            self.hub.with(Schedule::sweep);
+            self.hub.store.purge_gates().await?;
+        }
+        self.hub.give_back_now().await?;
+        self.claim().await
+    }
+
+    async fn claim(&self) -> Result<(), StoreError> {
+        let hub = &self.hub;
+        loop {
+            let (entries, full) =
+                hub.look(|schedule, _| (schedule.entries(), schedule.full_domains(LANE_ENTRIES_MAX)));
+            if entries >= ENTRIES_MAX || hub.is_stopping() {
+                return Ok(());
+            }
+            let due_by = hub.clock.now().plus(HORIZON);
+            let claimed = hub.store.claim(due_by, CLAIM_AT_ONCE, full).await?;
+            let count = claimed.len();
+            if hub.is_stopping() {
+                return hub.store.release(claimed.iter().map(postroad_store::Claimed::key).collect()).await;
+            }
+            hub.add_claimed(claimed);
+            if count < CLAIM_AT_ONCE {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Servers, pools, addresses and gates, as they are now.
+pub(crate) async fn read_setup(hub: &Arc<Hub>) -> Result<(), StoreError> {
+    let setup = hub.store.delivery_setup().await?;
+    pause_bad_warm_ups(hub, &setup).await?;
+    hub.with(|schedule, now| schedule.configure(&setup, now));
+    Ok(())
+}
+
+async fn pause_bad_warm_ups(hub: &Arc<Hub>, setup: &postroad_store::DeliverySetup) -> Result<(), StoreError> {
+    for source in &setup.sources {
+        if source.warmup_started_at.is_none() || source.warmup_paused_reason.is_some() {
+            continue;
+        }
+        if let Some(reason) = pause_reason(source.sent_today, source.bounced_today, source.complained_today) {
+            tracing::warn!(source = %source.address, reason, "the warm-up is paused");
+            hub.store.set_source_warmup(source.id, source.warmup_started_at, Some(reason)).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! The running engine: the schedule behind a lock, and the tasks around it.
+//!
+//! On failure: outcomes that cannot be stored stop all sending until they can; a store that cannot be read delays what
+//! it would have given; a task that panics takes its own message with it, which is found again after a restart.
+
+mod begin;
+mod feeder;
+mod flight;
+mod recover;
+mod resolve;
+mod settler;
+mod worker;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use postroad_model::{Clock, GateAction, GateScope, MessageId, ServerId, Timestamp};
+use postroad_store::{Claimed, Fresh, FreshSink, NewGate, Store, StoreError};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
+
+pub(crate) use begin::Beginner;
+pub(crate) use feeder::{Feeder, read_setup};
+pub(crate) use recover::recover;
+pub(crate) use settler::Settler;
+
+use crate::attempt::settle::Settlement;
+use crate::attempt::{Connector, Router};
+use crate::journal::Journal;
+use crate::prepare::Preparer;
+use crate::schedule::{Action, Asking, Entry, Next, Schedule};
+use crate::settings::Settings;
+
+/// Domains that are looked up at the same time.
+const LOOKUPS_MAX: usize = 256;
+
+/// What all tasks of the engine share.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    pub(crate) settings: Settings,
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) router: Router,
+    pub(crate) connector: Connector,
+    pub(crate) preparer: Preparer,
+    pub(crate) journal: Arc<Journal>,
+    schedule: Mutex<Schedule>,
+    /// Messages in the hands of connections.
+    in_flight: Mutex<HashMap<(ServerId, MessageId), String>>,
+    /// By path: wakes one of its idle connections.
+    bells: Mutex<HashMap<usize, Arc<Notify>>>,
+    begins: mpsc::Sender<begin::Request>,
+    settlements: mpsc::Sender<Settlement>,
+    lookups: Semaphore,
+    /// Claims to be given back when the store can be reached again.
+    given_back: Mutex<Vec<(ServerId, MessageId)>>,
+    /// Rings when the timer has to look again, and when it will do so by itself.
+    timer: Notify,
+    timer_set_for: AtomicI64,
+    runtime: Handle,
+    stopping: watch::Sender<bool>,
+    /// Each working task holds a clone; the last one to go closes the channel.
+    alive: Mutex<Option<mpsc::Sender<()>>>,
+}
+
+/// What the hub is made of.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) settings: Settings,
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) router: Router,
+    pub(crate) connector: Connector,
+    pub(crate) preparer: Preparer,
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) begins: mpsc::Sender<begin::Request>,
+    pub(crate) settlements: mpsc::Sender<Settlement>,
+    pub(crate) stopping: watch::Sender<bool>,
+    pub(crate) alive: mpsc::Sender<()>,
+}
+
+impl Hub {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let settings = &parts.settings;
+        let schedule = Schedule::new(
+            settings.retry.pauses().to_vec(),
+            settings.hostname.as_str().to_owned(),
+            settings.warm_up.clone(),
+            settings.connections_max,
+        );
+        Self {
+            settings: parts.settings,
+            store: parts.store,
+            clock: parts.clock,
+            router: parts.router,
+            connector: parts.connector,
+            preparer: parts.preparer,
+            journal: parts.journal,
+            schedule: Mutex::new(schedule),
+            in_flight: Mutex::default(),
+            bells: Mutex::default(),
+            begins: parts.begins,
+            settlements: parts.settlements,
+            lookups: Semaphore::new(LOOKUPS_MAX),
+            given_back: Mutex::default(),
+            timer: Notify::new(),
+            timer_set_for: AtomicI64::new(i64::MAX),
+            runtime: Handle::current(),
+            stopping: parts.stopping,
+            alive: Mutex::new(Some(parts.alive)),
+        }
+    }
+
+    /// Works on the schedule, then does what it asks for.
+    pub(crate) fn with<T>(self: &Arc<Self>, work: impl FnOnce(&mut Schedule, Timestamp) -> T) -> T {
+        let now = self.clock.now();
+        let (result, actions, expired, wakeup) = {
+            let mut schedule = self.schedule();
+            let result = work(&mut schedule, now);
+            (result, schedule.take_actions(), schedule.take_expired(), schedule.next_wakeup())
+        };
+        for action in actions {
+            self.perform(action);
+        }
+        if !expired.is_empty() {
+            self.settle_expired(expired);
+        }
+        if let Some(wakeup) = wakeup
+            && wakeup.as_micros() < self.timer_set_for.load(Ordering::Relaxed)
+        {
+            self.timer_set_for.store(wakeup.as_micros(), Ordering::Relaxed);
+            self.timer.notify_one();
+        }
+        result
+    }
+
+    fn schedule(&self) -> MutexGuard<'_, Schedule> {
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For questions that change nothing outside.
+    pub(crate) fn look<T>(&self, question: impl FnOnce(&mut Schedule, Timestamp) -> T) -> T {
+        let now = self.clock.now();
+        question(&mut self.schedule(), now)
+    }
+
+    fn perform(self: &Arc<Self>, action: Action) {
+        match action {
+            Action::Wake { path } => self.bell(path).notify_one(),
+            Action::Open { path } => self.spawn(worker::work(Arc::clone(self), path)),
+            Action::Resolve { lane, key } => self.spawn(resolve::resolve(Arc::clone(self), lane, key)),
+            Action::Suspend { source, provider, until, reason } => {
+                let gate = NewGate {
+                    scope: GateScope::SourceProvider { source, provider: provider.to_string() },
+                    action: GateAction::Suspend,
+                    reason,
+                    automatic: true,
+                    ends_at: Some(until),
+                };
+                let store = self.store.clone();
+                self.spawn(async move {
+                    if let Err(error) = store.set_gate(gate).await {
+                        tracing::warn!(%error, "a suspension was not written down; it holds until a restart");
+                    }
+                });
+            }
+        }
+    }
+
+    /// A task that `drain` waits for. Nothing starts once the engine is stopped.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(alive) = alive {
+            self.runtime.spawn(async move {
+                task.await;
+                drop(alive);
+            });
+        }
+    }
+
+    pub(crate) fn bell(&self, path: usize) -> Arc<Notify> {
+        let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(bells.entry(path).or_default())
+    }
+
+    pub(crate) fn next(self: &Arc<Self>, path: usize, asking: Asking) -> Next {
+        self.with(|schedule, now| schedule.next(path, asking, now))
+    }
+
+    /// Entries that the store handed to this node.
+    pub(crate) fn add_claimed(self: &Arc<Self>, claimed: Vec<Claimed>) {
+        self.with(|schedule, now| {
+            for entry in claimed {
+                let domain = entry.domain.clone();
+                schedule.add(domain, false, bare_entry(&entry), now);
+            }
+        });
+    }
+
+    pub(crate) fn note_in_flight(&self, key: (ServerId, MessageId), where_to: &str) {
+        self.in_flight().insert(key, where_to.to_owned());
+    }
+
+    pub(crate) fn no_longer_in_flight(&self, key: (ServerId, MessageId)) {
+        self.in_flight().remove(&key);
+    }
+
+    pub(crate) fn in_flight(&self) -> MutexGuard<'_, HashMap<(ServerId, MessageId), String>> {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store may or may not have marked it as begun, so it is given back and claimed anew.
+    pub(crate) fn give_back_later(&self, key: (ServerId, MessageId)) {
+        self.given_back.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+    }
+
+    /// Gives back what had to wait for the store.
+    pub(crate) async fn give_back_now(&self) -> Result<(), StoreError> {
+        let keys = std::mem::take(&mut *self.given_back.lock().unwrap_or_else(PoisonError::into_inner));
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let given_back = self.store.release(keys.clone()).await;
+        if given_back.is_err() {
+            for key in keys {
+                self.give_back_later(key);
+            }
+        }
+        given_back
+    }
+
+    pub(crate) async fn settle(&self, settlement: Settlement) {
+        if self.settlements.send(settlement).await.is_err() {
+            tracing::error!("an outcome came after the engine had stopped; the journal has it");
+        }
+    }
+
+    /// When the engine stops.
+    pub(crate) async fn stopped(&self) {
+        // The sender is in this very hub, so the wait cannot fail.
+        let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// No new work. What waited is given back; what is past its end may finish.
+    pub(crate) async fn stop(self: &Arc<Self>) {
+        let waiting = self.schedule().stop();
+        let _ = self.stopping.send(true);
+        let keys: Vec<_> = waiting.iter().map(Entry::key).collect();
+        for keys in keys.chunks(1_000) {
+            if let Err(error) = self.store.release(keys.to_vec()).await {
+                tracing::warn!(%error, "claims were not given back; they are found again after the restart");
+                break;
+            }
+        }
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Lets time pass for the schedule.
+    pub(crate) async fn keep_time(self: Arc<Self>) {
+        // Clocks that tests move do not wake anybody, so it looks by itself every so often.
+        const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
+        loop {
+            let now = self.clock.now();
+            let wakeup = self.look(|schedule, _| schedule.next_wakeup());
+            let pause = wakeup.map_or(LOOK_AT_LEAST_EVERY, |at| at.since(now).min(LOOK_AT_LEAST_EVERY));
+            self.timer_set_for.store(now.plus(pause).as_micros(), Ordering::Relaxed);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.timer.notified() => continue,
+            }
+            self.timer_set_for.store(i64::MAX, Ordering::Relaxed);
+            self.with(Schedule::tick);
+        }
+    }
+}
+
+/// Fresh messages go straight from the commit into the schedule.
+#[derive(Debug)]
+pub(crate) struct Intake(pub(crate) Arc<Hub>);
+
+impl FreshSink for Intake {
+    fn take(&self, fresh: Fresh) {
+        let works = self.0.preparer.take_fresh(&fresh);
+        let require_tls = fresh.send.options.require_tls;
+        self.0.with(|schedule, now| {
+            for (at, recipient) in fresh.recipients.iter().enumerate() {
+                let mut entry = bare_entry(&recipient.entry);
+                entry.work = works.as_ref().map(|works| Arc::clone(&works[at]));
+                schedule.add(recipient.entry.domain.clone(), require_tls, entry, now);
+            }
+        });
+    }
+}
+
+fn bare_entry(claimed: &Claimed) -> Entry {
+    Entry {
+        server_id: claimed.server_id,
+        message_id: claimed.message_id,
+        due_at: claimed.due_at,
+        expires_at: claimed.expires_at,
+        attempts: claimed.attempts,
+        pool_wish: claimed.pool_id,
+        begun: false,
+        work: None,
+    }
+}

@@ -1,0 +1,131 @@
+//! Messages that never meet a host: those whose domain has no route, and those whose time ran out while they waited.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::DomainName;
+use postroad_store::Begun;
+
+use super::Hub;
+use super::worker::STORE_PAUSE;
+use crate::attempt::settle::{Attempt, Settlement, settle};
+use crate::attempt::{Ending, Peer, RouteFailure};
+use crate::retry::RetryPolicy;
+use crate::schedule::{Entry, LaneKey};
+
+/// Retries before this stay in memory.
+pub(crate) const HORIZON: Duration = Duration::from_mins(15);
+/// Messages of a domain without an answer from the DNS that are told so at a time.
+const UNROUTED_AT_ONCE: usize = 500;
+
+impl Hub {
+    pub(super) fn judge(&self, attempt: &Attempt<'_>, ending: Ending) -> Settlement {
+        let now = self.clock.now();
+        let simulated;
+        let policy = if attempt.is_simulated {
+            simulated = RetryPolicy::simulator();
+            &simulated
+        } else {
+            &self.settings.retry
+        };
+        settle(attempt, ending, policy, now, now.plus(HORIZON), &mut rand::rng())
+    }
+
+    /// Messages that never met a host.
+    fn settle_unsent(
+        self: &Arc<Self>,
+        domain: Option<DomainName>,
+        entry: Entry,
+        ending: Ending,
+    ) -> Settlement {
+        let work = entry.work.clone();
+        let now = self.clock.now();
+        let domain = domain.unwrap_or_else(|| self.settings.hostname.clone());
+        let is_simulated = self.router.is_simulator(&domain);
+        let attempt = Attempt {
+            entry,
+            domain,
+            work: work.as_deref(),
+            peer: Peer::default(),
+            source: None,
+            is_encrypted: false,
+            is_simulated,
+            started_at: now,
+            transcript: String::new(),
+            flight: None,
+        };
+        self.judge(&attempt, ending)
+    }
+
+    /// Their time ran out while they waited.
+    pub(super) fn settle_expired(self: &Arc<Self>, expired: Vec<Entry>) {
+        let hub = Arc::clone(self);
+        self.spawn(async move {
+            for entry in expired {
+                let settlement = hub.settle_unsent(None, entry, Ending::Expired);
+                hub.settle(settlement).await;
+            }
+        });
+    }
+}
+
+/// Finds the way for a lane, or tells its messages that there is none.
+pub(super) async fn resolve(hub: Arc<Hub>, lane: usize, key: LaneKey) {
+    let Ok(_permit) = hub.lookups.acquire().await else { return };
+    match hub.router.route(&key).await {
+        Ok(route) => hub.with(|schedule, now| schedule.resolved(lane, route, now)),
+        Err(failure) => {
+            let pause = hub.settings.retry.pauses()[0];
+            let until = hub.clock.now().plus(pause.min(Duration::from_mins(1)));
+            let goes_on = hub.with(|schedule, now| {
+                schedule.unresolved(lane, until, failure.problem.clone(), failure.is_permanent, now)
+            });
+            if goes_on {
+                return;
+            }
+            loop {
+                let entries = hub.with(|schedule, _| schedule.take_unrouted(lane, UNROUTED_AT_ONCE));
+                if entries.is_empty() {
+                    return;
+                }
+                for entry in entries {
+                    hub.tell_unroutable(&key, entry, &failure).await;
+                }
+                // The others wait for the next answer; a name that does not exist does not come to exist meanwhile.
+                if !failure.is_permanent {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Hub {
+    async fn tell_unroutable(self: &Arc<Self>, key: &LaneKey, mut entry: Entry, failure: &RouteFailure) {
+        if !entry.begun {
+            match self.begin(&entry).await {
+                Ok(Begun::Go(message)) => {
+                    if let Some(message) = message {
+                        entry.work = Some(self.preparer.take_loaded(*message));
+                    }
+                }
+                // Suppressed ones cannot be reached either way.
+                Ok(Begun::Suppressed(message, _)) => entry.work = Some(self.preparer.take_loaded(*message)),
+                Ok(Begun::Gone) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "a message could not be read; trying again");
+                    self.give_back_later(entry.key());
+                    tokio::time::sleep(STORE_PAUSE).await;
+                    return;
+                }
+            }
+        }
+        let ending = Ending::NoRoute {
+            problem: failure.problem.clone(),
+            class: failure.class,
+            is_permanent: failure.is_permanent,
+        };
+        let settlement = self.settle_unsent(Some(key.domain.clone()), entry, ending);
+        self.settle(settlement).await;
+    }
+}

@@ -1,0 +1,404 @@
+//! Connection tasks: ask for work, connect, send, settle, again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::{EventKind, Status, Timestamp};
+use postroad_smtp::{Phase, Reply, SendError, Verdict};
+use postroad_store::{Begun, Message, NewDelivery, NewEvent, Outcome, Suppression};
+use serde_json::json;
+
+use super::Hub;
+use super::flight::Flight;
+use crate::attempt::settle::{Attempt, Settlement, asks_for_less};
+use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
+use crate::journal::FlightKey;
+use crate::prepare::{PrepareError, Work};
+use crate::route::{RouteKind, Security};
+use crate::schedule::{Asking, Entry, Job, Next};
+
+const HELD_FOR: Duration = Duration::from_hours(7 * 24);
+/// After the store failed to give a message.
+pub(super) const STORE_PAUSE: Duration = Duration::from_secs(1);
+
+/// The life of one connection task.
+pub(super) async fn work(hub: Arc<Hub>, path: usize) {
+    let mut worker = Worker { hub: Arc::clone(&hub), path, open: None };
+    let was_waiting = worker.run().await;
+    if let Some(open) = worker.open.take() {
+        open.connection.quit().await;
+    }
+    hub.with(|schedule, now| schedule.closed(path, was_waiting, now));
+}
+
+struct Worker {
+    hub: Arc<Hub>,
+    path: usize,
+    open: Option<Open>,
+}
+
+/// A connection that takes messages.
+struct Open {
+    connection: Connection,
+    since: Timestamp,
+    carried: u32,
+    /// How long it is kept without work.
+    idle_max: Duration,
+}
+
+/// What follows a job.
+enum After {
+    GoOn,
+    Leave,
+}
+
+impl Worker {
+    /// Whether it left while it was waiting.
+    async fn run(&mut self) -> bool {
+        let mut asking = Asking::First;
+        loop {
+            match self.hub.next(self.path, asking) {
+                Next::Close => return false,
+                Next::Wait => {
+                    if !self.wait().await {
+                        return true;
+                    }
+                    asking = Asking::AfterWait;
+                }
+                Next::Job(job) => {
+                    let key = job.entry.key();
+                    self.hub.note_in_flight(key, &job.route.base_site);
+                    let after = self.deliver(*job).await;
+                    if let After::Leave = after {
+                        return false;
+                    }
+                    asking = Asking::Again;
+                }
+            }
+        }
+    }
+
+    /// Until there is work; `false` if it is not worth waiting for.
+    async fn wait(&mut self) -> bool {
+        let Some(open) = &mut self.open else { return false };
+        let bell = self.hub.bell(self.path);
+        tokio::select! {
+            () = bell.notified() => !self.hub.is_stopping(),
+            () = self.hub.stopped() => false,
+            () = open.connection.listen_at_rest() => {
+                self.open = None;
+                false
+            }
+            () = tokio::time::sleep(open.idle_max) => false,
+        }
+    }
+
+    async fn deliver(&mut self, job: Job) -> After {
+        let Some((job, work)) = self.load(job).await else { return After::GoOn };
+        if needs_another_route(&job, &work) {
+            let entry = Entry { begun: true, work: Some(work), ..job.entry };
+            self.hub.no_longer_in_flight(entry.key());
+            self.hub.with(|schedule, now| schedule.add(job.domain, true, entry, now));
+            return After::GoOn;
+        }
+        let started_at = self.hub.clock.now();
+        self.retire_connection(&job).await;
+        if self.open.is_none() {
+            match self.hub.connector.connect(&job.route, &job.source).await {
+                Ok(connection) => {
+                    self.hub.with(|schedule, _| schedule.connected(self.path));
+                    let idle_max = self.hub.settings.idle_timeout.min(job.route.rules.idle_max);
+                    self.open = Some(Open { connection, since: self.hub.clock.now(), carried: 0, idle_max });
+                }
+                Err(failure) => return self.strand(job, work, failure, started_at).await,
+            }
+        }
+        self.transact(job, work, started_at).await
+    }
+
+    /// Tells the store that it goes on the wire, and reads it if it is not at hand.
+    async fn load(&mut self, mut job: Job) -> Option<(Job, Arc<Work>)> {
+        let hub = Arc::clone(&self.hub);
+        if !job.entry.begun {
+            match hub.begin(&job.entry).await {
+                Ok(Begun::Go(message)) => {
+                    job.entry.begun = true;
+                    if let Some(message) = message {
+                        let work = hub.preparer.take_loaded(*message);
+                        hub.with(|schedule, _| schedule.charge(self.path, job.entry.server_id, work.size()));
+                        job.entry.work = Some(work);
+                    }
+                }
+                // What simulator recipients play has no consequences for them.
+                Ok(Begun::Suppressed(message, _)) if job.route.is_exempt => {
+                    job.entry.begun = true;
+                    job.entry.work = Some(hub.preparer.take_loaded(*message));
+                }
+                Ok(Begun::Suppressed(message, suppression)) => {
+                    hub.settle(self.held(&job, &message, &suppression)).await;
+                    return None;
+                }
+                Ok(Begun::Gone) => {
+                    hub.no_longer_in_flight(job.entry.key());
+                    self.unused(&job);
+                    return None;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a message could not be read; trying again");
+                    hub.no_longer_in_flight(job.entry.key());
+                    self.unused(&job);
+                    hub.give_back_later(job.entry.key());
+                    tokio::time::sleep(STORE_PAUSE).await;
+                    return None;
+                }
+            }
+        }
+        let work = job.entry.work.clone()?;
+        Some((job, work))
+    }
+
+    /// The source's quota is not used up by what was not sent.
+    fn unused(&self, job: &Job) {
+        let source = job.source.id;
+        self.hub.with(|schedule, _| schedule.settled(source, false));
+    }
+
+    fn put_back(&self, job: Job) {
+        self.hub.no_longer_in_flight(job.entry.key());
+        self.unused(&job);
+        self.hub.with(|schedule, now| schedule.put_back(job.lane, job.entry, now));
+    }
+
+    fn held(&self, job: &Job, message: &Message, suppression: &Suppression) -> Settlement {
+        let now = self.hub.clock.now();
+        let details = said_of(suppression);
+        let event = json!({ "status": Status::Held, "details": details, "reason": suppression.reason });
+        let outcome = Outcome {
+            server_id: job.entry.server_id,
+            message_id: message.id,
+            counts_as_attempt: false,
+            hold_expiry: Some(now.plus(HELD_FOR)),
+            keep_claim: false,
+            suppress: None,
+            transcript: None,
+            source_id: None,
+            delivery: NewDelivery::local(now, Status::Held, details),
+            event: NewEvent { kind: EventKind::Held, data: event.to_string() },
+        };
+        Settlement { outcome, flight: None, source: Some(job.source.id), retry: None }
+    }
+
+    /// Says goodbye to a connection that has carried enough.
+    async fn retire_connection(&mut self, job: &Job) {
+        let rules = &job.route.rules;
+        let now = self.hub.clock.now();
+        let is_used_up = self.open.as_ref().is_some_and(|open| {
+            open.connection.closed().is_some()
+                || open.carried >= rules.messages_per_connection_max
+                || now.since(open.since)
+                    >= self.hub.settings.connection_lifetime.min(rules.connection_age_max)
+        });
+        if is_used_up && let Some(open) = self.open.take() {
+            open.connection.quit().await;
+        }
+    }
+
+    /// No host could be spoken to: this message and those that would have gone over the same connection learn it.
+    async fn strand(
+        &mut self,
+        job: Job,
+        work: Arc<Work>,
+        failure: ConnectFailure,
+        started_at: Timestamp,
+    ) -> After {
+        let hub = Arc::clone(&self.hub);
+        if failure.was_stopped {
+            self.give_back(&job).await;
+            return After::Leave;
+        }
+        if let Some(reply) = &failure.reply
+            && asks_for_less(reply)
+        {
+            hub.with(|schedule, now| schedule.throttled(self.path, &reply.to_string(), now));
+        }
+        hub.with(|schedule, now| schedule.connect_failed(self.path, failure.problem.clone(), now));
+        let ending = || Ending::Unreachable {
+            problem: failure.problem.clone(),
+            class: failure.class,
+            reply: failure.reply.clone(),
+            was_tried: failure.was_tried,
+        };
+        let others = job.route.rules.messages_per_connection_max.saturating_sub(1);
+        let others = hub.with(|schedule, now| schedule.take_stranded(self.path, others as usize, now));
+        let transcript = failure.transcript.clone();
+        let settlement =
+            self.judge(&job, &work, &failure.peer, false, started_at, transcript.clone(), None, ending());
+        hub.settle(settlement).await;
+        for other in others {
+            let Some((other, work)) = self.load(other).await else { continue };
+            let settlement = self.judge(
+                &other,
+                &work,
+                &failure.peer,
+                false,
+                started_at,
+                transcript.clone(),
+                None,
+                ending(),
+            );
+            hub.settle(settlement).await;
+        }
+        After::Leave
+    }
+
+    async fn transact(&mut self, job: Job, work: Arc<Work>, started_at: Timestamp) -> After {
+        let hub = Arc::clone(&self.hub);
+        let message = match hub.preparer.outgoing(&work).await {
+            Ok(message) => message,
+            Err(PrepareError::Store(error)) => {
+                tracing::warn!(%error, "a message could not be read; trying again");
+                self.put_back(job);
+                tokio::time::sleep(STORE_PAUSE).await;
+                return After::GoOn;
+            }
+            Err(error @ PrepareError::Broken(_)) => {
+                tracing::error!(message.id = %job.entry.message_id, %error, "cannot be sent");
+                let ending = Ending::Broken(error.to_string());
+                let peer = Peer::default();
+                let settlement =
+                    self.judge(&job, &work, &peer, false, started_at, String::new(), None, ending);
+                hub.settle(settlement).await;
+                return After::GoOn;
+            }
+        };
+        let Some(open) = &mut self.open else { return After::Leave };
+        let key = FlightKey {
+            server_id: job.entry.server_id,
+            message_id: job.entry.message_id,
+            attempt: job.entry.attempts,
+        };
+        let mut flight = Flight::new(&hub.journal, key, started_at);
+        let sent = open.connection.send(message, &mut flight).await;
+        let connection = &mut open.connection;
+        let ending = match sent {
+            Ok(outcome) => {
+                // What the connection's end was, if it has ended.
+                let is_interrupted = outcome.verdict == Verdict::Interrupted;
+                if is_interrupted {
+                    connection.settle_down().await;
+                }
+                Ending::of(outcome, connection.closed(), connection.tls_problem())
+            }
+            Err(SendError::NotReady | SendError::LimitReached) => {
+                // The connection was gone before the message began.
+                let open = self.open.take();
+                self.put_back(job);
+                if let Some(open) = open {
+                    open.connection.quit().await;
+                }
+                return After::GoOn;
+            }
+        };
+        let now = hub.clock.now();
+        match &ending {
+            Some(Ending::Accepted(reply)) => flight.answered(reply, true, &connection.peer, now),
+            Some(Ending::Refused { reply, .. }) => {
+                flight.answered(reply, false, &connection.peer, now);
+            }
+            _ => {}
+        }
+        let Some(ending) = ending else {
+            self.give_back(&job).await;
+            return After::Leave;
+        };
+        if open.carried > 0 && is_stale_connection(&ending, flight.is_marked) {
+            let open = self.open.take();
+            self.put_back(job);
+            if let Some(open) = open {
+                open.connection.quit().await;
+            }
+            return After::GoOn;
+        }
+        open.carried += 1;
+        let (peer, is_encrypted) = (connection.peer.clone(), connection.is_encrypted());
+        let transcript = connection.take_transcript().to_string();
+        self.tell_schedule(&ending);
+        let flight = flight.is_marked.then_some(key);
+        let settlement = self.judge(&job, &work, &peer, is_encrypted, started_at, transcript, flight, ending);
+        hub.settle(settlement).await;
+        if let Some(open) = &mut self.open
+            && !open.connection.settle_down().await
+        {
+            self.open = None;
+        }
+        After::GoOn
+    }
+
+    /// We are stopping, and it was not tried.
+    async fn give_back(&self, job: &Job) {
+        self.hub.no_longer_in_flight(job.entry.key());
+        if let Err(error) = self.hub.store.release(vec![job.entry.key()]).await {
+            tracing::warn!(%error, "a claim was not given back; it is found again after the restart");
+        }
+    }
+
+    fn tell_schedule(&self, ending: &Ending) {
+        self.hub.with(|schedule, now| match ending {
+            Ending::Accepted(_) => schedule.accepted(self.path, now),
+            Ending::Refused { reply, .. } if asks_for_less(reply) => {
+                schedule.throttled(self.path, &reply.to_string(), now);
+            }
+            _ => {}
+        });
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the facts of an attempt come from all sides here, once")]
+    fn judge(
+        &self,
+        job: &Job,
+        work: &Work,
+        peer: &Peer,
+        is_encrypted: bool,
+        started_at: Timestamp,
+        transcript: String,
+        flight: Option<FlightKey>,
+        ending: Ending,
+    ) -> Settlement {
+        let is_simulated = job.route.kind == RouteKind::Simulator;
+        let attempt = Attempt {
+            entry: job.entry.clone(),
+            domain: job.domain.clone(),
+            work: Some(work),
+            peer: peer.clone(),
+            source: Some(job.source.id),
+            is_encrypted,
+            is_simulated,
+            started_at,
+            transcript,
+            flight,
+        };
+        self.hub.judge(&attempt, ending)
+    }
+}
+
+/// A message that needs TLS came over a route that does not demand it: it was not known before it was read.
+fn needs_another_route(job: &Job, work: &Work) -> bool {
+    let leaves = matches!(job.route.kind, RouteKind::Mx | RouteKind::SmartHost);
+    let is_demanded = matches!(job.route.security, Security::Verified { .. } | Security::Implicit);
+    leaves && work.send.info.options.require_tls && !is_demanded
+}
+
+/// A connection that was used before and is gone now, or wants no more: the message goes over a new one.
+fn is_stale_connection(ending: &Ending, is_marked: bool) -> bool {
+    match ending {
+        Ending::Refused { reply: Reply { code: 421, .. }, phase: Phase::MailFrom } => true,
+        Ending::Interrupted { phase: Phase::MailFrom, after_final: false, .. } => !is_marked,
+        _ => false,
+    }
+}
+
+fn said_of(suppression: &Suppression) -> String {
+    let Suppression { reason, created_at, details, .. } = suppression;
+    let what = format!("The address is suppressed: {reason} since {}", created_at.to_rfc3339());
+    if details.is_empty() { what } else { format!("{what}: {details}") }
+}

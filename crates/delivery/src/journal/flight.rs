@@ -1,0 +1,62 @@
+//! What the journal knows of one flight: one attempt to hand over one message.
+
+use postroad_model::{MessageId, ServerId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// Attempts are counted, so that an old mark is never taken for a later attempt's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlightKey {
+    pub server_id: ServerId,
+    pub message_id: MessageId,
+    pub attempt: u32,
+}
+
+/// The final reply, with all that a delivery record needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    /// The message is theirs now.
+    pub accepted: bool,
+    pub at: Timestamp,
+    pub code: u16,
+    /// The remote server's words. 512 bytes are kept.
+    pub text: String,
+    pub mx: String,
+    pub remote_ip: String,
+    pub source_ip: String,
+    /// Version and cipher.
+    pub tls: Option<String>,
+    pub duration_us: Option<i64>,
+}
+
+impl Answered {
+    pub const TEXT_BYTES_MAX: usize = 512;
+    /// A host name is the longest of the others.
+    const NAME_BYTES_MAX: usize = 255;
+
+    pub(super) fn bounded(&self) -> Self {
+        let cut = |text: &str, bytes_max| text[..text.floor_char_boundary(bytes_max)].to_owned();
+        Self {
+            text: cut(&self.text, Self::TEXT_BYTES_MAX),
+            mx: cut(&self.mx, Self::NAME_BYTES_MAX),
+            remote_ip: cut(&self.remote_ip, Self::NAME_BYTES_MAX),
+            source_ip: cut(&self.source_ip, Self::NAME_BYTES_MAX),
+            tls: self.tls.as_ref().map(|tls| cut(tls, Self::NAME_BYTES_MAX)),
+            ..*self
+        }
+    }
+}
+
+/// A flight that a previous process left in the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    pub key: FlightKey,
+    pub outcome: RecoveredOutcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecoveredOutcome {
+    /// To be recorded; if accepted, never to be sent again.
+    Answered(Answered),
+    /// The dot may have been sent. To be tried again and marked as a possible duplicate.
+    Unanswered,
+}

@@ -1,0 +1,176 @@
+//! The flight journal: which messages were handed over, and what was answered, as far as the store does not know yet.
+//!
+//! A mark right before the final dot, a mark right after the reply, each one write to a local file. There is no fsync:
+//! the journal is for a process that dies (kill -9), whose writes the kernel keeps, not for a machine that does. After
+//! that, answered flights are recorded and not sent again; those with a dot and no reply may have arrived.
+//!
+//! On failure: a mark that cannot be written is an error and leaves the file as it was. Without the first mark the dot
+//! must not be sent. A missing second mark costs at most one `possible_duplicate`.
+//!
+//! Files are cut into segments, which go away oldest first once their flights are settled. The order matters: an
+//! answer is never forgotten while its dot is remembered.
+
+mod flight;
+mod record;
+mod recovery;
+mod segment;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use flight::{Answered, FlightKey, Recovered, RecoveredOutcome};
+
+use self::record::{Mark, encode};
+use self::segment::{Segment, segment_path};
+
+/// Twenty-five thousand flights or so, at a third of a kilobyte each.
+const SEGMENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Where connections note what they are about to do. Shared by all of them.
+pub struct Journal {
+    state: Mutex<State>,
+}
+
+struct State {
+    folder: PathBuf,
+    segment_bytes_max: u64,
+    /// `None` until the first mark, and after a segment had to be given up.
+    current: Option<Segment>,
+    next_number: u64,
+    /// The segment of each unsettled flight's first mark.
+    open: HashMap<FlightKey, u64>,
+    /// How many flights of `open` began in a segment, for every file there is.
+    open_in: BTreeMap<u64, usize>,
+}
+
+impl Journal {
+    /// Also what a previous process left: the caller brings it into the store and calls `settled`. Some of it may be in
+    /// the store already.
+    pub fn open(folder: &Path) -> io::Result<(Self, Vec<Recovered>)> {
+        Self::open_with(folder, SEGMENT_BYTES_MAX)
+    }
+
+    fn open_with(folder: &Path, segment_bytes_max: u64) -> io::Result<(Self, Vec<Recovered>)> {
+        std::fs::create_dir_all(folder)?;
+        let left = recovery::read_folder(folder)?;
+        let next_number = left.open_in.last_key_value().map_or(1, |(last, _)| last + 1);
+        let mut state = State {
+            folder: folder.to_owned(),
+            segment_bytes_max,
+            current: None,
+            next_number,
+            open: left.flights.iter().map(|flight| (flight.recovered.key, flight.first_segment)).collect(),
+            open_in: left.open_in,
+        };
+        state.remove_settled_segments();
+        let recovered = left.flights.into_iter().map(|flight| flight.recovered).collect();
+        Ok((Self { state: Mutex::new(state) }, recovered))
+    }
+
+    /// Right before the final dot (or the last chunk). On an error the dot must not be sent.
+    pub fn finishing(&self, key: FlightKey) -> io::Result<()> {
+        self.lock().mark(key, &Mark::Finishing)
+    }
+
+    /// Right after the final reply, whatever it says.
+    pub fn answered(&self, key: FlightKey, answered: &Answered) -> io::Result<()> {
+        self.lock().mark(key, &Mark::Answered(answered.bounded()))
+    }
+
+    /// The outcomes of these flights are in the store; the journal may forget them.
+    pub fn settled(&self, keys: impl IntoIterator<Item = FlightKey>) {
+        self.lock().settle(keys);
+    }
+
+    /// Flights that are marked and not settled.
+    pub fn open_flights(&self) -> usize {
+        self.lock().open.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing between the changes of a state can panic, so that it is whole even then.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn mark(&mut self, key: FlightKey, mark: &Mark) -> io::Result<()> {
+        let number = self.append(&encode(key, mark)?)?;
+        if let std::collections::hash_map::Entry::Vacant(vacant) = self.open.entry(key) {
+            vacant.insert(number);
+            *self.open_in.entry(number).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, record: &[u8]) -> io::Result<u64> {
+        let has_room = |segment: &Segment| segment.length() < self.segment_bytes_max;
+        if !self.current.as_ref().is_some_and(has_room) {
+            let number = self.next_number;
+            self.current = Some(Segment::create(&self.folder, number)?);
+            self.next_number += 1;
+            self.open_in.insert(number, 0);
+            self.remove_settled_segments();
+        }
+        let segment = self.current.as_mut().expect("a segment was begun if there was none");
+        let number = segment.number();
+        if let Err(error) = segment.append(record) {
+            // Half a record would hide all that follow it. If it cannot be taken back, others follow in a new file.
+            if segment.cut_back().is_err() {
+                self.current = None;
+            }
+            return Err(error);
+        }
+        Ok(number)
+    }
+
+    fn settle(&mut self, keys: impl IntoIterator<Item = FlightKey>) {
+        for key in keys {
+            let Some(number) = self.open.remove(&key) else { continue };
+            let open = self.open_in.get_mut(&number).expect("the segment of an open flight is known");
+            *open -= 1;
+        }
+        self.remove_settled_segments();
+        // A quiet server has an empty journal, and nothing to look at when it starts again.
+        if self.open.is_empty()
+            && let Some(segment) = &mut self.current
+            && segment.empty().is_err()
+        {
+            self.current = None;
+        }
+    }
+
+    /// Oldest first, and no further than the first one that is needed.
+    fn remove_settled_segments(&mut self) {
+        let current = self.current.as_ref().map(Segment::number);
+        while let Some(oldest) = self.open_in.first_entry() {
+            let number = *oldest.key();
+            if *oldest.get() > 0 || current == Some(number) {
+                break;
+            }
+            oldest.remove();
+            let path = segment_path(&self.folder, number);
+            if let Err(error) = std::fs::remove_file(&path) {
+                // The next start reads it once more, finds its flights settled, and tries again.
+                tracing::warn!(path = %path.display(), %error, "a segment of the flight journal stays");
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        f.debug_struct("Journal")
+            .field("folder", &state.folder)
+            .field("open_flights", &state.open.len())
+            .field("segments", &state.open_in.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! One mark as bytes: length, checksum, kind, key, and the answer as JSON.
+
+use std::io;
+
+use postroad_model::{MessageId, ServerId};
+
+use super::flight::{Answered, FlightKey};
+
+/// Length and checksum of the payload.
+const HEAD_BYTES: usize = 8;
+/// Kind and key.
+const KEY_BYTES: usize = 21;
+/// More than an answer can have: text of control characters grows sixfold in JSON.
+const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
+
+const FINISHING: u8 = 1;
+const ANSWERED: u8 = 2;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Mark {
+    Finishing,
+    Answered(Answered),
+}
+
+pub(super) fn encode(key: FlightKey, mark: &Mark) -> io::Result<Vec<u8>> {
+    let mut record = vec![0; HEAD_BYTES];
+    record.push(match mark {
+        Mark::Finishing => FINISHING,
+        Mark::Answered(_) => ANSWERED,
+    });
+    record.extend_from_slice(&key.server_id.0.to_le_bytes());
+    record.extend_from_slice(&key.message_id.0.to_le_bytes());
+    record.extend_from_slice(&key.attempt.to_le_bytes());
+    if let Mark::Answered(answered) = mark {
+        serde_json::to_writer(&mut record, answered)?;
+    }
+    let payload = &record[HEAD_BYTES..];
+    let (length, checksum) = (payload.len() as u32, crc32fast::hash(payload));
+    record[..4].copy_from_slice(&length.to_le_bytes());
+    record[4..HEAD_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    Ok(record)
+}
+
+/// The first mark of `bytes` and its length. `None` if it is torn or spoilt.
+pub(super) fn decode(bytes: &[u8]) -> Option<(FlightKey, Mark, usize)> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    let (checksum, rest) = rest.split_first_chunk()?;
+    let length = u32::from_le_bytes(*length) as usize;
+    // Blocks of zeros, which file systems leave behind a crash, have a matching checksum and no kind.
+    if !(KEY_BYTES..=PAYLOAD_BYTES_MAX).contains(&length) {
+        return None;
+    }
+    let payload = rest.get(..length)?;
+    if crc32fast::hash(payload) != u32::from_le_bytes(*checksum) {
+        return None;
+    }
+    let (kind, rest) = payload.split_first()?;
+    let (server_id, rest) = rest.split_first_chunk()?;
+    let (message_id, rest) = rest.split_first_chunk()?;
+    let (attempt, answer) = rest.split_first_chunk()?;
+    let key = FlightKey {
+        server_id: ServerId(i64::from_le_bytes(*server_id)),
+        message_id: MessageId(i64::from_le_bytes(*message_id)),
+        attempt: u32::from_le_bytes(*attempt),
+    };
+    let mark = match *kind {
+        FINISHING => Mark::Finishing,
+        ANSWERED => Mark::Answered(serde_json::from_slice(answer).ok()?),
+        _ => return None,
+    };
+    Some((key, mark, HEAD_BYTES + length))
+}

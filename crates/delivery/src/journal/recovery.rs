@@ -1,0 +1,66 @@
+//! Reading what a previous process left.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::Path;
+
+use super::flight::{FlightKey, Recovered, RecoveredOutcome};
+use super::record::{Mark, decode};
+use super::segment::{segment_number, segment_path};
+
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// In the order of their first marks.
+    pub(super) flights: Vec<LeftFlight>,
+    /// How many of them began in each segment, for every file there is.
+    pub(super) open_in: BTreeMap<u64, usize>,
+}
+
+#[derive(Debug)]
+pub(super) struct LeftFlight {
+    pub(super) recovered: Recovered,
+    pub(super) first_segment: u64,
+}
+
+pub(super) fn read_folder(folder: &Path) -> io::Result<Left> {
+    let mut left = Left::default();
+    for entry in std::fs::read_dir(folder)? {
+        if let Some(number) = segment_number(&entry?.path()) {
+            left.open_in.insert(number, 0);
+        }
+    }
+    let mut places: HashMap<FlightKey, usize> = HashMap::new();
+    let numbers: Vec<u64> = left.open_in.keys().copied().collect();
+    for number in numbers {
+        let path = segment_path(folder, number);
+        let bytes = std::fs::read(&path)?;
+        let mut at = 0;
+        while let Some((key, mark, length)) = decode(&bytes[at..]) {
+            at += length;
+            left.take(&mut places, number, key, mark);
+        }
+        if at < bytes.len() {
+            // The end of the last segment, as a rule: the process died, or the disk was full, in the middle of a mark.
+            let ignored_bytes = bytes.len() - at;
+            tracing::warn!(path = %path.display(), ignored_bytes, "the flight journal has a damaged end");
+        }
+    }
+    Ok(left)
+}
+
+impl Left {
+    /// The latest mark of a flight counts.
+    fn take(&mut self, places: &mut HashMap<FlightKey, usize>, number: u64, key: FlightKey, mark: Mark) {
+        let outcome = match mark {
+            Mark::Finishing => RecoveredOutcome::Unanswered,
+            Mark::Answered(answered) => RecoveredOutcome::Answered(answered),
+        };
+        if let Some(place) = places.get(&key) {
+            self.flights[*place].recovered.outcome = outcome;
+            return;
+        }
+        places.insert(key, self.flights.len());
+        *self.open_in.entry(number).or_default() += 1;
+        self.flights.push(LeftFlight { recovered: Recovered { key, outcome }, first_segment: number });
+    }
+}

@@ -1,0 +1,84 @@
+//! One file of the journal, open for marks.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+const NAME_START: &str = "flights-";
+const NAME_END: &str = ".journal";
+
+#[derive(Debug)]
+pub(super) struct Segment {
+    number: u64,
+    file: File,
+    /// Of whole records.
+    length: u64,
+}
+
+impl Segment {
+    /// Never a file that is there already: it may end in half a record.
+    pub(super) fn create(folder: &Path, number: u64) -> io::Result<Self> {
+        let file = OpenOptions::new().append(true).create_new(true).open(segment_path(folder, number))?;
+        Ok(Self { number, file, length: 0 })
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// One write: the kernel has all of the record or the caller knows that it has not.
+    pub(super) fn append(&mut self, record: &[u8]) -> io::Result<()> {
+        let written = loop {
+            match self.file.write(record) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => break result?,
+            }
+        };
+        // The beginning of a record fits on a full disk.
+        if written < record.len() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.length += written as u64;
+        Ok(())
+    }
+
+    /// Takes back what a failed write left.
+    pub(super) fn cut_back(&mut self) -> io::Result<()> {
+        self.file.set_len(self.length)
+    }
+
+    pub(super) fn empty(&mut self) -> io::Result<()> {
+        if self.length > 0 {
+            self.file.set_len(0)?;
+            self.length = 0;
+        }
+        Ok(())
+    }
+}
+
+/// Numbers have as many digits as it takes to sort by name.
+pub(super) fn segment_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{NAME_START}{number:020}{NAME_END}"))
+}
+
+/// The number in a segment's file name; `None` for other files.
+pub(super) fn segment_number(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.strip_prefix(NAME_START)?.strip_suffix(NAME_END)?.parse().ok()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_an_error_and_not_a_record() {
+        let file = OpenOptions::new().append(true).open("/dev/full").unwrap();
+        let mut segment = Segment { number: 1, file, length: 0 };
+        assert_eq!(segment.append(b"mark").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(segment.length(), 0);
+    }
+}

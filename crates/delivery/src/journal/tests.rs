@@ -1,0 +1,284 @@
+//! Marks survive the process, torn files are read as far as they go, and files go away in time.
+
+use postroad_model::{MessageId, ServerId, Timestamp};
+use tempfile::TempDir;
+
+use super::*;
+
+fn key(message: i64) -> FlightKey {
+    FlightKey { server_id: ServerId(3), message_id: MessageId(message), attempt: 2 }
+}
+
+fn answer(code: u16) -> Answered {
+    Answered {
+        accepted: code == 250,
+        at: Timestamp::from_micros(1_794_711_600_000_000),
+        code,
+        text: "2.0.0 OK \u{fc}".to_owned(),
+        mx: "mx.example.com".to_owned(),
+        remote_ip: "192.0.2.1".to_owned(),
+        source_ip: "2001:db8::1".to_owned(),
+        tls: Some("TLSv1.3 TLS_AES_256_GCM_SHA384".to_owned()),
+        duration_us: Some(1_234),
+    }
+}
+
+fn recovered(message: i64, code: Option<u16>) -> Recovered {
+    let outcome = code.map_or(RecoveredOutcome::Unanswered, |code| RecoveredOutcome::Answered(answer(code)));
+    Recovered { key: key(message), outcome }
+}
+
+fn files(folder: &TempDir) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+fn open(folder: &TempDir) -> (Journal, Vec<Recovered>) {
+    Journal::open(folder.path()).unwrap()
+}
+
+/// Segments of two or three marks.
+fn open_small(folder: &TempDir) -> (Journal, Vec<Recovered>) {
+    Journal::open_with(folder.path(), 60).unwrap()
+}
+
+#[test]
+fn flights_come_back_with_their_answer_or_without() {
+    let folder = TempDir::new().unwrap();
+    let (journal, left) = open(&folder);
+    assert_eq!(left, []);
+    for message in 1..=4 {
+        journal.finishing(key(message)).unwrap();
+    }
+    journal.answered(key(2), &answer(250)).unwrap();
+    journal.answered(key(4), &answer(550)).unwrap();
+    journal.settled([key(3)]);
+    drop(journal);
+
+    let (_, left) = open(&folder);
+    // The third is settled, but its mark is still in the file: the store knows better.
+    assert_eq!(
+        left,
+        [recovered(1, None), recovered(2, Some(250)), recovered(3, None), recovered(4, Some(550))]
+    );
+}
+
+#[test]
+fn flights_of_one_message_are_told_apart_by_their_attempt() {
+    let folder = TempDir::new().unwrap();
+    let (journal, _) = open(&folder);
+    let second = FlightKey { attempt: 3, ..key(1) };
+    journal.finishing(key(1)).unwrap();
+    journal.answered(key(1), &answer(451)).unwrap();
+    journal.finishing(second).unwrap();
+    let (_, left) = open(&folder);
+    let outcome = RecoveredOutcome::Unanswered;
+    assert_eq!(left, [recovered(1, Some(451)), Recovered { key: second, outcome }]);
+}
+
+#[test]
+fn a_journal_without_open_flights_is_empty() {
+    let folder = TempDir::new().unwrap();
+    let (journal, _) = open(&folder);
+    journal.finishing(key(1)).unwrap();
+    journal.answered(key(1), &answer(250)).unwrap();
+    journal.settled([key(1), key(9)]);
+    assert_eq!(files(&folder).iter().map(|path| path.metadata().unwrap().len()).sum::<u64>(), 0);
+    // And goes on from there.
+    journal.finishing(key(2)).unwrap();
+    drop(journal);
+    assert_eq!(open(&folder).1, [recovered(2, None)]);
+}
+
+#[test]
+fn recovered_flights_are_kept_until_they_are_settled() {
+    let folder = TempDir::new().unwrap();
+    open(&folder).0.finishing(key(1)).unwrap();
+    let (journal, left) = open(&folder);
+    assert_eq!(left, [recovered(1, None)]);
+    journal.finishing(key(2)).unwrap();
+    drop(journal);
+
+    let (journal, left) = open(&folder);
+    assert_eq!(left, [recovered(1, None), recovered(2, None)]);
+    assert_eq!((journal.open_flights(), files(&folder).len()), (2, 2));
+    journal.settled([key(1)]);
+    assert_eq!(files(&folder).len(), 1);
+    journal.settled([key(2)]);
+    assert_eq!((journal.open_flights(), files(&folder).len()), (0, 0));
+}
+
+#[test]
+fn full_segments_are_followed_by_new_ones() {
+    let folder = TempDir::new().unwrap();
+    let (journal, _) = open_small(&folder);
+    for message in 1..=9 {
+        journal.finishing(key(message)).unwrap();
+    }
+    // A mark before the dot has 29 bytes: three to a segment.
+    assert_eq!(files(&folder).len(), 3);
+    assert_eq!(open_small(&folder).1, (1..=9).map(|message| recovered(message, None)).collect::<Vec<_>>());
+}
+
+#[test]
+fn segments_go_away_oldest_first() {
+    let folder = TempDir::new().unwrap();
+    let (journal, _) = open_small(&folder);
+    for message in 1..=9 {
+        journal.finishing(key(message)).unwrap();
+    }
+    let all = files(&folder);
+    journal.settled((4..=6).map(key));
+    assert_eq!(files(&folder), all, "the second waits for the first");
+    journal.settled((1..=2).map(key));
+    assert_eq!(files(&folder), all, "one flight keeps its segment");
+    journal.settled([key(3)]);
+    assert_eq!(files(&folder), all[2..]);
+    journal.settled((7..=9).map(key));
+    assert_eq!(files(&folder), all[2..], "the segment in use stays");
+}
+
+#[test]
+fn an_answer_is_remembered_as_long_as_its_dot() {
+    let folder = TempDir::new().unwrap();
+    let (journal, _) = open_small(&folder);
+    for message in 1..=3 {
+        journal.finishing(key(message)).unwrap();
+    }
+    // The answers of 1 and 2 are in later segments, which nothing else needs.
+    journal.answered(key(1), &answer(250)).unwrap();
+    journal.answered(key(2), &answer(250)).unwrap();
+    journal.finishing(key(4)).unwrap();
+    journal.settled([key(1), key(2)]);
+    drop(journal);
+    assert_eq!(
+        open_small(&folder).1,
+        [recovered(1, Some(250)), recovered(2, Some(250)), recovered(3, None), recovered(4, None)]
+    );
+}
+
+/// A folder whose only segment has these bytes.
+fn folder_with(bytes: &[u8]) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(segment_path(folder.path(), 1), bytes).unwrap();
+    folder
+}
+
+/// Three marks, and where each ends.
+fn three_marks() -> (Vec<u8>, [usize; 3]) {
+    let first = encode(key(1), &Mark::Finishing).unwrap();
+    let second = encode(key(1), &Mark::Answered(answer(250))).unwrap();
+    let third = encode(key(2), &Mark::Finishing).unwrap();
+    let ends = [first.len(), first.len() + second.len(), first.len() + second.len() + third.len()];
+    ([first, second, third].concat(), ends)
+}
+
+fn after_marks(count: usize) -> Vec<Recovered> {
+    match count {
+        0 => vec![],
+        1 => vec![recovered(1, None)],
+        2 => vec![recovered(1, Some(250))],
+        _ => vec![recovered(1, Some(250)), recovered(2, None)],
+    }
+}
+
+#[test]
+fn a_file_torn_at_any_byte_gives_the_marks_before_it() {
+    let (bytes, ends) = three_marks();
+    for length in 0..=bytes.len() {
+        let folder = folder_with(&bytes[..length]);
+        let whole = ends.iter().filter(|end| **end <= length).count();
+        let (journal, left) = open(&folder);
+        assert_eq!(left, after_marks(whole), "torn at {length}");
+        // New marks are not hidden by what is torn.
+        journal.finishing(key(7)).unwrap();
+        drop(journal);
+        let expected: Vec<Recovered> = after_marks(whole).into_iter().chain([recovered(7, None)]).collect();
+        assert_eq!(open(&folder).1, expected, "torn at {length}");
+    }
+}
+
+#[test]
+fn a_spoilt_byte_anywhere_ends_the_reading_there() {
+    let (bytes, ends) = three_marks();
+    for at in 0..bytes.len() {
+        for spoil in [0x01, 0x80, 0xff] {
+            let mut spoilt = bytes.clone();
+            spoilt[at] ^= spoil;
+            let whole = ends.iter().filter(|end| **end <= at).count();
+            assert_eq!(open(&folder_with(&spoilt)).1, after_marks(whole), "byte {at}");
+        }
+    }
+}
+
+#[test]
+fn zeros_at_the_end_are_no_marks() {
+    let (bytes, _) = three_marks();
+    let folder = folder_with(&[bytes, vec![0; 4_096]].concat());
+    assert_eq!(open(&folder).1, after_marks(3));
+}
+
+#[test]
+fn a_damaged_segment_hides_none_of_the_others() {
+    let (bytes, _) = three_marks();
+    let folder = folder_with(&bytes[..10]);
+    std::fs::write(segment_path(folder.path(), 2), &bytes).unwrap();
+    std::fs::write(folder.path().join("notes.txt"), "not ours").unwrap();
+    assert_eq!(open(&folder).1, after_marks(3));
+    assert!(folder.path().join("notes.txt").exists());
+}
+
+#[test]
+fn answers_are_bounded() {
+    let folder = TempDir::new().unwrap();
+    let (journal, _) = open(&folder);
+    let long =
+        Answered { text: "\u{1}".repeat(511) + "\u{fc}\u{fc}", mx: "m".repeat(100_000), ..answer(550) };
+    journal.finishing(key(1)).unwrap();
+    journal.answered(key(1), &long).unwrap();
+    let (_, left) = open(&folder);
+    let RecoveredOutcome::Answered(kept) = &left[0].outcome else { panic!("the answer is lost") };
+    assert_eq!((kept.text.len(), kept.mx.len()), (511, 255));
+}
+
+#[test]
+fn a_mark_that_cannot_be_written_is_an_error_and_no_flight() {
+    let folder = TempDir::new().unwrap();
+    let place = folder.path().join("journal");
+    let (journal, _) = Journal::open(&place).unwrap();
+    std::fs::remove_dir(&place).unwrap();
+    assert!(journal.finishing(key(1)).is_err());
+    assert_eq!(journal.open_flights(), 0);
+    std::fs::create_dir(&place).unwrap();
+    journal.finishing(key(1)).unwrap();
+    assert_eq!(journal.open_flights(), 1);
+}
+
+#[test]
+fn marks_of_many_threads_are_all_there() {
+    let folder = TempDir::new().unwrap();
+    let (journal, _) = Journal::open_with(folder.path(), 1_000).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let journal = &journal;
+            scope.spawn(move || {
+                for message in 0..200 {
+                    let key = key(thread * 1_000 + message);
+                    journal.finishing(key).unwrap();
+                    journal.answered(key, &answer(250)).unwrap();
+                    if message % 2 == 0 {
+                        journal.settled([key]);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(journal.open_flights(), 800);
+    drop(journal);
+    let (_, left) = open(&folder);
+    let unsettled = left.iter().filter(|flight| flight.key.message_id.0 % 2 == 1);
+    assert_eq!(unsettled.count(), 800);
+    assert!(left.iter().all(|flight| matches!(flight.outcome, RecoveredOutcome::Answered(_))));
+}

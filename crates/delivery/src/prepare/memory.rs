@@ -1,0 +1,54 @@
+//! How much memory fresh messages may take while they wait for their first attempt. Beyond it a message is only known
+//! by its ids and read from the store when its turn comes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What a message takes beside its body.
+const OVERHEAD_BYTES: usize = 1_024;
+
+#[derive(Debug)]
+pub(crate) struct FreshMemory {
+    used: AtomicUsize,
+    bytes_max: usize,
+}
+
+/// Given back when dropped.
+#[derive(Debug)]
+pub(super) struct Share {
+    memory: Arc<FreshMemory>,
+    bytes: usize,
+}
+
+impl FreshMemory {
+    pub(crate) fn new(bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self { used: AtomicUsize::new(0), bytes_max })
+    }
+
+    pub(super) fn reserve(self: &Arc<Self>, body_bytes: usize, recipients: usize) -> Option<Share> {
+        let bytes = body_bytes + OVERHEAD_BYTES * (1 + recipients);
+        let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.bytes_max);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
+        Some(Share { memory: Arc::clone(self), bytes })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_full_takes_again_after_something_left() {
+        let memory = FreshMemory::new(10_000);
+        let first = memory.reserve(5_000, 1).unwrap();
+        assert!(memory.reserve(5_000, 1).is_none());
+        drop(first);
+        assert!(memory.reserve(5_000, 1).is_some());
+    }
+}

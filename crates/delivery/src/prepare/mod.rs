@@ -1,0 +1,189 @@
+//! From a stored message to the bytes on the wire: return path, `Received` and DKIM signature, derived the same way at
+//! every attempt, so that every attempt sends identical bytes.
+
+mod keys;
+mod memory;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use bytes::Bytes;
+use postroad_mail::{Canonical, ReturnPathKey, find_from_domain, has_utf8_header, received};
+use postroad_model::{DomainName, EmailAddress, MessageId, MessageToken, SendId, ServerId};
+use postroad_smtp::{Body, OutgoingMessage};
+use postroad_store::{Fresh, Message, SendInfo, Store, StoreError};
+use tokio::sync::OnceCell;
+
+pub(crate) use keys::SigningKeyCache;
+pub(crate) use memory::FreshMemory;
+
+use crate::signing::SigningPool;
+
+/// Above this size a body is hashed off the async threads.
+const HASH_INLINE_BYTES_MAX: usize = 256 << 10;
+
+/// Everything needed to send one message.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) server_id: ServerId,
+    pub(crate) message_id: MessageId,
+    pub(crate) token: MessageToken,
+    pub(crate) rcpt_to: String,
+    pub(crate) send: Arc<PreparedSend>,
+}
+
+impl Work {
+    pub(crate) fn size(&self) -> u64 {
+        self.send.info.size
+    }
+}
+
+/// What the messages of one send share: read once, signed once.
+#[derive(Debug)]
+pub(crate) struct PreparedSend {
+    pub(crate) info: Arc<SendInfo>,
+    body: OnceCell<Bytes>,
+    signature: OnceCell<Bytes>,
+    /// Its part of the memory for fresh messages.
+    _share: Option<memory::Share>,
+}
+
+/// Why a message cannot be put on the wire.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PrepareError {
+    /// Later, perhaps.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Never.
+    #[error("the stored message cannot be sent: {0}")]
+    Broken(String),
+}
+
+#[derive(Debug)]
+pub(crate) struct Preparer {
+    store: Store,
+    signing: SigningPool,
+    keys: SigningKeyCache,
+    return_paths: ReturnPathKey,
+    hostname: DomainName,
+    /// Where bounces come back to.
+    return_domain: DomainName,
+    memory: Arc<FreshMemory>,
+    /// Sends of which messages are being worked on.
+    sends: Mutex<HashMap<SendId, Weak<PreparedSend>>>,
+}
+
+impl Preparer {
+    pub(crate) fn new(
+        store: Store,
+        signing: SigningPool,
+        keys: SigningKeyCache,
+        return_paths: ReturnPathKey,
+        hostname: DomainName,
+        return_domain: DomainName,
+        fresh_bytes_max: usize,
+    ) -> Self {
+        let memory = FreshMemory::new(fresh_bytes_max);
+        Self { store, signing, keys, return_paths, hostname, return_domain, memory, sends: Mutex::default() }
+    }
+
+    /// Works for the messages of a send that was accepted just now; `None` if there is no memory for them, so that they
+    /// are read from the store when their turn comes.
+    pub(crate) fn take_fresh(&self, fresh: &Fresh) -> Option<Vec<Arc<Work>>> {
+        let share = self.memory.reserve(fresh.body.len(), fresh.recipients.len())?;
+        let send = Arc::new(PreparedSend {
+            info: Arc::clone(&fresh.send),
+            body: OnceCell::new_with(Some(fresh.body.clone())),
+            signature: OnceCell::new(),
+            _share: Some(share),
+        });
+        let works = fresh.recipients.iter().map(|recipient| {
+            Arc::new(Work {
+                server_id: fresh.send.server_id,
+                message_id: recipient.message_id,
+                token: recipient.token.clone(),
+                rcpt_to: recipient.rcpt_to.clone(),
+                send: Arc::clone(&send),
+            })
+        });
+        Some(works.collect())
+    }
+
+    /// The work of a message that was read from the store.
+    pub(crate) fn take_loaded(&self, message: Message) -> Arc<Work> {
+        let send = self.shared_send(message.send);
+        Arc::new(Work {
+            server_id: send.info.server_id,
+            message_id: message.id,
+            token: message.token,
+            rcpt_to: message.rcpt_to,
+            send,
+        })
+    }
+
+    fn shared_send(&self, info: Arc<SendInfo>) -> Arc<PreparedSend> {
+        let mut sends = self.sends.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(send) = sends.get(&info.id).and_then(Weak::upgrade) {
+            return send;
+        }
+        if sends.len() >= 4_096 {
+            sends.retain(|_, send| send.strong_count() > 0);
+        }
+        let id = info.id;
+        let send =
+            Arc::new(PreparedSend { info, body: OnceCell::new(), signature: OnceCell::new(), _share: None });
+        sends.insert(id, Arc::downgrade(&send));
+        send
+    }
+
+    pub(crate) async fn outgoing(&self, work: &Work) -> Result<OutgoingMessage, PrepareError> {
+        let send = &work.send;
+        let info = &send.info;
+        let read =
+            || async { self.store.read_body(info.server_id, info.id, info.size).await.map(Bytes::from) };
+        let body = send.body.get_or_try_init(read).await?;
+        let signature = send.signature.get_or_try_init(|| self.sign(info, body)).await?;
+        let broken = |problem: String| PrepareError::Broken(problem);
+        let rcpt_to =
+            EmailAddress::parse(&work.rcpt_to).map_err(|e| broken(format!("{}: {e}", work.rcpt_to)))?;
+        let mail_from = if info.bounce { None } else { Some(self.return_path(work).map_err(broken)?) };
+        let trace = received(&self.hostname, &work.token, info.options.protocol.as_str(), info.created_at);
+        let parts = vec![Bytes::from(trace), signature.clone(), body.clone()];
+        Ok(OutgoingMessage {
+            mail_from,
+            rcpt_to,
+            body: Body::parse(parts).map_err(|e| broken(e.to_string()))?,
+            has_utf8_header: has_utf8_header(body),
+        })
+    }
+
+    fn return_path(&self, work: &Work) -> Result<EmailAddress, String> {
+        let local = self.return_paths.local_part(work.server_id, work.message_id, &work.token);
+        let address = format!("{local}@{}", self.return_domain);
+        EmailAddress::parse(&address).map_err(|e| format!("return path {address}: {e}"))
+    }
+
+    /// One signature for all recipients: they get the same signed bytes.
+    async fn sign(&self, info: &SendInfo, body: &Bytes) -> Result<Bytes, PrepareError> {
+        let signers = self.keys.find(info.server_id, find_from_domain(body)).await?;
+        let canonical = if body.len() <= HASH_INLINE_BYTES_MAX {
+            Canonical::of(body)
+        } else {
+            let body = body.clone();
+            let hashing = tokio::task::spawn_blocking(move || Canonical::of(&body));
+            hashing.await.map_err(|_| PrepareError::Broken("hashing it failed".into()))?
+        };
+        let canonical = Arc::new(canonical);
+        let mut headers = String::new();
+        for signer in signers.iter() {
+            let signing = self.signing.sign(Arc::clone(signer), Arc::clone(&canonical), info.created_at);
+            headers.push_str(&signing.await);
+        }
+        Ok(headers.into())
+    }
+
+    /// The set-up changed: keys are read anew.
+    pub(crate) fn forget_keys(&self) {
+        self.keys.clear();
+    }
+}

@@ -1,0 +1,135 @@
+//! How fast the large receivers want their mail: a table found by MX host name, built in and open to the operator.
+
+mod provider_file;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use self::provider_file::ProviderProblem;
+use self::provider_file::{DEFAULT_NAME, Entry, parse_entries};
+use crate::pacing::PacingLimits;
+
+/// Checked by the tests: built-in text is as good as code.
+const BUILT_IN: &str = include_str!("../../rules/providers.toml");
+
+/// The limits of one receiver. Everything is per source address.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Provider {
+    /// As pacing states, gates and metrics name it.
+    pub name: String,
+    /// In lower case. None for the default.
+    pub mx_suffixes: Vec<String>,
+    pub connections_max: u32,
+    /// New connections; `None` is any number.
+    pub connections_per_minute: Option<u32>,
+    pub messages_per_connection_max: u32,
+    /// `None` is any number.
+    pub messages_per_minute: Option<f64>,
+    /// How many connections are opened before the first message was accepted.
+    pub slow_start_connections: u32,
+    pub idle_max: Duration,
+    pub connection_age_max: Duration,
+    /// Where the numbers come from.
+    pub basis: String,
+    /// MX hosts that this entry takes and no other.
+    pub samples: Vec<String>,
+}
+
+impl Provider {
+    /// The entry for everybody who has none.
+    pub fn is_default(&self) -> bool {
+        self.name == DEFAULT_NAME
+    }
+
+    /// Where adaptive pacing starts and ends.
+    pub fn pacing_limits(&self) -> PacingLimits {
+        PacingLimits { connections_max: self.connections_max, per_minute: self.messages_per_minute }
+    }
+}
+
+/// The table, and the entry for everybody else.
+#[derive(Debug, Clone)]
+pub struct Providers {
+    known: Vec<Arc<Provider>>,
+    default: Arc<Provider>,
+    by_suffix: HashMap<String, usize>,
+}
+
+impl Providers {
+    pub fn built_in() -> Self {
+        Self::with_overrides("").expect("the built-in table is good: a test reads it")
+    }
+
+    /// The built-in table with an operator's file over it, which changes single keys of known entries and adds new ones.
+    pub fn with_overrides(toml: &str) -> Result<Self, ProviderProblem> {
+        let mut changes = parse_entries(toml)?;
+        let mut entries = Vec::new();
+        for (name, entry) in parse_entries(BUILT_IN)? {
+            let entry = changes.remove(&name).unwrap_or_default().over(entry);
+            entries.push((name, entry));
+        }
+        // Behind the others, so that a clash is put down to what the operator wrote.
+        entries.extend(changes);
+        Self::assemble(entries)
+    }
+
+    fn assemble(mut entries: Vec<(String, Entry)>) -> Result<Self, ProviderProblem> {
+        let place = entries.iter().position(|(name, _)| name == DEFAULT_NAME);
+        let (_, default_entry) = entries.remove(place.expect("the built-in table has a default"));
+        let default = default_entry.clone().into_provider(DEFAULT_NAME)?;
+        let mut known: Vec<Arc<Provider>> = Vec::with_capacity(entries.len());
+        let mut by_suffix: HashMap<String, usize> = HashMap::new();
+        for (name, entry) in entries {
+            let provider = entry.over(default_entry.without_description()).into_provider(&name)?;
+            for suffix in &provider.mx_suffixes {
+                if let Some(other) = by_suffix.insert(suffix.clone(), known.len()) {
+                    let other = known.get(other).map_or(&name, |other| &other.name).clone();
+                    return Err(ProviderProblem::SuffixTwice {
+                        provider: name,
+                        suffix: suffix.clone(),
+                        other,
+                    });
+                }
+            }
+            known.push(Arc::new(provider));
+        }
+        Ok(Self { known, default: Arc::new(default), by_suffix })
+    }
+
+    /// Whose host this is. The longest suffix wins; `notgoogle.com` is not Google's.
+    pub fn find(&self, mx_host: &str) -> &Arc<Provider> {
+        let host = mx_host.trim_end_matches('.').to_ascii_lowercase();
+        let mut rest = host.as_str();
+        loop {
+            if let Some(index) = self.by_suffix.get(rest) {
+                return &self.known[*index];
+            }
+            match rest.split_once('.') {
+                Some((_, parent)) => rest = parent,
+                None => return &self.default,
+            }
+        }
+    }
+
+    /// For hosts in this process: nobody there minds.
+    pub(crate) fn here(&self) -> Arc<Provider> {
+        Arc::new(Provider {
+            name: "local".to_owned(),
+            connections_max: 20,
+            connections_per_minute: None,
+            messages_per_connection_max: u32::MAX,
+            messages_per_minute: None,
+            slow_start_connections: 4,
+            ..Provider::clone(&self.default)
+        })
+    }
+
+    /// The built-in ones by name, the operator's own by name, the default.
+    pub fn iter(&self) -> impl Iterator<Item = &Provider> {
+        self.known.iter().chain([&self.default]).map(AsRef::as_ref)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! The queue desk: what an operator asks about the queue and orders there. Works on the store alone, too, when no engine
+//! runs; then it cannot say what the engine is doing.
+
+use std::sync::Arc;
+
+use postroad_model::{GateAction, GateScope, MessageId, ServerId, Timestamp};
+use postroad_store::{
+    Cancelled, Gate, NewGate, QueueEntry, QueueFilter, QueueStats, Retried, Store, StoreError,
+};
+
+use crate::engine::Hub;
+use crate::schedule::Totals;
+
+/// Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct QueueDesk {
+    store: Store,
+    hub: Option<Arc<Hub>>,
+}
+
+/// What is in the queue, and what the engine does about it.
+#[derive(Debug, Clone)]
+pub struct Overview {
+    pub stored: QueueStats,
+    pub engine: Option<Totals>,
+    pub gates: Vec<Gate>,
+    pub in_flight: usize,
+}
+
+/// What is known of one message in the queue.
+#[derive(Debug, Clone)]
+pub struct Waiting {
+    pub entry: QueueEntry,
+    /// Why it waits, in one sentence.
+    pub why: String,
+}
+
+impl QueueDesk {
+    pub(crate) fn live(hub: Arc<Hub>) -> Self {
+        Self { store: hub.store.clone(), hub: Some(hub) }
+    }
+
+    pub fn without_engine(store: Store) -> Self {
+        Self { store, hub: None }
+    }
+
+    pub async fn list(
+        &self,
+        filter: QueueFilter,
+        after: Option<(Timestamp, MessageId)>,
+        limit: usize,
+    ) -> Result<Vec<QueueEntry>, StoreError> {
+        self.store.list_queue(filter, after, limit).await
+    }
+
+    pub async fn overview(&self) -> Result<Overview, StoreError> {
+        Ok(Overview {
+            stored: self.store.queue_stats().await?,
+            engine: self.hub.as_ref().map(|hub| hub.look(crate::schedule::Schedule::totals)),
+            gates: self.store.list_gates().await?,
+            in_flight: self.hub.as_ref().map_or(0, |hub| hub.in_flight().len()),
+        })
+    }
+
+    /// `None` if it is not in the queue.
+    pub async fn find(&self, id: MessageId, now: Timestamp) -> Result<Option<Waiting>, StoreError> {
+        let Some(entry) = self.store.find_queued(id).await? else { return Ok(None) };
+        let why = self.why(&entry, now);
+        Ok(Some(Waiting { entry, why }))
+    }
+
+    fn why(&self, entry: &QueueEntry, now: Timestamp) -> String {
+        let Some(hub) = &self.hub else {
+            return "It waits because no server is running on this data folder.".to_owned();
+        };
+        if let Some(site) = hub.in_flight().get(&(entry.server_id, entry.message_id)) {
+            return format!("It is being handed to {site} right now.");
+        }
+        if entry.due_at > now {
+            let because = if entry.attempts > 0 { "its next attempt is" } else { "it is to be sent" };
+            return format!("It waits because {because} at {}.", entry.due_at.to_rfc3339());
+        }
+        hub.look(|schedule, now| schedule.why_waiting(&entry.domain, entry.server_id, now))
+    }
+
+    pub async fn locate(&self, id: MessageId) -> Result<Option<ServerId>, StoreError> {
+        self.store.locate_message(id).await
+    }
+
+    pub async fn retry(&self, server_id: ServerId, id: MessageId) -> Result<Retried, StoreError> {
+        self.store.retry(server_id, id).await
+    }
+
+    pub async fn cancel(&self, server_id: ServerId, id: MessageId) -> Result<Cancelled, StoreError> {
+        self.store.cancel(server_id, id).await
+    }
+
+    pub async fn close_gate(
+        &self,
+        scope: GateScope,
+        action: GateAction,
+        reason: String,
+        ends_at: Option<Timestamp>,
+    ) -> Result<(), StoreError> {
+        self.store.set_gate(NewGate { scope, action, reason, automatic: false, ends_at }).await
+    }
+
+    /// Lifts what an operator or Postroad itself closed; whether there was something.
+    pub async fn open_gate(&self, scope: GateScope) -> Result<bool, StoreError> {
+        self.store.remove_gate(scope).await
+    }
+
+    pub async fn gates(&self) -> Result<Vec<Gate>, StoreError> {
+        self.store.list_gates().await
+    }
+}

@@ -1,0 +1,101 @@
+//! When a message that failed for now is tried again, and when it is given up.
+
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+use rand::Rng;
+
+/// The pauses between attempts; the last one repeats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetryPolicy {
+    pauses: Vec<Duration>,
+    give_up_after: Duration,
+}
+
+const JITTER: f64 = 0.1;
+
+impl RetryPolicy {
+    /// `pauses` has at least one entry.
+    pub fn new(pauses: Vec<Duration>, give_up_after: Duration) -> Self {
+        assert!(!pauses.is_empty(), "a retry schedule has at least one pause");
+        Self { pauses, give_up_after }
+    }
+
+    pub fn pauses(&self) -> &[Duration] {
+        &self.pauses
+    }
+
+    /// For simulator recipients: seconds.
+    pub(crate) fn simulator() -> Self {
+        Self::new([1, 1, 2].map(Duration::from_secs).to_vec(), Duration::from_mins(1))
+    }
+
+    /// `first_due` is when the message was first to be sent. `None` when it is to be given up.
+    ///
+    /// The pause follows the attempts made, and at least the message's age: attempts do not count when no remote host
+    /// could be tried, and a domain without DNS must not be asked every minute for two days.
+    pub(crate) fn next_attempt(
+        &self,
+        attempts: u32,
+        first_due: Timestamp,
+        now: Timestamp,
+        rng: &mut impl Rng,
+    ) -> Option<Timestamp> {
+        let age = now.since(first_due);
+        if age >= self.give_up_after {
+            return None;
+        }
+        let by_age = self
+            .pauses
+            .iter()
+            .scan(Duration::ZERO, |sum, pause| {
+                *sum += *pause;
+                Some(*sum)
+            })
+            .take_while(|sum| *sum <= age)
+            .count();
+        let step = (attempts.saturating_sub(1) as usize).max(by_age).min(self.pauses.len() - 1);
+        let jitter = rng.random_range(1.0 - JITTER..=1.0 + JITTER);
+        Some(now.plus(self.pauses[step].mul_f64(jitter)))
+    }
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        let minutes = [1, 5, 10, 20, 40, 60, 120, 240, 360];
+        Self::new(minutes.map(Duration::from_mins).to_vec(), Duration::from_hours(48))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pause_minutes(attempts: u32, age: Duration) -> Option<f64> {
+        let start = Timestamp::from_micros(0);
+        let now = start.plus(age);
+        let next = RetryPolicy::default().next_attempt(attempts, start, now, &mut rand::rng())?;
+        Some(next.since(now).as_secs_f64() / 60.0)
+    }
+
+    #[test]
+    fn pauses_follow_the_contract_within_a_tenth() {
+        let mut age = Duration::ZERO;
+        for (attempts, minutes) in (1..).zip([1.0, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 360.0, 360.0]) {
+            let pause = pause_minutes(attempts, age).unwrap();
+            assert!((pause / minutes - 1.0).abs() <= 0.1 + 1e-9, "attempt {attempts}: {pause} minutes");
+            age += Duration::from_secs_f64(minutes * 60.0 * 0.99);
+        }
+    }
+
+    #[test]
+    fn age_counts_where_attempts_do_not() {
+        assert!(pause_minutes(0, Duration::from_mins(40)).unwrap() > 35.0);
+    }
+
+    #[test]
+    fn after_two_days_it_is_given_up() {
+        assert!(pause_minutes(20, Duration::from_hours(47)).is_some());
+        assert!(pause_minutes(20, Duration::from_hours(48)).is_none());
+    }
+}

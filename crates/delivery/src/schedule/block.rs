@@ -1,0 +1,80 @@
+//! Why something may not be sent now, and until when: the machine's reason and the person's sentence.
+
+use std::fmt;
+
+use postroad_model::{GateAction, Timestamp};
+use postroad_store::Gate;
+
+/// Something stands in the way.
+#[derive(Debug, Clone)]
+pub(crate) struct Block {
+    /// `None`: until somebody lifts it.
+    pub(crate) until: Option<Timestamp>,
+    pub(crate) why: Why,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Why {
+    /// Outcomes cannot be stored, or the service is stopping.
+    Paused(String),
+    Gate(Box<Gate>),
+    /// No host of the site could be reached.
+    BackOff {
+        site: String,
+        reason: String,
+    },
+    /// The provider asked for less.
+    Pacing {
+        provider: String,
+        state: &'static str,
+        reason: String,
+    },
+    /// The provider's usual rate.
+    ProviderRate {
+        provider: String,
+    },
+    /// Today's quota of a new address is used up.
+    WarmUp {
+        source: String,
+    },
+    ServerSuspended {
+        reason: String,
+    },
+    ServerRate {
+        rate: String,
+    },
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Paused(reason) => write!(f, "delivery is paused: {reason}"),
+            Self::Gate(gate) => {
+                let what = match gate.action {
+                    GateAction::Suspend => "is suspended".to_owned(),
+                    GateAction::Slow { per_minute } => format!("is slowed to {per_minute} a minute"),
+                };
+                let by = if gate.automatic { "by Postroad" } else { "by an operator" };
+                write!(f, "{} {what} {by}: {}", gate.scope, gate.reason)
+            }
+            Self::BackOff { site, reason } => write!(f, "{site} could not be reached ({reason})"),
+            Self::Pacing { provider, state, reason } => {
+                write!(f, "sending to {provider} is {state} because it asked for less ({reason})")
+            }
+            Self::ProviderRate { provider } => write!(f, "the usual rate for {provider} is used up"),
+            Self::WarmUp { source } => write!(f, "today's warm-up quota of {source} is used up"),
+            Self::ServerSuspended { reason } => write!(f, "the sending server is suspended: {reason}"),
+            Self::ServerRate { rate } => write!(f, "the server's send rate of {rate} is used up"),
+        }
+    }
+}
+
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.why.fmt(f)?;
+        match self.until {
+            Some(until) => write!(f, "; it goes on at {}", until.to_rfc3339()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! An even pace: one message, then the next not before its time. No burst, so that in no second and in no minute there
+//! are ever more than the rate says.
+
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+
+/// Arrivals are seen at the peer with the network's jitter; a little slower than the limit keeps within it there too.
+const MARGIN: f64 = 1.03;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bucket {
+    interval: Duration,
+    free_at: Timestamp,
+}
+
+impl Bucket {
+    /// `count` is at least 1.
+    pub(crate) fn new(count: u32, period: Duration) -> Self {
+        Self::per_minute(f64::from(count.max(1)) * 60.0 / period.as_secs_f64())
+    }
+
+    pub(crate) fn per_minute(rate: f64) -> Self {
+        Self { interval: interval(rate), free_at: Timestamp::from_micros(i64::MIN) }
+    }
+
+    /// Another rate, the same place in time.
+    pub(crate) fn set_per_minute(&mut self, rate: f64) {
+        let interval = interval(rate);
+        if interval < self.interval {
+            // A faster pace counts from the last message on.
+            self.free_at = self.free_at.minus(self.interval.saturating_sub(interval));
+        }
+        self.interval = interval;
+    }
+
+    /// `None` if one may go now.
+    pub(crate) fn blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
+        (self.free_at > now).then_some(self.free_at)
+    }
+
+    pub(crate) fn take(&mut self, now: Timestamp) {
+        self.free_at = now.plus(self.interval);
+    }
+}
+
+fn interval(per_minute: f64) -> Duration {
+    Duration::from_secs_f64(60.0 * MARGIN / per_minute.max(1e-3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_window_of_a_second_holds_more_than_the_rate() {
+        let mut bucket = Bucket::new(50, Duration::from_secs(1));
+        let (mut now, mut sent) = (Timestamp::from_micros(0), Vec::new());
+        while now < Timestamp::from_micros(5_000_000) {
+            if bucket.blocked_until(now).is_none() {
+                bucket.take(now);
+                sent.push(now);
+            }
+            now = now.plus(Duration::from_micros(700));
+        }
+        for (at, first) in sent.iter().enumerate() {
+            let window = sent[at..].iter().take_while(|t| t.since(*first) < Duration::from_secs(1)).count();
+            assert!(window <= 50, "{window}");
+        }
+        assert!(sent.len() > 230, "{}", sent.len());
+    }
+
+    #[test]
+    fn a_faster_pace_takes_effect_at_once() {
+        let mut bucket = Bucket::per_minute(1.0);
+        let start = Timestamp::from_micros(0);
+        bucket.take(start);
+        bucket.set_per_minute(60.0);
+        assert!(bucket.blocked_until(start.plus(Duration::from_secs(2))).is_none());
+        assert!(bucket.blocked_until(start.plus(Duration::from_millis(500))).is_some());
+    }
+}

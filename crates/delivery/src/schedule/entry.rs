@@ -1,0 +1,43 @@
+//! What waits: one message of one recipient, a few dozen bytes of it in memory.
+
+use std::sync::Arc;
+
+use postroad_model::{DomainName, MessageId, PoolId, ServerId, Timestamp};
+
+use crate::prepare::Work;
+
+/// A claimed message that waits for its time or its turn.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) server_id: ServerId,
+    pub(crate) message_id: MessageId,
+    /// Also the ticket of the claim: the store knows the entry by it.
+    pub(crate) due_at: Timestamp,
+    pub(crate) expires_at: Option<Timestamp>,
+    pub(crate) attempts: u32,
+    /// The pool that its sender wished for.
+    pub(crate) pool_wish: Option<PoolId>,
+    /// The store was told that it goes on the wire.
+    pub(crate) begun: bool,
+    /// All that is needed to send it, if it is at hand: fresh from its acceptance, or loaded already.
+    pub(crate) work: Option<Arc<Work>>,
+}
+
+impl Entry {
+    pub(crate) fn key(&self) -> (ServerId, MessageId) {
+        (self.server_id, self.message_id)
+    }
+
+    pub(crate) fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
+}
+
+/// Messages for one recipient domain from one pool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct LaneKey {
+    pub(crate) pool: PoolId,
+    pub(crate) domain: DomainName,
+    /// The sender demands TLS with a good certificate.
+    pub(crate) require_tls: bool,
+}

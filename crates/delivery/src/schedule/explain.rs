@@ -1,0 +1,121 @@
+//! Answers to people: why does this message wait, and what is in here at all.
+
+use postroad_model::{DomainName, ServerId, Timestamp};
+use serde::Serialize;
+
+use super::lane::LaneRoute;
+use super::{LaneKey, Schedule};
+
+/// What the schedule holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// In memory, due within the horizon or now.
+    pub in_memory: usize,
+    /// Of these, not due yet.
+    pub waiting_for_their_time: usize,
+    /// Of these, due and waiting for their turn.
+    pub waiting_for_their_turn: usize,
+    pub connections: u32,
+    pub paths: Vec<PathTotals>,
+}
+
+/// One path that is in use or kept back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PathTotals {
+    pub source: String,
+    pub site: String,
+    pub provider: String,
+    pub connections: u32,
+    pub waiting: usize,
+    /// Why nothing goes out, if so.
+    pub blocked: Option<String>,
+}
+
+impl Schedule {
+    pub(crate) fn entries(&self) -> usize {
+        self.lanes.iter().map(|(_, lane)| lane.entries).sum()
+    }
+
+    /// Domains of which enough is in memory.
+    pub(crate) fn full_domains(&self, entries_max: usize) -> Vec<DomainName> {
+        let full = self.lanes.iter().filter(|(_, lane)| lane.entries >= entries_max);
+        full.map(|(_, lane)| lane.key.domain.clone()).collect()
+    }
+
+    pub(crate) fn totals(&mut self, now: Timestamp) -> Totals {
+        let ids: Vec<usize> = self.paths.iter().map(|(id, _)| id).collect();
+        let mut paths = Vec::new();
+        for id in ids {
+            let blocked = self.path_block(id, now).map(|block| block.to_string());
+            let path = &self.paths[id];
+            let queue = &self.queues[path.queue];
+            let waiting = queue.waiting.waiting();
+            if path.connections == 0 && waiting == 0 && blocked.is_none() {
+                continue;
+            }
+            paths.push(PathTotals {
+                source: self.sources.find(path.source).map_or_else(String::new, |source| source.name()),
+                site: path.site.to_string(),
+                provider: queue.route.provider.to_string(),
+                connections: path.connections,
+                waiting,
+                blocked,
+            });
+        }
+        let in_memory = self.entries();
+        let waiting_for_their_time = self.timeline.len();
+        Totals {
+            in_memory,
+            waiting_for_their_time,
+            waiting_for_their_turn: in_memory - waiting_for_their_time,
+            connections: self.connections,
+            paths,
+        }
+    }
+
+    /// One sentence, for a message that is due and not in flight.
+    pub(crate) fn why_waiting(&mut self, domain: &DomainName, server: ServerId, now: Timestamp) -> String {
+        if let Some(reason) = &self.paused {
+            return format!("It waits because delivery is paused: {reason}.");
+        }
+        if let Some(turnstile) = self.servers.get(&server)
+            && let Some(block) = turnstile.block(now).or_else(|| self.gates.block(&turnstile.scope, now))
+        {
+            return format!("It waits because {block}.");
+        }
+        let of_domain = |(key, _): &(&LaneKey, &usize)| key.domain == *domain;
+        let Some((_, lane_id)) = self.lane_ids.iter().find(of_domain) else {
+            return "It waits in the store to be taken up, which happens within seconds.".to_owned();
+        };
+        let lane = &self.lanes[*lane_id];
+        if let Some(block) = self.gates.block(&lane.scopes, now) {
+            return format!("It waits because {block}.");
+        }
+        let queue = match &lane.route {
+            LaneRoute::Unknown | LaneRoute::Resolving { .. } => {
+                return format!("It waits for the DNS to say where mail for {domain} goes.");
+            }
+            LaneRoute::Failed { until, reason } => {
+                return format!(
+                    "It waits because {reason}; the DNS is asked again at {}.",
+                    until.to_rfc3339()
+                );
+            }
+            LaneRoute::Known { queue, .. } => *queue,
+        };
+        let paths = self.queues[queue].paths.clone();
+        let blocks: Vec<_> = paths.iter().map(|path| self.path_block(*path, now)).collect();
+        if let Some(Some(block)) = blocks.iter().find(|block| block.is_some())
+            && blocks.iter().all(Option::is_some)
+        {
+            return format!("It waits because {block}.");
+        }
+        let queue = &self.queues[queue];
+        format!(
+            "It waits for its turn at {}: {} messages wait there, {} of them from the same server.",
+            queue.route.base_site,
+            queue.waiting.waiting(),
+            queue.waiting.waiting_of(server)
+        )
+    }
+}

@@ -1,0 +1,108 @@
+//! What connections tell the schedule: how it went, and that they are gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
+
+use super::{Action, Schedule, sources};
+
+impl Schedule {
+    /// The size turned out to be large.
+    pub(crate) fn charge(&mut self, path_id: usize, server: ServerId, bytes: u64) {
+        let queue = self.paths[path_id].queue;
+        self.queues[queue].waiting.charge(server, super::cost(bytes) - 1);
+    }
+
+    /// The connection is there and the peer has greeted.
+    pub(crate) fn connected(&mut self, path_id: usize) {
+        self.paths[path_id].back_off.clear();
+    }
+
+    /// No host of the site could be spoken to: nothing more from here for a while.
+    pub(crate) fn connect_failed(&mut self, path_id: usize, reason: String, now: Timestamp) {
+        let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
+        let slow_start = route.rules.slow_start_connections.max(1);
+        let path = &mut self.paths[path_id];
+        path.ramp = slow_start;
+        // Connections that fail together are one failure.
+        if path.back_off.blocked_until(now).is_none() {
+            let pauses: &[Duration] = if route.is_exempt { &[Duration::from_secs(1)] } else { &self.pauses };
+            path.back_off.failed(now, pauses, reason);
+        }
+    }
+
+    /// A message was accepted: more connections may be tried, and the pace recovers.
+    pub(crate) fn accepted(&mut self, path_id: usize, now: Timestamp) {
+        let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
+        let source = self.paths[path_id].source;
+        self.paths[path_id].ramp = self.paths[path_id].ramp.saturating_add(1).min(1_000);
+        if !route.is_exempt {
+            let pace = self.pace(source, &route);
+            pace.pacing.on_accepted(now);
+            pace.was_suspended = false;
+        }
+        let queue = self.paths[path_id].queue;
+        self.pump(queue, now);
+    }
+
+    /// The other side asked for less.
+    pub(crate) fn throttled(&mut self, path_id: usize, reason: &str, now: Timestamp) {
+        let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
+        if route.is_exempt {
+            return;
+        }
+        let source = self.paths[path_id].source;
+        let address = self.sources.find(source).map_or(sources::ANY_ADDRESS, |source| source.scope_address());
+        let pace = self.pace(source, &route);
+        pace.pacing.on_throttled(now, reason);
+        let told = pace.pacing.poll(now);
+        let is_suspended = told.connections_max == 0;
+        if is_suspended
+            && !std::mem::replace(&mut pace.was_suspended, is_suspended)
+            && let Some(until) = told.until
+        {
+            self.actions.push(Action::Suspend {
+                source: address,
+                provider: Arc::clone(&route.provider),
+                until,
+                reason: reason.to_owned(),
+            });
+        }
+    }
+
+    /// An operator lifted a suspension before its time: the next message decides.
+    pub(super) fn probe_again(&mut self, scope: &GateScope, now: Timestamp) {
+        let GateScope::SourceProvider { source, provider } = scope else { return };
+        for ((id, name), pace) in &mut self.paces {
+            let is_meant = self.sources.find(*id).is_some_and(|known| known.scope_address() == *source);
+            if is_meant && **name == **provider {
+                pace.pacing.restore(now, "lifted by an operator");
+                pace.was_suspended = false;
+            }
+        }
+    }
+
+    /// The outcome of a message that this path carried is stored.
+    pub(crate) fn settled(&mut self, source: SourceId, sent: bool) {
+        self.sources.settled(source, sent);
+    }
+
+    /// A connection task has ended; `was_waiting` if it had been told to wait.
+    pub(crate) fn closed(&mut self, path_id: usize, was_waiting: bool, now: Timestamp) {
+        let path = &mut self.paths[path_id];
+        path.connections -= 1;
+        path.idle -= u32::from(was_waiting);
+        path.notified = path.notified.min(path.idle);
+        self.links[path.link].connections -= 1;
+        let queue = path.queue;
+        let was_full = self.connections == self.connections_max;
+        self.connections -= 1;
+        self.pump(queue, now);
+        if was_full {
+            for other in self.queues.iter().map(|(id, _)| id).collect::<Vec<_>>() {
+                self.pump(other, now);
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Gates: suspensions and slow-downs on a scope. A gate is one small record, never an edit of messages: closing one is
+//! O(1) and lifting it resumes at once.
+
+use std::collections::HashMap;
+
+use postroad_model::{GateAction, GateScope, Timestamp};
+use postroad_store::Gate;
+
+use super::Block;
+use super::block::Why;
+use super::bucket::Bucket;
+
+#[derive(Debug, Default)]
+pub(super) struct GateBoard {
+    gates: HashMap<GateScope, Vec<Closed>>,
+}
+
+#[derive(Debug)]
+struct Closed {
+    gate: Gate,
+    pace: Option<Bucket>,
+}
+
+impl GateBoard {
+    /// Takes over what the store says.
+    pub(super) fn replace(&mut self, gates: &[Gate]) {
+        let same = |old: &Gate, new: &Gate| {
+            (old.automatic, old.action, old.ends_at, &old.reason)
+                == (new.automatic, new.action, new.ends_at, &new.reason)
+        };
+        let mut before = std::mem::take(&mut self.gates);
+        for gate in gates {
+            let old = before.get_mut(&gate.scope).and_then(|closed| {
+                let at = closed.iter().position(|closed| same(&closed.gate, gate))?;
+                Some(closed.swap_remove(at))
+            });
+            let closed = old.unwrap_or_else(|| Closed {
+                gate: gate.clone(),
+                pace: match gate.action {
+                    GateAction::Suspend => None,
+                    GateAction::Slow { per_minute } => Some(Bucket::per_minute(f64::from(per_minute))),
+                },
+            });
+            self.gates.entry(gate.scope.clone()).or_default().push(closed);
+        }
+    }
+
+    /// Suspensions that Postroad decided on itself and that are not over yet.
+    pub(super) fn automatic(&self, now: Timestamp) -> Vec<GateScope> {
+        let is_running =
+            |closed: &&Closed| closed.gate.automatic && closed.gate.ends_at.is_some_and(|end| end > now);
+        self.gates.values().flatten().filter(is_running).map(|closed| closed.gate.scope.clone()).collect()
+    }
+
+    /// What keeps these scopes from sending now.
+    pub(super) fn block(&self, scopes: &[GateScope], now: Timestamp) -> Option<Block> {
+        if self.gates.is_empty() {
+            return None;
+        }
+        let closed = scopes.iter().filter_map(|scope| self.gates.get(scope)).flatten();
+        closed.filter(|closed| closed.gate.ends_at.is_none_or(|end| end > now)).find_map(|closed| {
+            let until = match &closed.pace {
+                None => closed.gate.ends_at,
+                Some(pace) => Some(pace.blocked_until(now)?),
+            };
+            Some(Block { until, why: Why::Gate(Box::new(closed.gate.clone())) })
+        })
+    }
+
+    /// Whether one of these scopes only lets messages through one at a time.
+    pub(super) fn is_paced(&self, scopes: &[GateScope]) -> bool {
+        !self.gates.is_empty() && scopes.iter().any(|scope| self.gates.contains_key(scope))
+    }
+
+    /// One message goes through.
+    pub(super) fn pass(&mut self, scopes: &[GateScope], now: Timestamp) {
+        if self.gates.is_empty() {
+            return;
+        }
+        for scope in scopes {
+            for closed in self.gates.get_mut(scope).into_iter().flatten() {
+                if let Some(pace) = &mut closed.pace {
+                    pace.take(now);
+                }
+            }
+        }
+    }
+
+    /// When the next gate ends by itself.
+    pub(super) fn next_end(&self, now: Timestamp) -> Option<Timestamp> {
+        let ends = self.gates.values().flatten().filter_map(|closed| closed.gate.ends_at);
+        ends.filter(|end| *end > now).min()
+    }
+}

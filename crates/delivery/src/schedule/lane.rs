@@ -1,0 +1,254 @@
+//! Lanes: messages for one domain from one pool, and the way from a domain to the site that takes its mail.
+
+use std::collections::{HashSet, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
+
+use super::entry::{Entry, LaneKey};
+use super::path::{BackOff, Path};
+use super::site_queue::SiteQueue;
+use super::{Action, Queue, Schedule, Wake};
+use crate::route::Route;
+
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) key: LaneKey,
+    pub(super) scopes: [GateScope; 2],
+    pub(super) route: LaneRoute,
+    /// Waiting for the route.
+    pub(super) unrouted: VecDeque<Entry>,
+    /// All entries of this lane, wherever in the schedule they are.
+    pub(super) entries: usize,
+    /// Site queues and servers whose ring it was taken out of.
+    pub(super) parked_in: HashSet<(usize, ServerId)>,
+}
+
+#[derive(Debug)]
+pub(super) enum LaneRoute {
+    Unknown,
+    /// With the site that served until now, if there was one.
+    Resolving {
+        before: Option<usize>,
+    },
+    Known {
+        queue: usize,
+        until: Timestamp,
+    },
+    /// The DNS gave no answer; to be asked again then.
+    Failed {
+        until: Timestamp,
+        reason: String,
+    },
+}
+
+impl Lane {
+    pub(super) fn queue(&self) -> Option<usize> {
+        match self.route {
+            LaneRoute::Known { queue, .. } => Some(queue),
+            LaneRoute::Resolving { before } => before,
+            LaneRoute::Unknown | LaneRoute::Failed { .. } => None,
+        }
+    }
+
+    /// Nothing is known of it that is worth keeping.
+    pub(super) fn is_stale(&self, now: Timestamp) -> bool {
+        match self.route {
+            LaneRoute::Unknown => true,
+            LaneRoute::Resolving { .. } => false,
+            LaneRoute::Known { until, .. } | LaneRoute::Failed { until, .. } => until <= now,
+        }
+    }
+}
+
+impl Schedule {
+    pub(super) fn lane(&mut self, key: LaneKey) -> usize {
+        if let Some(id) = self.lane_ids.get(&key) {
+            return *id;
+        }
+        let pool = self.sources.pool_name(key.pool).to_owned();
+        let scopes =
+            [GateScope::Domain(key.domain.clone()), GateScope::Lane { pool, domain: key.domain.clone() }];
+        let id = self.lanes.insert(Lane {
+            key: key.clone(),
+            scopes,
+            route: LaneRoute::Unknown,
+            unrouted: VecDeque::new(),
+            entries: 0,
+            parked_in: HashSet::new(),
+        });
+        self.lane_ids.insert(key, id);
+        id
+    }
+
+    /// Puts an entry that is due into its site's queue, or asks for the way there first.
+    pub(super) fn enqueue(&mut self, lane_id: usize, entry: Entry, now: Timestamp) {
+        let lane = &mut self.lanes[lane_id];
+        match lane.route {
+            LaneRoute::Known { queue, until } if until > now => {
+                self.queues[queue].waiting.push(lane_id, entry);
+                self.pump(queue, now);
+            }
+            LaneRoute::Failed { until, .. } if until > now => lane.unrouted.push_back(entry),
+            _ => {
+                lane.unrouted.push_back(entry);
+                self.resolve(lane_id);
+            }
+        }
+    }
+
+    fn resolve(&mut self, lane_id: usize) {
+        let lane = &mut self.lanes[lane_id];
+        if matches!(lane.route, LaneRoute::Resolving { .. }) || self.is_stopping {
+            return;
+        }
+        lane.route = LaneRoute::Resolving { before: lane.queue() };
+        self.actions.push(Action::Resolve { lane: lane_id, key: lane.key.clone() });
+    }
+
+    /// The way is known: everything that waited for it lines up at the site, also what waited at another one.
+    pub(crate) fn resolved(&mut self, lane_id: usize, route: Route, now: Timestamp) {
+        let Some(lane) = self.lanes.get(lane_id) else { return };
+        let (pool, until, before) = (lane.key.pool, route.valid_until, lane.queue());
+        let queue = self.queue(pool, Arc::new(route));
+        if let Some(before) = before.filter(|before| *before != queue) {
+            let moved = self.queues[before].waiting.remove_lane(lane_id);
+            for entry in moved {
+                self.queues[queue].waiting.push(lane_id, entry);
+            }
+        }
+        self.line_up(lane_id, queue, until, now);
+    }
+
+    fn line_up(&mut self, lane_id: usize, queue: usize, until: Timestamp, now: Timestamp) {
+        let lane = &mut self.lanes[lane_id];
+        lane.route = LaneRoute::Known { queue, until };
+        for entry in std::mem::take(&mut lane.unrouted) {
+            self.queues[queue].waiting.push(lane_id, entry);
+        }
+        self.pump(queue, now);
+    }
+
+    /// There is no way, at least not now: the lane is asked for again at `until`. A site that served until now goes on
+    /// serving when the trouble is only the DNS's; whether so.
+    pub(crate) fn unresolved(
+        &mut self,
+        lane_id: usize,
+        until: Timestamp,
+        reason: String,
+        is_permanent: bool,
+        now: Timestamp,
+    ) -> bool {
+        let Some(lane) = self.lanes.get_mut(lane_id) else { return true };
+        match lane.queue() {
+            Some(before) if !is_permanent => {
+                self.line_up(lane_id, before, until, now);
+                return true;
+            }
+            Some(before) => {
+                let waiting = self.queues[before].waiting.remove_lane(lane_id);
+                self.lanes[lane_id].unrouted.extend(waiting);
+            }
+            None => {}
+        }
+        self.lanes[lane_id].route = LaneRoute::Failed { until, reason };
+        self.wake_at(until, Wake::Lane(lane_id));
+        false
+    }
+
+    /// Takes messages that wait for a route out of the schedule, to be told that there is none.
+    pub(crate) fn take_unrouted(&mut self, lane_id: usize, limit: usize) -> Vec<Entry> {
+        let Some(lane) = self.lanes.get_mut(lane_id) else { return Vec::new() };
+        let count = lane.unrouted.len().min(limit);
+        lane.entries -= count;
+        lane.unrouted.drain(..count).collect()
+    }
+
+    pub(super) fn wake_lane(&mut self, lane_id: usize, now: Timestamp) {
+        let Some(lane) = self.lanes.get_mut(lane_id) else { return };
+        let parked = std::mem::take(&mut lane.parked_in);
+        let is_ready = match &lane.route {
+            LaneRoute::Failed { until, .. } => *until <= now,
+            LaneRoute::Unknown => true,
+            _ => false,
+        };
+        if is_ready && !lane.unrouted.is_empty() {
+            self.resolve(lane_id);
+        }
+        for (queue, server) in parked {
+            if let Some(state) = self.queues.get_mut(queue) {
+                state.waiting.readmit_lane(lane_id, server);
+                self.pump(queue, now);
+            }
+        }
+    }
+
+    fn queue(&mut self, pool: postroad_model::PoolId, route: Arc<Route>) -> usize {
+        let key = (pool, Arc::clone(&route.site));
+        let queues = &mut self.queues;
+        let id = *self.queue_ids.entry(key).or_insert_with(|| {
+            let (waiting, paths) = (SiteQueue::default(), Vec::new());
+            queues.insert(Queue { pool, route: Arc::clone(&route), waiting, paths })
+        });
+        self.queues[id].route = route;
+        self.refresh_paths(id);
+        id
+    }
+
+    /// One path for each address of the pool.
+    pub(super) fn refresh_paths(&mut self, queue_id: usize) {
+        let (pool, route) = (self.queues[queue_id].pool, Arc::clone(&self.queues[queue_id].route));
+        let sources: Vec<(SourceId, IpAddr)> =
+            self.sources.of_pool(pool).map(|source| (source.id, source.scope_address())).collect();
+        for path in &self.queues[queue_id].paths {
+            let path = &mut self.paths[*path];
+            path.retired = !sources.iter().any(|(source, _)| *source == path.source);
+        }
+        let floor = self.queues[queue_id].paths.iter().map(|path| self.paths[*path].progress);
+        let progress = floor.fold(f64::INFINITY, f64::min);
+        let progress = if progress.is_finite() { progress } else { 0.0 };
+        for (source, address) in sources {
+            let key = (source, Arc::clone(&route.site));
+            if self.path_ids.contains_key(&key) {
+                continue;
+            }
+            let link_key = (source, Arc::clone(&route.base_site));
+            let links = &mut self.links;
+            let link = *self.link_ids.entry(link_key).or_insert_with(|| links.insert(super::Link::default()));
+            self.links[link].paths += 1;
+            let slow_start = route.rules.slow_start_connections;
+            let id = self.paths.insert(Path {
+                source,
+                queue: queue_id,
+                link,
+                site: Arc::clone(&route.site),
+                scopes: path_scopes(self.sources.pool_name(pool), address, &route),
+                connections: 0,
+                idle: 0,
+                notified: 0,
+                starting: 0,
+                ramp: slow_start.max(1),
+                back_off: BackOff::default(),
+                progress,
+                retired: false,
+            });
+            self.path_ids.insert(key, id);
+            self.queues[queue_id].paths.push(id);
+        }
+    }
+}
+
+/// The simulator is exempt from gates.
+fn path_scopes(pool: &str, source: IpAddr, route: &Route) -> Vec<GateScope> {
+    if route.is_exempt {
+        return Vec::new();
+    }
+    vec![
+        GateScope::Everything,
+        GateScope::Pool(pool.to_owned()),
+        GateScope::Provider(route.provider.to_string()),
+        GateScope::SourceProvider { source, provider: route.provider.to_string() },
+        GateScope::Path { source, site: route.base_site.to_string() },
+    ]
+}

@@ -1,0 +1,384 @@
+//! The schedule: what is to be sent, to where, in whose turn. Pure data and decisions; time is an argument, and what has
+//! to be done outside (resolve a domain, open a connection, wake one) comes out as actions.
+//!
+//! A message moves: timeline (not due) → lane (its domain's route is not known) → site queue (waits for its turn) →
+//! job (a connection has it).
+
+pub(crate) mod block;
+mod bucket;
+mod credit;
+mod entry;
+mod explain;
+mod feedback;
+mod gates;
+mod lane;
+mod path;
+mod pull;
+mod site_queue;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod timeline;
+mod turnstile;
+pub(crate) mod warm_up;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::{DomainName, PoolId, ServerId, SourceId, Timestamp};
+use postroad_store::DeliverySetup;
+use slab::Slab;
+
+pub(crate) use block::Block;
+pub(crate) use entry::{Entry, LaneKey};
+pub(crate) use explain::Totals;
+pub(crate) use pull::{Asking, Job, Next};
+pub(crate) use site_queue::cost;
+pub(crate) use sources::Source;
+
+use crate::pacing::{Pacing, PacingState};
+use crate::route::Route;
+use bucket::Bucket;
+use gates::GateBoard;
+use lane::{Lane, LaneRoute};
+use path::Path;
+use site_queue::SiteQueue;
+use sources::Sources;
+use timeline::Timeline;
+use turnstile::Turnstile;
+use warm_up::WarmUpPlan;
+
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    /// The first pauses of the retry schedule: paths back off along them.
+    pauses: Vec<Duration>,
+    timeline: Timeline,
+    lanes: Slab<Lane>,
+    lane_ids: HashMap<LaneKey, usize>,
+    queues: Slab<Queue>,
+    queue_ids: HashMap<(PoolId, Arc<str>), usize>,
+    paths: Slab<Path>,
+    path_ids: HashMap<(SourceId, Arc<str>), usize>,
+    /// Connections per (source, site), whatever their TLS demands.
+    links: Slab<Link>,
+    link_ids: HashMap<(SourceId, Arc<str>), usize>,
+    paces: HashMap<(SourceId, Arc<str>), Pace>,
+    servers: HashMap<ServerId, Turnstile>,
+    sources: Sources,
+    gates: GateBoard,
+    /// As it was read last.
+    setup: Option<DeliverySetup>,
+    wakes: BinaryHeap<Reverse<(Timestamp, Wake)>>,
+    /// Of all paths together.
+    connections: u32,
+    connections_max: u32,
+    actions: Vec<Action>,
+    expired: Vec<Entry>,
+    paused: Option<String>,
+    is_stopping: bool,
+}
+
+/// What waits for one site from one pool, and the paths that work it off.
+#[derive(Debug)]
+struct Queue {
+    pool: PoolId,
+    route: Arc<Route>,
+    waiting: SiteQueue,
+    paths: Vec<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Link {
+    connections: u32,
+    paths: u32,
+}
+
+/// The pace towards one provider from one source.
+#[derive(Debug)]
+struct Pace {
+    pacing: Pacing,
+    bucket: Option<Bucket>,
+    /// New connections.
+    openings: Option<Bucket>,
+    was_suspended: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Wake {
+    Server(ServerId),
+    Lane(usize),
+    Queue(usize),
+    Gates,
+}
+
+/// What has to happen outside.
+#[derive(Debug)]
+pub(crate) enum Action {
+    Resolve {
+        lane: usize,
+        key: LaneKey,
+    },
+    Open {
+        path: usize,
+    },
+    Wake {
+        path: usize,
+    },
+    /// A suspension that Postroad decided on itself, to be kept over restarts.
+    Suspend {
+        source: IpAddr,
+        provider: Arc<str>,
+        until: Timestamp,
+        reason: String,
+    },
+}
+
+impl Schedule {
+    pub(crate) fn new(pauses: Vec<Duration>, helo: String, plan: WarmUpPlan, connections_max: u32) -> Self {
+        Self {
+            pauses,
+            timeline: Timeline::default(),
+            lanes: Slab::new(),
+            lane_ids: HashMap::new(),
+            queues: Slab::new(),
+            queue_ids: HashMap::new(),
+            paths: Slab::new(),
+            path_ids: HashMap::new(),
+            links: Slab::new(),
+            link_ids: HashMap::new(),
+            paces: HashMap::new(),
+            servers: HashMap::new(),
+            sources: Sources::new(helo, plan),
+            gates: GateBoard::default(),
+            setup: None,
+            wakes: BinaryHeap::new(),
+            connections: 0,
+            connections_max,
+            actions: Vec::new(),
+            expired: Vec::new(),
+            paused: None,
+            is_stopping: false,
+        }
+    }
+
+    /// Takes over the set-up as the store has it now.
+    pub(crate) fn configure(&mut self, setup: &DeliverySetup, now: Timestamp) {
+        // Read every other second, and changed rarely: what follows touches every lane.
+        let is_warming = setup.sources.iter().any(|source| source.warmup_started_at.is_some());
+        let mut without_counts = setup.clone();
+        for source in &mut without_counts.sources {
+            (source.sent_today, source.bounced_today, source.complained_today) = (0, 0, 0);
+        }
+        if !is_warming && self.setup.as_ref() == Some(&without_counts) {
+            return;
+        }
+        self.setup = Some(without_counts);
+        for server in &setup.servers {
+            let turnstile = self.servers.entry(server.id).or_insert_with(|| Turnstile::new(server.id));
+            turnstile.suspended_reason.clone_from(&server.suspended_reason);
+            turnstile.pool_wish = server.pool_id;
+            turnstile.set_rate(server.send_rate, setup.live_nodes);
+        }
+        self.sources.configure(setup, now);
+        let automatic = self.gates.automatic(now);
+        self.gates.replace(&setup.gates);
+        let still_automatic = self.gates.automatic(now);
+        for scope in automatic.iter().filter(|scope| !still_automatic.contains(scope)) {
+            self.probe_again(scope, now);
+        }
+        if let Some(end) = self.gates.next_end(now) {
+            self.wake_at(end, Wake::Gates);
+        }
+        for queue in self.queues.iter().map(|(id, _)| id).collect::<Vec<_>>() {
+            self.refresh_paths(queue);
+        }
+        self.overflow(now);
+        self.readmit_all(now);
+    }
+
+    /// One more message to be sent: now, or when it is due.
+    pub(crate) fn add(&mut self, domain: DomainName, require_tls: bool, entry: Entry, now: Timestamp) {
+        let of_server = self.servers.get(&entry.server_id).and_then(|server| server.pool_wish);
+        let pool = self.sources.choose(entry.pool_wish, of_server);
+        let lane = self.lane(LaneKey { pool, domain, require_tls });
+        self.lanes[lane].entries += 1;
+        if entry.due_at > now {
+            self.timeline.push(lane, entry);
+        } else {
+            self.enqueue(lane, entry, now);
+        }
+    }
+
+    /// Gives back one that a connection took and did not try: it comes first in its lane.
+    pub(crate) fn put_back(&mut self, lane: usize, entry: Entry, now: Timestamp) {
+        self.lanes[lane].entries += 1;
+        match self.lanes[lane].route {
+            LaneRoute::Known { queue, .. } => {
+                self.queues[queue].waiting.push_front(lane, entry);
+                self.pump(queue, now);
+            }
+            _ => self.enqueue(lane, entry, now),
+        }
+    }
+
+    /// Does what time brings: entries become due, gates end, paces allow the next one.
+    pub(crate) fn tick(&mut self, now: Timestamp) {
+        while let Some((lane, entry)) = self.timeline.pop_due(now) {
+            self.enqueue(lane, entry, now);
+        }
+        while let Some(Reverse((at, wake))) = self.wakes.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.wakes.pop();
+            match wake {
+                Wake::Server(server) => self.readmit_server(server, now),
+                Wake::Lane(lane) => self.wake_lane(lane, now),
+                Wake::Queue(queue) if self.queues.contains(queue) => self.pump(queue, now),
+                Wake::Queue(_) => {}
+                Wake::Gates => {
+                    if let Some(end) = self.gates.next_end(now) {
+                        self.wake_at(end, Wake::Gates);
+                    }
+                    self.readmit_all(now);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn next_wakeup(&self) -> Option<Timestamp> {
+        let wake = self.wakes.peek().map(|Reverse((at, _))| *at);
+        [wake, self.timeline.next_due()].into_iter().flatten().min()
+    }
+
+    /// What is to be done now that the lock is let go.
+    pub(crate) fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// Messages whose time ran out while they waited.
+    pub(crate) fn take_expired(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.expired)
+    }
+
+    /// Keeps everything back, or lets it go again.
+    pub(crate) fn set_paused(&mut self, reason: Option<String>, now: Timestamp) {
+        let was_paused = std::mem::replace(&mut self.paused, reason).is_some();
+        if was_paused && self.paused.is_none() {
+            self.readmit_all(now);
+        }
+    }
+
+    /// No new work for anybody; returns what waited here, to be given back.
+    pub(crate) fn stop(&mut self) -> Vec<Entry> {
+        self.is_stopping = true;
+        self.actions.clear();
+        let mut entries: Vec<Entry> = self.timeline.drain().collect();
+        for (_, lane) in &mut self.lanes {
+            entries.extend(lane.unrouted.drain(..));
+        }
+        for (_, queue) in &mut self.queues {
+            entries.extend(queue.waiting.drain().into_iter().map(|(_, entry)| entry));
+        }
+        entries
+    }
+
+    /// Forgets lanes, queues and paths that nothing uses any more.
+    pub(crate) fn sweep(&mut self, now: Timestamp) {
+        let is_done = |lane: &Lane| lane.entries == 0 && lane.is_stale(now);
+        let lanes = &mut self.lanes;
+        self.lane_ids.retain(|_, id| {
+            let done = is_done(&lanes[*id]);
+            if done {
+                lanes.remove(*id);
+            }
+            !done
+        });
+        let used: HashSet<usize> = self.lanes.iter().filter_map(|(_, lane)| lane.queue()).collect();
+        let idle = |queue: usize, state: &Queue, paths: &Slab<Path>| {
+            !used.contains(&queue)
+                && state.waiting.waiting() == 0
+                && state.paths.iter().all(|path| paths[*path].connections == 0)
+        };
+        let gone: Vec<usize> = self
+            .queues
+            .iter()
+            .filter(|(id, queue)| idle(*id, queue, &self.paths))
+            .map(|(id, _)| id)
+            .collect();
+        for id in gone {
+            let queue = self.queues.remove(id);
+            self.queue_ids.retain(|_, other| *other != id);
+            for path in queue.paths {
+                self.remove_path(path);
+            }
+        }
+        // Small sites are providers of their own, so there are as many as sites; one that slowed us down is remembered.
+        let known: HashSet<Arc<str>> =
+            self.queues.iter().map(|(_, queue)| Arc::clone(&queue.route.provider)).collect();
+        self.paces.retain(|(_, provider), pace| {
+            known.contains(provider) || pace.pacing.poll(now).state != PacingState::Normal
+        });
+    }
+
+    fn remove_path(&mut self, id: usize) {
+        let path = self.paths.remove(id);
+        self.path_ids.retain(|_, other| *other != id);
+        self.links[path.link].paths -= 1;
+        if self.links[path.link].paths == 0 {
+            self.links.remove(path.link);
+            self.link_ids.retain(|_, other| *other != path.link);
+        }
+    }
+
+    fn wake_at(&mut self, at: Timestamp, wake: Wake) {
+        self.wakes.push(Reverse((at, wake)));
+    }
+
+    fn readmit_server(&mut self, server: ServerId, now: Timestamp) {
+        let Some(turnstile) = self.servers.get_mut(&server) else { return };
+        for queue in std::mem::take(&mut turnstile.parked_in) {
+            if let Some(state) = self.queues.get_mut(queue) {
+                state.waiting.readmit_server(server);
+                self.pump(queue, now);
+            }
+        }
+    }
+
+    /// After a change that may open any door.
+    fn readmit_all(&mut self, now: Timestamp) {
+        for server in self.servers.keys().copied().collect::<Vec<_>>() {
+            self.readmit_server(server, now);
+        }
+        for lane in self.lanes.iter().map(|(id, _)| id).collect::<Vec<_>>() {
+            self.wake_lane(lane, now);
+        }
+        for queue in self.queues.iter().map(|(id, _)| id).collect::<Vec<_>>() {
+            self.pump(queue, now);
+        }
+    }
+
+    /// Moves what waits for addresses that have done their day's work to the pool that takes it now.
+    fn overflow(&mut self, now: Timestamp) {
+        let full: Vec<usize> = self
+            .queues
+            .iter()
+            .filter(|(_, queue)| queue.waiting.waiting() > 0 && self.sources.is_exhausted(queue.pool))
+            .map(|(id, _)| id)
+            .collect();
+        for id in full {
+            let pool = self.queues[id].pool;
+            if self.sources.choose(Some(pool), None) == pool {
+                continue;
+            }
+            for (lane, entry) in self.queues[id].waiting.drain() {
+                self.lanes[lane].entries -= 1;
+                let key = self.lanes[lane].key.clone();
+                self.add(key.domain, key.require_tls, entry, now);
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A path: one source address to one site. It owns connections, their limits and the back-off when nothing answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::{GateScope, SourceId, Timestamp};
+
+/// A growing pause after connections that failed.
+#[derive(Debug, Default)]
+pub(super) struct BackOff {
+    failures: usize,
+    until: Option<Timestamp>,
+    pub(super) reason: String,
+}
+
+/// However long the retry schedule's steps are: a host that comes back is found within this.
+const PAUSE_MAX: Duration = Duration::from_mins(10);
+
+impl BackOff {
+    /// `steps` are the first pauses of the retry schedule.
+    pub(super) fn failed(&mut self, now: Timestamp, steps: &[Duration], reason: String) {
+        let step = steps.get(self.failures.min(steps.len().saturating_sub(1)));
+        let pause = step.copied().unwrap_or(PAUSE_MAX).min(PAUSE_MAX);
+        self.failures += 1;
+        self.until = Some(now.plus(pause));
+        self.reason = reason;
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.until.filter(|until| *until > now)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) source: SourceId,
+    pub(super) queue: usize,
+    /// Index of the count of connections that it shares with the same site under other TLS demands.
+    pub(super) link: usize,
+    pub(super) site: Arc<str>,
+    pub(super) scopes: Vec<GateScope>,
+    /// Connection tasks alive; of these, waiting for work; of these, told that there is some.
+    pub(super) connections: u32,
+    pub(super) idle: u32,
+    pub(super) notified: u32,
+    /// Connection tasks ordered that have not asked for work yet.
+    pub(super) starting: u32,
+    /// Slow start: how many connections success has earned so far.
+    pub(super) ramp: u32,
+    pub(super) back_off: BackOff,
+    /// Messages taken over the source's weight: paths of one pool keep in step.
+    pub(super) progress: f64,
+    /// The source is gone from its pool.
+    pub(super) retired: bool,
+}
+
+impl Path {
+    /// Connection tasks that will ask for work in a moment.
+    pub(super) fn coming(&self) -> u32 {
+        self.notified + self.starting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_along_the_schedule_up_to_ten_minutes() {
+        let steps = [60, 300, 1_200].map(Duration::from_secs);
+        let mut back_off = BackOff::default();
+        let now = Timestamp::from_micros(0);
+        let mut pause = || {
+            back_off.failed(now, &steps, "refused".into());
+            back_off.blocked_until(now).unwrap().since(now).as_secs()
+        };
+        assert_eq!([pause(), pause(), pause(), pause()], [60, 300, 600, 600]);
+        back_off.clear();
+        assert!(back_off.blocked_until(now).is_none());
+    }
+}

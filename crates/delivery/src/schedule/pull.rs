@@ -1,0 +1,252 @@
+//! Pull by credit: a message leaves the queue only when a connection asks for it and everything allows it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::{DomainName, ServerId, Timestamp};
+use slab::Slab;
+
+use super::entry::Entry;
+use super::gates::GateBoard;
+use super::lane::Lane;
+use super::site_queue::Doorkeeper;
+use super::turnstile::Turnstile;
+use super::{Action, Schedule, Source, Wake};
+use crate::route::Route;
+
+/// A connection with nothing to do for longer than this is closed rather than kept.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Who asks for work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// A connection task that was just ordered.
+    First,
+    /// One that has settled its last message.
+    Again,
+    /// One that was told to wait, and was woken.
+    AfterWait,
+}
+
+/// What it is told.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Job(Box<Job>),
+    /// Nothing now; wait to be woken.
+    Wait,
+    /// Say goodbye.
+    Close,
+}
+
+/// A message in the hands of a connection.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) lane: usize,
+    pub(crate) domain: DomainName,
+    pub(crate) entry: Entry,
+    pub(crate) route: Arc<Route>,
+    pub(crate) source: Arc<Source>,
+}
+
+impl Schedule {
+    /// Orders as many connections to ask for work as there is work and credit for.
+    pub(super) fn pump(&mut self, queue_id: usize, now: Timestamp) {
+        if self.is_stopping {
+            return;
+        }
+        let mut next_free: Option<Timestamp> = None;
+        loop {
+            let queue = &self.queues[queue_id];
+            let coming: u32 = queue.paths.iter().map(|path| self.paths[*path].coming()).sum();
+            if !queue.waiting.has_turns() || coming as usize >= queue.waiting.waiting() {
+                return;
+            }
+            let mut chosen: Option<usize> = None;
+            for path_id in queue.paths.clone() {
+                match self.path_block(path_id, now) {
+                    Some(block) => next_free = [next_free, block.until].into_iter().flatten().min(),
+                    None if self.is_ahead(path_id, now) => {}
+                    None if self.can_take_more(path_id, now) => {
+                        let is_behind =
+                            |other: usize| self.paths[path_id].progress < self.paths[other].progress;
+                        if chosen.is_none_or(is_behind) {
+                            chosen = Some(path_id);
+                        }
+                    }
+                    None => {
+                        let opening = self.opening_block(path_id, now);
+                        next_free = [next_free, opening].into_iter().flatten().min();
+                    }
+                }
+            }
+            let Some(path_id) = chosen else { break };
+            let path = &mut self.paths[path_id];
+            if path.idle > path.notified {
+                path.notified += 1;
+                self.actions.push(Action::Wake { path: path_id });
+            } else {
+                let (source, route) = (path.source, Arc::clone(&self.queues[path.queue].route));
+                if let Some(openings) = &mut self.pace(source, &route).openings {
+                    openings.take(now);
+                }
+                let path = &mut self.paths[path_id];
+                path.starting += 1;
+                path.connections += 1;
+                self.connections += 1;
+                self.links[path.link].connections += 1;
+                self.actions.push(Action::Open { path: path_id });
+            }
+        }
+        if let Some(at) = next_free {
+            self.wake_at(at, Wake::Queue(queue_id));
+        }
+    }
+
+    /// A connection of this path asks what to do.
+    pub(crate) fn next(&mut self, path_id: usize, asking: Asking, now: Timestamp) -> Next {
+        self.note_asking(path_id, asking);
+        if self.is_stopping || self.is_superfluous(path_id, now) {
+            return Next::Close;
+        }
+        if let Some(block) = self.path_block(path_id, now) {
+            let is_short = block.until.is_some_and(|until| until.since(now) <= WAIT_MAX);
+            if let Some(until) = block.until {
+                let queue = self.paths[path_id].queue;
+                self.wake_at(until, Wake::Queue(queue));
+            }
+            return if is_short { self.wait(path_id) } else { Next::Close };
+        }
+        if self.is_ahead(path_id, now) {
+            return self.wait(path_id);
+        }
+        let Some(job) = self.pop(path_id, now) else { return self.wait(path_id) };
+        let queue = self.paths[path_id].queue;
+        if self.queues[queue].paths.len() > 1 {
+            // Paths that were ahead of this one may go on.
+            self.pump(queue, now);
+        }
+        Next::Job(Box::new(job))
+    }
+
+    fn note_asking(&mut self, path_id: usize, asking: Asking) {
+        let path = &mut self.paths[path_id];
+        match asking {
+            Asking::First => path.starting = path.starting.saturating_sub(1),
+            Asking::Again => {}
+            Asking::AfterWait => {
+                path.idle = path.idle.saturating_sub(1);
+                path.notified = path.notified.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Where others wait for a connection, nobody keeps one without work.
+    fn wait(&mut self, path_id: usize) -> Next {
+        if self.connections == self.connections_max {
+            return Next::Close;
+        }
+        self.paths[path_id].idle += 1;
+        Next::Wait
+    }
+
+    fn pop(&mut self, path_id: usize, now: Timestamp) -> Option<Job> {
+        let queue_id = self.paths[path_id].queue;
+        loop {
+            let is_exempt = self.queues[queue_id].route.is_exempt;
+            let mut door = Door {
+                servers: &mut self.servers,
+                lanes: &mut self.lanes,
+                gates: &self.gates,
+                woken: Vec::new(),
+                queue: queue_id,
+                is_exempt,
+                now,
+            };
+            let popped = self.queues[queue_id].waiting.pop(&mut door);
+            for (at, wake) in door.woken {
+                self.wake_at(at, wake);
+            }
+            let (lane, entry) = popped?;
+            self.lanes[lane].entries -= 1;
+            if entry.is_expired(now) {
+                self.expired.push(entry);
+                continue;
+            }
+            self.pass(path_id, lane, &entry, now);
+            let path = &self.paths[path_id];
+            return Some(Job {
+                lane,
+                domain: self.lanes[lane].key.domain.clone(),
+                entry,
+                route: Arc::clone(&self.queues[queue_id].route),
+                source: Arc::clone(self.sources.find(path.source)?),
+            });
+        }
+    }
+
+    /// One message goes through all the doors on its way.
+    fn pass(&mut self, path_id: usize, lane: usize, entry: &Entry, now: Timestamp) {
+        let source = self.paths[path_id].source;
+        let weight = self.sources.find(source).map_or(1.0, |source| source.weight);
+        self.paths[path_id].progress += 1.0 / weight;
+        let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
+        if route.is_exempt {
+            return;
+        }
+        self.gates.pass(&self.paths[path_id].scopes, now);
+        self.gates.pass(&self.lanes[lane].scopes, now);
+        if let Some(turnstile) = self.servers.get_mut(&entry.server_id) {
+            self.gates.pass(&turnstile.scope, now);
+            turnstile.pass(now);
+        }
+        if let Some(bucket) = &mut self.pace(source, &route).bucket {
+            bucket.take(now);
+        }
+        self.sources.take(source);
+        if self.sources.is_exhausted(self.queues[self.paths[path_id].queue].pool) {
+            self.overflow(now);
+        }
+    }
+
+    /// The messages that would have gone over a connection that failed; they are told so together.
+    pub(crate) fn take_stranded(&mut self, path_id: usize, limit: usize, now: Timestamp) -> Vec<Job> {
+        std::iter::from_fn(|| self.pop(path_id, now)).take(limit).collect()
+    }
+}
+
+/// Lets servers and lanes through, or remembers whom to bring back when.
+struct Door<'a> {
+    servers: &'a mut HashMap<ServerId, Turnstile>,
+    lanes: &'a mut Slab<Lane>,
+    gates: &'a GateBoard,
+    woken: Vec<(Timestamp, Wake)>,
+    queue: usize,
+    is_exempt: bool,
+    now: Timestamp,
+}
+
+impl Doorkeeper for Door<'_> {
+    fn admits_server(&mut self, server: ServerId) -> bool {
+        if self.is_exempt {
+            return true;
+        }
+        let turnstile = self.servers.entry(server).or_insert_with(|| Turnstile::new(server));
+        let block = turnstile.block(self.now).or_else(|| self.gates.block(&turnstile.scope, self.now));
+        let Some(block) = block else { return true };
+        turnstile.parked_in.insert(self.queue);
+        self.woken.extend(block.until.map(|until| (until, Wake::Server(server))));
+        false
+    }
+
+    fn admits_lane(&mut self, lane: usize, server: ServerId) -> bool {
+        if self.is_exempt {
+            return true;
+        }
+        let state = &mut self.lanes[lane];
+        let Some(block) = self.gates.block(&state.scopes, self.now) else { return true };
+        state.parked_in.insert((self.queue, server));
+        self.woken.extend(block.until.map(|until| (until, Wake::Lane(lane))));
+        false
+    }
+}

@@ -1,0 +1,335 @@
+//! What waits for one site from one pool. Servers take turns (deficit round robin), and inside a server its lanes do:
+//! a password reset never waits behind another sender's hundred thousand.
+
+use std::collections::{HashMap, VecDeque};
+
+use postroad_model::ServerId;
+
+use super::entry::Entry;
+
+/// A message costs one turn, and a large one more, up to this.
+const COST_MAX: i64 = 8;
+const BYTES_PER_TURN: u64 = 256 << 10;
+
+/// Turns that a message of this size takes.
+pub(crate) fn cost(bytes: u64) -> i64 {
+    (1 + (bytes / BYTES_PER_TURN) as i64).min(COST_MAX)
+}
+
+#[derive(Debug, Default)]
+pub(super) struct SiteQueue {
+    /// Servers with something to send that nothing keeps back; the next one first.
+    ring: VecDeque<ServerId>,
+    servers: HashMap<ServerId, Turn>,
+    waiting: usize,
+}
+
+#[derive(Debug, Default)]
+struct Turn {
+    in_ring: bool,
+    /// The doorkeeper keeps it out until `readmit_server`.
+    is_parked: bool,
+    /// Turns owed for large messages: negative while it pays them back.
+    deficit: i64,
+    ring: VecDeque<usize>,
+    lanes: HashMap<usize, LaneQueue>,
+    waiting: usize,
+}
+
+#[derive(Debug, Default)]
+struct LaneQueue {
+    in_ring: bool,
+    entries: VecDeque<Entry>,
+}
+
+/// Whether a server or a lane may send now.
+pub(super) trait Doorkeeper {
+    /// On `false` the server is taken out of the ring, and the doorkeeper brings it back with `readmit_server`.
+    fn admits_server(&mut self, server: ServerId) -> bool;
+    /// Likewise, with `readmit_lane`.
+    fn admits_lane(&mut self, lane: usize, server: ServerId) -> bool;
+}
+
+impl SiteQueue {
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    pub(super) fn waiting_of(&self, server: ServerId) -> usize {
+        self.servers.get(&server).map_or(0, |turn| turn.waiting)
+    }
+
+    /// Whether a message could be popped, if the doorkeeper lets it.
+    pub(super) fn has_turns(&self) -> bool {
+        !self.ring.is_empty()
+    }
+
+    pub(super) fn push(&mut self, lane: usize, entry: Entry) {
+        self.put(lane, entry, VecDeque::push_back);
+    }
+
+    /// For one that was taken and could not be tried.
+    pub(super) fn push_front(&mut self, lane: usize, entry: Entry) {
+        self.put(lane, entry, VecDeque::push_front);
+    }
+
+    fn put(&mut self, lane: usize, entry: Entry, at: fn(&mut VecDeque<Entry>, Entry)) {
+        let server = entry.server_id;
+        let turn = self.servers.entry(server).or_default();
+        let queue = turn.lanes.entry(lane).or_default();
+        let is_new_lane = queue.entries.is_empty();
+        at(&mut queue.entries, entry);
+        if is_new_lane {
+            queue.in_ring = true;
+            turn.ring.push_back(lane);
+        }
+        turn.waiting += 1;
+        self.waiting += 1;
+        self.line_up(server);
+    }
+
+    fn line_up(&mut self, server: ServerId) {
+        if let Some(turn) = self.servers.get_mut(&server)
+            && !turn.in_ring
+            && !turn.is_parked
+            && !turn.ring.is_empty()
+        {
+            turn.in_ring = true;
+            self.ring.push_back(server);
+        }
+    }
+
+    pub(super) fn pop(&mut self, doorkeeper: &mut impl Doorkeeper) -> Option<(usize, Entry)> {
+        while let Some(server) = self.ring.front().copied() {
+            let turn = self.servers.get_mut(&server)?;
+            if !doorkeeper.admits_server(server) {
+                (turn.in_ring, turn.is_parked) = (false, true);
+                self.ring.pop_front();
+                continue;
+            }
+            if turn.deficit < 0 && self.ring.len() > 1 {
+                turn.deficit += 1;
+                self.ring.rotate_left(1);
+                continue;
+            }
+            let Some((lane, entry)) = turn.pop(server, doorkeeper) else {
+                // All its lanes are kept back; the first one readmitted brings it back.
+                turn.in_ring = false;
+                self.ring.pop_front();
+                continue;
+            };
+            self.waiting -= 1;
+            self.ring.pop_front();
+            if turn.waiting == 0 {
+                self.servers.remove(&server);
+            } else {
+                self.ring.push_back(server);
+            }
+            return Some((lane, entry));
+        }
+        None
+    }
+
+    /// Makes a server pay for what turned out to be large.
+    pub(super) fn charge(&mut self, server: ServerId, turns: i64) {
+        if let Some(turn) = self.servers.get_mut(&server) {
+            turn.deficit = (turn.deficit - turns).max(-COST_MAX);
+        }
+    }
+
+    pub(super) fn readmit_server(&mut self, server: ServerId) {
+        if let Some(turn) = self.servers.get_mut(&server) {
+            turn.is_parked = false;
+        }
+        self.line_up(server);
+    }
+
+    pub(super) fn readmit_lane(&mut self, lane: usize, server: ServerId) {
+        if let Some(turn) = self.servers.get_mut(&server)
+            && let Some(queue) = turn.lanes.get_mut(&lane)
+            && !queue.in_ring
+        {
+            queue.in_ring = true;
+            turn.ring.push_back(lane);
+        }
+        self.line_up(server);
+    }
+
+    /// Takes out everything of a lane, in the order of its servers' queues.
+    pub(super) fn remove_lane(&mut self, lane: usize) -> Vec<Entry> {
+        let mut removed = Vec::new();
+        for turn in self.servers.values_mut() {
+            if let Some(queue) = turn.lanes.remove(&lane) {
+                turn.waiting -= queue.entries.len();
+                self.waiting -= queue.entries.len();
+                turn.ring.retain(|other| *other != lane);
+                removed.extend(queue.entries);
+            }
+        }
+        self.servers.retain(|_, turn| turn.waiting > 0);
+        let servers = &self.servers;
+        self.ring.retain(|server| servers.get(server).is_some_and(|turn| !turn.ring.is_empty()));
+        for (server, turn) in &mut self.servers {
+            turn.in_ring = self.ring.contains(server);
+        }
+        removed
+    }
+
+    /// Takes out everything, with its lane.
+    pub(super) fn drain(&mut self) -> Vec<(usize, Entry)> {
+        self.ring.clear();
+        self.waiting = 0;
+        let turns = self.servers.drain().flat_map(|(_, turn)| turn.lanes);
+        turns.flat_map(|(lane, queue)| queue.entries.into_iter().map(move |entry| (lane, entry))).collect()
+    }
+}
+
+impl Turn {
+    fn pop(&mut self, server: ServerId, doorkeeper: &mut impl Doorkeeper) -> Option<(usize, Entry)> {
+        while let Some(lane) = self.ring.pop_front() {
+            let queue = self.lanes.get_mut(&lane)?;
+            if !doorkeeper.admits_lane(lane, server) {
+                queue.in_ring = false;
+                continue;
+            }
+            let entry = queue.entries.pop_front()?;
+            self.waiting -= 1;
+            if queue.entries.is_empty() {
+                self.lanes.remove(&lane);
+            } else {
+                self.ring.push_back(lane);
+            }
+            let size = entry.work.as_ref().map_or(0, |work| work.size());
+            self.deficit = if self.deficit < 0 { self.deficit } else { 1 } - cost(size);
+            return Some((lane, entry));
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use postroad_model::{MessageId, Timestamp};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Door {
+        closed_servers: HashSet<ServerId>,
+        closed_lanes: HashSet<usize>,
+    }
+
+    impl Doorkeeper for Door {
+        fn admits_server(&mut self, server: ServerId) -> bool {
+            !self.closed_servers.contains(&server)
+        }
+
+        fn admits_lane(&mut self, lane: usize, _: ServerId) -> bool {
+            !self.closed_lanes.contains(&lane)
+        }
+    }
+
+    fn entry(server: i64, message: i64) -> Entry {
+        Entry {
+            server_id: ServerId(server),
+            message_id: MessageId(message),
+            due_at: Timestamp::from_micros(0),
+            expires_at: None,
+            attempts: 0,
+            pool_wish: None,
+            begun: false,
+            work: None,
+        }
+    }
+
+    fn popped(queue: &mut SiteQueue, door: &mut Door) -> Vec<(i64, i64)> {
+        std::iter::from_fn(|| queue.pop(door)).map(|(_, e)| (e.server_id.0, e.message_id.0)).collect()
+    }
+
+    #[test]
+    fn a_single_message_does_not_wait_behind_a_hundred_thousand() {
+        let mut queue = SiteQueue::default();
+        (0..100_000).for_each(|id| queue.push(0, entry(1, id)));
+        queue.push(0, entry(2, 100_000));
+        let mut door = Door::default();
+        let is_meant = |_: &usize| queue.pop(&mut door).unwrap().1.server_id == ServerId(2);
+        let turns = (1..100_002).find(is_meant).unwrap();
+        assert!(turns <= 2, "{turns} turns");
+    }
+
+    #[test]
+    fn a_senders_own_order_is_kept_in_each_lane() {
+        let mut queue = SiteQueue::default();
+        (0..10).for_each(|id| queue.push((id % 2) as usize, entry(1, id)));
+        let order: Vec<_> = popped(&mut queue, &mut Door::default()).into_iter().map(|(_, id)| id).collect();
+        let lane = |parity| order.iter().copied().filter(|id| id % 2 == parity).collect::<Vec<_>>();
+        assert_eq!(lane(0), [0, 2, 4, 6, 8]);
+        assert_eq!(lane(1), [1, 3, 5, 7, 9]);
+        assert_eq!(queue.waiting(), 0);
+    }
+
+    #[test]
+    fn what_is_kept_back_costs_the_others_nothing_and_comes_back() {
+        let mut queue = SiteQueue::default();
+        for id in 0..3 {
+            queue.push(0, entry(1, id));
+            queue.push(1, entry(2, 10 + id));
+        }
+        let mut door = Door::default();
+        door.closed_servers.insert(ServerId(1));
+        assert_eq!(popped(&mut queue, &mut door), [(2, 10), (2, 11), (2, 12)]);
+        assert!(!queue.has_turns());
+        // New mail of a server that is kept back does not bring it back.
+        queue.push(0, entry(1, 3));
+        assert!(!queue.has_turns());
+        door.closed_servers.clear();
+        queue.readmit_server(ServerId(1));
+        assert_eq!(popped(&mut queue, &mut door), [(1, 0), (1, 1), (1, 2), (1, 3)]);
+    }
+
+    #[test]
+    fn a_lane_that_is_kept_back_does_not_stop_its_servers_other_lanes() {
+        let mut queue = SiteQueue::default();
+        queue.push(0, entry(1, 1));
+        queue.push(1, entry(1, 2));
+        let mut door = Door::default();
+        door.closed_lanes.insert(0);
+        assert_eq!(popped(&mut queue, &mut door), [(1, 2)]);
+        queue.push(1, entry(1, 3));
+        assert_eq!(popped(&mut queue, &mut door), [(1, 3)]);
+        queue.push(1, entry(1, 4));
+        assert_eq!(queue.waiting(), 2);
+        door.closed_lanes.clear();
+        queue.readmit_lane(0, ServerId(1));
+        let mut rest = popped(&mut queue, &mut door);
+        rest.sort_unstable();
+        assert_eq!(rest, [(1, 1), (1, 4)]);
+    }
+
+    #[test]
+    fn a_server_that_sent_large_messages_pays_with_turns() {
+        let mut queue = SiteQueue::default();
+        for id in 0..20 {
+            queue.push(0, entry(1, id));
+            queue.push(0, entry(2, 100 + id));
+        }
+        let mut door = Door::default();
+        let first = queue.pop(&mut door).unwrap().1.server_id;
+        queue.charge(first, 5);
+        let next: Vec<_> = (0..5).map(|_| queue.pop(&mut door).unwrap().1.server_id).collect();
+        assert!(next.iter().all(|server| *server != first), "{next:?}");
+    }
+
+    #[test]
+    fn a_lane_can_be_taken_out() {
+        let mut queue = SiteQueue::default();
+        queue.push(0, entry(1, 1));
+        queue.push(1, entry(1, 2));
+        queue.push(0, entry(2, 3));
+        assert_eq!(queue.remove_lane(0).len(), 2);
+        assert_eq!(queue.waiting(), 1);
+        assert_eq!(popped(&mut queue, &mut Door::default()), [(1, 2)]);
+    }
+}

@@ -1,0 +1,544 @@
+//! The schedule under a simulated clock, with connection tasks that are just records: what they are told, they do.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::{
+    DomainName, GateAction, GateScope, MessageId, PoolId, RatePeriod, SendRate, ServerId, SourceId, Timestamp,
+};
+use postroad_store::{DeliverySetup, Gate, Pool, ServerDelivery, Source};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::warm_up::WarmUpPlan;
+use super::*;
+use crate::providers::Providers;
+use crate::route::{Route, RouteHost, RouteKind, Security};
+
+const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
+
+/// How long a message takes on the wire.
+const ON_THE_WIRE: Duration = Duration::from_millis(20);
+
+/// A whole world around a schedule.
+struct World {
+    schedule: Schedule,
+    now: Timestamp,
+    rng: StdRng,
+    /// Connections by id: their path, and the source they send from.
+    connections: HashMap<usize, Connection>,
+    next_connection: usize,
+    /// What happens when.
+    agenda: BTreeMap<(Timestamp, usize), Event>,
+    next_event: usize,
+    /// What went out, in order.
+    sent: Vec<Sent>,
+    most_connections: usize,
+    /// Sites that nothing answers at.
+    dead: Vec<String>,
+    rules: crate::providers::Provider,
+    suspensions: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Connection {
+    path: usize,
+    is_idle: bool,
+}
+
+#[derive(Debug)]
+enum Event {
+    Ask(usize, Asking),
+    Done(usize, SourceId),
+    Resolved(usize, LaneKey),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Sent {
+    server: i64,
+    message: i64,
+    at: Timestamp,
+    source: i64,
+}
+
+impl World {
+    fn new() -> Self {
+        let providers = Providers::built_in();
+        let rules = crate::providers::Provider {
+            connections_max: 5,
+            connections_per_minute: None,
+            messages_per_minute: None,
+            slow_start_connections: 1,
+            ..crate::providers::Provider::clone(providers.find("mx.nowhere.example"))
+        };
+        Self {
+            schedule: Schedule::new(
+                vec![Duration::from_mins(1), Duration::from_mins(5)],
+                "mx.here.example".to_owned(),
+                WarmUpPlan::new(vec![10, 20]),
+                100,
+            ),
+            now: START,
+            rng: StdRng::seed_from_u64(7),
+            connections: HashMap::new(),
+            next_connection: 0,
+            agenda: BTreeMap::new(),
+            next_event: 0,
+            sent: Vec::new(),
+            most_connections: 0,
+            dead: Vec::new(),
+            rules,
+            suspensions: 0,
+        }
+    }
+
+    fn add(&mut self, server: i64, message: i64, domain: &str) {
+        self.add_due(server, message, domain, self.now);
+    }
+
+    fn add_due(&mut self, server: i64, message: i64, domain: &str, due_at: Timestamp) {
+        let entry = entry(server, message, due_at);
+        self.schedule.add(DomainName::parse(domain).unwrap(), false, entry, self.now);
+    }
+
+    fn configure(&mut self, change: impl FnOnce(&mut DeliverySetup)) {
+        let mut setup = DeliverySetup {
+            servers: Vec::new(),
+            pools: Vec::new(),
+            sources: Vec::new(),
+            gates: Vec::new(),
+            live_nodes: 1,
+        };
+        change(&mut setup);
+        self.schedule.configure(&setup, self.now);
+    }
+
+    fn plan(&mut self, after: Duration, event: Event) {
+        self.next_event += 1;
+        self.agenda.insert((self.now.plus(after), self.next_event), event);
+    }
+
+    fn perform_actions(&mut self) {
+        for action in self.schedule.take_actions() {
+            match action {
+                Action::Resolve { lane, key } => {
+                    self.plan(Duration::from_millis(5), Event::Resolved(lane, key));
+                }
+                Action::Open { path } => {
+                    self.next_connection += 1;
+                    let id = self.next_connection;
+                    self.connections.insert(id, Connection { path, is_idle: false });
+                    self.most_connections = self.most_connections.max(self.connections.len());
+                    self.plan(Duration::from_micros(50), Event::Ask(id, Asking::First));
+                }
+                Action::Wake { path } => {
+                    let idle = self.connections.iter_mut().find(|(_, c)| c.path == path && c.is_idle);
+                    let id = idle.map(|(id, connection)| {
+                        connection.is_idle = false;
+                        *id
+                    });
+                    if let Some(id) = id {
+                        self.plan(Duration::from_micros(50), Event::Ask(id, Asking::AfterWait));
+                    }
+                }
+                Action::Suspend { .. } => self.suspensions += 1,
+            }
+        }
+    }
+
+    /// Until nothing happens any more, or that time is over.
+    fn run(&mut self, duration: Duration) {
+        let end = self.now.plus(duration);
+        loop {
+            self.perform_actions();
+            let next_event = self.agenda.first_key_value().map(|((at, _), _)| *at);
+            let next = [next_event, self.schedule.next_wakeup()].into_iter().flatten().min();
+            match next {
+                Some(next) if next <= end => self.now = next.max(self.now),
+                _ => break,
+            }
+            self.schedule.tick(self.now);
+            self.perform_actions();
+            if let Some(entry) = self.agenda.first_entry()
+                && entry.key().0 <= self.now
+            {
+                let event = entry.remove();
+                self.happen(event);
+            }
+        }
+        self.now = end;
+        self.schedule.tick(self.now);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Resolved(lane, key) => {
+                let route = self.route(&key);
+                self.schedule.resolved(lane, route, self.now);
+            }
+            Event::Ask(id, asking) => self.ask(id, asking),
+            Event::Done(id, source) => {
+                let path = self.connections[&id].path;
+                self.schedule.accepted(path, self.now);
+                self.schedule.settled(source, true);
+                self.ask(id, Asking::Again);
+            }
+        }
+    }
+
+    fn ask(&mut self, id: usize, asking: Asking) {
+        let path = self.connections[&id].path;
+        match self.schedule.next(path, asking, self.now) {
+            Next::Close => self.close(id, false),
+            Next::Wait => {
+                let has_connection = asking != Asking::First;
+                if has_connection && self.rng.random_bool(0.9) {
+                    self.connections.get_mut(&id).unwrap().is_idle = true;
+                } else {
+                    self.close(id, true);
+                }
+            }
+            Next::Job(job) if self.dead.contains(&job.route.base_site.to_string()) => {
+                self.schedule.connect_failed(path, "refused".into(), self.now);
+                self.schedule.settled(job.source.id, false);
+                // What an engine would do with a SoftFail.
+                let due_at = self.now.plus(Duration::from_mins(1));
+                let entry = Entry { due_at, attempts: job.entry.attempts + 1, ..job.entry };
+                self.schedule.add(job.domain, false, entry, self.now);
+                self.close(id, false);
+            }
+            Next::Job(job) => {
+                self.sent.push(Sent {
+                    server: job.entry.server_id.0,
+                    message: job.entry.message_id.0,
+                    at: self.now,
+                    source: job.source.id.0,
+                });
+                self.schedule.connected(path);
+                self.plan(ON_THE_WIRE, Event::Done(id, job.source.id));
+            }
+        }
+    }
+
+    fn close(&mut self, id: usize, was_waiting: bool) {
+        let connection = self.connections.remove(&id).unwrap();
+        self.schedule.closed(connection.path, was_waiting, self.now);
+    }
+
+    /// Every domain has a site of its own.
+    fn route(&self, key: &LaneKey) -> Route {
+        let site: Arc<str> = format!("mx.{}", key.domain).into();
+        Route {
+            site: Arc::clone(&site),
+            base_site: Arc::clone(&site),
+            provider: self.rules.name.as_str().into(),
+            rules: Arc::new(self.rules.clone()),
+            hosts: vec![RouteHost { name: site.to_string(), preference: 0, address: None, port: 25 }],
+            security: Security::Opportunistic,
+            kind: RouteKind::Mx,
+            is_exempt: false,
+            valid_until: self.now.plus(Duration::from_mins(5)),
+        }
+    }
+
+    fn sent_of(&self, server: i64) -> usize {
+        self.sent.iter().filter(|sent| sent.server == server).count()
+    }
+}
+
+fn entry(server: i64, message: i64, due_at: Timestamp) -> Entry {
+    Entry {
+        server_id: ServerId(server),
+        message_id: MessageId(message),
+        due_at,
+        expires_at: None,
+        attempts: 0,
+        pool_wish: None,
+        begun: false,
+        work: None,
+    }
+}
+
+fn gate(scope: GateScope, action: GateAction, ends_at: Option<Timestamp>) -> Gate {
+    Gate { scope, action, reason: "a test".to_owned(), automatic: false, created_at: START, ends_at }
+}
+
+fn server(id: i64, rate: Option<SendRate>) -> ServerDelivery {
+    ServerDelivery {
+        id: ServerId(id),
+        name: format!("server {id}"),
+        suspended_reason: None,
+        pool_id: None,
+        send_rate: rate,
+    }
+}
+
+#[test]
+fn everything_goes_out_over_no_more_connections_than_allowed() {
+    let mut world = World::new();
+    (0..1_000).for_each(|id| world.add(1, id, "one.example"));
+    world.run(Duration::from_mins(1));
+    assert_eq!(world.sent.len(), 1_000);
+    assert_eq!(world.most_connections, 5);
+    let mut ids: Vec<_> = world.sent.iter().map(|sent| sent.message).collect();
+    ids.dedup();
+    assert_eq!(ids.len(), 1_000, "none twice");
+}
+
+#[test]
+fn connections_are_added_as_messages_are_accepted() {
+    let mut world = World::new();
+    (0..100).for_each(|id| world.add(1, id, "one.example"));
+    world.run(Duration::from_millis(6));
+    assert_eq!(world.connections.len(), 1);
+    world.run(Duration::from_millis(25));
+    assert_eq!(world.connections.len(), 2);
+}
+
+#[test]
+fn one_message_waits_a_bounded_number_of_turns_behind_a_hundred_thousand() {
+    let mut world = World::new();
+    (0..100_000).for_each(|id| world.add(1, id, "one.example"));
+    world.run(Duration::from_secs(2));
+    let before = world.sent.len();
+    world.add(2, 100_000, "one.example");
+    world.run(Duration::from_secs(2));
+    let turns = world.sent[before..].iter().position(|sent| sent.server == 2).unwrap();
+    assert!(turns <= 2, "after {turns} others");
+}
+
+#[test]
+fn nothing_goes_out_before_it_is_due_or_after_it_expired() {
+    let mut world = World::new();
+    let due = START.plus(Duration::from_mins(3));
+    world.add_due(1, 1, "one.example", due);
+    let late = Entry { expires_at: Some(START.plus(Duration::from_secs(5))), ..entry(1, 2, START) };
+    world.configure(|setup| {
+        let end = Some(START.plus(Duration::from_secs(10)));
+        setup.gates.push(gate(GateScope::Everything, GateAction::Suspend, end));
+    });
+    world.schedule.add(DomainName::parse("one.example").unwrap(), false, late, START);
+    world.run(Duration::from_mins(2));
+    assert!(world.sent.is_empty());
+    let expired = world.schedule.take_expired();
+    assert_eq!(expired.iter().map(|entry| entry.message_id.0).collect::<Vec<_>>(), [2]);
+    world.run(Duration::from_mins(2));
+    assert_eq!(world.sent.len(), 1);
+    assert!(world.sent[0].at >= due);
+}
+
+#[test]
+fn a_gate_keeps_back_its_scope_only_and_lifting_it_resumes_at_once() {
+    let domain = || DomainName::parse("one.example").unwrap();
+    let scopes = [
+        GateScope::Domain(domain()),
+        GateScope::Lane { pool: "default".into(), domain: domain() },
+        GateScope::Path { source: "0.0.0.0".parse().unwrap(), site: "mx.one.example".into() },
+    ];
+    for scope in scopes {
+        let mut world = World::new();
+        world.configure(|setup| setup.gates.push(gate(scope.clone(), GateAction::Suspend, None)));
+        (0..50).for_each(|id| world.add(1, id, "one.example"));
+        (50..100).for_each(|id| world.add(1, id, "two.example"));
+        world.run(Duration::from_mins(1));
+        assert_eq!(world.sent.len(), 50, "{scope}");
+        assert!(world.sent.iter().all(|sent| sent.message >= 50), "{scope}");
+        world.configure(|_| {});
+        world.run(Duration::from_secs(5));
+        assert_eq!(world.sent.len(), 100, "{scope}");
+    }
+}
+
+#[test]
+fn wide_gates_keep_everything_back_until_they_end() {
+    let scopes = [
+        GateScope::Everything,
+        GateScope::Pool("default".into()),
+        GateScope::Provider("default".into()),
+        GateScope::Server(ServerId(1)),
+        GateScope::SourceProvider { source: "0.0.0.0".parse().unwrap(), provider: "default".into() },
+    ];
+    for scope in scopes {
+        let mut world = World::new();
+        let end = START.plus(Duration::from_mins(2));
+        world.configure(|setup| setup.gates.push(gate(scope.clone(), GateAction::Suspend, Some(end))));
+        (0..50).for_each(|id| world.add(1, id, "one.example"));
+        world.run(Duration::from_secs(119));
+        assert!(world.sent.is_empty(), "{scope}");
+        world.run(Duration::from_secs(10));
+        assert_eq!(world.sent.len(), 50, "{scope}");
+    }
+}
+
+#[test]
+fn a_slow_gate_lets_so_many_a_minute_through() {
+    let mut world = World::new();
+    let slow = GateAction::Slow { per_minute: 30 };
+    world.configure(|setup| setup.gates.push(gate(GateScope::Server(ServerId(1)), slow, None)));
+    (0..200).for_each(|id| world.add(1, id, "one.example"));
+    (200..400).for_each(|id| world.add(2, id, "one.example"));
+    world.run(Duration::from_mins(2));
+    assert_eq!(world.sent_of(2), 200);
+    let slowed = world.sent_of(1);
+    assert!((55..=60).contains(&slowed), "{slowed}");
+}
+
+#[test]
+fn a_send_rate_paces_one_server_and_loses_nothing() {
+    let mut world = World::new();
+    let rate = SendRate { count: 10, per: RatePeriod::Second };
+    world.configure(|setup| setup.servers = vec![server(1, Some(rate)), server(2, None)]);
+    (0..100).for_each(|id| world.add(1, id, "one.example"));
+    (100..300).for_each(|id| world.add(2, id, "one.example"));
+    world.run(Duration::from_secs(5));
+    assert_eq!(world.sent_of(2), 200);
+    let paced = world.sent_of(1);
+    assert!((45..=50).contains(&paced), "{paced}");
+    world.run(Duration::from_secs(20));
+    assert_eq!(world.sent_of(1), 100);
+}
+
+#[test]
+fn a_suspended_server_waits_and_comes_back() {
+    let mut world = World::new();
+    world.configure(|setup| {
+        setup.servers = vec![
+            ServerDelivery { suspended_reason: Some("unpaid".into()), ..server(1, None) },
+            server(2, None),
+        ];
+    });
+    (0..10).for_each(|id| world.add(1, id, "one.example"));
+    (10..20).for_each(|id| world.add(2, id, "one.example"));
+    world.run(Duration::from_secs(10));
+    assert_eq!((world.sent_of(1), world.sent_of(2)), (0, 10));
+    world.configure(|setup| setup.servers = vec![server(1, None), server(2, None)]);
+    world.run(Duration::from_secs(10));
+    assert_eq!(world.sent_of(1), 10);
+}
+
+#[test]
+fn a_dead_site_is_left_alone_for_a_while_and_tried_again() {
+    let mut world = World::new();
+    world.dead.push("mx.one.example".into());
+    (0..100).for_each(|id| world.add(1, id, "one.example"));
+    (100..150).for_each(|id| world.add(1, id, "two.example"));
+    world.run(Duration::from_secs(50));
+    assert_eq!(world.sent.len(), 50);
+    let why = world.schedule.why_waiting(&DomainName::parse("one.example").unwrap(), ServerId(1), world.now);
+    assert!(why.contains("could not be reached (refused)"), "{why}");
+    world.dead.clear();
+    world.run(Duration::from_mins(10));
+    assert_eq!(world.sent.len(), 150);
+}
+
+#[test]
+fn a_provider_that_asks_for_less_gets_less_and_is_suspended_when_it_goes_on() {
+    let mut world = World::new();
+    (0..2_000).for_each(|id| world.add(1, id, "one.example"));
+    world.run(Duration::from_secs(1));
+    let before = world.sent.len();
+    for _ in 0..6 {
+        world.schedule.throttled(0, "421 4.7.0 slow down", world.now);
+        world.run(Duration::from_secs(31));
+    }
+    assert_eq!(world.suspensions, 1, "it is written down once");
+    let at_suspension = world.sent.len();
+    assert!(at_suspension > before);
+    world.run(Duration::from_mins(2));
+    assert_eq!(world.sent.len(), at_suspension);
+    world.run(Duration::from_hours(2));
+    assert_eq!(world.sent.len(), 2_000);
+}
+
+fn source(id: i64, pool: i64, weight: u32) -> Source {
+    Source {
+        id: SourceId(id),
+        pool_id: PoolId(pool),
+        address: format!("192.0.2.{id}").parse().unwrap(),
+        helo: DomainName::parse(&format!("out{id}.here.example")).unwrap(),
+        weight,
+        warmup_started_at: None,
+        warmup_paused_reason: None,
+        sent_today: 0,
+        bounced_today: 0,
+        complained_today: 0,
+    }
+}
+
+fn pool(id: i64, shared: bool) -> Pool {
+    Pool { id: PoolId(id), name: format!("pool{id}"), shared }
+}
+
+#[test]
+fn addresses_share_the_mail_by_their_weights() {
+    let mut world = World::new();
+    world.configure(|setup| {
+        setup.pools = vec![pool(1, true)];
+        setup.sources = vec![source(1, 1, 3), source(2, 1, 1)];
+    });
+    (0..1_000).for_each(|id| world.add(1, id, "one.example"));
+    world.run(Duration::from_mins(1));
+    assert_eq!(world.sent.len(), 1_000);
+    let of_first = world.sent.iter().filter(|sent| sent.source == 1).count();
+    assert!((730..=770).contains(&of_first), "{of_first}");
+}
+
+#[test]
+fn a_warming_address_sends_its_quota_and_the_rest_leaves_by_the_shared_pool() {
+    let mut world = World::new();
+    let warming = Source { warmup_started_at: Some(START), ..source(1, 1, 1) };
+    world.configure(|setup| {
+        setup.pools = vec![pool(1, false), pool(2, true)];
+        setup.sources = vec![warming.clone(), source(2, 2, 1)];
+        setup.servers = vec![ServerDelivery { pool_id: Some(PoolId(1)), ..server(1, None) }];
+    });
+    (0..100).for_each(|id| world.add(1, id, "one.example"));
+    world.run(Duration::from_mins(1));
+    let of = |id| world.sent.iter().filter(|sent| sent.source == id).count();
+    assert_eq!((of(1), of(2)), (10, 90));
+}
+
+#[test]
+fn whatever_happens_in_between_everything_goes_out_once() {
+    for seed in 0..30 {
+        let mut world = World::new();
+        let mut rng = StdRng::seed_from_u64(seed);
+        let domains = ["one.example", "two.example", "three.example"];
+        let mut added = 0;
+        for _ in 0..60 {
+            for _ in 0..rng.random_range(0..30) {
+                let due = world.now.plus(Duration::from_secs(rng.random_range(0..20)));
+                world.add_due(rng.random_range(1..4), added, domains[rng.random_range(0..3)], due);
+                added += 1;
+            }
+            let rate = rng.random_bool(0.3).then_some(SendRate { count: 5, per: RatePeriod::Second });
+            let scopes = [
+                GateScope::Everything,
+                GateScope::Server(ServerId(2)),
+                GateScope::Domain(DomainName::parse("two.example").unwrap()),
+                GateScope::Provider("default".into()),
+            ];
+            let scope = scopes[rng.random_range(0..4)].clone();
+            let (gated, slow, dead) = (rng.random_bool(0.4), rng.random_bool(0.3), rng.random_bool(0.1));
+            world.configure(|setup| {
+                setup.servers = vec![server(1, rate), server(2, None), server(3, None)];
+                let action = if slow { GateAction::Slow { per_minute: 120 } } else { GateAction::Suspend };
+                setup.gates.extend(gated.then(|| gate(scope, action, None)));
+            });
+            world.dead = if dead { vec!["mx.one.example".into()] } else { vec![] };
+            world.run(Duration::from_millis(rng.random_range(1..8_000)));
+            if rng.random_bool(0.1) {
+                world.schedule.sweep(world.now);
+            }
+        }
+        world.dead.clear();
+        world.configure(|_| {});
+        world.run(Duration::from_hours(2));
+        let mut ids: Vec<i64> = world.sent.iter().map(|sent| sent.message).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, (0..added).collect::<Vec<_>>(), "seed {seed}");
+        assert!(world.most_connections <= 15, "seed {seed}");
+        assert_eq!(world.schedule.entries(), 0, "seed {seed}");
+    }
+}

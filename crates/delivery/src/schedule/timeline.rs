@@ -1,0 +1,66 @@
+//! Entries that are not due yet, within the horizon: the earliest first.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use postroad_model::Timestamp;
+
+use super::entry::Entry;
+
+#[derive(Debug, Default)]
+pub(super) struct Timeline {
+    heap: BinaryHeap<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    lane: usize,
+    entry: Entry,
+}
+
+impl Timeline {
+    pub(super) fn push(&mut self, lane: usize, entry: Entry) {
+        self.heap.push(Waiting { lane, entry });
+    }
+
+    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<(usize, Entry)> {
+        if self.heap.peek()?.entry.due_at > now {
+            return None;
+        }
+        self.heap.pop().map(|waiting| (waiting.lane, waiting.entry))
+    }
+
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.heap.peek().map(|waiting| waiting.entry.due_at)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Entry> {
+        std::mem::take(&mut self.heap).into_iter().map(|waiting| waiting.entry)
+    }
+}
+
+impl Ord for Waiting {
+    /// Reversed: the heap gives the greatest first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |waiting: &Self| (waiting.entry.due_at, waiting.entry.message_id);
+        key(other).cmp(&key(self))
+    }
+}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Waiting {}

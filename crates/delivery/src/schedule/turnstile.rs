@@ -1,0 +1,63 @@
+//! One sending server's turnstile: suspended or not, and the pace of its send rate.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use postroad_model::{GateScope, RatePeriod, SendRate, ServerId, Timestamp};
+
+use super::block::{Block, Why};
+use super::bucket::Bucket;
+
+#[derive(Debug)]
+pub(super) struct Turnstile {
+    pub(super) scope: [GateScope; 1],
+    pub(super) suspended_reason: Option<String>,
+    pub(super) pool_wish: Option<postroad_model::PoolId>,
+    rate: Option<(SendRate, u32, Bucket)>,
+    /// Site queues that took it out of their ring.
+    pub(super) parked_in: HashSet<usize>,
+}
+
+impl Turnstile {
+    pub(super) fn new(id: ServerId) -> Self {
+        Self {
+            scope: [GateScope::Server(id)],
+            suspended_reason: None,
+            pool_wish: None,
+            rate: None,
+            parked_in: HashSet::new(),
+        }
+    }
+
+    /// Every node gets its share of a rate that they have together.
+    pub(super) fn set_rate(&mut self, rate: Option<SendRate>, nodes: u32) {
+        let unchanged =
+            self.rate.as_ref().map(|(rate, nodes, _)| (*rate, *nodes)) == rate.map(|r| (r, nodes));
+        if unchanged {
+            return;
+        }
+        self.rate = rate.map(|rate| {
+            let period = match rate.per {
+                RatePeriod::Second => Duration::from_secs(1),
+                RatePeriod::Minute => Duration::from_mins(1),
+                RatePeriod::Hour => Duration::from_hours(1),
+            };
+            (rate, nodes, Bucket::new(rate.count, period * nodes.max(1)))
+        });
+    }
+
+    pub(super) fn block(&self, now: Timestamp) -> Option<Block> {
+        if let Some(reason) = &self.suspended_reason {
+            return Some(Block { until: None, why: Why::ServerSuspended { reason: reason.clone() } });
+        }
+        let (rate, _, bucket) = self.rate.as_ref()?;
+        let until = bucket.blocked_until(now)?;
+        Some(Block { until: Some(until), why: Why::ServerRate { rate: rate.to_string() } })
+    }
+
+    pub(super) fn pass(&mut self, now: Timestamp) {
+        if let Some((_, _, bucket)) = &mut self.rate {
+            bucket.take(now);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What an operator can set about delivery.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use postroad_model::DomainName;
+
+use crate::retry::RetryPolicy;
+use crate::schedule::warm_up::WarmUpPlan;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The public name of this host: HELO, `Received`, return paths.
+    pub hostname: DomainName,
+    /// Where the flight journal is kept.
+    pub journal_dir: PathBuf,
+    /// The port of mail servers; not 25 in tests only.
+    pub smtp_port: u16,
+    pub smart_host: Option<SmartHost>,
+    pub allow_private_destinations: bool,
+    pub retry: RetryPolicy,
+    /// Longest wait for a reply, where the protocol's own limits are longer.
+    pub reply_timeout: Duration,
+    /// Likewise for the reply to the end of a message. A short one makes duplicates.
+    pub final_reply_timeout: Duration,
+    pub connect_timeout: Duration,
+    /// A connection without work is kept this long.
+    pub idle_timeout: Duration,
+    /// A connection is not used for new messages after this long.
+    pub connection_lifetime: Duration,
+    /// Connections of this node together.
+    pub connections_max: u32,
+    /// Threads that sign.
+    pub signing_threads: usize,
+    /// Memory for fresh messages that wait for their first attempt.
+    pub fresh_bytes_max: usize,
+    pub warm_up: WarmUpPlan,
+    /// TOML that changes or adds provider rules.
+    pub provider_overrides: Option<String>,
+    /// Names the reserved domain whose recipients are simulated.
+    pub simulator_domain: DomainName,
+    /// Catch everything in an inbox in this process instead of sending it into the world.
+    pub catch_all: bool,
+    /// Messages in flight may finish for this long when the service stops.
+    pub drain_timeout: Duration,
+    /// Authorities to trust for verified TLS beside the public ones (PEM).
+    pub ca_file: Option<PathBuf>,
+    /// The port of MTA-STS policy hosts; not 443 in tests only.
+    pub mta_sts_port: u16,
+    pub nameservers: Vec<SocketAddr>,
+    pub ipv6: bool,
+}
+
+/// A host that takes all mail and sends it on.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SmartHost {
+    pub host: String,
+    pub port: u16,
+    pub tls: SmartHostTls,
+    pub credentials: Option<(String, String)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SmartHostTls {
+    Off,
+    Opportunistic,
+    Required,
+    Implicit,
+}
+
+impl fmt::Debug for SmartHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SmartHost")
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .field("tls", &self.tls)
+            .finish_non_exhaustive()
+    }
+}

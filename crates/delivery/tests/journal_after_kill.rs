@@ -1,0 +1,93 @@
+//! The flight journal after kill -9: a process makes marks and says so, until it is killed at a random moment.
+
+#![cfg(test)]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use postroad_delivery::journal::{Answered, FlightKey, Journal, RecoveredOutcome};
+use postroad_model::{MessageId, ServerId, Timestamp};
+
+/// Set for the process that is to be killed, which is this test once more.
+const VICTIM_FOLDER: &str = "POSTROAD_TEST_VICTIM_FOLDER";
+
+fn key(message: i64) -> FlightKey {
+    FlightKey { server_id: ServerId(1), message_id: MessageId(message), attempt: 1 }
+}
+
+/// Says each mark after it is made; every third flight gets no answer.
+fn make_marks_until_killed(folder: &Path) {
+    let (journal, _) = Journal::open(folder).unwrap();
+    let mut told = std::io::stderr();
+    for message in 0.. {
+        journal.finishing(key(message)).unwrap();
+        told.write_all(format!("finishing {message}\n").as_bytes()).unwrap();
+        if message % 3 == 0 {
+            continue;
+        }
+        let answered = Answered {
+            accepted: true,
+            at: Timestamp::from_micros(message),
+            code: 250,
+            text: format!("queued as {message}"),
+            mx: "mx.example.com".to_owned(),
+            remote_ip: "192.0.2.1".to_owned(),
+            source_ip: "192.0.2.2".to_owned(),
+            tls: None,
+            duration_us: None,
+        };
+        journal.answered(key(message), &answered).unwrap();
+        told.write_all(format!("answered {message}\n").as_bytes()).unwrap();
+    }
+}
+
+#[test]
+fn marks_survive_a_kill() {
+    if let Some(folder) = std::env::var_os(VICTIM_FOLDER) {
+        make_marks_until_killed(Path::new(&folder));
+    }
+    // Different numbers of marks, so that both kinds are the last one.
+    for marks in [1, 2, 3, 4, 17, 100, 1_001, 5_000] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut victim = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "marks_survive_a_kill"])
+            .env(VICTIM_FOLDER, folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut told = BufReader::new(victim.stderr.take().unwrap()).lines();
+        let mut said: Vec<String> = told.by_ref().take(marks).map(Result::unwrap).collect();
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        // What it went on to say before it died. The last line may be torn.
+        said.extend(told.map_while(Result::ok).filter(|line| line.contains(' ')));
+        check(folder.path(), &said);
+    }
+}
+
+fn check(folder: &Path, said: &[String]) {
+    let (_, left) = Journal::open(folder).unwrap();
+    let left: BTreeMap<i64, RecoveredOutcome> =
+        left.into_iter().map(|flight| (flight.key.message_id.0, flight.outcome)).collect();
+    let (complete, _) = said.split_at(said.len() - 1);
+    for line in complete {
+        let (mark, message) = line.split_once(' ').unwrap();
+        let message: i64 = message.parse().unwrap();
+        match (mark, &left[&message]) {
+            ("finishing", _) => {}
+            ("answered", RecoveredOutcome::Answered(answered)) => {
+                assert_eq!(answered.text, format!("queued as {message}"));
+            }
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+    // No flight that was not made, and at most one that it had no time to speak of.
+    let flights_said = said.iter().filter(|line| line.starts_with("finishing")).count();
+    assert!((flights_said..=flights_said + 1).contains(&left.len()), "{} of {flights_said}", left.len());
+    for (message, outcome) in &left {
+        assert!(message % 3 != 0 || *outcome == RecoveredOutcome::Unanswered, "{message}: {outcome:?}");
+    }
+}

@@ -1,0 +1,117 @@
+//! The relaxed body hash (RFC 6376 3.4.4), fed from the message where it lies.
+
+use aws_lc_rs::digest::{Context, Digest, SHA256};
+use memchr::memchr2;
+
+/// White space at the end of lines does not count, other runs of it count as one space, empty lines at the end do not
+/// count. One pass; what needs no change, which is nearly all of it, goes into the hash in long stretches.
+pub(super) fn hash_relaxed(body: &[u8]) -> Digest {
+    let body = without_blank_end(body);
+    let mut hash = Context::new(&SHA256);
+    let (mut hashed, mut at) = (0, 0);
+    while let Some(offset) = memchr2(b' ', b'\t', &body[at..]) {
+        let start = at + offset;
+        at = start + body[start..].iter().take_while(|b| is_white(**b)).count();
+        let ends_line = body[at..].starts_with(b"\r\n");
+        if !ends_line && body[start..at] == *b" " {
+            continue;
+        }
+        hash.update(&body[hashed..start]);
+        if !ends_line {
+            hash.update(b" ");
+        }
+        hashed = at;
+    }
+    hash.update(&body[hashed..]);
+    // Every line has an end, also the last one of a body that lacks it; only a body without lines has none.
+    if !body.is_empty() {
+        hash.update(b"\r\n");
+    }
+    hash.finish()
+}
+
+pub(super) fn is_white(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// Up to the last byte that is not white space or a line ending.
+fn without_blank_end(mut body: &[u8]) -> &[u8] {
+    loop {
+        let white = body.iter().rev().take_while(|b| is_white(**b)).count();
+        body = &body[..body.len() - white];
+        match body.strip_suffix(b"\r\n") {
+            Some(shorter) => body = shorter,
+            None => return body,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_lc_rs::digest::digest;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// RFC 6376 3.4.4 read aloud, line by line, with copies.
+    fn relaxed_by_the_book(body: &str) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        for line in body.split("\r\n") {
+            let mut reduced = line.replace('\t', " ");
+            while reduced.contains("  ") {
+                reduced = reduced.replace("  ", " ");
+            }
+            lines.push(reduced.strip_suffix(' ').unwrap_or(&reduced).to_owned());
+        }
+        while lines.last().is_some_and(String::is_empty) {
+            lines.pop();
+        }
+        lines.into_iter().map(|line| line + "\r\n").collect()
+    }
+
+    fn check(body: &str, canonical: &str) {
+        assert_eq!(relaxed_by_the_book(body), canonical, "{body:?}");
+        assert_eq!(
+            hash_relaxed(body.as_bytes()).as_ref(),
+            digest(&SHA256, canonical.as_bytes()).as_ref(),
+            "{body:?}"
+        );
+    }
+
+    #[test]
+    fn the_example_of_the_rfc_comes_out() {
+        // RFC 6376 3.4.5
+        check(" C \r\nD \t E\r\n\r\n\r\n", " C\r\nD E\r\n");
+    }
+
+    #[test]
+    fn bodies_without_text_count_as_empty() {
+        for body in ["", "\r\n", "\r\n\r\n", " \t", " \r\n\t\r\n"] {
+            check(body, "");
+        }
+    }
+
+    #[test]
+    fn a_missing_last_line_ending_is_added() {
+        check("a", "a\r\n");
+        check("a \t", "a\r\n");
+    }
+
+    #[test]
+    fn lone_carriage_returns_and_line_feeds_are_text() {
+        check("a \n b \r c", "a \n b \r c\r\n");
+        check("a\r\r\n", "a\r\r\n");
+    }
+
+    proptest! {
+        #[test]
+        fn the_pass_agrees_with_the_book(pieces in prop::collection::vec(
+            prop::sample::select(vec!["a", "bc", " ", "\t", "  ", "\r\n", "\r", "\n", "é"]), 0..40)
+        ) {
+            let body = pieces.concat();
+            let expected = digest(&SHA256, relaxed_by_the_book(&body).as_bytes());
+            let found = hash_relaxed(body.as_bytes());
+            prop_assert_eq!(found.as_ref(), expected.as_ref());
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What of a message is signed, worked out once however many keys sign it and however often.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::body::hash_relaxed;
+use super::header::push_relaxed;
+use crate::header_block::{Field, HeaderBlock};
+
+/// The headers that say something to a reader or decide how the body is shown (RFC 6376 5.4.1). Trace headers are not
+/// among them: relays change those.
+const SIGNED: [&str; 16] = [
+    "From",
+    "Sender",
+    "Reply-To",
+    "To",
+    "Cc",
+    "Subject",
+    "Date",
+    "Message-ID",
+    "In-Reply-To",
+    "References",
+    "MIME-Version",
+    "Content-Type",
+    "Content-Transfer-Encoding",
+    "List-Unsubscribe",
+    "List-Unsubscribe-Post",
+    "List-Id",
+];
+
+/// Signed once more than they stand there, so that nobody can add one (RFC 6376 8.15): a second `From` or `Subject`
+/// is what a mail client may show.
+const OVERSIGNED: [&str; 5] = ["From", "To", "Subject", "Date", "Message-ID"];
+
+/// A message reduced to what signatures cover: the hash of its body and its signed headers.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Canonical {
+    pub(super) body_hash_base64: String,
+    /// Each with its line ending, in the order of `names`.
+    pub(super) headers: Vec<u8>,
+    /// One for every instance that is signed.
+    pub(super) names: Vec<&'static str>,
+}
+
+impl Canonical {
+    /// One pass over the body, which is not copied. The message has CRLF line endings, as all stored ones do.
+    pub fn of(message: &[u8]) -> Self {
+        let mut block = HeaderBlock::new(message);
+        let mut found: [Vec<Field<'_>>; SIGNED.len()] = Default::default();
+        for field in block.by_ref() {
+            let name = field.name.trim_ascii_end();
+            if let Some(place) = SIGNED.iter().position(|signed| name.eq_ignore_ascii_case(signed.as_bytes()))
+            {
+                found[place].push(field);
+            }
+        }
+        let (mut headers, mut names) = (Vec::new(), Vec::new());
+        for (name, fields) in SIGNED.into_iter().zip(found) {
+            // RFC 6376 5.4.2: the lowest instance comes first.
+            for field in fields.iter().rev() {
+                push_relaxed(field.name, field.value, &mut headers);
+                headers.extend_from_slice(b"\r\n");
+                names.push(name);
+            }
+            if OVERSIGNED.contains(&name) {
+                names.push(name);
+            }
+        }
+        Self { body_hash_base64: STANDARD.encode(hash_relaxed(block.body())), headers, names }
+    }
+}
+
+impl fmt::Debug for Canonical {
+    /// Without the headers, which name people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Canonical")
+            .field("body_hash", &self.body_hash_base64)
+            .field("names", &self.names)
+            .field("header_bytes", &self.headers.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_instance_is_signed_from_the_bottom_up_and_five_headers_once_more() {
+        let message = b"Received: by x\r\nto: b@x\r\nList-Id: 1\r\nFrom:  a@x\r\nLIST-ID: 2\r\nX-Other: y\r\n\r\nText\r\n";
+        let canonical = Canonical::of(message);
+        assert_eq!(
+            canonical.names,
+            ["From", "From", "To", "To", "Subject", "Date", "Message-ID", "List-Id", "List-Id"]
+        );
+        assert_eq!(canonical.headers, b"from:a@x\r\nto:b@x\r\nlist-id:2\r\nlist-id:1\r\n");
+    }
+
+    #[test]
+    fn an_empty_body_has_the_hash_that_the_rfc_prints() {
+        // RFC 6376 3.4.4
+        let canonical = Canonical::of(b"From: a@x\r\n");
+        assert_eq!(canonical.body_hash_base64, "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
+        assert_eq!(Canonical::of(b"From: a@x\r\n\r\n"), canonical);
+    }
+
+    #[test]
+    fn addresses_are_not_printed() {
+        assert!(!format!("{:?}", Canonical::of(b"From: somebody@x\r\n\r\n")).contains("somebody"));
+    }
+}

@@ -1,0 +1,163 @@
+//! Everything that is said about one recipient, weighed: the reply in the status fields first, then what the notice
+//! says of the recipient, then the notice as a whole.
+
+use postroad_model::BounceClass;
+
+use crate::classify::{EnhancedCode, Reply, Verdict, classify};
+
+use super::phase::{Phase, find_phase};
+use super::quoted::{Quoted, find_enhanced, find_reply};
+use super::{ReturnedKind, ReturnedRecipient, shorten};
+
+#[derive(Debug)]
+pub(super) struct Evidence<'a> {
+    /// The other side has given up.
+    pub(super) is_final: bool,
+    /// From the Status field.
+    pub(super) status: Option<EnhancedCode>,
+    /// From the Diagnostic-Code field.
+    pub(super) diagnostic: &'a str,
+    /// What the notice says of this recipient.
+    pub(super) section: &'a str,
+    /// The notice as a whole.
+    pub(super) notice: &'a str,
+    /// The notice speaks of nobody else.
+    pub(super) is_alone: bool,
+}
+
+/// A text with the reply that was made of it, and what `classify` says.
+struct Judged {
+    reply: Reply,
+    verdict: Verdict<'static>,
+}
+
+impl Evidence<'_> {
+    pub(super) fn judge(&self, kind: ReturnedKind, recipient: Option<String>) -> ReturnedRecipient {
+        let section = refusals_only(self.section);
+        let notice = if self.is_general() { refusals_only(self.notice) } else { String::new() };
+        let in_diagnostic = find_reply(self.diagnostic);
+        let in_section = find_reply(&section);
+        let in_notice = find_reply(&notice).filter(|_| in_section.is_none());
+        let quoted = in_diagnostic.or(in_section).or(in_notice);
+        let code = quoted.map(|quoted| quoted.code);
+        let words = |quoted: Option<Quoted<'_>>| quoted.map_or("", |quoted| quoted.text).to_owned();
+        let from_diagnostic =
+            if in_diagnostic.is_some() { words(in_diagnostic) } else { self.diagnostic.to_owned() };
+        let texts = [from_diagnostic, words(in_section), section.clone(), words(in_notice)];
+        let judged = self.first_clear(code, &texts, &notice);
+        let in_quoted = || quoted.and_then(|quoted| find_enhanced(quoted.text));
+        let enhanced = judged
+            .reply
+            .enhanced()
+            .or_else(|| find_enhanced(self.diagnostic))
+            .or_else(in_quoted)
+            .or(self.status);
+        let phase = self.phase(recipient.as_deref());
+        let (class, hard) = weigh(kind, &judged, code, enhanced, phase);
+        let diagnostic = [self.diagnostic, quoted.map_or("", |quoted| quoted.text), &section, &notice];
+        ReturnedRecipient {
+            status: enhanced,
+            code,
+            class: Some(class),
+            permanent: self.is_final,
+            hard: hard && self.is_final,
+            diagnostic: diagnostic.into_iter().map(shorten).find(|text| !text.is_empty()).unwrap_or_default(),
+            rule: Some(judged.verdict.rule),
+            ..ReturnedRecipient::silent(kind, recipient)
+        }
+    }
+
+    /// Whether what the notice says of others, or of all, is said of this recipient too.
+    fn is_general(&self) -> bool {
+        self.is_alone || self.section.trim().is_empty()
+    }
+
+    fn phase(&self, recipient: Option<&str>) -> Option<Phase> {
+        let asked = recipient.map(|recipient| format!("rcpt to:<{}>", recipient.to_lowercase()));
+        let is_asked = || asked.is_some_and(|asked| self.notice.to_lowercase().contains(&asked));
+        find_phase(self.section)
+            .or_else(|| is_asked().then_some(Phase::Recipient))
+            .or_else(|| find_phase(if self.is_general() { self.notice } else { "" }))
+    }
+
+    /// The first text that says something clear; else the first that says anything; else nothing but the codes.
+    fn first_clear(&self, code: Option<u16>, texts: &[String], notice: &str) -> Judged {
+        let mut best: Option<Judged> = None;
+        let says_nothing =
+            |best: &Option<Judged>| best.as_ref().is_none_or(|best| best.verdict.class == BounceClass::Other);
+        for text in texts.iter().filter(|text| !text.trim().is_empty()) {
+            let judged = self.classify(code, text);
+            if !judged.verdict.vague {
+                return judged;
+            }
+            if says_nothing(&best) {
+                best = Some(judged);
+            }
+        }
+        // A whole notice is full of words that mean nothing: it is the last resort, and only for what is clear.
+        if says_nothing(&best) {
+            let judged = self.classify(code, notice);
+            if !judged.verdict.vague {
+                return judged;
+            }
+        }
+        best.unwrap_or_else(|| self.classify(code, ""))
+    }
+
+    fn classify(&self, code: Option<u16>, text: &str) -> Judged {
+        let is_permanent = self.status.map_or(self.is_final, |status| status.class == 5);
+        let code = code.unwrap_or(if is_permanent { 550 } else { 450 });
+        let make = |text: &str| Reply::new(code, text).expect("a quoted code is from 400 to 599");
+        let mut reply = make(text);
+        // What the remote host said itself comes before what the reporting one made of it.
+        if let (None, Some(status)) = (reply.enhanced(), self.status) {
+            reply = make(&format!("{status} {text}"));
+        }
+        Judged { verdict: classify(&reply), reply }
+    }
+}
+
+/// What the words do not know: which command was refused, and that codes can contradict them.
+fn weigh(
+    kind: ReturnedKind,
+    judged: &Judged,
+    code: Option<u16>,
+    enhanced: Option<EnhancedCode>,
+    phase: Option<Phase>,
+) -> (BounceClass, bool) {
+    let verdict = judged.verdict;
+    let is_dead = matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
+    let is_doubtful = match phase {
+        // "Does not exist" is said of the sender there.
+        Some(Phase::MailFrom) => is_dead,
+        // The recipient had been accepted: a filter hides behind "user unknown", unless the code means it.
+        Some(Phase::Data) => {
+            verdict.class == BounceClass::BadMailbox && enhanced.is_none_or(|code| code.subject != 1)
+        }
+        _ => false,
+    };
+    // 5.7.1 is a rule of the receiver; one who did not know the user would say so.
+    let is_contradicted = is_dead && enhanced.is_some_and(|code| code.subject == 7 && code.detail <= 1);
+    if is_doubtful || is_contradicted {
+        return (BounceClass::Policy, false);
+    }
+    if phase == Some(Phase::MailFrom) && verdict.vague && verdict.class == BounceClass::Other {
+        return (BounceClass::Policy, false);
+    }
+    if kind == ReturnedKind::Delay && verdict.vague && verdict.class == BounceClass::Other {
+        return (BounceClass::Timeout, false);
+    }
+    // A remote host's "unknown user" kills an address if it refused the recipient, or if its code says so. With neither,
+    // it may have been the content; a filter that lies is not believed.
+    let is_proven = phase.is_some() || code.is_none() || enhanced.is_some_and(|code| code.subject != 0);
+    let is_proof_needed = verdict.class == BounceClass::BadMailbox;
+    (verdict.class, verdict.hard && (is_proven || !is_proof_needed))
+}
+
+/// Of a transcript of the session, only the refusals: the reporting host's own remarks between them guess.
+fn refusals_only(section: &str) -> String {
+    let refusals = section.lines().filter_map(|line| line.trim_start().strip_prefix("<<< "));
+    let is_refusal = |line: &&str| line.starts_with(['4', '5']) && !line.starts_with("503");
+    let refusals: Vec<&str> = refusals.filter(is_refusal).collect();
+    if refusals.is_empty() { section.to_owned() } else { refusals.join("\n") }
+}

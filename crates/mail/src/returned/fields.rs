@@ -1,0 +1,188 @@
+//! The fields of delivery status notifications (RFC 3464): a group about the message, then one for each recipient.
+//! Some systems print them into the words for people; they are read there too.
+
+use crate::classify::EnhancedCode;
+
+use super::parts::Parts;
+use super::{RECIPIENTS_MAX, ReturnedKind, address};
+
+const FIELDS_MAX: usize = RECIPIENTS_MAX * 16;
+const KNOWN: [&str; 7] = [
+    "reporting-mta",
+    "original-recipient",
+    "final-recipient",
+    "action",
+    "status",
+    "diagnostic-code",
+    "remote-mta",
+];
+
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) reporting_mta: Option<String>,
+    pub(super) groups: Vec<Group>,
+}
+
+/// The fields about one recipient; names in lower case.
+#[derive(Debug, Default)]
+pub(super) struct Group(Vec<(String, String)>);
+
+pub(super) fn read(parts: &Parts) -> Option<Report> {
+    let from_part = parts.status.as_deref().map(parse);
+    from_part.filter(|report| !report.groups.is_empty()).or_else(|| {
+        let mut report = parse(&parts.notice);
+        // Words may look like fields: only what names a recipient and says something about it counts.
+        report.groups.retain(|group| group.any_recipient().is_some() && group.0.len() > 1);
+        (!report.groups.is_empty()).then_some(report)
+    })
+}
+
+fn parse(text: &str) -> Report {
+    let mut report = Report::default();
+    let mut group = Group::default();
+    let mut is_open = false;
+    let mut fields = 0;
+    for line in text.lines() {
+        let is_continued = line.starts_with([' ', '\t']) && !line.trim().is_empty();
+        if is_continued && is_open {
+            group.continue_last(line.trim());
+            continue;
+        }
+        is_open = false;
+        if line.trim().is_empty() {
+            report.close(&mut group);
+        } else if let Some((name, value)) = split_field(line) {
+            if group.find(&name).is_some() {
+                report.close(&mut group);
+            }
+            fields += 1;
+            if fields > FIELDS_MAX || report.groups.len() >= RECIPIENTS_MAX {
+                break;
+            }
+            group.0.push((name, value.to_owned()));
+            is_open = true;
+        }
+    }
+    report.close(&mut group);
+    report
+}
+
+fn split_field(line: &str) -> Option<(String, &str)> {
+    let (name, value) = line.trim_start().split_once(':')?;
+    let name = name.trim_end().to_ascii_lowercase();
+    KNOWN.contains(&name.as_str()).then(|| (name, value.trim()))
+}
+
+impl Report {
+    fn close(&mut self, group: &mut Group) {
+        let group = std::mem::take(group);
+        if let Some(host) = group.find("reporting-mta").filter(|_| self.reporting_mta.is_none()) {
+            self.reporting_mta = Some(untyped(host).to_owned());
+        }
+        let is_recipients = ["original-recipient", "final-recipient", "action", "diagnostic-code"];
+        if is_recipients.iter().any(|name| group.find(name).is_some()) {
+            self.groups.push(group);
+        }
+    }
+}
+
+impl Group {
+    /// `None` if it tells of success. Where no field tells, the words of the notice do.
+    pub(super) fn kind(&self, is_delay: bool) -> Option<ReturnedKind> {
+        let action = self.find("action").unwrap_or_default().to_ascii_lowercase();
+        let status = self.find("status").unwrap_or_default();
+        match action.split(|c: char| !c.is_ascii_alphabetic()).next() {
+            Some("delivered" | "relayed" | "expanded") => None,
+            Some("delayed") => Some(ReturnedKind::Delay),
+            // SendGrid's own word.
+            Some("failed" | "failure" | "expired") => Some(ReturnedKind::Bounce),
+            _ if status.starts_with('2') => None,
+            _ if is_delay => Some(ReturnedKind::Delay),
+            _ => Some(ReturnedKind::Bounce),
+        }
+    }
+
+    /// The address that the sender used, if it is told.
+    pub(super) fn recipient(&self) -> Option<String> {
+        self.addresses().find(|found| address::is_address(found)).or_else(|| self.any_recipient())
+    }
+
+    /// Even if it is no whole address.
+    pub(super) fn any_recipient(&self) -> Option<String> {
+        self.addresses().next()
+    }
+
+    pub(super) fn names(&self, recipient: &str) -> bool {
+        self.addresses().any(|found| found.eq_ignore_ascii_case(recipient))
+    }
+
+    pub(super) fn status(&self) -> Option<EnhancedCode> {
+        EnhancedCode::parse(self.find("status")?.split_whitespace().next()?)
+    }
+
+    /// Without its type; Notes and Postfix write their own words here, which are as good.
+    pub(super) fn diagnostic(&self) -> &str {
+        let diagnostic = self.find("diagnostic-code").map(untyped).unwrap_or_default();
+        // Messaging Server and PowerMTA explain the status behind it.
+        let explained = || self.find("status").and_then(|status| status.split_once('('));
+        if diagnostic.is_empty() {
+            explained().map_or("", |(_, words)| words.trim_end_matches(')'))
+        } else {
+            diagnostic
+        }
+    }
+
+    fn addresses(&self) -> impl Iterator<Item = String> {
+        let fields = ["original-recipient", "final-recipient"].into_iter();
+        fields.filter_map(|name| self.find(name)).map(parse_address).filter(|found| !found.is_empty())
+    }
+
+    fn find(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+    }
+
+    fn continue_last(&mut self, more: &str) {
+        if let Some((_, value)) = self.0.last_mut() {
+            value.push(' ');
+            value.push_str(more);
+        }
+    }
+}
+
+/// `rfc822; jo@example.com`, or without the type, or in angle brackets.
+fn parse_address(value: &str) -> String {
+    let address = untyped(value).trim_matches(['<', '>', '"']).trim();
+    unescape(address)
+}
+
+/// What follows `type;`, if that is what the field begins with.
+fn untyped(value: &str) -> &str {
+    match value.split_once(';') {
+        Some((kind, rest))
+            if kind.trim().bytes().all(|b| b.is_ascii_alphanumeric() || b"-/_.".contains(&b)) =>
+        {
+            rest.trim()
+        }
+        _ => value.trim(),
+    }
+}
+
+/// RFC 6533 section 3: `\x{5DC}` is a character.
+fn unescape(address: &str) -> String {
+    let mut out = String::with_capacity(address.len());
+    let mut rest = address;
+    while let Some((before, after)) = rest.split_once("\\x{") {
+        out.push_str(before);
+        let digits = after.split_once('}').filter(|(digits, _)| digits.len() <= 6);
+        let character = digits.and_then(|(digits, _)| char::from_u32(u32::from_str_radix(digits, 16).ok()?));
+        if let (Some(character), Some((_, left))) = (character, digits) {
+            out.push(character);
+            rest = left;
+        } else {
+            out.push_str("\\x{");
+            rest = after;
+        }
+    }
+    out.push_str(rest);
+    out
+}

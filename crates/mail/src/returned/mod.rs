@@ -1,0 +1,195 @@
+//! What the world sends back about a message: bounces, delay notices, complaints, automatic replies.
+//!
+//! Reads any bytes and never refuses: what cannot be understood is `Other`. Everything is bounded, because strangers
+//! write these messages. Which of our messages is meant, the address it came to says; here is only why it came.
+//!
+//! From the sure to the guessed: feedback reports (RFC 5965), status fields (RFC 3464), then the words that mail
+//! systems without either write to people. Whatever reply is found in them, `classify` judges.
+
+mod address;
+mod auto_reply;
+mod evidence;
+mod feedback;
+mod fields;
+mod headers;
+mod notice;
+mod notification;
+mod parts;
+mod phase;
+mod quoted;
+mod sections;
+
+use postroad_model::BounceClass;
+
+use crate::classify::EnhancedCode;
+use evidence::Evidence;
+use parts::Parts;
+
+/// More recipients than this are not looked at: no message of ours has more.
+const RECIPIENTS_MAX: usize = 1_000;
+const DIAGNOSTIC_BYTES_MAX: usize = 1_024;
+
+/// What a message that came back tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Returned {
+    /// What the message as a whole is. A notice of success is `Other` and speaks of nobody.
+    pub kind: ReturnedKind,
+    pub recipients: Vec<ReturnedRecipient>,
+    /// Message-ID of the message that it is about, if it is quoted, without angle brackets.
+    pub original_message_id: Option<String>,
+}
+
+/// What it tells about one recipient.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReturnedRecipient {
+    /// As the sender wrote it where that is told; unknown in redacted complaints and in notices that name nobody.
+    pub recipient: Option<String>,
+    pub kind: ReturnedKind,
+    pub status: Option<EnhancedCode>,
+    /// Basic SMTP code of the refusal that is quoted.
+    pub code: Option<u16>,
+    /// For bounces and delays.
+    pub class: Option<BounceClass>,
+    /// The other side has given up, whatever the reason.
+    pub permanent: bool,
+    /// The address itself is dead.
+    pub hard: bool,
+    /// The refusal in the other side's words, on one line.
+    pub diagnostic: String,
+    /// The host that says so.
+    pub reporting_mta: Option<String>,
+    /// Name of the rule that decided on the class.
+    pub rule: Option<&'static str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReturnedKind {
+    /// Not delivered, and given up.
+    Bounce,
+    /// Not delivered yet.
+    Delay,
+    /// Somebody called it spam.
+    Complaint,
+    /// Out of office and the like.
+    AutoReply,
+    /// Nothing that changes anything.
+    Other,
+}
+
+impl ReturnedKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bounce => "bounce",
+            Self::Delay => "delay",
+            Self::Complaint => "complaint",
+            Self::AutoReply => "auto_reply",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Reads a message that came to a return path or to a report address.
+pub fn read(message: &[u8]) -> Returned {
+    let parts = Parts::of(message);
+    let recipients = feedback::read(&parts)
+        .or_else(|| notification::read(&parts))
+        .or_else(|| read_status_fields(&parts))
+        .or_else(|| read_words(&parts))
+        .or_else(|| auto_reply::read(&parts))
+        .unwrap_or_else(|| vec![ReturnedRecipient::silent(ReturnedKind::Other, None)]);
+    Returned {
+        // One given-up recipient makes it a bounce, whoever else waits.
+        kind: recipients
+            .iter()
+            .map(|one| one.kind)
+            .min_by_key(|kind| *kind as u8)
+            .unwrap_or(ReturnedKind::Other),
+        recipients,
+        original_message_id: parts.original_message_id(),
+    }
+}
+
+/// RFC 3464: one group of fields for each recipient. `None` if there is no such group.
+fn read_status_fields(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
+    let report = fields::read(parts)?;
+    let sections =
+        sections::sections_of(parts, report.groups.iter().filter_map(fields::Group::any_recipient));
+    let is_alone = report.groups.len() == 1;
+    let is_delay = notice::is_delay(parts);
+    let mut found = Vec::new();
+    for group in &report.groups {
+        let Some(kind) = group.kind(is_delay) else { continue };
+        let recipient =
+            group.recipient().or_else(|| sections.first().map(|section| section.recipient.clone()));
+        let section = sections.iter().find(|section| group.names(&section.recipient));
+        let evidence = Evidence {
+            is_final: kind == ReturnedKind::Bounce,
+            status: group.status(),
+            diagnostic: group.diagnostic(),
+            section: section.map_or("", |section| &section.text),
+            // With fields for each there is no need to guess whom the words mean.
+            notice: if is_alone { parts.explanation() } else { "" },
+            is_alone,
+        };
+        let reporting_mta = report.reporting_mta.clone();
+        found.push(ReturnedRecipient { reporting_mta, ..evidence.judge(kind, recipient) });
+    }
+    Some(found)
+}
+
+/// Notices without status fields. `None` if it does not look like one.
+fn read_words(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
+    if !notice::is_notice(parts) {
+        return None;
+    }
+    let kind = if notice::is_delay(parts) { ReturnedKind::Delay } else { ReturnedKind::Bounce };
+    let sections = sections::find_sections(parts);
+    let judge = |recipient: Option<String>, section: &str| {
+        let evidence = Evidence {
+            is_final: kind == ReturnedKind::Bounce,
+            status: None,
+            diagnostic: "",
+            section,
+            notice: parts.explanation(),
+            is_alone: sections.len() < 2,
+        };
+        evidence.judge(kind, recipient)
+    };
+    if sections.is_empty() {
+        return Some(vec![judge(parts.original_recipient(), "")]);
+    }
+    Some(sections.iter().map(|section| judge(Some(section.recipient.clone()), &section.text)).collect())
+}
+
+impl ReturnedRecipient {
+    /// About somebody, but no refusal.
+    fn silent(kind: ReturnedKind, recipient: Option<String>) -> Self {
+        Self {
+            recipient,
+            kind,
+            status: None,
+            code: None,
+            class: None,
+            permanent: false,
+            hard: false,
+            diagnostic: String::new(),
+            reporting_mta: None,
+            rule: None,
+        }
+    }
+}
+
+/// On one line, and no longer than a record may be.
+fn shorten(text: &str) -> String {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if line.len() + 1 + word.len() > DIAGNOSTIC_BYTES_MAX {
+            break;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
+}

@@ -1,0 +1,237 @@
+//! The words that mail systems write to people: whether they tell of a failure or a delay, and where the original
+//! begins below them.
+
+use super::parts::Parts;
+use super::quoted::find_reply;
+use super::{address, auto_reply};
+
+/// Lines after which the original, or its headers, follow. In lower case.
+const ORIGINAL_FOLLOWS: &[&str] = &[
+    "copy of the message",
+    "copy of your message",
+    "copy of the original",
+    "original message follows",
+    "original message headers",
+    "message headers follow",
+    "unsent message follows",
+    "message text follows",
+    "header of the original",
+    "headers of the original",
+    "header of the message",
+    "copy of the message header",
+    "original message -",
+    "- original message",
+    "-original message",
+    "-original mail",
+    "returned message -",
+    "message header follows",
+    "original message is attached",
+    "message body follows",
+    "returned message follows",
+    "undelivered message follows",
+    "your message reads",
+    "your original message",
+    "text of your message",
+    "message that you sent follows",
+    "message was:",
+    "intestazioni originali del messaggio",
+    "en-têtes de message d'origine",
+    "ursprüngliche nachrichtenkopf",
+    "encabezados de mensajes originales",
+    "-original header",
+    "original header",
+    "start of returned message",
+    "begin returned message",
+];
+
+/// Headers with which a copy begins that nobody announced.
+const FIRST_HEADERS: &[&str] =
+    &["received:", "return-path:", "x-received:", "dkim-signature:", "delivered-to:"];
+
+/// In subjects of notices; in lower case.
+const FAILURE_SUBJECTS: &[&str] = &[
+    "undeliver",
+    "undelivered",
+    "delivery status",
+    "delivery failure",
+    "delivery failed",
+    "delivery has failed",
+    "delivery report",
+    "delivery notification",
+    "delivery error",
+    "delivery problem",
+    "delivery incomplete",
+    "failure notice",
+    "returned mail",
+    "returned message",
+    "return receipt",
+    "mail failure",
+    "mail failed",
+    "mail error",
+    "mail system error",
+    "non-deliver",
+    "nondeliver",
+    "not delivered",
+    "could not be delivered",
+    "couldn't be delivered",
+    "message not sent",
+    "message delayed",
+    "delayed mail",
+    "could not send message",
+    "rejected message",
+    "message rejected",
+    "blocked by our",
+    "error sending your mail",
+    "bounced",
+    "unzustellbar",
+    "nicht zugestellt",
+    "nicht zustellbar",
+    "konnte nicht zugestellt",
+    "zustellung fehlgeschlagen",
+    "fehler bei der zustellung",
+    "non remis",
+    "non distribu",
+    "échec de la remise",
+    "no se puede entregar",
+    "no entregado",
+    "no se ha podido entregar",
+    "non recapitabile",
+    "mancato recapito",
+    "não entregue",
+    "não é possível entregar",
+    "falha na entrega",
+    "onbestelbaar",
+    "niet bezorgd",
+    "nie można dostarczyć",
+    "niedostarczon",
+    "не доставлено",
+    "недоставлен",
+    "не может быть доставлено",
+    "olevererbart",
+    "kunne ikke leveres",
+    "uleveret",
+    "teslim edilemedi",
+    "nedoručiteln",
+    "配信不能",
+    "配信できません",
+    "送信できません",
+    "届きません",
+    "无法送达",
+    "退信",
+    "投递失败",
+    "傳遞失敗",
+    "未傳遞",
+    "전송 실패",
+    "배달되지 않음",
+];
+
+/// In words of notices; in lower case.
+const FAILURE_WORDS: &[&str] = &[
+    "not be delivered",
+    "not been delivered",
+    "was not delivered",
+    "wasn't delivered",
+    "couldn't be delivered",
+    "cannot be delivered",
+    "can't be delivered",
+    "yet to be delivered",
+    "unable to deliver",
+    "able to deliver your message",
+    "delivery failed",
+    "delivery has failed",
+    "failed to deliver",
+    "delivery to the following",
+    "undeliverable",
+    "did not reach",
+    "could not deliver",
+    "couldn't deliver",
+    "delivery failure",
+    "nicht zugestellt",
+    "pas pu être remis",
+    "no se pudo entregar",
+    "non è stato possibile recapitare",
+    "не может быть доставлено",
+    "送信できません",
+    "配信できません",
+    "お届けできません",
+];
+
+/// In subjects and words of notices about mail that is still tried; in lower case.
+const DELAYED: &[&str] = &[
+    "this is a warning message only",
+    "this is a warning only",
+    "you do not need to resend",
+    "you do not have to resend",
+    "no need to resend",
+    "delivery has been delayed",
+    "has been delayed",
+    "delivery delayed",
+    "delayed mail",
+    "message delayed",
+    "message is delayed",
+    "notification (delay)",
+    "still being retried",
+    "will be retried",
+    "will keep trying",
+    "will continue to try",
+    "will continue trying",
+    "delivery will continue to be attempted",
+    "has not yet been delivered",
+    "not yet delivered",
+    "has been frozen",
+    "could not send message for past",
+    "no action is required on your part",
+    "noch nicht zugestellt",
+    "zustellung verzögert",
+    "remise retardée",
+    "entrega retrasada",
+    "recapito ritardato",
+    "entrega atrasada",
+];
+
+/// Given up all the same, although the words are those of a delay.
+const GIVEN_UP: &[&str] =
+    &["permanent error", "given up", "will be deleted from queue", "will not be retried"];
+
+/// The words, and the original behind them as far as it is there.
+pub(super) fn split_original(text: &str) -> (&str, &str) {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let lower = line.trim_start_matches(['>', '|', ' ']).to_lowercase();
+        // A line that says so is short; a sentence that happens to contain the words is not.
+        if lower.len() < 120 && ORIGINAL_FOLLOWS.iter().any(|phrase| lower.contains(phrase)) && at > 0 {
+            return (&text[..at], skip_ornaments(&text[at + line.len()..]));
+        }
+        if FIRST_HEADERS.iter().any(|name| lower.starts_with(name)) {
+            return text.split_at(at);
+        }
+        at += line.len();
+    }
+    (text, "")
+}
+
+/// Empty lines and rules between the announcement and the original.
+fn skip_ornaments(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '=' | '_' | '*'))
+}
+
+/// Whether a mail system wrote it to tell of a failure. Neither its name nor the subject is enough: postmasters write
+/// letters, and people write about failures.
+pub(super) fn is_notice(parts: &Parts) -> bool {
+    let from = parts.from().map(str::trim);
+    let is_daemon = from.is_some_and(|from| from.is_empty() || from == "<>" || address::is_daemon(from));
+    let subject = parts.subject().to_lowercase();
+    let tells_failure = FAILURE_SUBJECTS.iter().any(|phrase| subject.contains(phrase));
+    let words = parts.explanation().to_lowercase();
+    let has_proof = !parts.original.is_empty()
+        || find_reply(&parts.notice).is_some()
+        || FAILURE_WORDS.iter().any(|phrase| words.contains(phrase));
+    let signs = [is_daemon, tells_failure && !auto_reply::is_auto_subject(&subject), has_proof];
+    parts.headers.has("x-failed-recipients") || signs.into_iter().filter(|sign| *sign).count() > 1
+}
+
+pub(super) fn is_delay(parts: &Parts) -> bool {
+    let text = format!("{}\n{}", parts.subject(), parts.notice).to_lowercase();
+    let has = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
+    has(DELAYED) && !has(GIVEN_UP)
+}

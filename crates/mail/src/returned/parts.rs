@@ -1,0 +1,115 @@
+//! A returned message sorted by what its parts are for: words for people, fields for machines, the original.
+
+use mail_parser::decoders::html::html_to_text;
+
+use crate::mime_tree::{Leaf, leaves};
+
+use super::headers::Headers;
+use super::{address, notice};
+
+/// Nobody explains a failure in more; the rest is the original in some disguise.
+const NOTICE_BYTES_MAX: usize = 256 << 10;
+/// Room for the groups of a thousand recipients.
+const FIELDS_BYTES_MAX: usize = 2 << 20;
+/// With a thousand recipients it is read a thousand times.
+const EXPLANATION_BYTES_MAX: usize = 16 << 10;
+const PARTS_MAX: usize = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    /// Of the returned message itself.
+    pub(super) headers: Headers,
+    /// The words for people, without the original.
+    pub(super) notice: String,
+    /// message/delivery-status (RFC 3464) and message/global-delivery-status (RFC 6533).
+    pub(super) status: Option<String>,
+    /// message/feedback-report (RFC 5965).
+    pub(super) feedback: Option<String>,
+    /// Headers of the original, as far as they came back.
+    pub(super) original: Headers,
+}
+
+impl Parts {
+    pub(super) fn of(message: &[u8]) -> Self {
+        let mut parts = Self { headers: Headers::parse(message), ..Self::default() };
+        let mut html = None;
+        for leaf in leaves(message).iter().take(PARTS_MAX) {
+            match leaf.essence().as_str() {
+                "message/delivery-status" | "message/global-delivery-status" => {
+                    append(&mut parts.status, leaf);
+                }
+                "message/feedback-report" => append(&mut parts.feedback, leaf),
+                "message/rfc822"
+                | "message/global"
+                | "text/rfc822-headers"
+                | "message/global-headers"
+                | "message/rfc822-headers"
+                    if parts.original.is_empty() =>
+                {
+                    parts.original = Headers::parse(&leaf.content());
+                }
+                "text/rfc822-headers" => {}
+                "text/html" => {
+                    html = html.or_else(|| Some(html_to_text(cut(&leaf.text(), NOTICE_BYTES_MAX))));
+                }
+                // A multipart without its own boundary in it is read as the text that it is.
+                essence if essence.starts_with("text/") || essence.starts_with("multipart/") => {
+                    parts.add_words(&leaf.text());
+                }
+                _ => {}
+            }
+        }
+        if let Some(html) = html.filter(|_| parts.notice.trim().is_empty()) {
+            parts.add_words(&html);
+        }
+        parts
+    }
+
+    /// Words after the original are the original's.
+    fn add_words(&mut self, text: &str) {
+        let (words, original) = notice::split_original(cut(text, NOTICE_BYTES_MAX));
+        if !self.original.is_empty() || self.notice.len() + words.len() > NOTICE_BYTES_MAX {
+            return;
+        }
+        self.notice.push_str(words);
+        self.notice.push_str("\n\n");
+        self.original = Headers::parse(original.trim_start().as_bytes());
+    }
+
+    /// As much of the words as is read anew for each recipient.
+    pub(super) fn explanation(&self) -> &str {
+        cut(&self.notice, EXPLANATION_BYTES_MAX)
+    }
+
+    pub(super) fn subject(&self) -> &str {
+        self.headers.find("subject").unwrap_or_default()
+    }
+
+    /// The address in From, or the whole of it if there is none (`MAILER-DAEMON`).
+    pub(super) fn from(&self) -> Option<&str> {
+        let from = self.headers.find("from")?;
+        Some(address::find_all(from).next().unwrap_or(from))
+    }
+
+    /// The first that the original was written to.
+    pub(super) fn original_recipient(&self) -> Option<String> {
+        self.original.addresses(&["x-hmxmroriginalrecipient", "to", "cc"]).into_iter().next()
+    }
+
+    pub(super) fn original_message_id(&self) -> Option<String> {
+        let id = self.original.find("message-id")?.trim().trim_matches(['<', '>']).trim();
+        (!id.is_empty()).then(|| id.to_owned())
+    }
+}
+
+fn append(text: &mut Option<String>, leaf: &Leaf<'_>) {
+    let text = text.get_or_insert_default();
+    let more = leaf.text();
+    let room = FIELDS_BYTES_MAX.saturating_sub(text.len());
+    text.push_str(cut(&more, room));
+    text.push_str("\n\n");
+}
+
+fn cut(text: &str, bytes_max: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes_max)]
+}

@@ -1,0 +1,100 @@
+//! Which command a refusal answered, as far as a notice tells.
+
+/// The commands whose refusal means something else than the words say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It is about the sender.
+    MailFrom,
+    Recipient,
+    /// The recipient had been accepted.
+    Data,
+}
+
+/// How mail systems name the command, each before the words for the phase.
+const LEADS: [&str; 6] =
+    ["in reply to ", "in response to ", "after ", "did not like our ", "smtp command\n", "smtp command "];
+
+const WORDS: [(&str, Phase); 6] = [
+    ("mail from", Phase::MailFrom),
+    ("rcpt", Phase::Recipient),
+    ("end of data", Phase::Data),
+    ("final data", Phase::Data),
+    ("end-of-data", Phase::Data),
+    ("data", Phase::Data),
+];
+
+/// Words that name the command without any of those: Yahoo's, Gmail's, Messaging Server's and qmail's.
+const PHRASES: [(&str, Phase); 10] = [
+    ("[mail_from]", Phase::MailFrom),
+    ("[rcpt_to]", Phase::Recipient),
+    ("(state 13)", Phase::MailFrom),
+    ("(state 14)", Phase::Recipient),
+    ("(state 17)", Phase::Data),
+    ("(state 18)", Phase::Data),
+    ("remote smtp server has rejected address", Phase::Recipient),
+    ("but sender was rejected", Phase::MailFrom),
+    ("does not like recipient", Phase::Recipient),
+    ("failed after i sent the message", Phase::Data),
+];
+
+pub(super) fn find_phase(text: &str) -> Option<Phase> {
+    let text = text.to_lowercase();
+    let named = |lead: &str| {
+        let rests =
+            text.match_indices(lead).map(|(at, _)| text[at + lead.len()..].trim_start_matches("the "));
+        rests.into_iter().find_map(phase_at)
+    };
+    let alone = || PHRASES.iter().find(|(word, _)| text.contains(word)).map(|(_, phase)| *phase);
+    LEADS
+        .iter()
+        .find_map(|lead| named(lead))
+        .or_else(alone)
+        .or_else(|| from_transcript(&text))
+        .or_else(|| from_mention(&text))
+}
+
+fn phase_at(rest: &str) -> Option<Phase> {
+    let is_there = |word: &str| {
+        rest.strip_prefix(word).is_some_and(|after| !after.starts_with(|c: char| c.is_ascii_alphanumeric()))
+    };
+    WORDS.iter().find(|(word, _)| is_there(word)).map(|(_, phase)| *phase)
+}
+
+/// `>>> RCPT To:<…>` and, below it, `<<< 550 …`.
+fn from_transcript(text: &str) -> Option<Phase> {
+    let refused = ["<<< 5", "<<< 4"].into_iter().filter_map(|mark| text.find(mark)).min()?;
+    let asked = text[..refused].rfind(">>> ")?;
+    phase_at(&text[asked + 4..])
+}
+
+/// `SMTP:RCPT host …`, `… in RCPT TO`: whoever mentions it was there, but for `503 Need RCPT`.
+fn from_mention(text: &str) -> Option<Phase> {
+    let mentions = text.match_indices("rcpt").filter(|(at, _)| {
+        let before = &text[..*at];
+        let after = &text[at + 4..];
+        !["need ", "needs ", "valid "].iter().any(|word| before.ends_with(word))
+            && ![" first", " before", " (recipient)", "hosts"].iter().any(|word| after.starts_with(word))
+    });
+    mentions.map(|_| Phase::Recipient).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Phase, find_phase};
+
+    #[test]
+    fn the_command_is_found_in_every_form() {
+        for (text, phase) in [
+            ("550 no (in reply to end of DATA command)", Phase::Data),
+            ("SMTP error from remote mail server after end of data:\n550 no", Phase::Data),
+            ("SMTP error from remote mail server after MAIL FROM:<a@b.c> SIZE=1:", Phase::MailFrom),
+            ("mx did not like our RCPT TO:\n550 no", Phase::Recipient),
+            ("-------SMTP command\nDATA\n", Phase::Data),
+            (">>> RCPT To:<a@b.c>\n<<< 250 ok\n>>> DATA\n<<< 550 no", Phase::Data),
+            ("501 5.1.8 Sender address rejected  [MAIL_FROM]", Phase::MailFrom),
+        ] {
+            assert_eq!(find_phase(text), Some(phase), "{text}");
+        }
+        assert_eq!(find_phase("550 no such user after database lookup"), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! Of whom the words of a notice speak, and what they say of each.
+
+use std::collections::{HashMap, HashSet};
+
+use super::parts::Parts;
+use super::{RECIPIENTS_MAX, address};
+
+/// What is said of one recipient.
+#[derive(Debug)]
+pub(super) struct Section {
+    pub(super) recipient: String,
+    pub(super) text: String,
+}
+
+/// A reply is cut anyway; this bounds what a thousand recipients can cost.
+const SECTION_BYTES_MAX: usize = 8 << 10;
+
+/// What is said of recipients that are known already; none of those of whom nothing is said.
+pub(super) fn sections_of(parts: &Parts, recipients: impl Iterator<Item = String>) -> Vec<Section> {
+    let recipients: HashSet<String> = recipients.take(RECIPIENTS_MAX).map(|one| one.to_lowercase()).collect();
+    split(&parts.notice, |address| recipients.contains(&address.to_lowercase()))
+}
+
+/// The recipients of whom a notice speaks, and what it says of each.
+pub(super) fn find_sections(parts: &Parts) -> Vec<Section> {
+    let named = parts.headers.addresses(&["x-failed-recipients"]);
+    if !named.is_empty() {
+        let sections = sections_of(parts, named.iter().cloned());
+        return named
+            .into_iter()
+            .take(RECIPIENTS_MAX)
+            .map(|recipient| named_section(recipient, &sections))
+            .collect();
+    }
+    let others = senders(parts);
+    let is_recipient =
+        |address: &str| !address::is_daemon(address) && !others.contains(&address.to_lowercase());
+    let sections = split(&parts.notice, is_recipient);
+    if !sections.is_empty() {
+        return sections;
+    }
+    let inside = address::find_all(&parts.notice).find(|address| is_recipient(address));
+    inside.map(|found| Section { recipient: found.to_owned(), text: String::new() }).into_iter().collect()
+}
+
+/// With nothing said of it in particular, what the notice says of all counts.
+fn named_section(recipient: String, sections: &[Section]) -> Section {
+    let own = sections.iter().find(|section| section.recipient.eq_ignore_ascii_case(&recipient));
+    Section { text: own.map(|section| section.text.clone()).unwrap_or_default(), recipient }
+}
+
+/// Who wrote the original and who gets the notice: they are spoken of, too.
+fn senders(parts: &Parts) -> HashSet<String> {
+    let mut found = parts.original.addresses(&["from", "sender", "reply-to", "return-path", "errors-to"]);
+    found.extend(parts.headers.addresses(&["to", "from", "delivered-to", "reply-to"]));
+    found.iter().map(|address| address.to_lowercase()).collect()
+}
+
+/// Cuts a notice where a line begins with the address of a recipient. The same address again goes on with its section.
+fn split(notice: &str, is_recipient: impl Fn(&str) -> bool) -> Vec<Section> {
+    let mut sections = Sections::default();
+    // In a transcript the refusal stands before the line that names the recipient.
+    let mut transcript = String::new();
+    for line in notice.lines() {
+        // What the other side answered may begin with any address.
+        let named = address::split_leading(line).filter(|_| !line.starts_with("<<< "));
+        match named.filter(|(address, _)| is_recipient(address)) {
+            Some((address, rest)) => {
+                let is_new = sections.open(address);
+                let has_code = line.starts_with(['4', '5']);
+                if is_new && has_code {
+                    // It says all that is said of this recipient.
+                    sections.add(&transcript);
+                    sections.add(line);
+                    sections.current = None;
+                } else if has_code {
+                    sections.add(line);
+                } else {
+                    sections.add(rest.trim_start_matches(['>', '"', '\'', ')', ']', ':', ' ']));
+                }
+                transcript.clear();
+            }
+            None => sections.add(line),
+        }
+        if line.starts_with(">>> ") || line.starts_with("<<< ") {
+            transcript.push_str(line);
+            transcript.push('\n');
+        } else if line.to_lowercase().contains("while talking to") {
+            transcript.clear();
+        }
+        if sections.is_full {
+            break;
+        }
+    }
+    sections.list
+}
+
+#[derive(Debug, Default)]
+struct Sections {
+    list: Vec<Section>,
+    /// Places in the list, by address in lower case.
+    places: HashMap<String, usize>,
+    current: Option<usize>,
+    /// There are more recipients than are looked at.
+    is_full: bool,
+}
+
+impl Sections {
+    /// Goes on with the section of an address; whether it is a new one.
+    fn open(&mut self, address: &str) -> bool {
+        let place = *self.places.entry(address.to_lowercase()).or_insert(self.list.len());
+        let is_new = place == self.list.len();
+        self.is_full |= is_new && place >= RECIPIENTS_MAX;
+        if is_new && !self.is_full {
+            self.list.push(Section { recipient: address.to_owned(), text: String::new() });
+        }
+        self.current = Some(place);
+        is_new
+    }
+
+    fn add(&mut self, words: &str) {
+        if let Some(section) = self.current.and_then(|at| self.list.get_mut(at))
+            && section.text.len() + words.len() < SECTION_BYTES_MAX
+        {
+            section.text.push_str(words);
+            section.text.push('\n');
+        }
+    }
+}

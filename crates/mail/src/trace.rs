@@ -1,0 +1,25 @@
+//! The `Received` header that delivery puts on top (RFC 5321 4.4), without which a loop would never be seen.
+
+use postroad_model::{DomainName, MessageToken, Timestamp};
+
+/// One folded field with its line ending. `protocol` is how the message came to us: `HTTP`, `ESMTPSA` (RFC 3848).
+/// There is no `from`: whose computer handed the message in is nobody's business but the sender's.
+pub fn received(hostname: &DomainName, token: &MessageToken, protocol: &str, at: Timestamp) -> String {
+    format!("Received: by {hostname} (Postroad) with {protocol} id {token};\r\n\t{}\r\n", at.to_rfc2822())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_who_took_the_message_how_and_when() {
+        let hostname = DomainName::parse("mx1.example.com").unwrap();
+        let at = Timestamp::parse_rfc3339("2026-11-15T03:00:00.25Z").unwrap();
+        assert_eq!(
+            received(&hostname, &MessageToken("aB3dE5fG7hI9jK1l".to_owned()), "HTTP", at),
+            "Received: by mx1.example.com (Postroad) with HTTP id aB3dE5fG7hI9jK1l;\r\n\
+             \tSun, 15 Nov 2026 03:00:00 +0000\r\n"
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! Bounces with status fields (RFC 3464, RFC 6533), in the shapes that mail systems give them.
+
+use postroad_mail::returned::{ReturnedKind, read};
+
+use crate::returned_check::{check, report};
+
+#[test]
+fn status_fields_tell_each_recipient_apart() {
+    let fields = "Reporting-MTA: dns; mx.example.net\r\nArrival-Date: Thu, 5 Nov 2026 10:00:00 +0000\r\n\r\n\
+        Final-Recipient: rfc822; jo@example.com\r\nOriginal-Recipient: rfc822;Jo.Doe@example.com\r\nAction: failed\r\n\
+        Status: 5.1.1\r\nRemote-MTA: dns; in.example.com\r\nDiagnostic-Code: smtp; 550 5.1.1 <jo@example.com>: Recipient\r\n\
+        \x20   address rejected: User unknown in local recipient table\r\n\r\n\
+        Final-Recipient: rfc822; al@example.com\r\nAction: failed\r\nStatus: 5.2.2\r\n\
+        Diagnostic-Code: smtp; 552 5.2.2 Mailbox full\r\n\r\n\
+        Final-Recipient: rfc822; bo@example.com\r\nAction: delayed\r\nStatus: 4.4.1\r\n\
+        Diagnostic-Code: X-Postfix; connect to in.example.com[192.0.2.1]:25: Connection timed out\r\n\r\n\
+        Final-Recipient: rfc822; cy@example.com\r\nAction: delivered\r\nStatus: 2.0.0\r\n";
+    let message = report("<jo@example.com>: host in.example.com said: 550", fields);
+    check(
+        &message,
+        &[
+            "Jo.Doe@example.com bounce 5.1.1 550 bad_mailbox permanent hard",
+            "al@example.com bounce 5.2.2 552 full permanent -",
+            "bo@example.com delay 4.4.1 - timeout - -",
+        ],
+    );
+    let read = read(message.as_bytes());
+    assert_eq!(read.kind, ReturnedKind::Bounce);
+    assert_eq!(read.original_message_id.as_deref(), Some("1@sender.example"));
+    assert_eq!(read.recipients[0].reporting_mta.as_deref(), Some("mx.example.net"));
+    assert_eq!(
+        read.recipients[0].diagnostic,
+        "550 5.1.1 <jo@example.com>: Recipient address rejected: User unknown in local recipient table"
+    );
+}
+
+#[track_caller]
+fn check_fields(fields: &str, expected: &str) {
+    check(&report("Your message was not delivered.", &fields.replace('\n', "\r\n")), &[expected]);
+}
+
+#[test]
+fn the_remote_hosts_code_counts_before_the_reporting_ones() {
+    check_fields(
+        "Final-Recipient: rfc822;jo@example.com\nAction: failed\nStatus: 5.0.0 (permanent failure)\n\
+         Diagnostic-Code: smtp; 5.1.0 - Unknown address error 550-'5.7.1 <x@rp.sender.example>... Access denied' (delivery attempts: 0)",
+        "jo@example.com bounce 5.7.1 550 policy permanent -",
+    );
+    check_fields(
+        "Final-Recipient: rfc822;jo@example.com\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 : User unknown",
+        "jo@example.com bounce 5.1.1 550 bad_mailbox permanent hard",
+    );
+}
+
+#[test]
+fn fields_may_be_missing_or_odd() {
+    // McAfee: no final recipient, no status.
+    check_fields(
+        "Original-Recipient: <jo@example.com>\nAction: failed\nDiagnostic-Code: smtp; 550 5.1.1 <jo@example.com>... User unknown",
+        "jo@example.com bounce 5.1.1 550 bad_mailbox permanent hard",
+    );
+    // Messaging Server explains the status instead of quoting a reply.
+    check_fields(
+        "Original-recipient: rfc822;jo@example.com\nAction: failed\nStatus: 5.4.4 (Illegal host/domain name found)",
+        "jo@example.com bounce 5.4.4 - bad_domain permanent hard",
+    );
+    // SendGrid's own action, and no type before the diagnostic.
+    check_fields(
+        "Final-Recipient: rfc822; jo@example.com\nAction: expired\nStatus:\nDiagnostic-Code: Connection timed out",
+        "jo@example.com bounce - - timeout permanent -",
+    );
+    // Without an action the status decides.
+    check_fields(
+        "Final-Recipient: rfc822; jo@example.com\nStatus: 5.1.2",
+        "jo@example.com bounce 5.1.2 - bad_domain permanent hard",
+    );
+}
+
+#[test]
+fn a_notice_says_what_the_fields_do_not() {
+    let words = "The original message was received at Thu, 5 Nov 2026\r\n\r\n   ----- The following addresses had permanent fatal errors -----\r\n\
+        <jo@example.com>\r\n\r\n   ----- Transcript of session follows -----\r\n\
+        <jo@example.com>... Deferred: Name server: example.com.: host name lookup failure\r\n\
+        Message could not be delivered for 5 days\r\nMessage will be deleted from queue\r\n";
+    let fields = "Final-Recipient: RFC822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n";
+    check(&report(words, fields), &["jo@example.com bounce 5.0.0 - dns permanent -"]);
+    let words = "An error has occurred while attempting to deliver a message for\r\n    the following list of recipients:\r\n\r\n\
+        jo@example.com: 550 5.7.26 Multiple authentication checks failed\r\n";
+    check(&report(words, fields), &["jo@example.com bounce 5.7.26 550 auth_failure permanent -"]);
+}
+
+#[test]
+fn user_unknown_after_the_data_is_a_filter_and_kills_no_address() {
+    let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
+        Diagnostic-Code: smtp; 550 Unknown user jo@example.com\r\n";
+    let postfix = |command: &str| {
+        format!(
+            "<jo@example.com>: host in.example.com[192.0.2.1] said: 550 Unknown user\r\n    jo@example.com (in reply to {command} command)\r\n"
+        )
+    };
+    check(&report(&postfix("end of DATA"), fields), &["jo@example.com bounce 5.0.0 550 policy permanent -"]);
+    check(
+        &report(&postfix("RCPT TO"), fields),
+        &["jo@example.com bounce 5.0.0 550 bad_mailbox permanent hard"],
+    );
+    check(&report(&postfix("MAIL FROM"), fields), &["jo@example.com bounce 5.0.0 550 policy permanent -"]);
+}
+
+#[test]
+fn transcripts_count_by_what_the_other_side_said() {
+    // Sendmail remarks "User unknown" on everything that was refused at RCPT.
+    let words = "   ----- The following addresses had permanent fatal errors -----\r\n<jo@example.com>\r\n    (reason: 550 cut off)\r\n\r\n\
+        \x20  ----- Transcript of session follows -----\r\n... while talking to in.example.com.:\r\n>>> RCPT To:<jo@example.com>\r\n\
+        <<< 550 mail from 192.0.2.1 refused, see Spamhaus blocklist\r\n550 5.1.1 <jo@example.com>... User unknown\r\n>>> DATA\r\n<<< 503 5.0.0 Need RCPT\r\n";
+    let fields = "Final-Recipient: RFC822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\nDiagnostic-Code: SMTP; 550 cut off\r\n";
+    check(&report(words, fields), &["jo@example.com bounce 5.0.0 550 reputation permanent -"]);
+}
+
+#[test]
+fn international_reports_are_read() {
+    let message = report(
+        "x",
+        "Final-Recipient: utf-8; \\x{fc}ser@b\\x{FC}cher.example\r\nAction: failed\r\nStatus: 5.1.1\r\n",
+    )
+    .replace("message/delivery-status", "message/global-delivery-status")
+    .replace("message/rfc822", "message/global");
+    check(&message, &["üser@bücher.example bounce 5.1.1 - bad_mailbox permanent hard"]);
+}
+
+#[test]
+fn fields_are_found_in_words_and_in_broken_multiparts() {
+    let fields = "Reporting-MTA: dns; mx.example.net\r\n\r\nFinal-Recipient: rfc822; jo@example.com\r\nAction: failed\r\n\
+        Status: 5.1.1\r\nDiagnostic-Code: smtp; 550 5.1.1 user unknown\r\n";
+    let head = "From: MAILER-DAEMON@mx.example.net\r\nSubject: Delivery Status Notification (Failure)\r\n";
+    let expected = ["jo@example.com bounce 5.1.1 550 bad_mailbox permanent hard"];
+    check(&format!("{head}\r\nTechnical report:\r\n\r\n{fields}"), &expected);
+    let broken = format!(
+        "{head}Content-Type: multipart/report; boundary=\"other\"\r\n\r\n--b\r\nContent-Type: message/delivery-status\r\n\r\n{fields}\r\n--b--\r\n"
+    );
+    check(&broken, &expected);
+}

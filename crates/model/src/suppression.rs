@@ -1,0 +1,59 @@
+//! Why an address gets no more mail from a server.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The text is what users see as `reason`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SuppressionReason {
+    /// The address does not exist, said its mail server.
+    HardBounce,
+    /// Its owner called a message spam.
+    Complaint,
+    /// The customer put it on the list.
+    Manual,
+    /// Its owner asked for no more.
+    Unsubscribe,
+    /// It kept failing for now, for too long.
+    SoftBounce,
+}
+
+impl SuppressionReason {
+    pub const ALL: [Self; 5] =
+        [Self::HardBounce, Self::Complaint, Self::Manual, Self::Unsubscribe, Self::SoftBounce];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::HardBounce => "hard_bounce",
+            Self::Complaint => "complaint",
+            Self::Manual => "manual",
+            Self::Unsubscribe => "unsubscribe",
+            Self::SoftBounce => "soft_bounce",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == text)
+    }
+}
+
+impl fmt::Display for SuppressionReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for reason in SuppressionReason::ALL {
+            assert_eq!(SuppressionReason::parse(reason.as_str()), Some(reason));
+        }
+        assert_eq!(SuppressionReason::parse("bounce"), None);
+    }
+}

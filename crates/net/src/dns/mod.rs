@@ -1,0 +1,134 @@
+//! Asking the DNS where mail goes: MX plans, host addresses, texts.
+//!
+//! On failure: what the DNS says with authority (no such name, no such record) is told apart from trouble on the
+//! way (SERVFAIL, silence, nonsense), which is never a verdict on the name.
+
+mod addresses;
+mod mx;
+mod question;
+mod site;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::{Name, RecordType};
+use tokio::sync::Semaphore;
+
+pub use addresses::AddressFailure;
+pub use mx::{MxFailure, MxHost, MxPlan};
+pub use question::LookupFailure;
+
+use crate::single_flight::SingleFlight;
+use question::Outcome;
+
+/// Each question over UDP has a socket of its own.
+const QUESTIONS_AT_ONCE_MAX: usize = 256;
+/// However long the zone wants: a domain that was repaired must not stay broken here for a day.
+const CACHED_MAX: Duration = Duration::from_hours(1);
+
+#[derive(Debug, Clone)]
+pub struct DnsSettings {
+    /// Empty: those of the system.
+    pub nameservers: Vec<SocketAddr>,
+    /// For one attempt.
+    pub timeout: Duration,
+    /// The first one counted.
+    pub attempts: usize,
+    pub cache_entries_max: u64,
+    /// Whether `addresses` gives IPv6 addresses.
+    pub ipv6: bool,
+}
+
+impl Default for DnsSettings {
+    fn default() -> Self {
+        Self {
+            nameservers: Vec::new(),
+            timeout: Duration::from_secs(4),
+            attempts: 3,
+            cache_entries_max: 32_768,
+            ipv6: true,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use the system's DNS configuration: {source}; name servers in `[dns] nameservers`")]
+pub struct DnsSetupError {
+    source: NetError,
+}
+
+/// Clones share caches and questions under way.
+#[derive(Clone)]
+pub struct Dns {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    resolver: TokioResolver,
+    /// hickory joins questions on the wire, but not across the moment between an answer and its place in the cache.
+    flights: SingleFlight<(Name, RecordType), Outcome>,
+    permits: Semaphore,
+    /// For one question with its retries and aliases, and as long again to wait for a permit.
+    patience: Duration,
+    ipv6: bool,
+}
+
+impl Dns {
+    pub fn new(settings: &DnsSettings) -> Result<Self, DnsSetupError> {
+        let config = if settings.nameservers.is_empty() {
+            hickory_resolver::system_conf::read_system_conf().map_err(|source| DnsSetupError { source })?.0
+        } else {
+            ResolverConfig::from_name_servers(settings.nameservers.iter().map(name_server).collect())
+        };
+        let resolver = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+            .with_options(options(settings))
+            .build()
+            .map_err(|source| DnsSetupError { source })?;
+        let inner = Inner {
+            resolver,
+            flights: SingleFlight::default(),
+            permits: Semaphore::new(QUESTIONS_AT_ONCE_MAX),
+            patience: settings.timeout * u32::try_from(settings.attempts.max(1)).unwrap_or(u32::MAX) * 2,
+            ipv6: settings.ipv6,
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+}
+
+impl fmt::Debug for Dns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dns").finish_non_exhaustive()
+    }
+}
+
+fn name_server(address: &SocketAddr) -> NameServerConfig {
+    let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
+    for connection in &mut connections {
+        connection.port = address.port();
+    }
+    NameServerConfig::new(address.ip(), true, connections)
+}
+
+fn options(settings: &DnsSettings) -> ResolverOpts {
+    let mut options = ResolverOpts::default();
+    options.timeout = settings.timeout;
+    // hickory counts what comes after the first.
+    options.attempts = settings.attempts.saturating_sub(1);
+    options.cache_size = settings.cache_entries_max;
+    options.positive_max_ttl = Some(CACHED_MAX);
+    options.negative_max_ttl = Some(CACHED_MAX);
+    // One question on the wire; the next server is asked by the next attempt.
+    options.num_concurrent_reqs = 1;
+    options.max_active_requests = QUESTIONS_AT_ONCE_MAX;
+    // Where mail goes is what the DNS says; /etc/hosts knows no MX and no failure.
+    options.use_hosts_file = ResolveHosts::Never;
+    options
+}

@@ -1,0 +1,138 @@
+//! Which hosts take the mail of a domain, in which order (RFC 5321 5.1, RFC 7505).
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use hickory_resolver::proto::rr::{RData, RecordType};
+use postroad_model::DomainName;
+use rand::Rng;
+use rand::seq::SliceRandom;
+
+use super::question::{Answer, LookupFailure};
+use super::{Dns, site};
+
+const HOSTS_MAX: usize = 32;
+const VALID_MIN: Duration = Duration::from_mins(1);
+const VALID_MAX: Duration = Duration::from_hours(1);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MxHost {
+    /// Lower-case, without a dot at the end.
+    pub name: String,
+    pub preference: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MxPlan {
+    /// At least one; the lowest preference first, equals by name, no name twice.
+    pub hosts: Vec<MxHost>,
+    /// Whether the domain has no MX and is its own host.
+    pub implicit: bool,
+    /// From one minute to one hour.
+    pub valid_for: Duration,
+}
+
+/// Why there is no plan; each text is a sentence for the delivery record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MxFailure {
+    #[error("The domain says that it accepts no mail (null MX).")]
+    NullMx,
+    #[error("The domain does not exist (NXDOMAIN).")]
+    NoSuchDomain,
+    #[error("The domain exists, but has neither a mail server (MX) nor an address (A, AAAA).")]
+    NoMail,
+    #[error("The domain's mail servers could not be looked up: {0}.")]
+    Temporary(String),
+}
+
+impl MxFailure {
+    pub fn is_permanent(&self) -> bool {
+        !matches!(self, Self::Temporary(_))
+    }
+}
+
+impl MxPlan {
+    /// One order to try the hosts in: by preference, at random among equals (RFC 5321 5.1).
+    pub fn shuffled(&self, rng: &mut impl Rng) -> Vec<&MxHost> {
+        let mut hosts: Vec<&MxHost> = self.hosts.iter().collect();
+        for equals in hosts.chunk_by_mut(|one, next| one.preference == next.preference) {
+            equals.shuffle(rng);
+        }
+        hosts
+    }
+
+    /// The same for all plans with the same set of hosts, different for different sets; readable.
+    pub fn site_name(&self) -> String {
+        site::name_of(self.hosts.iter().map(|host| host.name.as_str()))
+    }
+}
+
+impl Dns {
+    pub async fn mx_plan(&self, domain: &DomainName) -> Result<MxPlan, MxFailure> {
+        match self.ask(domain.as_str(), RecordType::MX).await {
+            Ok(answer) => plan_of(domain, &answer),
+            Err(LookupFailure::NoSuchName) => Err(MxFailure::NoSuchDomain),
+            Err(LookupFailure::NoData) => self.implicit_plan(domain).await,
+            Err(LookupFailure::Temporary(reason)) => Err(MxFailure::Temporary(reason)),
+        }
+    }
+
+    /// RFC 5321 5.1: without an MX the domain is its own mail server, if it has an address.
+    async fn implicit_plan(&self, domain: &DomainName) -> Result<MxPlan, MxFailure> {
+        // Both families whatever the settings: that we cannot use an address does not make the domain a bad one.
+        let (v6, v4) = self.ask_both_families(domain.as_str()).await;
+        let ttls = [&v6, &v4].into_iter().filter_map(|answer| Some(answer.as_ref().ok()?.ttl));
+        if let Some(ttl) = ttls.min() {
+            let hosts = vec![MxHost { name: domain.as_str().to_owned(), preference: 0 }];
+            return Ok(MxPlan { hosts, implicit: true, valid_for: ttl.clamp(VALID_MIN, VALID_MAX) });
+        }
+        let trouble = [v6, v4].into_iter().find_map(|answer| match answer {
+            Err(LookupFailure::Temporary(reason)) => Some(reason),
+            _ => None,
+        });
+        Err(trouble.map_or(MxFailure::NoMail, MxFailure::Temporary))
+    }
+}
+
+fn plan_of(domain: &DomainName, answer: &Answer) -> Result<MxPlan, MxFailure> {
+    let mut hosts: Vec<MxHost> = answer.records.iter().filter_map(host_of).collect();
+    // Beside other hosts a "." is an error of the domain's owner (RFC 7505 3), and nothing to connect to.
+    hosts.retain(|host| !host.name.is_empty());
+    if hosts.is_empty() {
+        return Err(MxFailure::NullMx);
+    }
+    hosts.retain(|host| is_host_name(&host.name));
+    if hosts.is_empty() {
+        return Err(MxFailure::Temporary(format!("the MX records of {domain} hold no valid host name")));
+    }
+    if hosts.iter().any(|host| !is_literal(host)) {
+        hosts.retain(|host| {
+            if is_literal(host) {
+                // RFC 5321 2.3.5 wants a name; somebody's typing error does not stop mail to the other hosts.
+                tracing::debug!(%domain, host = host.name, "ignored an MX that is an address, not a name");
+            }
+            !is_literal(host)
+        });
+    }
+    hosts.sort_by(|one, other| (one.preference, &one.name).cmp(&(other.preference, &other.name)));
+    let mut seen = HashSet::new();
+    hosts.retain(|host| seen.insert(host.name.clone()));
+    hosts.truncate(HOSTS_MAX);
+    Ok(MxPlan { hosts, implicit: false, valid_for: answer.ttl.clamp(VALID_MIN, VALID_MAX) })
+}
+
+fn host_of(record: &RData) -> Option<MxHost> {
+    let RData::MX(mx) = record else { return None };
+    let name = mx.exchange.to_lowercase().to_ascii();
+    Some(MxHost { name: name.trim_end_matches('.').to_owned(), preference: mx.preference })
+}
+
+/// Letters, digits, hyphens, and the underscore that some people use all the same. `site` relies on it.
+fn is_host_name(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte))
+}
+
+fn is_literal(host: &MxHost) -> bool {
+    host.name.parse::<IpAddr>().is_ok()
+}

@@ -1,0 +1,132 @@
+//! One question to the DNS: asked once for all who ask it now, and its answer told apart from trouble.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hickory_resolver::lookup::Lookup;
+use hickory_resolver::net::{DnsError, NetError, NoRecords};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
+
+use super::{Dns, Inner};
+
+/// Why there are no records. The first two are answers; the third is the lack of one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LookupFailure {
+    #[error("the name does not exist")]
+    NoSuchName,
+    #[error("the name exists, but has no record of this type")]
+    NoData,
+    #[error("{0}")]
+    Temporary(String),
+}
+
+/// At least one record, all of the type that was asked for.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) records: Vec<RData>,
+    pub(super) ttl: Duration,
+}
+
+pub(super) type Outcome = Result<Arc<Answer>, LookupFailure>;
+
+impl Dns {
+    /// The TXT records of a name, the strings of each put together (RFC 7208 3.3).
+    pub async fn texts(&self, name: &str) -> Result<Vec<Vec<u8>>, LookupFailure> {
+        let answer = self.ask(name, RecordType::TXT).await?;
+        let texts = answer.records.iter().filter_map(|record| match record {
+            RData::TXT(text) => Some(text.txt_data.concat()),
+            _ => None,
+        });
+        Ok(texts.collect())
+    }
+
+    pub(super) async fn ask(&self, name: &str, record_type: RecordType) -> Outcome {
+        let Ok(mut name) = Name::from_ascii(name) else {
+            return Err(LookupFailure::NoSuchName);
+        };
+        // Never the search list of the system: it could send mail to a neighbour with a similar name.
+        name.set_fqdn(true);
+        let name = name.to_lowercase();
+        let inner = Arc::clone(&self.inner);
+        let key = (name.clone(), record_type);
+        let outcome = self.inner.flights.join(key, || async move { inner.look_up(name, record_type).await });
+        let broken_off = || LookupFailure::Temporary("the DNS lookup was broken off".to_owned());
+        outcome.await.unwrap_or_else(|| Err(broken_off()))
+    }
+}
+
+impl Inner {
+    async fn look_up(&self, name: Name, record_type: RecordType) -> Outcome {
+        let trouble = |reason: String| {
+            let name = name.to_ascii();
+            LookupFailure::Temporary(format!(
+                "{record_type} lookup of {}: {reason}",
+                name.trim_end_matches('.')
+            ))
+        };
+        let late = |_| trouble(format!("no answer within {} s", self.patience.as_secs_f32()));
+        let permit = tokio::time::timeout(self.patience, self.permits.acquire()).await.map_err(late)?;
+        let _permit = permit.map_err(|_| trouble("shutting down".to_owned()))?;
+        let whole = async {
+            match self.resolver.lookup(name.clone(), record_type).await {
+                Ok(found) => {
+                    answer_of(&found, record_type).ok_or_else(|| trouble("malformed answer".to_owned()))
+                }
+                Err(NetError::Dns(DnsError::NoRecordsFound(absence))) => {
+                    Err(self.verdict_of(&absence).await.unwrap_or_else(trouble))
+                }
+                Err(error) => Err(trouble(reason_of(&error))),
+            }
+        };
+        tokio::time::timeout(self.patience, whole).await.map_err(late)?
+    }
+
+    /// What an empty answer says; `Err` when it only looks like an answer.
+    async fn verdict_of(&self, absence: &NoRecords) -> Result<LookupFailure, String> {
+        match absence.response_code {
+            ResponseCode::NXDomain => return Ok(LookupFailure::NoSuchName),
+            ResponseCode::NoError if absence.soa.is_some() => return Ok(LookupFailure::NoData),
+            ResponseCode::NoError => {}
+            code => return Err(words_for(code)),
+        }
+        // RFC 2308 2.2: name servers without an SOA are a referral, not a denial.
+        if absence.ns.is_some() {
+            return Err("the name server referred to others".to_owned());
+        }
+        // hickory ends a loop of aliases with an empty answer; the end of a chain is no alias.
+        let end = absence.query.name().clone();
+        match self.resolver.lookup(end, RecordType::CNAME).await {
+            Ok(found) if answer_of(&found, RecordType::CNAME).is_some() => {
+                Err("too many aliases (CNAME), or a loop of them".to_owned())
+            }
+            Ok(_) | Err(NetError::Dns(DnsError::NoRecordsFound(_))) => Ok(LookupFailure::NoData),
+            Err(error) => Err(reason_of(&error)),
+        }
+    }
+}
+
+fn answer_of(found: &Lookup, record_type: RecordType) -> Option<Arc<Answer>> {
+    let wanted = || found.answers().iter().filter(|record| record.record_type() == record_type);
+    // Aliases on the way count too: the answer is as short-lived as the shortest of them.
+    let ttl_secs = found.answers().iter().map(|record| record.ttl).min()?;
+    let records: Vec<RData> = wanted().map(|record| record.data.clone()).collect();
+    (!records.is_empty()).then(|| Arc::new(Answer { records, ttl: Duration::from_secs(u64::from(ttl_secs)) }))
+}
+
+fn reason_of(error: &NetError) -> String {
+    match error {
+        NetError::Dns(DnsError::ResponseCode(code)) => words_for(*code),
+        NetError::Timeout => "the name server did not answer in time".to_owned(),
+        NetError::NoConnections => "no name server could be reached".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn words_for(code: ResponseCode) -> String {
+    match code {
+        ResponseCode::ServFail => "the name server answered SERVFAIL".to_owned(),
+        ResponseCode::Refused => "the name server answered REFUSED".to_owned(),
+        other => format!("the name server answered \"{other}\""),
+    }
+}

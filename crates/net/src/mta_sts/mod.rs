@@ -1,0 +1,132 @@
+//! MTA-STS (RFC 8461): domains that want their mail only over verified TLS, to hosts that they name.
+//!
+//! On failure a policy that was seen before stays in force until it expires, whatever the DNS or the web server say
+//! meanwhile: else who can break them could switch it off. A domain without one goes on without (RFC 8461 5.1).
+
+mod cache;
+mod fetch;
+mod policy;
+mod record;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use postroad_model::{DomainName, Timestamp};
+
+pub use policy::{Mode, Policy, PolicyError};
+
+use crate::client_tls::ClientTls;
+use crate::dns::Dns;
+use crate::single_flight::SingleFlight;
+use cache::PolicyCache;
+use fetch::Fetcher;
+
+#[derive(Debug, Clone)]
+pub struct MtaStsSettings {
+    /// Of the web servers: 443, except in tests.
+    pub port: u16,
+    /// Whether policies may come from addresses that are not public.
+    pub allow_private: bool,
+    /// For one fetch from the host's addresses to the last byte.
+    pub fetch_timeout: Duration,
+    /// Of domains; the least recently used goes first.
+    pub policies_max: usize,
+}
+
+impl Default for MtaStsSettings {
+    fn default() -> Self {
+        Self { port: 443, allow_private: false, fetch_timeout: Duration::from_secs(10), policies_max: 10_000 }
+    }
+}
+
+/// What a domain demands of those who send to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StsVerdict {
+    /// Nothing, or nothing that could be found out.
+    None,
+    /// Nothing yet, but it wants to hear what would have failed.
+    Testing(Arc<Policy>),
+    /// A host that matches, over TLS with a verified certificate; else no delivery.
+    Enforce(Arc<Policy>),
+}
+
+impl StsVerdict {
+    fn of(policy: &Arc<Policy>) -> Self {
+        match policy.mode {
+            Mode::None => Self::None,
+            Mode::Testing => Self::Testing(Arc::clone(policy)),
+            Mode::Enforce => Self::Enforce(Arc::clone(policy)),
+        }
+    }
+}
+
+/// Clones share the policies.
+#[derive(Clone)]
+pub struct MtaSts {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    dns: Dns,
+    fetcher: Fetcher,
+    policies: Mutex<PolicyCache>,
+    flights: SingleFlight<DomainName, StsVerdict>,
+}
+
+impl MtaSts {
+    pub fn new(dns: Dns, tls: &ClientTls, settings: &MtaStsSettings) -> Self {
+        let inner = Inner {
+            fetcher: Fetcher::new(dns.clone(), tls.verified(), settings),
+            dns,
+            policies: Mutex::new(PolicyCache::new(settings.policies_max)),
+            flights: SingleFlight::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub async fn policy(&self, domain: &DomainName, now: Timestamp) -> StsVerdict {
+        let inner = Arc::clone(&self.inner);
+        let work = || {
+            let domain = domain.clone();
+            async move { inner.find(&domain, now).await }
+        };
+        let found = self.inner.flights.join(domain.clone(), work).await;
+        found.unwrap_or_else(|| self.inner.known(domain, now))
+    }
+}
+
+impl Inner {
+    async fn find(&self, domain: &DomainName, now: Timestamp) -> StsVerdict {
+        let texts = self.dns.texts(&format!("_mta-sts.{domain}")).await.unwrap_or_default();
+        let Some(id) = record::id_in(&texts) else {
+            // RFC 8461 3.1: that the record is gone does not end a policy.
+            return self.known(domain, now);
+        };
+        if !self.policies().wants_fetch(domain, &id, now) {
+            return self.known(domain, now);
+        }
+        match self.fetcher.fetch(domain).await {
+            Ok(policy) => self.policies().keep(domain, id, policy, now),
+            Err(error) => {
+                tracing::info!(%domain, %error, "could not fetch the MTA-STS policy");
+                self.policies().note_failure(domain, id, now);
+            }
+        }
+        self.known(domain, now)
+    }
+
+    fn known(&self, domain: &DomainName, now: Timestamp) -> StsVerdict {
+        self.policies().policy(domain, now).map_or(StsVerdict::None, |policy| StsVerdict::of(&policy))
+    }
+
+    fn policies(&self) -> MutexGuard<'_, PolicyCache> {
+        self.policies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for MtaSts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MtaSts").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,117 @@
+//! Many who want the same thing at the same time wait for one piece of work.
+//!
+//! The work runs as a task of its own: a waiter that gives up takes nothing away from the others.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
+
+type Flight<V> = Shared<BoxFuture<'static, Option<V>>>;
+
+pub(crate) struct SingleFlight<K, V> {
+    flights: Arc<Mutex<HashMap<K, Flight<V>>>>,
+}
+
+impl<K, V> SingleFlight<K, V>
+where
+    K: Clone + Eq + Hash + Send + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    /// The result of the work under way for `key`, or of `work`, which then is under way.
+    /// `None` when the work panicked or the runtime is shutting down.
+    pub(crate) async fn join<F>(&self, key: K, work: impl FnOnce() -> F) -> Option<V>
+    where
+        F: Future<Output = V> + Send + 'static,
+    {
+        let flight = {
+            let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(flight) = flights.get(&key) {
+                flight.clone()
+            } else {
+                let work = work();
+                let landing = Landing { key: key.clone(), flights: Arc::clone(&self.flights) };
+                let task = tokio::spawn(async move {
+                    let _landing = landing;
+                    work.await
+                });
+                let flight = task.map(Result::ok).boxed().shared();
+                flights.insert(key, flight.clone());
+                flight
+            }
+        };
+        flight.await
+    }
+}
+
+impl<K, V> Default for SingleFlight<K, V> {
+    fn default() -> Self {
+        Self { flights: Arc::default() }
+    }
+}
+
+impl<K, V> fmt::Debug for SingleFlight<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SingleFlight").finish_non_exhaustive()
+    }
+}
+
+/// Takes the flight off the board when the work is over, also when it panicked.
+struct Landing<K: Eq + Hash, V> {
+    key: K,
+    flights: Arc<Mutex<HashMap<K, Flight<V>>>>,
+}
+
+impl<K: Eq + Hash, V> Drop for Landing<K, V> {
+    fn drop(&mut self) {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn those_who_come_during_the_work_share_it_and_the_next_starts_anew() {
+        let flights = SingleFlight::<&str, usize>::default();
+        let runs = Arc::new(AtomicUsize::new(0));
+        let work = || {
+            let runs = Arc::clone(&runs);
+            async move { runs.fetch_add(1, Ordering::SeqCst) + 1 }
+        };
+        // On one thread the work does not begin before both wait for it.
+        let both = futures_util::future::join(flights.join("a", work), flights.join("a", work)).await;
+        assert_eq!(both, (Some(1), Some(1)));
+        assert_eq!(flights.join("a", work).await, Some(2));
+    }
+
+    #[tokio::test]
+    async fn a_waiter_that_gives_up_does_not_stop_the_work() {
+        let flights = SingleFlight::<&str, u8>::default();
+        let gate = Arc::new(Notify::new());
+        let gate_of_work = Arc::clone(&gate);
+        let mut first = Box::pin(flights.join("a", || async move {
+            gate_of_work.notified().await;
+            1
+        }));
+        assert!(futures_util::poll!(&mut first).is_pending());
+        drop(first);
+        gate.notify_one();
+        assert_eq!(flights.join("a", || async { 2 }).await, Some(1));
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_is_taken_off_the_board() {
+        let flights = SingleFlight::<&str, u8>::default();
+        assert_eq!(flights.join("a", || async { panic!("as the test wants it") }).await, None);
+        assert_eq!(flights.join("a", || async { 2 }).await, Some(2));
+    }
+}

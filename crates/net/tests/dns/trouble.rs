@@ -1,0 +1,98 @@
+//! What is no answer is never a verdict.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::Duration;
+
+use postroad_net::dns::{Dns, DnsSettings, MxFailure};
+use postroad_testkit::DnsServer;
+use postroad_testkit::dns_server::{Failure, RecordType};
+
+use super::{host_names, hurried, patient, plan};
+
+async fn trouble_with(dns: &Dns, name: &str) -> String {
+    let failure = plan(dns, name).await.unwrap_err();
+    assert!(!failure.is_permanent(), "{failure:?}");
+    failure.to_string()
+}
+
+/// What is never answered should not be waited for long.
+fn patient_unless_silence_is(failure: Failure, server: &DnsServer) -> Dns {
+    if matches!(failure, Failure::Silent | Failure::WrongId) { hurried(server) } else { patient(server) }
+}
+
+#[tokio::test]
+async fn each_failure_is_temporary_and_says_what_happened() {
+    let server = DnsServer::start();
+    for (name, failure, words) in [
+        (
+            "servfail.example",
+            Failure::ServFail,
+            "MX lookup of servfail.example: the name server answered SERVFAIL",
+        ),
+        ("refused.example", Failure::Refused, "answered REFUSED"),
+        ("silent.example", Failure::Silent, "did not answer in time"),
+        ("garbage.example", Failure::Garbage, "MX lookup of garbage.example"),
+        ("forged.example", Failure::WrongId, "did not answer in time"),
+        ("referral.example", Failure::Referral, "referred to others"),
+    ] {
+        server.mx(name, 10, "mx.example.com").fail(name, failure);
+        let dns = patient_unless_silence_is(failure, &server);
+        let text = trouble_with(&dns, name).await;
+        assert!(text.contains(words), "{failure:?} gave {text:?}");
+        assert!(server.questions(name, RecordType::MX) >= 1);
+        server.heal(name);
+        assert_eq!(host_names(&plan(&dns, name).await.unwrap()), ["mx.example.com"], "after {failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn trouble_with_the_address_of_an_implicit_host_is_temporary() {
+    let server = DnsServer::start();
+    server.txt("example.com", "exists").fail_type("example.com", RecordType::A, Failure::ServFail);
+    assert!(trouble_with(&patient(&server), "example.com").await.contains("A lookup of example.com"));
+}
+
+#[tokio::test]
+async fn an_empty_answer_without_soa_counts_as_no_record() {
+    let server = DnsServer::start();
+    server.a("example.com", [192, 0, 2, 1]).fail_type("example.com", RecordType::MX, Failure::Empty);
+    assert!(plan(&patient(&server), "example.com").await.unwrap().implicit);
+}
+
+#[tokio::test]
+async fn loops_of_aliases_end_and_are_temporary() {
+    let server = DnsServer::start();
+    server.cname("self.example", "self.example");
+    server.cname("ping.example", "pong.example").cname("pong.example", "ping.example");
+    for number in 0..40 {
+        server.cname(&format!("link{number}.example"), &format!("link{}.example", number + 1));
+    }
+    let dns = patient(&server);
+    for name in ["self.example", "ping.example"] {
+        assert!(trouble_with(&dns, name).await.contains("aliases"), "{name}");
+        assert!(server.questions(name, RecordType::MX) <= 10, "{name}");
+    }
+    // Long, but it has an end: nothing there.
+    assert_eq!(plan(&dns, "link0.example").await, Err(MxFailure::NoSuchDomain));
+}
+
+#[tokio::test]
+async fn truncated_answers_are_fetched_over_tcp() {
+    let server = DnsServer::start();
+    server.mx("example.com", 10, "mx.example.com").fail("example.com", Failure::Truncated);
+    assert_eq!(host_names(&plan(&patient(&server), "example.com").await.unwrap()), ["mx.example.com"]);
+    assert_eq!(server.questions("example.com", RecordType::MX), 2);
+    assert_eq!(server.tcp_questions("example.com", RecordType::MX), 1);
+}
+
+#[tokio::test]
+async fn a_dead_name_server_is_passed_over() {
+    // Bound and never read: silent, and nobody else can take the port.
+    let dead = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let server = DnsServer::start();
+    server.mx("example.com", 10, "mx.example.com");
+    let nameservers = vec![dead.local_addr().unwrap(), server.address()];
+    let timeout = Duration::from_millis(500);
+    let dns = Dns::new(&DnsSettings { nameservers, timeout, attempts: 4, ..DnsSettings::default() }).unwrap();
+    assert_eq!(host_names(&plan(&dns, "example.com").await.unwrap()), ["mx.example.com"]);
+}

@@ -1,0 +1,152 @@
+//! The section `[delivery]`, and what the engine is told of it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use postroad_delivery::{RetryPolicy, Settings, SmartHost, SmartHostTls, WarmUpPlan};
+use postroad_model::DomainName;
+
+use super::Config;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Delivery {
+    pub(crate) smtp_port: u16,
+    pub(crate) smarthost: Option<(String, u16)>,
+    pub(crate) smarthost_tls: SmartHostTls,
+    pub(crate) smarthost_username: String,
+    pub(crate) smarthost_password: Secret,
+    pub(crate) allow_private_destinations: bool,
+    /// `None` leaves it to the command.
+    pub(crate) catch_all: Option<bool>,
+    /// Empty for the command's usual one.
+    pub(crate) retry_schedule: Vec<Duration>,
+    pub(crate) give_up_after: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) reply_timeout: Duration,
+    pub(crate) final_reply_timeout: Duration,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) connection_lifetime: Duration,
+    pub(crate) connections_max: usize,
+    pub(crate) drain_timeout: Duration,
+    pub(crate) signing_threads: usize,
+    pub(crate) fresh_bytes_max: usize,
+    pub(crate) providers_file: Option<PathBuf>,
+    pub(crate) warm_up_plan: Vec<u32>,
+    pub(crate) simulator_domain: DomainName,
+    pub(crate) ca_file: Option<PathBuf>,
+    pub(crate) mta_sts_port: u16,
+    pub(crate) ipv6: bool,
+    pub(crate) dkim_ed25519: bool,
+}
+
+/// Prints as dots.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Secret(String);
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+impl Delivery {
+    /// To be filled from the table of keys.
+    pub(super) fn unset() -> Self {
+        Self {
+            smtp_port: 0,
+            smarthost: None,
+            smarthost_tls: SmartHostTls::Opportunistic,
+            smarthost_username: String::new(),
+            smarthost_password: Secret::default(),
+            allow_private_destinations: false,
+            catch_all: None,
+            retry_schedule: Vec::new(),
+            give_up_after: Duration::ZERO,
+            connect_timeout: Duration::ZERO,
+            reply_timeout: Duration::ZERO,
+            final_reply_timeout: Duration::ZERO,
+            idle_timeout: Duration::ZERO,
+            connection_lifetime: Duration::ZERO,
+            connections_max: 0,
+            drain_timeout: Duration::ZERO,
+            signing_threads: 0,
+            fresh_bytes_max: 0,
+            providers_file: None,
+            warm_up_plan: Vec::new(),
+            simulator_domain: DomainName::parse("unset.invalid").expect("a valid name"),
+            ca_file: None,
+            mta_sts_port: 0,
+            ipv6: true,
+            dkim_ed25519: false,
+        }
+    }
+}
+
+/// The usual pauses of `dev`.
+fn dev_pauses() -> Vec<Duration> {
+    [1, 2, 5, 10, 30, 60, 120, 300, 600].map(Duration::from_secs).to_vec()
+}
+
+impl Config {
+    /// What the engine is told; `dev` for the defaults of `postroad dev`.
+    pub(crate) fn delivery_settings(&self, dev: bool) -> anyhow::Result<Settings> {
+        let given = &self.delivery;
+        let pauses = match (given.retry_schedule.is_empty(), dev) {
+            (false, _) => given.retry_schedule.clone(),
+            (true, true) => dev_pauses(),
+            (true, false) => RetryPolicy::default().pauses().to_vec(),
+        };
+        let leaves_house = given.smarthost.is_some() || given.allow_private_destinations;
+        let overrides = match &given.providers_file {
+            Some(file) => Some(
+                std::fs::read_to_string(file)
+                    .with_context(|| format!("`delivery.providers_file`: cannot read {}", file.display()))?,
+            ),
+            None => None,
+        };
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        Ok(Settings {
+            hostname: self.hostname.clone(),
+            journal_dir: self.data_dir.join("flights"),
+            smtp_port: given.smtp_port,
+            smart_host: given.smarthost.clone().map(|(host, port)| SmartHost {
+                host,
+                port,
+                tls: given.smarthost_tls,
+                credentials: (!given.smarthost_username.is_empty())
+                    .then(|| (given.smarthost_username.clone(), given.smarthost_password.0.clone())),
+            }),
+            allow_private_destinations: given.allow_private_destinations,
+            retry: RetryPolicy::new(pauses, given.give_up_after),
+            reply_timeout: given.reply_timeout,
+            final_reply_timeout: given.final_reply_timeout,
+            connect_timeout: given.connect_timeout,
+            idle_timeout: given.idle_timeout,
+            connection_lifetime: given.connection_lifetime,
+            connections_max: u32::try_from(given.connections_max).unwrap_or(u32::MAX),
+            signing_threads: if given.signing_threads == 0 { cores } else { given.signing_threads },
+            fresh_bytes_max: given.fresh_bytes_max,
+            warm_up: if given.warm_up_plan.is_empty() {
+                WarmUpPlan::default()
+            } else {
+                WarmUpPlan::new(given.warm_up_plan.clone())
+            },
+            provider_overrides: overrides,
+            simulator_domain: given.simulator_domain.clone(),
+            catch_all: given.catch_all.unwrap_or(dev && !leaves_house),
+            drain_timeout: given.drain_timeout,
+            ca_file: given.ca_file.clone(),
+            mta_sts_port: given.mta_sts_port,
+            nameservers: self.dns.nameservers.clone(),
+            ipv6: given.ipv6,
+        })
+    }
+}

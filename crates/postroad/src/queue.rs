@@ -1,0 +1,175 @@
+//! `postroad queue …`, carried out: by the running server, which knows why a message waits, or on the store itself.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use postroad_app::App;
+use postroad_delivery::QueueDesk;
+use postroad_delivery::queue_desk::Waiting;
+use postroad_model::{Clock, GateAction, GateScope, MessageId, SystemClock, Timestamp};
+use postroad_store::{Cancelled, Gate, QueueEntry, QueueFilter, Retried};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// One order, as the control socket carries it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "queue", rename_all = "kebab-case")]
+pub(crate) enum QueueCommand {
+    List { server: Option<String>, domain: Option<String>, limit: usize },
+    Show { id: i64 },
+    Stats,
+    Retry { ids: Vec<i64> },
+    Cancel { ids: Vec<i64> },
+    Suspend { scope: String, reason: String, for_seconds: Option<u64>, per_minute: Option<u32> },
+    Resume { scope: String },
+}
+
+pub(crate) async fn carry_out(app: &App, desk: &QueueDesk, command: QueueCommand) -> anyhow::Result<Value> {
+    let now = SystemClock.now();
+    match command {
+        QueueCommand::List { server, domain, limit } => {
+            let server_id = match server {
+                Some(given) => Some(app.find_server_id(&given).await?),
+                None => None,
+            };
+            let domain = domain.map(|name| postroad_model::DomainName::parse(&name)).transpose()?;
+            let entries = desk.list(QueueFilter { server_id, domain }, None, limit).await?;
+            Ok(entries.iter().map(shown).collect())
+        }
+        QueueCommand::Show { id } => match desk.find(MessageId(id), now).await? {
+            Some(Waiting { entry, why }) => {
+                let mut value = shown(&entry);
+                value["why"] = json!(why);
+                Ok(value)
+            }
+            None => not_queued(desk, id).await,
+        },
+        QueueCommand::Stats => stats(desk).await,
+        QueueCommand::Retry { ids } => retry(desk, ids).await,
+        QueueCommand::Cancel { ids } => cancel(desk, ids).await,
+        QueueCommand::Suspend { scope, reason, for_seconds, per_minute } => {
+            let scope = parse_scope(app, &scope).await?;
+            let action = match per_minute {
+                Some(per_minute) => GateAction::Slow { per_minute },
+                None => GateAction::Suspend,
+            };
+            let ends_at = for_seconds.map(|seconds| now.plus(Duration::from_secs(seconds)));
+            desk.close_gate(scope.clone(), action, reason.clone(), ends_at).await?;
+            let gates = desk.gates().await?;
+            let made = gates.iter().find(|gate| gate.scope == scope && !gate.automatic);
+            made.map(shown_gate).context("the gate was lifted at once by somebody else")
+        }
+        QueueCommand::Resume { scope } => {
+            let parsed = parse_scope(app, &scope).await?;
+            if !desk.open_gate(parsed).await? {
+                bail!("nothing is suspended or slowed at `{scope}`; `postroad queue stats` shows what is");
+            }
+            Ok(json!({ "resumed": scope }))
+        }
+    }
+}
+
+async fn not_queued(desk: &QueueDesk, id: i64) -> anyhow::Result<Value> {
+    match desk.locate(MessageId(id)).await? {
+        Some(_) => Ok(
+            json!({ "id": id, "queued": false, "why": "It is not in the queue: it is delivered, failed, held or cancelled." }),
+        ),
+        None => bail!("there is no message {id}"),
+    }
+}
+
+async fn retry(desk: &QueueDesk, ids: Vec<i64>) -> anyhow::Result<Value> {
+    let mut results = Vec::new();
+    for id in ids {
+        let result = match desk.locate(MessageId(id)).await? {
+            None => "unknown",
+            Some(server) => match desk.retry(server, MessageId(id)).await? {
+                Retried::Now => "queued for now",
+                Retried::Released => "released",
+                Retried::TooLate => "being sent right now",
+                Retried::NotWaiting => "not waiting: it is delivered, failed or cancelled",
+            },
+        };
+        results.push(json!({ "id": id, "result": result }));
+    }
+    Ok(results.into())
+}
+
+async fn cancel(desk: &QueueDesk, ids: Vec<i64>) -> anyhow::Result<Value> {
+    let mut results = Vec::new();
+    for id in ids {
+        let result = match desk.locate(MessageId(id)).await? {
+            None => json!({ "id": id, "result": "unknown" }),
+            Some(server) => match desk.cancel(server, MessageId(id)).await? {
+                Cancelled::Done(status) => json!({ "id": id, "result": "cancelled", "status": status }),
+                Cancelled::TooLate => json!({ "id": id, "result": "too late: it is being sent right now" }),
+                Cancelled::NotWaiting => {
+                    json!({ "id": id, "result": "not waiting: it is delivered, failed or cancelled" })
+                }
+            },
+        };
+        results.push(result);
+    }
+    Ok(results.into())
+}
+
+async fn stats(desk: &QueueDesk) -> anyhow::Result<Value> {
+    let overview = desk.overview().await?;
+    let domains: Vec<Value> = overview
+        .stored
+        .by_domain
+        .iter()
+        .map(|(domain, count)| json!({ "domain": domain, "messages": count }))
+        .collect();
+    Ok(json!({
+        "queued": overview.stored.total,
+        "due": overview.stored.due,
+        "later": overview.stored.scheduled,
+        "oldest_due_at": overview.stored.oldest_due_at.map(Timestamp::to_rfc3339),
+        "in_flight": overview.in_flight,
+        "domains": domains,
+        "gates": overview.gates.iter().map(shown_gate).collect::<Vec<_>>(),
+        "engine": overview.engine,
+    }))
+}
+
+fn shown(entry: &QueueEntry) -> Value {
+    json!({
+        "id": entry.message_id,
+        "server": entry.server_name,
+        "to": entry.rcpt_to,
+        "domain": entry.domain,
+        "status": entry.status,
+        "attempts": entry.attempts,
+        "next_attempt": entry.due_at.to_rfc3339(),
+        "expires_at": entry.expires_at.map(Timestamp::to_rfc3339),
+        "accepted_at": entry.created_at.to_rfc3339(),
+    })
+}
+
+fn shown_gate(gate: &Gate) -> Value {
+    json!({
+        "scope": gate.scope.to_string(),
+        "action": match gate.action {
+            GateAction::Suspend => "suspend".to_owned(),
+            GateAction::Slow { per_minute } => format!("slow to {per_minute}/m"),
+        },
+        "reason": gate.reason,
+        "by": if gate.automatic { "postroad" } else { "operator" },
+        "since": gate.created_at.to_rfc3339(),
+        "until": gate.ends_at.map(Timestamp::to_rfc3339),
+    })
+}
+
+/// Servers may be named instead of numbered.
+async fn parse_scope(app: &App, text: &str) -> anyhow::Result<GateScope> {
+    if let Some(server) = text.strip_prefix("server:") {
+        return Ok(GateScope::Server(app.find_server_id(server).await?));
+    }
+    GateScope::parse(text).with_context(|| {
+        format!(
+            "`{text}` is no scope: use everything, pool:NAME, server:NAME, domain:NAME, lane:POOL/DOMAIN, \
+             provider:NAME, path:SOURCE/SITE or source-provider:SOURCE/PROVIDER"
+        )
+    })
+}

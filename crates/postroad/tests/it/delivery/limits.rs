@@ -1,0 +1,112 @@
+//! A receiver's limits, counted at the receiver.
+
+use std::time::{Duration, Instant};
+
+use postroad_testkit::smtp_peer::{Answer, ReceivedMessage, Script, Stage};
+use serde_json::json;
+
+use super::outside::Outside;
+use crate::world::{Engine, SEND, World, both_engines, good_but};
+
+/// A providers file that is gone with the test.
+pub(super) fn providers(text: &str) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().expect("the temporary folder is writable");
+    std::fs::write(file.path(), text).expect("the temporary folder is writable");
+    file
+}
+
+/// `count` messages to the domain, 50 recipients a request, each address its own.
+pub(super) async fn send_many(world: &World, key: &str, domain: &str, count: usize) {
+    let senders = (0..count.div_ceil(50)).map(async |request| {
+        let addresses: Vec<String> = (request * 50..((request + 1) * 50).min(count))
+            .map(|number| format!("user-{number}@{domain}"))
+            .collect();
+        let answer = world.call_as(key, SEND, &good_but(json!({ "to": addresses }))).await;
+        assert_eq!(answer["status"], "success", "{answer}");
+    });
+    futures_util::future::join_all(senders).await;
+}
+
+/// Until the peer has so many, however long that takes while there is progress.
+pub(super) async fn until_received(peer: &postroad_testkit::SmtpPeer, count: usize) {
+    let mut seen = 0;
+    while seen < count {
+        // 30 seconds for each step forward.
+        let wanted = (seen + 200).min(count);
+        peer.wait_until(|record| record.messages.len() >= wanted).await;
+        seen = peer.look(|record| record.messages.len());
+    }
+}
+
+both_engines! {
+    async fn connections_and_messages_per_connection_stay_within_the_limit(engine: Engine) {
+        let count = if engine == Engine::Sqlite { 10_000 } else { 2_000 };
+        let outside = Outside::new();
+        let peer = outside.site("limited.example", Script::new().offering(&["PIPELINING", "CHUNKING"]));
+        let file = providers(
+            "[limited]\nmx = [\"limited.example\"]\nconnections_max = 5\nslow_start_connections = 5\n\
+             messages_per_connection_max = 50\nconnections_per_minute = 6000\n",
+        );
+        let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
+        let world = outside.start(engine, &envs);
+        let start = Instant::now();
+        send_many(&world, &world.key, "limited.example", count).await;
+        until_received(&peer, count).await;
+        let took = start.elapsed();
+        let connections = peer.connections();
+        let most = connections.iter().map(|connection| connection.messages_begun).max().unwrap();
+        println!("{count} messages over {} connections in {took:?}", connections.len());
+        assert!(peer.open_connections_max() <= 5, "{} at once", peer.open_connections_max());
+        assert!(most <= 50, "{most} over one connection");
+        // The limits are used, too.
+        assert!(peer.open_connections_max() >= 3 && most == 50, "{} {most}", peer.open_connections_max());
+        assert!(connections.len() <= count / 50 + 20, "{} connections", connections.len());
+        let mut recipients: Vec<String> = peer.messages().into_iter().flat_map(|m| m.rcpt_to).collect();
+        recipients.sort_unstable();
+        recipients.dedup();
+        assert_eq!((recipients.len(), peer.messages().len()), (count, count), "each once");
+    }
+}
+
+fn most_in_a_window(messages: &[ReceivedMessage], window: Duration) -> usize {
+    let within = |first: &ReceivedMessage| {
+        messages
+            .iter()
+            .filter(|m| m.begun_at >= first.begun_at && m.begun_at - first.begun_at < window)
+            .count()
+    };
+    messages.iter().map(within).max().unwrap_or(0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rate_per_minute_is_never_exceeded() {
+    let outside = Outside::new();
+    let peer = outside.site("paced.example", Script::new());
+    let file = providers("[paced]\nmx = [\"paced.example\"]\nmessages_per_minute = 1200\n");
+    let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
+    let world = outside.start(Engine::Sqlite, &envs);
+    send_many(&world, &world.key, "paced.example", 80).await;
+    peer.wait_until(|record| record.messages.len() == 80).await;
+    let messages = peer.messages();
+    // 1200 a minute are 20 a second; the last of them may be at the border.
+    let most = most_in_a_window(&messages, Duration::from_secs(1));
+    assert!(most <= 21, "{most} in a second");
+    let took = messages.last().unwrap().begun_at - messages[0].begun_at;
+    assert!(took >= Duration::from_millis(79 * 50), "{took:?}");
+    assert!(took < Duration::from_secs(12), "the rate is used: {took:?}");
+}
+
+/// A host that takes one at a time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_site_with_one_connection_gets_one() {
+    let outside = Outside::new();
+    // Every message takes a while, so that more connections would be of use.
+    let slow = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(40));
+    let peer = outside.site("narrow.example", Script::new().on(Stage::Message, slow));
+    let file = providers("[narrow]\nmx = [\"narrow.example\"]\nconnections_max = 1\n");
+    let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
+    let world = outside.start(Engine::Sqlite, &envs);
+    send_many(&world, &world.key, "narrow.example", 60).await;
+    peer.wait_until(|record| record.messages.len() == 60).await;
+    assert_eq!(peer.open_connections_max(), 1);
+}

@@ -1,0 +1,186 @@
+//! Refusals that are no verdict on the message, and peers that can do less than others.
+
+use postroad_testkit::smtp_peer::{Answer, PeerTls, Script, Stage, Transfer};
+use serde_json::{Value, json};
+
+use super::outcomes::{assert_pause, told};
+use super::outside::{Outside, to};
+use crate::world::{Engine, good_but};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reputation_refusal_is_temporary() {
+    let outside = Outside::new();
+    let refusal = Answer::reply("550 5.7.1 Mail from your network is blocked for now");
+    let peer = outside.site("strict.example", Script::new().first(2, Stage::MailFrom, refusal));
+    let world = outside.start(Engine::Sqlite, &[]);
+    let id = world.accepted_id(&to("ann@strict.example")).await;
+    let deliveries = world.until_status(id, "Sent").await;
+    assert_eq!(deliveries.len(), 3, "{deliveries:#?}");
+    for refused in &deliveries[..2] {
+        assert_eq!(refused["status"], "SoftFail");
+        assert_eq!(refused["code"], 550);
+        let class = refused["bounce_class"].as_str().unwrap();
+        assert!(["spam_block", "reputation", "policy"].contains(&class), "{class}");
+        assert_pause(refused, 0.3);
+    }
+    assert_eq!(peer.messages().len(), 1);
+    let again = world.accepted_id(&to("ann@strict.example")).await;
+    world.until_status(again, "Sent").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_421_at_the_banner_is_retried() {
+    let outside = Outside::new();
+    let goodbye = Answer::reply("421 4.3.2 Too busy, come back later").then_close();
+    let peer = outside.site("busy.example", Script::new().first(2, Stage::Banner, goodbye));
+    let world = outside.start(Engine::Sqlite, &[]);
+    let id = world.accepted_id(&to("ann@busy.example")).await;
+    let deliveries = world.until_status(id, "Sent").await;
+    assert_eq!(deliveries.len(), 3, "{deliveries:#?}");
+    for refused in &deliveries[..2] {
+        assert_eq!(refused["status"], "SoftFail");
+        assert_eq!(refused["code"], 421);
+        assert_eq!(refused["output"], "421 4.3.2 Too busy, come back later");
+        assert_eq!(refused["remote_ip"], peer.address().ip().to_string());
+        assert!(
+            refused["details"].as_str().unwrap().starts_with("No connection: mx.busy.example: "),
+            "{refused}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_421_in_the_middle_of_a_transaction_is_retried_on_a_new_connection() {
+    let outside = Outside::new();
+    let goodbye = || Answer::reply("421 4.3.0 Shutting down").then_close();
+    let script = Script::new().first(1, Stage::RcptTo, goodbye()).first(1, Stage::Message, goodbye());
+    let peer = outside.site("restarting.example", script);
+    let world = outside.start(Engine::Sqlite, &[]);
+    let id = world.accepted_id(&to("ann@restarting.example")).await;
+    let deliveries = world.until_status(id, "Sent").await;
+    let told: Vec<_> = deliveries.iter().map(|d| (d["status"].clone(), d["code"].clone())).collect();
+    let deferred = || (json!("SoftFail"), json!(421));
+    assert_eq!(told, [deferred(), deferred(), (json!("Sent"), json!(250))]);
+    assert!(deliveries.iter().all(|delivery| delivery["possible_duplicate"] == false));
+    assert_eq!(peer.connections().len(), 3);
+}
+
+/// The second message finds the connection gone: that is no attempt, and it does not wait for a retry.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_421_between_messages_costs_no_attempt() {
+    let outside = Outside::new();
+    let script = Script::new().when(|asked| {
+        let is_second = asked.stage == Stage::MailFrom && asked.connection == 1 && asked.message == 2;
+        is_second.then(|| Answer::reply("421 4.4.2 One message is enough").then_close())
+    });
+    let peer = outside.site("single.example", script);
+    let envs = [("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h"), ("POSTROAD_DELIVERY_IDLE_TIMEOUT", "20s")];
+    let world = outside.start(Engine::Sqlite, &envs);
+    let first = world.accepted_id(&to("ann@single.example")).await;
+    world.until_status(first, "Sent").await;
+    let second = world.accepted_id(&to("bob@single.example")).await;
+    let deliveries = world.until_status(second, "Sent").await;
+    assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
+    let begun: Vec<u32> = peer.connections().iter().map(|connection| connection.messages_begun).collect();
+    assert_eq!(begun, [2, 1], "{:#?}", peer.connections());
+}
+
+/// Handshakes that fail in each way a handshake can.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn broken_tls_falls_back_to_plain() {
+    let outside = Outside::new();
+    let envs = [("POSTROAD_DELIVERY_REPLY_TIMEOUT", "1s"), ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")];
+    let broken = [
+        ("garbage.example", PeerTls::Garbage),
+        ("hangs-up.example", PeerTls::HangUp),
+        ("stalls.example", PeerTls::Stall),
+    ];
+    let peers = broken.map(|(domain, tls)| (domain, outside.site(domain, Script::new().with_tls(tls))));
+    let world = outside.start(Engine::Sqlite, &envs);
+    let mut ids = Vec::new();
+    for (domain, _) in &peers {
+        ids.push(world.accepted_id(&to(&format!("ann@{domain}"))).await);
+    }
+    for ((_, peer), id) in peers.iter().zip(ids) {
+        let deliveries = world.until_status(id, "Sent").await;
+        assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
+        assert_eq!(deliveries[0]["sent_with_ssl"], false);
+        assert_eq!(deliveries[0]["tls"], Value::Null);
+        let connections = peer.connections();
+        assert!(connections[0].commands.contains(&"STARTTLS".to_owned()), "{connections:#?}");
+        assert!(!connections[1].commands.contains(&"STARTTLS".to_owned()), "{connections:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_knows_only_helo_gets_its_mail() {
+    let outside = Outside::new();
+    let script = Script::new().on(Stage::Ehlo, Answer::reply("502 5.5.1 What is EHLO?"));
+    let peer = outside.site("old.example", script);
+    let world = outside.start(Engine::Sqlite, &[]);
+    let id = world.accepted_id(&to("ann@old.example")).await;
+    world.until_status(id, "Sent").await;
+    let messages = peer.messages();
+    assert_eq!((messages.len(), &messages[0].transfer), (1, &Transfer::Data));
+    assert_eq!(messages[0].mail_parameters, "");
+    let connection = &peer.connections()[0];
+    assert!(connection.commands[1].starts_with("HELO "), "{:?}", connection.commands);
+    assert!(connection.violations.is_empty(), "{:?}", connection.violations);
+}
+
+/// What is offered is used: one flight with BDAT, and TLS with whatever certificate.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_modern_host_gets_its_mail_in_one_flight_inside_tls() {
+    let outside = Outside::new();
+    let certificate = postroad_testkit::TestCertificate::self_signed(&["someone-else.example"]);
+    let script = Script::new()
+        .offering(&["PIPELINING", "CHUNKING", "SIZE 1000000", "8BITMIME", "ENHANCEDSTATUSCODES"])
+        .with_tls(PeerTls::With(certificate));
+    let peer = outside.site("modern.example", script);
+    let world = outside.start(Engine::Sqlite, &[]);
+    let id = world.accepted_id(&to("ann@modern.example")).await;
+    let deliveries = world.until_status(id, "Sent").await;
+    assert_eq!(deliveries[0]["sent_with_ssl"], true);
+    assert!(deliveries[0]["tls"].as_str().is_some_and(|tls| tls.starts_with("TLSv1.3")), "{deliveries:#?}");
+    let message = &peer.messages()[0];
+    assert!(message.is_encrypted);
+    assert_eq!(message.transfer, Transfer::Chunks(vec![message.bytes.len()]));
+    let size = format!("SIZE={}", message.bytes.len());
+    assert!(message.mail_parameters.contains(&size), "{} in {}", size, message.mail_parameters);
+    assert!(peer.connections()[0].violations.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_too_large_for_the_peer_fails_before_it_is_sent() {
+    let outside = Outside::new();
+    let peer = outside.site("small.example", Script::new().offering(&["SIZE 500"]));
+    let mut world = outside.start(Engine::Sqlite, &[]);
+    let id = world.accepted_id(&to("ann@small.example")).await;
+    let deliveries = world.until_status(id, "HardFail").await;
+    assert_eq!(deliveries.len(), 1);
+    assert_eq!(deliveries[0]["bounce_class"], "too_large");
+    assert!(deliveries[0]["details"].as_str().unwrap().ends_with("mx.small.example takes at most 500"));
+    assert!(!peer.connections()[0].commands.iter().any(|line| line.starts_with("MAIL")));
+    let events = world.events_at_the_end(id).await;
+    assert_eq!(told(&events), [(1, "message.accepted"), (2, "message.failed")]);
+    let data: Value = serde_json::from_str(&events[1].event.data).unwrap();
+    assert_eq!(data["class"], "too_large");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_beyond_ascii_needs_smtputf8() {
+    let outside = Outside::new();
+    let old = outside.site("ascii.example", Script::new().offering(&["8BITMIME"]));
+    let new = outside.site("world.example", Script::new().offering(&["8BITMIME", "SMTPUTF8"]));
+    let world = outside.start(Engine::Sqlite, &[]);
+    let refused = world.accepted_id(&good_but(json!({"to": ["jörg@ascii.example"]}))).await;
+    let taken = world.accepted_id(&good_but(json!({"to": ["jörg@world.example"]}))).await;
+    let deliveries = world.until_status(refused, "HardFail").await;
+    let details = deliveries[0]["details"].as_str().unwrap();
+    assert_eq!(details, "The message needs SMTPUTF8, which mx.ascii.example does not offer");
+    assert!(old.messages().is_empty());
+    world.until_status(taken, "Sent").await;
+    let message = &new.messages()[0];
+    assert_eq!(message.rcpt_to, ["jörg@world.example"]);
+    assert!(message.mail_parameters.contains("SMTPUTF8"), "{}", message.mail_parameters);
+}

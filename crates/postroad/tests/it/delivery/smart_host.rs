@@ -1,0 +1,157 @@
+//! All mail handed to one host: with TLS or without, with a password or without, and never a password in the clear.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use postroad_model::MessageId;
+use postroad_testkit::smtp_peer::{Answer, PeerTls, Script, Stage};
+use postroad_testkit::{SmtpPeer, TestCertificate};
+
+use super::outside::{Outside, to};
+use super::tls_demands::Authorities;
+use crate::world::{Engine, World};
+
+const HOST: &str = "smart.example";
+const USER: &str = "postroad-user";
+const PASSWORD: &str = "correct horse battery staple";
+
+struct SmartHost {
+    outside: Outside,
+    peer: SmtpPeer,
+    world: World,
+}
+
+impl SmartHost {
+    /// `tls` is the setting; the password is always set.
+    fn start(tls: &str, script: Script, trusted: Option<&TestCertificate>) -> Self {
+        let outside = Outside::new();
+        let peer = outside.host(HOST, script);
+        let address = format!("{HOST}:{}", outside.port());
+        let authorities = trusted.map(|certificate| Authorities::of(&[certificate]));
+        let mut envs = vec![
+            ("POSTROAD_DELIVERY_SMARTHOST", address.as_str()),
+            ("POSTROAD_DELIVERY_SMARTHOST_TLS", tls),
+            ("POSTROAD_DELIVERY_SMARTHOST_USERNAME", USER),
+            ("POSTROAD_DELIVERY_SMARTHOST_PASSWORD", PASSWORD),
+            ("POSTROAD_DELIVERY_ALLOW_PRIVATE_DESTINATIONS", "false"),
+        ];
+        envs.extend(
+            authorities.as_ref().map(|authorities| ("POSTROAD_DELIVERY_CA_FILE", authorities.path())),
+        );
+        let world = outside.start(Engine::Sqlite, &envs);
+        Self { outside, peer, world }
+    }
+
+    fn commands(&self) -> Vec<String> {
+        self.peer.connections().into_iter().flat_map(|connection| connection.commands).collect()
+    }
+
+    async fn send(&self) -> i64 {
+        // The recipient's domain is not looked up: the smart host knows what to do with it.
+        self.world.accepted_id(&to("ann@unknown-domain.example")).await
+    }
+}
+
+fn login() -> String {
+    format!("AUTH PLAIN {}", BASE64_STANDARD.encode(format!("\0{USER}\0{PASSWORD}")))
+}
+
+fn with_auth() -> Script {
+    Script::new().offering(&["AUTH PLAIN LOGIN"])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mail_goes_through_it_with_starttls_and_a_password() {
+    let certificate = TestCertificate::for_names(&[HOST]);
+    let script = with_auth().with_tls(PeerTls::With(certificate.clone()));
+    let mut smart = SmartHost::start("required", script, Some(&certificate));
+    let id = smart.send().await;
+    let deliveries = smart.world.until_status(id, "Sent").await;
+    assert_eq!((&deliveries[0]["mx"], &deliveries[0]["sent_with_ssl"]), (&HOST.into(), &true.into()));
+    let commands = smart.commands();
+    let place = |wanted: &str| commands.iter().position(|line| line.starts_with(wanted)).unwrap();
+    assert!(place("STARTTLS") < place("AUTH") && place("AUTH") < place("MAIL"), "{commands:?}");
+    assert_eq!(commands[place("AUTH")], login());
+    assert!(smart.peer.messages()[0].is_encrypted);
+    assert_eq!(
+        smart.outside.dns.questions("unknown-domain.example", postroad_testkit::dns_server::RecordType::MX),
+        0
+    );
+
+    let log = smart.world.daemon.stderr_text();
+    let store = smart.world.stopped_store().await;
+    let servers = store.list_servers().await.unwrap();
+    let transcripts = store.list_transcripts(servers[0].id, MessageId(id)).await.unwrap();
+    let told = format!("{transcripts:?}");
+    assert!(told.contains("AUTH"), "{told}");
+    let secret = login().replace("AUTH PLAIN ", "");
+    for text in [&told, &log] {
+        assert!(!text.contains(PASSWORD) && !text.contains(&secret), "the password is told: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mail_goes_through_it_with_tls_from_the_first_byte() {
+    let certificate = TestCertificate::for_names(&[HOST]);
+    let script = with_auth().with_implicit_tls(PeerTls::With(certificate.clone()));
+    let smart = SmartHost::start("implicit", script, Some(&certificate));
+    let id = smart.send().await;
+    smart.world.until_status(id, "Sent").await;
+    let commands = smart.commands();
+    assert!(!commands.contains(&"STARTTLS".to_owned()) && commands.contains(&login()), "{commands:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_certificate_gets_no_password() {
+    let certificate = TestCertificate::for_names(&[HOST]);
+    let script = with_auth().with_tls(PeerTls::With(certificate));
+    let smart = SmartHost::start("required", script, None);
+    let id = smart.send().await;
+    let deliveries = smart.world.until_deliveries(id, 1).await;
+    let details = deliveries[0]["details"].as_str().unwrap();
+    assert!(details.contains("is demanded by the smart host's setting"), "{details}");
+    assert_eq!(deliveries[0]["status"], "SoftFail");
+    assert!(!smart.commands().iter().any(|line| line.starts_with("AUTH") || line.starts_with("MAIL")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_tls_the_password_stays_here() {
+    for tls in ["off", "opportunistic"] {
+        let smart = SmartHost::start(tls, with_auth(), None);
+        let id = smart.send().await;
+        let deliveries = smart.world.until_deliveries(id, 1).await;
+        assert_eq!(deliveries[0]["status"], "SoftFail", "{tls}: {deliveries:#?}");
+        assert_eq!(deliveries[0]["bounce_class"], "auth_failure", "{deliveries:#?}");
+        assert!(!smart.commands().iter().any(|line| line.starts_with("AUTH") || line.starts_with("MAIL")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_password_is_temporary() {
+    let certificate = TestCertificate::for_names(&[HOST]);
+    let refusal = Answer::reply("535 5.7.8 Authentication credentials invalid");
+    let script = with_auth().with_tls(PeerTls::With(certificate.clone())).first(1, Stage::Auth, refusal);
+    let smart = SmartHost::start("required", script, Some(&certificate));
+    let id = smart.send().await;
+    let deliveries = smart.world.until_status(id, "Sent").await;
+    assert_eq!(deliveries.len(), 2, "{deliveries:#?}");
+    assert_eq!((&deliveries[0]["status"], &deliveries[0]["code"]), (&"SoftFail".into(), &535.into()));
+    assert_eq!(deliveries[0]["bounce_class"], "auth_failure");
+}
+
+/// On the same machine nobody listens in between.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_the_same_machine_no_tls_is_needed() {
+    let outside = Outside::new();
+    let peer = SmtpPeer::start(with_auth());
+    let address = peer.address().to_string();
+    let envs = [
+        ("POSTROAD_DELIVERY_SMARTHOST", address.as_str()),
+        ("POSTROAD_DELIVERY_SMARTHOST_TLS", "off"),
+        ("POSTROAD_DELIVERY_SMARTHOST_USERNAME", USER),
+        ("POSTROAD_DELIVERY_SMARTHOST_PASSWORD", PASSWORD),
+    ];
+    let world = outside.start(Engine::Sqlite, &envs);
+    let id = world.accepted_id(&to("ann@unknown-domain.example")).await;
+    world.until_status(id, "Sent").await;
+    assert!(peer.connections()[0].commands.contains(&login()));
+}

@@ -1,0 +1,130 @@
+//! TLS with a good certificate, where the receiver (MTA-STS) or the sender (`require_tls`) demands it.
+
+use postroad_testkit::smtp_peer::{PeerTls, Script};
+use postroad_testkit::{HttpsAnswer, HttpsServer, SmtpPeer, TestCertificate};
+use serde_json::json;
+
+use super::outside::Outside;
+use crate::world::{Engine, World, good_but};
+
+/// A file of authorities that is gone with the test.
+pub(super) struct Authorities(tempfile::NamedTempFile);
+
+impl Authorities {
+    pub(super) fn of(certificates: &[&TestCertificate]) -> Self {
+        let file = tempfile::NamedTempFile::new().expect("the temporary folder is writable");
+        let pems: String = certificates.iter().map(|certificate| certificate.ca_pem.as_str()).collect();
+        std::fs::write(file.path(), pems).expect("the temporary folder is writable");
+        Self(file)
+    }
+
+    pub(super) fn path(&self) -> &str {
+        self.0.path().to_str().expect("temporary files have plain names")
+    }
+}
+
+fn tls(certificate: &TestCertificate) -> Script {
+    Script::new().with_tls(PeerTls::With(certificate.clone()))
+}
+
+async fn assert_not_delivered(world: &World, id: i64, peer: &SmtpPeer, why: &str) {
+    let deliveries = world.until_deliveries(id, 2).await;
+    for delivery in deliveries {
+        assert_eq!(delivery["status"], "SoftFail", "{delivery}");
+        let details = delivery["details"].as_str().unwrap();
+        assert!(details.contains(why), "{why:?} in {details}");
+    }
+    let commands: Vec<String> = peer.connections().into_iter().flat_map(|c| c.commands).collect();
+    assert!(!commands.iter().any(|line| line.starts_with("MAIL")), "{commands:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_mta_sts_policy_is_enforced() {
+    let outside = Outside::new();
+    let domains =
+        ["good.example", "stranger.example", "plain.example", "unlisted.example", "testing.example"];
+    let policy_hosts = domains.map(|domain| format!("mta-sts.{domain}"));
+    let web = TestCertificate::for_names(&policy_hosts.each_ref().map(String::as_str));
+    let policies = HttpsServer::start(&web);
+    for (domain, host) in domains.iter().zip(&policy_hosts) {
+        let mode = if *domain == "testing.example" { "testing" } else { "enforce" };
+        let mx =
+            if *domain == "unlisted.example" { "other.unlisted.example" } else { &format!("mx.{domain}") };
+        let policy = format!("version: STSv1\r\nmode: {mode}\r\nmx: {mx}\r\nmax_age: 86400\r\n");
+        policies.answer(&format!("{host}/.well-known/mta-sts.txt"), HttpsAnswer::text(&policy));
+        outside.dns.txt(&format!("_mta-sts.{domain}"), "v=STSv1; id=20261115;").a(host, [127, 0, 0, 1]);
+    }
+    let listed = TestCertificate::for_names(&["mx.good.example", "mx.unlisted.example"]);
+    let stranger = TestCertificate::self_signed(&["mx.stranger.example"]);
+    let good = outside.site("good.example", tls(&listed));
+    let wrong = outside.site("stranger.example", tls(&stranger));
+    let plain = outside.site("plain.example", Script::new());
+    let unlisted = outside.site("unlisted.example", tls(&listed));
+    let testing = outside.site("testing.example", tls(&stranger));
+    let authorities = Authorities::of(&[&web, &listed]);
+    let port = policies.address().port().to_string();
+    let envs = [
+        ("POSTROAD_DELIVERY_CA_FILE", authorities.path()),
+        ("POSTROAD_DELIVERY_MTA_STS_PORT", port.as_str()),
+    ];
+    let world = outside.start(Engine::Sqlite, &envs);
+    let mut ids = Vec::new();
+    for domain in domains {
+        ids.push(world.accepted_id(&good_but(json!({"to": [format!("ann@{domain}")]}))).await);
+    }
+    let deliveries = world.until_status(ids[0], "Sent").await;
+    assert_eq!(deliveries[0]["sent_with_ssl"], true, "{deliveries:#?}");
+    assert!(good.messages()[0].is_encrypted);
+    assert_not_delivered(&world, ids[1], &wrong, "is demanded by MTA-STS").await;
+    assert_not_delivered(&world, ids[2], &plain, "TLS is required and the server does not offer it").await;
+    assert_not_delivered(&world, ids[3], &unlisted, "the MTA-STS policy does not name the host").await;
+    world.until_status(ids[4], "Sent").await;
+    assert_eq!(testing.messages().len(), 1);
+    assert_eq!(
+        policies.requests("mta-sts.stranger.example/.well-known/mta-sts.txt"),
+        1,
+        "a policy is cached"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sender_can_demand_tls() {
+    let outside = Outside::new();
+    let trusted = TestCertificate::for_names(&["mx.good.example"]);
+    let stranger = TestCertificate::for_names(&["mx.stranger.example"]);
+    let good = outside.site("good.example", tls(&trusted));
+    let wrong = outside.site("stranger.example", tls(&stranger));
+    let plain = outside.site("plain.example", Script::new());
+    let authorities = Authorities::of(&[&trusted]);
+    // Slower than the connections per minute that a site gets, or the retries would take them all.
+    let envs =
+        [("POSTROAD_DELIVERY_CA_FILE", authorities.path()), ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1s")];
+    let world = outside.start(Engine::Sqlite, &envs);
+    let demanding = |domain: &str| good_but(json!({"to": [format!("ann@{domain}")], "require_tls": true}));
+    let to_good = world.accepted_id(&demanding("good.example")).await;
+    let to_wrong = world.accepted_id(&demanding("stranger.example")).await;
+    let to_plain = world.accepted_id(&demanding("plain.example")).await;
+    let deliveries = world.until_status(to_good, "Sent").await;
+    assert_eq!(deliveries[0]["sent_with_ssl"], true);
+    assert!(good.messages()[0].is_encrypted);
+    assert_not_delivered(&world, to_wrong, &wrong, "is demanded by the sender").await;
+    assert_not_delivered(&world, to_plain, &plain, "TLS is required and the server does not offer it").await;
+    // Somebody else's mail to the same host does not have to wait for that.
+    let easy = world.accepted_id(&good_but(json!({"to": ["bob@plain.example"]}))).await;
+    world.until_status(easy, "Sent").await;
+    assert_eq!(plain.messages()[0].rcpt_to, ["bob@plain.example"]);
+}
+
+/// A demand is kept with the message: it outlives the process that heard it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_demand_for_tls_survives_a_restart() {
+    let outside = Outside::new();
+    let plain = outside.site("plain.example", Script::new());
+    let mut world = outside.start(Engine::Sqlite, &[]);
+    let id = world.accepted_id(&good_but(json!({"to": ["ann@plain.example"], "require_tls": true}))).await;
+    let before = world.until_deliveries(id, 1).await.len();
+    world.crash_and_restart();
+    world.until_deliveries(id, before + 2).await;
+    assert!(plain.messages().is_empty());
+    assert_eq!(world.expanded(id).await["status"]["status"], "SoftFail");
+}

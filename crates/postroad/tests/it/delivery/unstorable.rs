@@ -1,0 +1,116 @@
+//! Outcomes that cannot be stored stop delivery: nothing is lost, and nothing is sent twice when the store is back.
+
+use std::time::Duration;
+
+use postroad_testkit::SmtpPeer;
+use postroad_testkit::postgres::{Database, PgProxy};
+use postroad_testkit::smtp_peer::{Answer, Script, Stage};
+use serde_json::{Value, json};
+
+use super::limits::providers;
+use super::outside::Outside;
+use crate::outage::limit_file_size;
+use crate::world::{Engine, World, good_but};
+
+const COUNT: usize = 200;
+/// What the two connections may have in their hands when the store goes away.
+const UNDER_WAY_MAX: usize = 6;
+const LIMITS: &str = "[slow]\nmx = [\"slow.example\"]\nconnections_max = 2\nconnections_per_minute = 6000\n";
+
+fn slow_site(outside: &Outside) -> SmtpPeer {
+    let reply = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(15));
+    outside.site("slow.example", Script::new().on(Stage::Message, reply))
+}
+
+async fn queue_many(world: &World) -> Vec<i64> {
+    let mut ids = Vec::new();
+    for request in 0..COUNT / 50 {
+        let addresses: Vec<String> =
+            (0..50).map(|number| format!("user-{request}-{number}@slow.example")).collect();
+        let data = world.accepted(&good_but(json!({ "to": addresses }))).await;
+        let messages = data["messages"].as_object().expect("a map").values();
+        ids.extend(messages.map(|message| message["id"].as_i64().expect("an id")));
+    }
+    ids
+}
+
+fn received(peer: &SmtpPeer) -> usize {
+    peer.look(|record| record.messages.len())
+}
+
+/// The store goes away now: the peer gets next to nothing more, for as long as this looks.
+async fn assert_delivery_stops(peer: &SmtpPeer, at_the_cut: usize) {
+    // No event tells that nothing happens: it is looked for over a time in which dozens would have come.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let after = received(peer);
+    assert!(after <= at_the_cut + UNDER_WAY_MAX, "{} came without a store", after - at_the_cut);
+    assert!(after < COUNT);
+}
+
+async fn assert_each_once(world: &World, peer: &SmtpPeer, ids: &[i64]) {
+    for id in ids {
+        let deliveries = world.until_status(*id, "Sent").await;
+        let statuses: Vec<&Value> = deliveries.iter().map(|delivery| &delivery["status"]).collect();
+        assert_eq!(statuses, ["Sent"], "{deliveries:#?}");
+    }
+    let mut recipients = peer.look(|record| {
+        record.messages.iter().flat_map(|message| message.rcpt_to.clone()).collect::<Vec<_>>()
+    });
+    assert_eq!(recipients.len(), COUNT, "nothing came twice");
+    recipients.sort_unstable();
+    recipients.dedup();
+    assert_eq!(recipients.len(), COUNT);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_database_stops_delivery_until_it_is_back() {
+    let outside = Outside::new();
+    let peer = slow_site(&outside);
+    let file = providers(LIMITS);
+    let database = Database::create();
+    let proxy = PgProxy::start(database.url());
+    let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
+    let world = outside.start_on(proxy.url(), database, &envs);
+    let ids = queue_many(&world).await;
+    peer.wait_until(|record| record.messages.len() >= 20).await;
+    proxy.cut();
+    assert_delivery_stops(&peer, received(&peer)).await;
+    proxy.restore();
+    assert_each_once(&world, &peer, &ids).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_stops_delivery_until_there_is_room() {
+    let outside = Outside::new();
+    let peer = slow_site(&outside);
+    let file = providers(LIMITS);
+    let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
+    let world = outside.start(Engine::Sqlite, &envs);
+    let ids = queue_many(&world).await;
+    peer.wait_until(|record| record.messages.len() >= 20).await;
+    limit_file_size(world.daemon.pid(), "4096");
+    assert_delivery_stops(&peer, received(&peer)).await;
+    limit_file_size(world.daemon.pid(), "unlimited");
+    assert_each_once(&world, &peer, &ids).await;
+}
+
+/// What was answered while the store was gone is in the flight journal: a kill does not make it come again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_without_a_store_makes_no_duplicate() {
+    let outside = Outside::new();
+    let peer = slow_site(&outside);
+    let file = providers(LIMITS);
+    let database = Database::create();
+    let proxy = PgProxy::start(database.url());
+    let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
+    let mut world = outside.start_on(proxy.url(), database, &envs);
+    let ids = queue_many(&world).await;
+    peer.wait_until(|record| record.messages.len() >= 20).await;
+    proxy.cut();
+    assert_delivery_stops(&peer, received(&peer)).await;
+    assert!(peer.look(|record| record.messages.iter().all(|message| message.answer.is_some())));
+    world.daemon.kill9();
+    proxy.restore();
+    world.restart();
+    assert_each_once(&world, &peer, &ids).await;
+}

@@ -1,0 +1,93 @@
+//! Mail that waits: until its time has come, until it is too late, until it is given up.
+
+use std::time::Duration;
+
+use postroad_model::{Clock, SystemClock};
+use postroad_testkit::smtp_peer::{Answer, Script, Stage};
+use serde_json::{Value, json};
+
+use super::outcomes::told;
+use super::outside::{Outside, to};
+use crate::world::{both_engines, good_but};
+
+fn in_millis(millis: u64) -> String {
+    SystemClock.now().plus(Duration::from_millis(millis)).to_rfc3339()
+}
+
+both_engines! {
+    async fn nothing_is_sent_after_it_expires(engine: Engine) {
+        let outside = Outside::new();
+        let deferral = Answer::reply("451 4.3.0 Not now");
+        let peer = outside.site("later.example", Script::new().on(Stage::MailFrom, deferral));
+        let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "500ms")]);
+        let body = good_but(json!({"to": ["ann@later.example"], "expires_at": in_millis(1_200)}));
+        let id = world.accepted_id(&body).await;
+        let deliveries = world.until_status(id, "HardFail").await;
+        // After the attempt at 1.0 s (jitter: 0.9 to 1.1) the next one would be too late.
+        let last = deliveries.last().unwrap();
+        assert_eq!(last["next_attempt_at"], Value::Null);
+        assert!((2..=3).contains(&deliveries.len()), "{deliveries:#?}");
+        assert!(deliveries[..deliveries.len() - 1].iter().all(|delivery| delivery["status"] == "SoftFail"));
+        let events = world.events_at_the_end(id).await;
+        assert_eq!(told(&events).last().unwrap().1, "message.failed");
+        assert!(peer.messages().is_empty());
+    }
+
+    async fn a_message_that_expires_while_it_waits_is_not_attempted(engine: Engine) {
+        let outside = Outside::new();
+        // The only connection is busy with somebody else's message for longer than the second one lives.
+        let slow = Answer::reply("250 2.0.0 finally").after(Duration::from_millis(1_500));
+        let peer = outside.site("slow.example", Script::new().first(1, Stage::Message, slow));
+        let envs = [("POSTROAD_DELIVERY_CONNECTIONS", "1")];
+        let mut world = outside.start(engine, &envs);
+        let first = world.accepted_id(&to("ann@slow.example")).await;
+        peer.wait_until(|record| record.messages.len() == 1).await;
+        let body = good_but(json!({"to": ["bob@slow.example"], "expires_at": in_millis(500)}));
+        let second = world.accepted_id(&body).await;
+        let deliveries = world.until_status(second, "HardFail").await;
+        assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
+        assert_eq!(deliveries[0]["details"], "Its time to be sent (`expires_at`) passed");
+        assert_eq!(deliveries[0]["mx"], Value::Null);
+        world.until_status(first, "Sent").await;
+        assert_eq!(peer.messages().len(), 1);
+        let events = world.events_at_the_end(second).await;
+        assert_eq!(told(&events), [(1, "message.accepted"), (2, "message.failed")]);
+    }
+
+    async fn what_cannot_be_delivered_is_given_up(engine: Engine) {
+        let outside = Outside::new();
+        let deferral = Answer::reply("451 4.3.0 Never now");
+        let peer = outside.site("never.example", Script::new().on(Stage::Message, deferral));
+        let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_GIVE_UP_AFTER", "1s")]);
+        let id = world.accepted_id(&to("ann@never.example")).await;
+        let deliveries = world.until_status(id, "HardFail").await;
+        let last = deliveries.last().unwrap();
+        let details = last["details"].as_str().unwrap();
+        assert!(details.ends_with(&format!("; given up after {} attempts", deliveries.len())), "{details}");
+        assert_eq!((&last["code"], &last["next_attempt_at"]), (&json!(451), &Value::Null));
+        let accepted = world.expanded(id).await["details"]["timestamp"].as_f64().unwrap();
+        let age = last["timestamp"].as_f64().unwrap() - accepted;
+        assert!((1.0..4.0).contains(&age), "given up after {age} s");
+        let before = deliveries[deliveries.len() - 2]["timestamp"].as_f64().unwrap() - accepted;
+        assert!(before < 1.0, "tried again {before} s after it came in");
+        assert_eq!(peer.messages().len(), deliveries.len());
+        let events = world.events_at_the_end(id).await;
+        assert_eq!(told(&events).last().unwrap().1, "message.failed");
+        assert_eq!(events.len(), deliveries.len() + 1);
+    }
+
+    async fn scheduled_mail_leaves_when_it_is_due(engine: Engine) {
+        let outside = Outside::new();
+        let peer = outside.site("planned.example", Script::new());
+        let world = outside.start(engine, &[]);
+        let due = SystemClock.now().plus(Duration::from_secs(1));
+        let body = good_but(json!({"to": ["ann@planned.example"], "send_at": due.to_rfc3339()}));
+        let id = world.accepted_id(&body).await;
+        assert_eq!(world.expanded(id).await["status"]["status"], "Scheduled");
+        let deliveries = world.until_status(id, "Sent").await;
+        let sent = deliveries[0]["timestamp"].as_f64().unwrap();
+        assert!(sent >= due.as_epoch_seconds(), "sent {} s early", due.as_epoch_seconds() - sent);
+        assert!(sent < due.as_epoch_seconds() + 3.0);
+        assert_eq!(peer.messages().len(), 1);
+    }
+}

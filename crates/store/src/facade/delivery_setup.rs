@@ -1,0 +1,88 @@
+//! What the delivery engine goes by: pools, source addresses, gates.
+
+use postroad_model::{GateScope, PoolId, SourceId, Timestamp};
+
+use crate::records::{DeliverySetup, Gate, NewGate, NewSource, Pool, Source, SourceDay};
+use crate::verbs::{delivery_setup, gates, pools};
+use crate::{Result, Store};
+
+impl Store {
+    /// Servers, pools, sources, gates and the number of nodes, as they are now.
+    pub async fn delivery_setup(&self) -> Result<DeliverySetup> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(delivery_setup::read(sql, now))).await
+    }
+
+    /// Nodes that share the database, by their leases.
+    pub async fn live_nodes(&self) -> Result<u32> {
+        self.read(move |sql| Box::pin(delivery_setup::count_live_nodes(sql))).await
+    }
+
+    /// `Conflict` if the name is taken, or the pool is to be the shared one and there is one.
+    pub async fn create_pool(&self, name: String, shared: bool) -> Result<Pool> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(pools::create(sql, name, shared, now))).await
+    }
+
+    pub async fn list_pools(&self) -> Result<Vec<Pool>> {
+        self.read(move |sql| Box::pin(pools::list(sql))).await
+    }
+
+    /// `InUse` while servers send from it or it has sources.
+    pub async fn delete_pool(&self, id: PoolId) -> Result<()> {
+        self.change(move |sql| Box::pin(pools::delete(sql, id))).await
+    }
+
+    /// `NotFound` without the pool, `Conflict` if the address is in a pool already.
+    pub async fn add_source(&self, new: NewSource) -> Result<Source> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(pools::add_source(sql, new, now))).await
+    }
+
+    pub async fn list_sources(&self) -> Result<Vec<Source>> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(pools::list_sources(sql, now))).await
+    }
+
+    pub async fn remove_source(&self, id: SourceId) -> Result<()> {
+        self.change(move |sql| Box::pin(pools::remove_source(sql, id))).await
+    }
+
+    /// `started_at` of `None` says that the address is warm.
+    pub async fn set_source_warmup(
+        &self,
+        id: SourceId,
+        started_at: Option<Timestamp>,
+        paused_reason: Option<String>,
+    ) -> Result<()> {
+        self.change(move |sql| Box::pin(pools::set_warmup(sql, id, started_at, paused_reason))).await
+    }
+
+    /// What a source did, day by day, in time order.
+    pub async fn source_days(&self, id: SourceId) -> Result<Vec<SourceDay>> {
+        self.read(move |sql| Box::pin(pools::list_days(sql, id))).await
+    }
+
+    /// Replaces the gate of the same kind, a person's or an automatic one, on the same scope.
+    pub async fn set_gate(&self, new: NewGate) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(gates::set(sql, new, now))).await
+    }
+
+    /// Both a person's and an automatic one. Whether there was any.
+    pub async fn remove_gate(&self, scope: GateScope) -> Result<bool> {
+        self.change(move |sql| Box::pin(gates::remove(sql, scope))).await
+    }
+
+    /// Those that have not ended.
+    pub async fn list_gates(&self) -> Result<Vec<Gate>> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(gates::list(sql, now))).await
+    }
+
+    /// Forgets gates that ended; returns how many.
+    pub async fn purge_gates(&self) -> Result<u64> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(gates::purge(sql, now))).await
+    }
+}

@@ -1,0 +1,88 @@
+//! Messages: in, out, and what became of them.
+
+use std::sync::Arc;
+
+use postroad_model::{DeliveryId, MessageId, SendId, ServerId};
+
+use crate::body;
+use crate::error::StoreError;
+use crate::records::{Accepted, Delivery, Event, Message, MessageSummary, NewSend, StoredAnswer};
+use crate::verbs::{deliveries, events, idempotency, messages};
+use crate::{Engine, Result, Store};
+
+impl Store {
+    /// The instant a message counts as accepted: when this returns `Stored`, the send, its messages, their queue
+    /// entries, events and idempotency key are on stable storage, all of them or none.
+    pub async fn accept(&self, send: NewSend) -> Result<Accepted> {
+        match &*self.engine {
+            // In a task of its own, so that a caller who hangs up between the two writes leaves no orphan.
+            Engine::Sqlite { ids, .. } if send.is_large() => {
+                let (engine, ids) = (Arc::clone(&self.engine), Arc::clone(ids));
+                let accepting = tokio::spawn(async move {
+                    let Engine::Sqlite { engine, .. } = &*engine else { unreachable!("it was SQLite above") };
+                    engine.accept(send, ids).await
+                });
+                accepting.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closed".into())))
+            }
+            Engine::Sqlite { engine, ids } => engine.accept(send, Arc::clone(ids)).await,
+            Engine::Postgres(engine) => engine.accept(send).await,
+        }
+    }
+
+    pub async fn find_idempotent_answer(
+        &self,
+        server_id: ServerId,
+        key: String,
+    ) -> Result<Option<StoredAnswer>> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(idempotency::find(sql, server_id, key, now))).await
+    }
+
+    /// Forgets idempotency keys whose day is over, at most `limit`; returns how many.
+    pub async fn purge_idempotency_keys(&self, limit: usize) -> Result<u64> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(idempotency::purge(sql, now, limit as i64))).await
+    }
+
+    pub async fn find_message_summary(
+        &self,
+        server_id: ServerId,
+        id: MessageId,
+    ) -> Result<Option<MessageSummary>> {
+        self.read(move |sql| Box::pin(messages::find_summary(sql, server_id, id))).await
+    }
+
+    pub async fn find_message(&self, server_id: ServerId, id: MessageId) -> Result<Option<Message>> {
+        self.read(move |sql| Box::pin(messages::find(sql, server_id, id))).await
+    }
+
+    /// The stored bytes of a send whose row was found; `size` is what that row says.
+    pub async fn read_body(&self, server_id: ServerId, send_id: SendId, size: u64) -> Result<Vec<u8>> {
+        let compressed = match &*self.engine {
+            Engine::Sqlite { engine, .. } => engine.body(send_id).await?,
+            Engine::Postgres(engine) => engine.body(server_id, send_id, size).await?,
+        };
+        let compressed =
+            compressed.ok_or_else(|| StoreError::Internal(format!("send {send_id} has no body")))?;
+        body::decompress(&compressed, size)
+    }
+
+    /// In time order.
+    pub async fn list_deliveries(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Delivery>> {
+        self.read(move |sql| Box::pin(deliveries::list(sql, server_id, id))).await
+    }
+
+    /// In the order of `seq`.
+    pub async fn list_events(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Event>> {
+        self.read(move |sql| Box::pin(events::list_of_message(sql, server_id, id))).await
+    }
+
+    /// The SMTP conversations of a message's deliveries, in time order.
+    pub async fn list_transcripts(
+        &self,
+        server_id: ServerId,
+        id: MessageId,
+    ) -> Result<Vec<(DeliveryId, String)>> {
+        self.read(move |sql| Box::pin(deliveries::list_transcripts(sql, server_id, id))).await
+    }
+}

@@ -1,0 +1,8 @@
+//! The store's verbs as others call them, by what they are about. Each one goes to the engine that is open.
+
+mod delivery_setup;
+mod mail;
+mod queue;
+mod queue_desk;
+mod setup;
+mod suppressions;

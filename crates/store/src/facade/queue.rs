@@ -1,0 +1,104 @@
+//! The queue as the delivery engine works it off: fresh messages, claims, outcomes.
+
+use std::sync::Arc;
+
+use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
+
+use crate::records::{Begin, Begun, Claimed, FreshSink, Outcome};
+use crate::{Engine, Result, Store};
+
+impl Store {
+    /// From now on pending messages are accepted as claimed by this node, and go to `sink` right after their commit,
+    /// even if whoever sent them hung up.
+    pub fn deliver_to(&self, sink: Arc<dyn FreshSink>) {
+        self.hand_over.attach(Some(sink));
+    }
+
+    /// From now on nothing is claimed when it is accepted. What was accepted a moment ago may still come.
+    pub fn stop_delivering(&self) {
+        self.hand_over.attach(None);
+    }
+
+    /// Hands out entries due by then, oldest first, that nobody else has. Entries of `skip_domains` may be left out,
+    /// so that a destination which takes no more does not block the others.
+    pub async fn claim(
+        &self,
+        due_by: Timestamp,
+        limit: usize,
+        skip_domains: Vec<DomainName>,
+    ) -> Result<Vec<Claimed>> {
+        match &*self.engine {
+            // What is handed out once is not looked at again, so nothing blocks.
+            Engine::Sqlite { engine, .. } => engine.claim(due_by, limit).await,
+            Engine::Postgres(engine) => engine.claim(due_by, limit, &skip_domains).await,
+        }
+    }
+
+    /// To be asked right before claimed messages go on the wire; one answer for each. What it lets go is begun: it
+    /// cannot be cancelled or retried any more, and is not begun a second time.
+    pub async fn begin(&self, entries: Vec<Begin>) -> Result<Vec<Begun>> {
+        let now = self.clock.now();
+        match &*self.engine {
+            Engine::Sqlite { engine, .. } => engine.begin(entries, now).await,
+            Engine::Postgres(engine) => engine.begin(&entries, now).await,
+        }
+    }
+
+    /// Settles claimed messages, all in one transaction. `false` for those that could not take their outcome any
+    /// more; of these nothing was written, and they are claimed no longer.
+    pub async fn finish(&self, outcomes: Vec<Outcome>) -> Result<Vec<bool>> {
+        match &*self.engine {
+            Engine::Sqlite { engine, ids } => engine.finish(outcomes, Arc::clone(ids)).await,
+            Engine::Postgres(engine) => engine.finish(&outcomes).await,
+        }
+    }
+
+    /// Gives claimed messages back untouched.
+    pub async fn release(&self, claimed: Vec<(ServerId, MessageId)>) -> Result<()> {
+        match &*self.engine {
+            Engine::Sqlite { engine, .. } => {
+                engine.release(claimed);
+                Ok(())
+            }
+            Engine::Postgres(engine) => engine.release(claimed).await,
+        }
+    }
+
+    /// Gives the claims of nodes that are gone back to the queue; returns how many. What they had begun may have been
+    /// sent: it stays theirs for 15 minutes, so that they can come back and tell.
+    pub async fn reap(&self) -> Result<u64> {
+        match &*self.engine {
+            // Claims are in the memory of the one process there is.
+            Engine::Sqlite { .. } => Ok(0),
+            Engine::Postgres(engine) => engine.reap().await,
+        }
+    }
+}
+
+/// After a restart: what became of the claims of the process before.
+impl Store {
+    /// What this node had begun when it ended. On SQLite nobody knows but its journal.
+    pub async fn list_previous_begun(&self) -> Result<Vec<(ServerId, MessageId)>> {
+        match &*self.engine {
+            Engine::Sqlite { .. } => Ok(Vec::new()),
+            Engine::Postgres(engine) => engine.list_previous().await,
+        }
+    }
+
+    /// Claims these very messages, if they are queued and no living node has them: to settle what a journal knows of,
+    /// or what was finished under a lease that was lost. Those that are not in the answer could not be had.
+    pub async fn adopt(&self, keys: Vec<(ServerId, MessageId)>) -> Result<Vec<Claimed>> {
+        match &*self.engine {
+            Engine::Sqlite { engine, .. } => engine.adopt(keys).await,
+            Engine::Postgres(engine) => engine.adopt(&keys).await,
+        }
+    }
+
+    /// Gives the other claims of the process before back to the queue; returns how many.
+    pub async fn release_previous(&self) -> Result<u64> {
+        match &*self.engine {
+            Engine::Sqlite { .. } => Ok(0),
+            Engine::Postgres(engine) => engine.release_previous().await,
+        }
+    }
+}

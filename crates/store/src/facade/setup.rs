@@ -1,0 +1,144 @@
+//! The set-up: accounts, servers, credentials, domains, settings.
+
+use postroad_model::{
+    AccountId, CredentialId, DomainId, DomainName, PoolId, SendRate, ServerId, ServerMode, Timestamp,
+};
+
+use crate::records::{
+    Account, Credential, CredentialAccess, Domain, KeyHash, NewCredential, NewDomain, NewServer, Server,
+    SigningKeys,
+};
+use crate::verbs::{accounts, credentials, domains, servers, settings};
+use crate::{Result, Store};
+
+impl Store {
+    pub async fn create_account(&self, name: String) -> Result<Account> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(accounts::create(sql, name, now))).await
+    }
+
+    pub async fn list_accounts(&self) -> Result<Vec<Account>> {
+        self.read(move |sql| Box::pin(accounts::list(sql))).await
+    }
+
+    pub async fn set_account_suspended(&self, id: AccountId, reason: Option<String>) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(accounts::set_suspended(sql, id, reason, now))).await
+    }
+
+    pub async fn create_server(&self, new: NewServer) -> Result<Server> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(servers::create(sql, new, now))).await
+    }
+
+    pub async fn list_servers(&self) -> Result<Vec<Server>> {
+        self.read(move |sql| Box::pin(servers::list(sql))).await
+    }
+
+    pub async fn set_server_suspended(&self, id: ServerId, reason: Option<String>) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(servers::set_suspended(sql, id, reason, now))).await
+    }
+
+    pub async fn set_server_mode(&self, id: ServerId, mode: ServerMode) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(servers::set_mode(sql, id, mode, now))).await
+    }
+
+    /// `None` for the installation's default. `NotFound` also if there is no such pool.
+    pub async fn set_server_pool(&self, id: ServerId, pool_id: Option<PoolId>) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(servers::set_pool(sql, id, pool_id, now))).await
+    }
+
+    pub async fn set_server_send_rate(&self, id: ServerId, rate: Option<SendRate>) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(servers::set_send_rate(sql, id, rate, now))).await
+    }
+
+    pub async fn set_server_hourly_limit(&self, id: ServerId, limit: Option<u32>) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(servers::set_hourly_limit(sql, id, limit, now))).await
+    }
+
+    pub async fn create_credential(&self, new: NewCredential) -> Result<CredentialId> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(credentials::create(sql, new, now))).await
+    }
+
+    pub async fn find_credential_access(&self, key: KeyHash) -> Result<Option<CredentialAccess>> {
+        self.read(move |sql| Box::pin(credentials::find_access(sql, key))).await
+    }
+
+    pub async fn find_credential(&self, id: CredentialId) -> Result<Option<Credential>> {
+        self.read(move |sql| Box::pin(credentials::find(sql, id))).await
+    }
+
+    /// All credentials, or those of one server.
+    pub async fn list_credentials(&self, server_id: Option<ServerId>) -> Result<Vec<Credential>> {
+        self.read(move |sql| Box::pin(credentials::list(sql, server_id))).await
+    }
+
+    pub async fn revoke_credential(&self, id: CredentialId) -> Result<()> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(credentials::revoke(sql, id, now))).await
+    }
+
+    /// Puts `new` beside `old`, which stays good until `old_expires_at`. `NotFound` if `old` is revoked.
+    pub async fn rotate_credential(
+        &self,
+        old: CredentialId,
+        old_expires_at: Timestamp,
+        new: NewCredential,
+    ) -> Result<CredentialId> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(credentials::rotate(sql, old, old_expires_at, new, now))).await
+    }
+
+    pub async fn touch_credentials(&self, used: Vec<(CredentialId, Timestamp)>) -> Result<()> {
+        self.write(move |sql| Box::pin(credentials::touch(sql, used))).await
+    }
+
+    pub async fn create_domain(&self, new: NewDomain) -> Result<Domain> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(domains::create(sql, new, now))).await
+    }
+
+    pub async fn find_domain(&self, server_id: ServerId, name: DomainName) -> Result<Option<Domain>> {
+        self.read(move |sql| Box::pin(domains::find(sql, server_id, name))).await
+    }
+
+    /// What signs for a domain that is verified for this server.
+    pub async fn find_signing_keys(
+        &self,
+        server_id: ServerId,
+        name: DomainName,
+    ) -> Result<Option<SigningKeys>> {
+        self.read(move |sql| Box::pin(domains::find_signing_keys(sql, server_id, name))).await
+    }
+
+    /// All domains, or those of one server.
+    pub async fn list_domains(&self, server_id: Option<ServerId>) -> Result<Vec<Domain>> {
+        self.read(move |sql| Box::pin(domains::list(sql, server_id))).await
+    }
+
+    /// `None` takes the verified state away.
+    pub async fn set_domain_verified(&self, id: DomainId, verified_at: Option<Timestamp>) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(domains::set_verified(sql, id, verified_at, now))).await
+    }
+
+    pub async fn find_setting(&self, key: &'static str) -> Result<Option<String>> {
+        self.read(move |sql| Box::pin(settings::find(sql, key))).await
+    }
+
+    /// `None` removes the setting.
+    pub async fn set_setting(&self, key: &'static str, value: Option<String>) -> Result<()> {
+        self.write(move |sql| Box::pin(settings::set(sql, key, value))).await
+    }
+
+    /// Sets what is not set yet; returns what stands. Of several at once, one wins.
+    pub async fn setting_or_insert(&self, key: &'static str, value: String) -> Result<String> {
+        self.write(move |sql| Box::pin(settings::find_or_insert(sql, key, value))).await
+    }
+}

@@ -1,0 +1,34 @@
+//! The way of freshly accepted messages to whoever delivers them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::records::{Fresh, FreshSink};
+
+/// Where fresh messages go; nowhere as long as nobody delivers.
+#[derive(Debug, Default)]
+pub(crate) struct HandOver {
+    sink: RwLock<Option<Arc<dyn FreshSink>>>,
+}
+
+impl HandOver {
+    pub(crate) fn attach(&self, sink: Option<Arc<dyn FreshSink>>) {
+        *self.sink.write().unwrap_or_else(PoisonError::into_inner) = sink;
+    }
+
+    pub(crate) fn sink(&self) -> Option<Sink> {
+        self.sink.read().unwrap_or_else(PoisonError::into_inner).clone().map(Sink)
+    }
+}
+
+pub(crate) struct Sink(Arc<dyn FreshSink>);
+
+impl Sink {
+    /// A bug in delivery must not take the thread that commits, and with it everybody's mail, down.
+    pub(crate) fn take(&self, fresh: Fresh) {
+        let (send_id, messages) = (fresh.send.id, fresh.recipients.len());
+        if catch_unwind(AssertUnwindSafe(|| self.0.take(fresh))).is_err() {
+            tracing::error!(send.id = %send_id, messages, "delivery panicked over fresh messages; they wait for a restart");
+        }
+    }
+}

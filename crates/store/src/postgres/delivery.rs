@@ -1,0 +1,117 @@
+//! The verbs of delivery on PostgreSQL, with what this node knows of its claims.
+
+use std::collections::HashSet;
+
+use postroad_model::{DomainName, Timestamp};
+
+use super::claims::Key;
+use super::flight::InUse;
+use super::{Engine, begin, bounded_for, finish, queue};
+use crate::JobWithIds;
+use crate::error::StoreError;
+use crate::records::{Begin, Begun, Claimed, Outcome};
+use crate::verbs::desk::Entry;
+
+impl Engine {
+    pub(crate) async fn claim(
+        &self,
+        due_by: Timestamp,
+        limit: usize,
+        skip_domains: &[DomainName],
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let node = self.database.node()?;
+        let mut turn = self.database.claims.begin().await;
+        let lost = turn.held_if_some_are_lost();
+        let claimed = self
+            .exchange(async |client| {
+                if let Some(held) = lost {
+                    queue::release_all_but(client, &node, &held).await?;
+                }
+                queue::claim(client, &node, due_by, limit, skip_domains).await
+            })
+            .await?;
+        turn.end(claimed.iter().map(Claimed::key));
+        Ok(claimed)
+    }
+
+    /// Claims these entries, if they are free or their claim is of a lease that is over.
+    pub(crate) async fn adopt(&self, keys: &[Key]) -> Result<Vec<Claimed>, StoreError> {
+        let node = self.database.node()?;
+        let mut turn = self.database.claims.begin().await;
+        let lost = turn.held_if_some_are_lost();
+        let claimed = self
+            .exchange(async |client| {
+                if let Some(held) = lost {
+                    queue::release_all_but(client, &node, &held).await?;
+                }
+                queue::adopt(client, &node, keys).await
+            })
+            .await?;
+        turn.end(claimed.iter().map(Claimed::key));
+        Ok(claimed)
+    }
+
+    pub(crate) async fn list_previous(&self) -> Result<Vec<Key>, StoreError> {
+        let node = self.database.node()?;
+        self.exchange(async |client| queue::list_previous(client, &node).await).await
+    }
+
+    pub(crate) async fn release_previous(&self) -> Result<u64, StoreError> {
+        let node = self.database.node()?;
+        self.exchange(async |client| queue::release_previous(client, &node).await).await
+    }
+
+    pub(crate) async fn begin(&self, entries: &[Begin], now: Timestamp) -> Result<Vec<Begun>, StoreError> {
+        let node = self.database.node()?;
+        self.exchange(async |client| begin::begin(client, &node, entries, now).await).await
+    }
+
+    /// Fenced by the lease: a node that lost it settles nothing.
+    pub(crate) async fn finish(&self, outcomes: &[Outcome]) -> Result<Vec<bool>, StoreError> {
+        if outcomes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let node = self.database.node()?;
+        // Event ids are new; their week may be too. Transcripts are of the week of their message.
+        let next_id = node.ids.next();
+        let with_transcript = outcomes.iter().filter(|outcome| outcome.transcript.is_some());
+        let oldest = with_transcript.map(|outcome| outcome.message_id.0).min().unwrap_or(next_id);
+        self.database.partitions.ensure(&self.database.pool, oldest.min(next_id), next_id).await?;
+        let bytes = outcomes.iter().map(|outcome| outcome.transcript.as_ref().map_or(0, String::len)).sum();
+        let in_use = InUse::new(self.database.pool.get().await?);
+        let settled = bounded_for(bytes, Box::pin(finish::finish(in_use.client(), &node, outcomes))).await?;
+        in_use.done();
+        let is_kept = |(outcome, settled): (&Outcome, &bool)| {
+            (*settled && outcome.keep_claim && outcome.delivery.status.is_queued()).then(|| outcome.key())
+        };
+        let kept: HashSet<Key> = outcomes.iter().zip(&settled).filter_map(is_kept).collect();
+        let ended: Vec<Key> = outcomes.iter().map(Outcome::key).filter(|key| !kept.contains(key)).collect();
+        self.database.claims.forget(&ended);
+        Ok(settled)
+    }
+
+    pub(crate) async fn release(&self, keys: Vec<Key>) -> Result<(), StoreError> {
+        let node = self.database.node()?;
+        self.exchange(async |client| queue::release(client, &node, &keys).await).await?;
+        self.database.claims.forget(&keys);
+        Ok(())
+    }
+
+    /// Gives claims of nodes that are gone back to the queue; returns how many.
+    pub(crate) async fn reap(&self) -> Result<u64, StoreError> {
+        self.exchange(async |client| queue::reap(client).await).await
+    }
+
+    /// Changes a message that nobody has begun. A claim of it that we know of is over.
+    pub(crate) async fn change_waiting<T: Send + 'static>(
+        &self,
+        key: Key,
+        job: JobWithIds<(T, Entry)>,
+    ) -> Result<(T, Entry), StoreError> {
+        let (done, entry) = self.write_with_ids(job).await?;
+        if entry != Entry::Unchanged {
+            self.database.claims.forget(&[key]);
+        }
+        Ok((done, entry))
+    }
+}

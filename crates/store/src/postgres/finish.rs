@@ -1,0 +1,277 @@
+//! `finish` on PostgreSQL: two flights, whatever the number of outcomes. The first locks the entries and reads where
+//! their messages stand, the second writes everything and commits.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use deadpool_postgres::ClientWrapper;
+use futures_util::future::join;
+use postroad_model::{IdGenerator, Status, Timestamp};
+use tokio_postgres::types::ToSql;
+
+use super::claims::Key;
+use super::columns::table;
+use super::queue::columns;
+use super::{Lane, Node, flight, lease};
+use crate::error::StoreError;
+use crate::records::{Outcome, address_key};
+use crate::sql::storable;
+use crate::verbs::finish::SourceCounts;
+
+/// Locked in the order of their keys, so that two transactions do not wait for each other in a circle.
+const LOCK: &str = "SELECT q.server_id, q.message_id, m.status, m.last_seq, s.test
+    FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
+    JOIN queue q ON q.server_id = row.server_id AND q.message_id = row.message_id
+    JOIN messages m ON m.server_id = q.server_id AND m.id = q.message_id
+    JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
+    WHERE q.claimed_node = $1 AND q.claimed_epoch = $2
+    ORDER BY q.server_id, q.message_id FOR UPDATE OF q, m";
+
+table! { Statuses, "UPDATE messages SET status = row.status, last_seq = row.last_seq, last_delivery_at = row.at,
+        hold_expiry = row.hold_expiry
+    FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
+        AS row (server_id, id, status, last_seq, at, hold_expiry)
+    WHERE messages.server_id = row.server_id AND messages.id = row.id",
+    server_id: i64, id: i64, status: &'a str, last_seq: i64, at: i64, hold_expiry: Option<i64>,
+}
+
+table! { Deliveries, "INSERT INTO deliveries (server_id, message_id, id, at, status, details, output, sent_with_ssl, log_id,
+        duration_us, mx, remote_ip, source_ip, tls, code, enhanced_code, bounce_class, next_attempt_at,
+        possible_duplicate)
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],
+        $8::bigint[], $9::text[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bigint[],
+        $16::text[], $17::text[], $18::bigint[], $19::bigint[])",
+    server_id: i64, message_id: i64, id: i64, at: i64, status: &'a str, details: Cow<'a, str>, output: Cow<'a, str>,
+    sent_with_ssl: i64, log_id: Cow<'a, str>, duration_us: Option<i64>, mx: Option<Cow<'a, str>>,
+    remote_ip: Option<Cow<'a, str>>, source_ip: Option<Cow<'a, str>>, tls: Option<Cow<'a, str>>, code: Option<i64>,
+    enhanced_code: Option<Cow<'a, str>>, bounce_class: Option<Cow<'a, str>>, next_attempt_at: Option<i64>,
+    possible_duplicate: i64,
+}
+
+table! { Events, "INSERT INTO events (server_id, id, message_id, seq, kind, at, test, data)
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[],
+        $8::text[])",
+    server_id: i64, id: i64, message_id: i64, seq: i64, kind: &'a str, at: i64, test: i64, data: Cow<'a, str>,
+}
+
+table! { Transcripts, "INSERT INTO delivery_transcripts (server_id, message_id, delivery_id, transcript)
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[])",
+    server_id: i64, message_id: i64, delivery_id: i64, transcript: Cow<'a, str>,
+}
+
+table! { Removals, "DELETE FROM queue USING unnest($1::bigint[], $2::bigint[]) AS row (server_id, message_id)
+    WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id",
+    server_id: i64, message_id: i64,
+}
+
+// Also gives back, with nothing else changed, what could not take its outcome.
+table! { Requeues, "UPDATE queue SET begun_at = NULL, due_at = coalesce(row.due_at, queue.due_at),
+        attempts = attempts + row.attempt,
+        claimed_node = CASE WHEN row.keep THEN claimed_node END,
+        claimed_epoch = CASE WHEN row.keep THEN claimed_epoch END
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bool[])
+        AS row (server_id, message_id, due_at, attempt, keep)
+    WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id",
+    server_id: i64, message_id: i64, due_at: Option<i64>, attempt: i64, keep: bool,
+}
+
+// Keeps the older one, unless it is over. Of several for one address the first counts.
+table! { Suppressions, "INSERT INTO suppressions AS known
+        (server_id, address, reason, details, origin_message_id, created_at, expires_at)
+    SELECT DISTINCT ON (server_id, address) server_id, address, reason, details, origin, at, expires_at
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[])
+        WITH ORDINALITY AS row (server_id, address, reason, details, origin, at, expires_at, number)
+    ORDER BY server_id, address, number
+    ON CONFLICT (server_id, address) DO UPDATE SET reason = excluded.reason, details = excluded.details,
+        origin_message_id = excluded.origin_message_id, created_at = excluded.created_at,
+        expires_at = excluded.expires_at
+    WHERE known.expires_at <= excluded.created_at",
+    server_id: i64, address: String, reason: &'a str, details: Cow<'a, str>, origin_message_id: Option<i64>,
+    at: i64, expires_at: Option<i64>,
+}
+
+table! { SourceDays, "INSERT INTO source_days AS known (source_id, day, sent, bounced)
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])
+        AS row (source_id, day, sent, bounced) ORDER BY source_id, day
+    ON CONFLICT (source_id, day) DO UPDATE
+        SET sent = known.sent + excluded.sent, bounced = known.bounced + excluded.bounced",
+    source_id: i64, day: i64, sent: i64, bounced: i64,
+}
+
+#[derive(Default)]
+struct Changes<'a> {
+    statuses: Statuses<'a>,
+    deliveries: Deliveries<'a>,
+    events: Events<'a>,
+    transcripts: Transcripts<'a>,
+    removals: Removals<'a>,
+    requeues: Requeues<'a>,
+    suppressions: Suppressions<'a>,
+    source_days: SourceDays<'a>,
+}
+
+/// Where a locked message stands.
+struct Standing {
+    status: Status,
+    last_seq: i64,
+    test: i64,
+}
+
+/// When it returns `Ok`, the transaction is committed.
+pub(super) async fn finish(
+    client: &ClientWrapper,
+    node: &Node,
+    outcomes: &[Outcome],
+) -> Result<Vec<bool>, StoreError> {
+    let mut standings = lock(client, node, outcomes).await?;
+    let (mut changes, mut counts) = (Changes::default(), SourceCounts::default());
+    let mut settled = Vec::with_capacity(outcomes.len());
+    for outcome in outcomes {
+        // Taken out, so that a second outcome for the same claim finds none.
+        let standing = standings.remove(&outcome.key());
+        let can = standing.as_ref().is_some_and(|at| at.status.can_become(outcome.delivery.status));
+        settled.push(can);
+        match standing {
+            Some(standing) if can => {
+                changes.settle(outcome, &standing, &node.ids);
+                counts.add(outcome);
+            }
+            Some(_) => changes.give_back(outcome),
+            None => {}
+        }
+    }
+    for ((source_id, day), (sent, bounced)) in counts.iter() {
+        changes.source_days.source_id.push(source_id.0);
+        changes.source_days.day.push(*day);
+        changes.source_days.sent.push(*sent);
+        changes.source_days.bounced.push(*bounced);
+    }
+    write(client, node, &changes).await?;
+    Ok(settled)
+}
+
+async fn lock(
+    client: &ClientWrapper,
+    node: &Node,
+    outcomes: &[Outcome],
+) -> Result<HashMap<Key, Standing>, StoreError> {
+    let keys: Vec<Key> = outcomes.iter().map(Outcome::key).collect();
+    let (servers, messages) = columns(&keys);
+    let number = i64::from(node.number);
+    let statement = client.prepare_cached(LOCK).await?;
+    let params: [&(dyn ToSql + Sync); 4] = [&number, &node.epoch, &servers, &messages];
+    let (begun, rows) = join(client.batch_execute("BEGIN"), client.query(&statement, &params)).await;
+    begun?;
+    rows?
+        .iter()
+        .map(|row| {
+            let key = (postroad_model::ServerId(row.get(0)), postroad_model::MessageId(row.get(1)));
+            let status: &str = row.get(2);
+            let status = Status::parse(status)
+                .ok_or_else(|| StoreError::Internal(format!("a message has the status {status:?}")))?;
+            Ok((key, Standing { status, last_seq: row.get(3), test: row.get(4) }))
+        })
+        .collect()
+}
+
+impl<'a> Changes<'a> {
+    fn settle(&mut self, outcome: &'a Outcome, standing: &Standing, ids: &IdGenerator) {
+        let (server, message, new) = (outcome.server_id.0, outcome.message_id.0, &outcome.delivery);
+        let (at, seq, delivery_id) = (new.at.as_micros(), standing.last_seq + 1, ids.next());
+        let to = &mut self.statuses;
+        to.server_id.push(server);
+        to.id.push(message);
+        to.status.push(new.status.as_str());
+        to.last_seq.push(seq);
+        to.at.push(at);
+        let is_held = new.status == Status::Held;
+        to.hold_expiry.push(outcome.hold_expiry.filter(|_| is_held).map(Timestamp::as_micros));
+        self.add_delivery(outcome, delivery_id);
+        let to = &mut self.events;
+        to.server_id.push(server);
+        to.id.push(ids.next());
+        to.message_id.push(message);
+        to.seq.push(seq);
+        to.kind.push(outcome.event.kind.as_str());
+        to.at.push(at);
+        to.test.push(standing.test);
+        to.data.push(storable(&outcome.event.data));
+        if let Some(transcript) = &outcome.transcript {
+            let to = &mut self.transcripts;
+            to.server_id.push(server);
+            to.message_id.push(message);
+            to.delivery_id.push(delivery_id);
+            to.transcript.push(storable(transcript));
+        }
+        if let Some(suppression) = &outcome.suppress {
+            let to = &mut self.suppressions;
+            to.server_id.push(server);
+            to.address.push(address_key(&suppression.address));
+            to.reason.push(suppression.reason.as_str());
+            to.details.push(storable(&suppression.details));
+            to.origin_message_id.push(suppression.origin_message_id.map(|id| id.0));
+            to.at.push(at);
+            to.expires_at.push(suppression.expires_at.map(Timestamp::as_micros));
+        }
+        if new.status.is_queued() {
+            let due_at = Some(outcome.due_at().as_micros());
+            self.requeue(outcome, due_at, i64::from(outcome.counts_as_attempt), outcome.keep_claim);
+        } else {
+            self.removals.server_id.push(server);
+            self.removals.message_id.push(message);
+        }
+    }
+
+    fn add_delivery(&mut self, outcome: &'a Outcome, id: i64) {
+        let (to, new) = (&mut self.deliveries, &outcome.delivery);
+        let text = |text: &'a Option<String>| text.as_deref().map(storable);
+        to.server_id.push(outcome.server_id.0);
+        to.message_id.push(outcome.message_id.0);
+        to.id.push(id);
+        to.at.push(new.at.as_micros());
+        to.status.push(new.status.as_str());
+        to.details.push(storable(&new.details));
+        to.output.push(storable(&new.output));
+        to.sent_with_ssl.push(i64::from(new.sent_with_ssl));
+        to.log_id.push(storable(&new.log_id));
+        to.duration_us.push(new.duration_us);
+        to.mx.push(text(&new.mx));
+        to.remote_ip.push(text(&new.remote_ip));
+        to.source_ip.push(text(&new.source_ip));
+        to.tls.push(text(&new.tls));
+        to.code.push(new.code);
+        to.enhanced_code.push(text(&new.enhanced_code));
+        to.bounce_class.push(text(&new.bounce_class));
+        to.next_attempt_at.push(new.next_attempt_at.map(Timestamp::as_micros));
+        to.possible_duplicate.push(i64::from(new.possible_duplicate));
+    }
+
+    fn give_back(&mut self, outcome: &Outcome) {
+        self.requeue(outcome, None, 0, false);
+    }
+
+    fn requeue(&mut self, outcome: &Outcome, due_at: Option<i64>, attempt: i64, keep: bool) {
+        let to = &mut self.requeues;
+        to.server_id.push(outcome.server_id.0);
+        to.message_id.push(outcome.message_id.0);
+        to.due_at.push(due_at);
+        to.attempt.push(attempt);
+        to.keep.push(keep);
+    }
+}
+
+async fn write(client: &ClientWrapper, node: &Node, changes: &Changes<'_>) -> Result<(), StoreError> {
+    let (number, lane, last_id) = (i64::from(node.number), Lane::Finish as i64, node.ids.last());
+    let tables = [
+        changes.statuses.statement(),
+        changes.deliveries.statement(),
+        changes.events.statement(),
+        changes.transcripts.statement(),
+        changes.removals.statement(),
+        changes.requeues.statement(),
+        changes.suppressions.statement(),
+        changes.source_days.statement(),
+        Some((lease::NOTE_IDS, vec![&number, &lane, &node.epoch, &last_id])),
+    ];
+    flight::commit(client, tables.into_iter().flatten().collect(), false).await
+}

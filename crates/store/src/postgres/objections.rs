@@ -1,0 +1,120 @@
+//! What stands against sending to some recipients of a batch: one question for all suppressions, one for all hourly
+//! limits.
+
+use std::collections::{BTreeMap, HashMap};
+
+use deadpool_postgres::ClientWrapper;
+use futures_util::future::join;
+use postroad_model::{MessageId, SuppressionReason, Timestamp};
+use tokio_postgres::types::ToSql;
+
+use crate::error::StoreError;
+use crate::initial::{Hour, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
+use crate::records::{NewSend, recipient_key};
+
+const FIND: &str = "SELECT known.server_id, known.address, reason, details, created_at
+    FROM unnest($1::bigint[], $2::text[]) AS wanted (server_id, address)
+    JOIN suppressions AS known ON known.server_id = wanted.server_id AND known.address = wanted.address
+    WHERE expires_at IS NULL OR expires_at > $3";
+
+/// Sorted, so that two nodes do not wait for each other in a circle. Older hours are forgotten.
+const COUNT: &str = "WITH row AS (
+        SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS row (server_id, hour, messages)),
+    old AS (
+        DELETE FROM server_hours USING row
+        WHERE server_hours.server_id = row.server_id AND server_hours.hour < row.hour - 1)
+    INSERT INTO server_hours AS known (server_id, hour, messages)
+    SELECT server_id, hour, messages FROM row ORDER BY server_id, hour
+    ON CONFLICT (server_id, hour) DO UPDATE SET messages = known.messages + excluded.messages
+    RETURNING server_id, hour, messages";
+
+/// Begins the transaction if it has something to ask.
+pub(super) async fn find(
+    client: &ClientWrapper,
+    is_begun: &mut bool,
+    sends: Vec<&NewSend>,
+) -> Result<Objections, StoreError> {
+    let mut objections = suppressed(client, is_begun, &sends).await?;
+    let mut hours: BTreeMap<Hour, (u32, Vec<MessageId>)> = BTreeMap::new();
+    for send in &sends {
+        let Some(limit) = send.hourly_limit else { continue };
+        let entry = hours.entry((send.info.server_id, hour_of(send))).or_insert((limit, Vec::new()));
+        entry.0 = limit;
+        entry.1.extend(counted(send, &objections).map(|recipient| recipient.id));
+    }
+    if !hours.is_empty() {
+        for (hour, before) in count(client, is_begun, &hours).await? {
+            if let Some((limit, messages)) = hours.get(&hour) {
+                hold_beyond(*limit, before, messages, &mut objections);
+            }
+        }
+    }
+    Ok(objections)
+}
+
+async fn suppressed(
+    client: &ClientWrapper,
+    is_begun: &mut bool,
+    sends: &[&NewSend],
+) -> Result<Objections, StoreError> {
+    let mut wanted: HashMap<(i64, String), Vec<MessageId>> = HashMap::new();
+    for send in sends {
+        for recipient in send.recipients.iter().filter(|recipient| is_checked(send, recipient)) {
+            let key = (send.info.server_id.0, recipient_key(&recipient.rcpt_to, &recipient.domain));
+            wanted.entry(key).or_default().push(recipient.id);
+        }
+    }
+    let mut objections = Objections::new();
+    if wanted.is_empty() {
+        return Ok(objections);
+    }
+    let (servers, addresses): (Vec<i64>, Vec<&str>) =
+        wanted.keys().map(|(server, address)| (*server, address.as_str())).unzip();
+    let now = sends.iter().map(|send| send.info.created_at.as_micros()).max().unwrap_or_default();
+    let rows = query(client, is_begun, FIND, &[&servers, &addresses, &now]).await?;
+    for row in rows {
+        let reason: &str = row.get(2);
+        let reason = SuppressionReason::parse(reason)
+            .ok_or_else(|| StoreError::Internal(format!("the unknown reason {reason:?}")))?;
+        let (details, since) = (row.get(3), Timestamp::from_micros(row.get(4)));
+        let objection = Objection::Suppressed { reason, details, since };
+        for id in wanted.get(&(row.get(0), row.get(1))).into_iter().flatten() {
+            objections.insert(*id, objection.clone());
+        }
+    }
+    Ok(objections)
+}
+
+/// Adds to the servers' hours; returns what they were before.
+async fn count(
+    client: &ClientWrapper,
+    is_begun: &mut bool,
+    hours: &BTreeMap<Hour, (u32, Vec<MessageId>)>,
+) -> Result<Vec<(Hour, i64)>, StoreError> {
+    let servers: Vec<i64> = hours.keys().map(|(server_id, _)| server_id.0).collect();
+    let numbers: Vec<i64> = hours.keys().map(|(_, hour)| *hour).collect();
+    let messages: Vec<i64> = hours.values().map(|(_, messages)| messages.len() as i64).collect();
+    let rows = query(client, is_begun, COUNT, &[&servers, &numbers, &messages]).await?;
+    let before = rows.iter().map(|row| {
+        let hour = (postroad_model::ServerId(row.get(0)), row.get(1));
+        let added = hours.get(&hour).map_or(0, |(_, messages)| messages.len() as i64);
+        (hour, row.get::<_, i64>(2) - added)
+    });
+    Ok(before.collect())
+}
+
+/// Sends the BEGIN with the first question.
+async fn query(
+    client: &ClientWrapper,
+    is_begun: &mut bool,
+    text: &'static str,
+    params: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<tokio_postgres::Row>, StoreError> {
+    let statement = client.prepare_cached(text).await?;
+    if std::mem::replace(is_begun, true) {
+        return Ok(client.query(&statement, params).await?);
+    }
+    let (begun, rows) = join(client.batch_execute("BEGIN"), client.query(&statement, params)).await;
+    begun?;
+    Ok(rows?)
+}

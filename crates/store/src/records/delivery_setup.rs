@@ -1,0 +1,91 @@
+//! What the delivery engine goes by: pools and their source addresses, gates, and how servers may send.
+
+use std::net::IpAddr;
+
+use postroad_model::{DomainName, GateAction, GateScope, PoolId, SendRate, ServerId, SourceId, Timestamp};
+
+/// Everything at once, as of one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliverySetup {
+    pub servers: Vec<ServerDelivery>,
+    pub pools: Vec<Pool>,
+    pub sources: Vec<Source>,
+    /// Those that have not ended.
+    pub gates: Vec<Gate>,
+    /// Nodes that share the work, this one among them.
+    pub live_nodes: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerDelivery {
+    pub id: ServerId,
+    pub name: String,
+    /// Its own or its account's.
+    pub suspended_reason: Option<String>,
+    pub pool_id: Option<PoolId>,
+    pub send_rate: Option<SendRate>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    pub id: PoolId,
+    pub name: String,
+    /// The one that others overflow to.
+    pub shared: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSource {
+    pub pool_id: PoolId,
+    pub address: IpAddr,
+    /// The name it greets with, which its PTR record should give.
+    pub helo: DomainName,
+    pub weight: u32,
+    pub warmup_started_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    pub id: SourceId,
+    pub pool_id: PoolId,
+    pub address: IpAddr,
+    pub helo: DomainName,
+    pub weight: u32,
+    /// `None` for an address that is warm.
+    pub warmup_started_at: Option<Timestamp>,
+    pub warmup_paused_reason: Option<String>,
+    /// Since midnight UTC.
+    pub sent_today: u64,
+    pub bounced_today: u64,
+    pub complained_today: u64,
+}
+
+/// What a source did on one UTC day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceDay {
+    /// Midnight, when it began.
+    pub day: Timestamp,
+    pub sent: u64,
+    pub bounced: u64,
+    pub complained: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewGate {
+    pub scope: GateScope,
+    pub action: GateAction,
+    pub reason: String,
+    /// Set by adaptive pacing, not by a person.
+    pub automatic: bool,
+    pub ends_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gate {
+    pub scope: GateScope,
+    pub action: GateAction,
+    pub reason: String,
+    pub automatic: bool,
+    pub created_at: Timestamp,
+    pub ends_at: Option<Timestamp>,
+}

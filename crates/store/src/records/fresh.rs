@@ -1,0 +1,59 @@
+//! Freshly accepted messages on their way from the commit straight into delivery.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use postroad_model::{MessageId, MessageToken};
+
+use super::delivery::Claimed;
+use super::send::{NewSend, SendInfo};
+
+/// Takes messages right after the commit that accepted them, on the thread that committed: it must not wait.
+pub trait FreshSink: Send + Sync + fmt::Debug {
+    fn take(&self, fresh: Fresh);
+}
+
+/// Messages of one send, claimed by this node.
+#[derive(Debug, Clone)]
+pub struct Fresh {
+    pub send: Arc<SendInfo>,
+    /// The message before compression.
+    pub body: Bytes,
+    pub recipients: Vec<FreshRecipient>,
+}
+
+#[derive(Debug, Clone)]
+pub struct FreshRecipient {
+    pub message_id: MessageId,
+    pub token: MessageToken,
+    pub rcpt_to: String,
+    pub entry: Claimed,
+}
+
+impl Fresh {
+    /// Those recipients of `send` that were `claimed`, which is in their order.
+    pub(crate) fn of(send: NewSend, claimed: &[MessageId]) -> Self {
+        let NewSend { info, body, recipients, .. } = send;
+        let mut claimed = claimed.iter().peekable();
+        let recipients = recipients
+            .into_iter()
+            .filter(|recipient| claimed.next_if(|id| **id == recipient.id).is_some())
+            .map(|recipient| FreshRecipient {
+                message_id: recipient.id,
+                token: recipient.token,
+                rcpt_to: recipient.rcpt_to,
+                entry: Claimed {
+                    server_id: info.server_id,
+                    message_id: recipient.id,
+                    domain: recipient.domain,
+                    due_at: info.created_at,
+                    expires_at: info.options.expires_at,
+                    attempts: 0,
+                    pool_id: info.options.pool_id,
+                },
+            })
+            .collect();
+        Self { send: Arc::new(info), body: body.into_original(), recipients }
+    }
+}

@@ -1,0 +1,54 @@
+//! Addresses that get no more mail from a server.
+
+use postroad_model::{DomainName, EmailAddress, MessageId, SuppressionReason, Timestamp};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSuppression {
+    /// As it was written; kept as its mailbox's key.
+    pub address: String,
+    pub reason: SuppressionReason,
+    /// Why, in words: what the mail server or the customer said.
+    pub details: String,
+    pub origin_message_id: Option<MessageId>,
+    pub expires_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suppression {
+    /// The mailbox's key: local part in lower case, domain as the DNS compares it.
+    pub address: String,
+    pub reason: SuppressionReason,
+    pub details: String,
+    pub origin_message_id: Option<MessageId>,
+    pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The key of an address as somebody wrote it.
+pub(crate) fn address_key(address: &str) -> String {
+    match EmailAddress::parse(address) {
+        Ok(address) => address.mailbox_key(),
+        // Not one we would send to, but it may stand on a list.
+        Err(_) => address.to_ascii_lowercase(),
+    }
+}
+
+/// The same for a recipient whose domain is known: `EmailAddress::mailbox_key` without reading the domain again.
+pub(crate) fn recipient_key(rcpt_to: &str, domain: &DomainName) -> String {
+    let local_part = rcpt_to.rsplit_once('@').map_or(rcpt_to, |(local_part, _)| local_part);
+    format!("{}@{domain}", local_part.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_give_the_same_key() {
+        for text in ["Ann@Example.COM", "Ünï.X@bücher.example", "\"a@B\"@example.org"] {
+            let address = EmailAddress::parse(text).unwrap();
+            assert_eq!(recipient_key(text, address.domain()), address_key(text));
+        }
+        assert_eq!(address_key("No Address"), "no address");
+    }
+}

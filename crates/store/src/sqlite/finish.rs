@@ -1,0 +1,167 @@
+//! `finish` inside the writer's group: five statements for an ordinary outcome, all cached.
+
+use postroad_model::{DeliveryId, IdGenerator, Status, Timestamp};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::claims::After;
+use crate::error::StoreError;
+use crate::records::{NewDelivery, NewSuppression, Outcome, address_key};
+use crate::sql::storable;
+use crate::verbs::finish::SourceCounts;
+
+/// Settles one outcome. `None` if the message cannot take it any more: then nothing is written.
+pub(super) fn settle(
+    connection: &Connection,
+    outcome: &Outcome,
+    ids: &IdGenerator,
+) -> Result<Option<After>, StoreError> {
+    let (server, message) = (outcome.server_id.0, outcome.message_id.0);
+    let new = &outcome.delivery;
+    let found = connection
+        .prepare_cached(
+            "SELECT m.status, m.last_seq, s.test FROM messages m
+             JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id WHERE m.server_id = ?1 AND m.id = ?2",
+        )?
+        .query_row(params![server, message], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, bool>(2)?))
+        })
+        .optional()?;
+    let Some((status, last_seq, test)) = found else { return Ok(None) };
+    let status = Status::parse(&status)
+        .ok_or_else(|| StoreError::Internal(format!("message {message} has the status {status:?}")))?;
+    if !status.can_become(new.status) {
+        return Ok(None);
+    }
+    let (seq, at) = (last_seq + 1, new.at.as_micros());
+    connection
+        .prepare_cached(
+            "UPDATE messages SET status = ?3, last_seq = ?4, last_delivery_at = ?5, hold_expiry = ?6
+             WHERE server_id = ?1 AND id = ?2",
+        )?
+        .execute(params![
+            server,
+            message,
+            new.status.as_str(),
+            seq,
+            at,
+            outcome.hold_expiry.filter(|_| new.status == Status::Held).map(Timestamp::as_micros),
+        ])?;
+    let delivery_id = DeliveryId(ids.next());
+    insert_delivery(connection, outcome, delivery_id, new)?;
+    connection
+        .prepare_cached(
+            "INSERT INTO events (server_id, id, message_id, seq, kind, at, test, data)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            server,
+            ids.next(),
+            message,
+            seq,
+            outcome.event.kind.as_str(),
+            at,
+            test,
+            storable(&outcome.event.data)
+        ])?;
+    if let Some(transcript) = &outcome.transcript {
+        connection
+            .prepare_cached(
+                "INSERT INTO delivery_transcripts (server_id, message_id, delivery_id, transcript)
+                 VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![server, message, delivery_id.0, storable(transcript)])?;
+    }
+    if let Some(suppression) = &outcome.suppress {
+        suppress(connection, server, suppression, at)?;
+    }
+    requeue_or_remove(connection, outcome).map(Some)
+}
+
+fn insert_delivery(
+    connection: &Connection,
+    outcome: &Outcome,
+    id: DeliveryId,
+    new: &NewDelivery,
+) -> Result<(), StoreError> {
+    let text = |text: &Option<String>| text.as_deref().map(|text| storable(text).into_owned());
+    connection
+        .prepare_cached(
+            "INSERT INTO deliveries (server_id, message_id, id, at, status, details, output, sent_with_ssl, log_id,
+                                     duration_us, mx, remote_ip, source_ip, tls, code, enhanced_code, bounce_class,
+                                     next_attempt_at, possible_duplicate)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+        )?
+        .execute(params![
+            outcome.server_id.0,
+            outcome.message_id.0,
+            id.0,
+            new.at.as_micros(),
+            new.status.as_str(),
+            storable(&new.details),
+            storable(&new.output),
+            new.sent_with_ssl,
+            storable(&new.log_id),
+            new.duration_us,
+            text(&new.mx),
+            text(&new.remote_ip),
+            text(&new.source_ip),
+            text(&new.tls),
+            new.code,
+            text(&new.enhanced_code),
+            text(&new.bounce_class),
+            new.next_attempt_at.map(Timestamp::as_micros),
+            new.possible_duplicate,
+        ])?;
+    Ok(())
+}
+
+/// Keeps the older one, unless it is over.
+fn suppress(connection: &Connection, server: i64, new: &NewSuppression, at: i64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO suppressions (server_id, address, reason, details, origin_message_id, created_at, expires_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (server_id, address) DO UPDATE SET reason = excluded.reason, details = excluded.details,
+                 origin_message_id = excluded.origin_message_id, created_at = excluded.created_at,
+                 expires_at = excluded.expires_at
+             WHERE suppressions.expires_at <= excluded.created_at",
+        )?
+        .execute(params![
+            server,
+            address_key(&new.address),
+            new.reason.as_str(),
+            storable(&new.details),
+            new.origin_message_id.map(|id| id.0),
+            at,
+            new.expires_at.map(Timestamp::as_micros),
+        ])?;
+    Ok(())
+}
+
+fn requeue_or_remove(connection: &Connection, outcome: &Outcome) -> Result<After, StoreError> {
+    let (server, message) = (outcome.server_id.0, outcome.message_id.0);
+    if !outcome.delivery.status.is_queued() {
+        connection
+            .prepare_cached("DELETE FROM queue WHERE server_id = ?1 AND message_id = ?2")?
+            .execute(params![server, message])?;
+        return Ok(After::Gone);
+    }
+    let due_at = outcome.due_at();
+    connection
+        .prepare_cached(
+            "UPDATE queue SET due_at = ?3, attempts = attempts + ?4 WHERE server_id = ?1 AND message_id = ?2",
+        )?
+        .execute(params![server, message, due_at.as_micros(), outcome.counts_as_attempt])?;
+    Ok(if outcome.keep_claim { After::Kept(due_at) } else { After::Queued(due_at) })
+}
+
+pub(super) fn count_sources(connection: &Connection, counts: &SourceCounts) -> Result<(), StoreError> {
+    let mut add = connection.prepare_cached(
+        "INSERT INTO source_days (source_id, day, sent, bounced) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (source_id, day) DO UPDATE SET sent = sent + excluded.sent, bounced = bounced + excluded.bounced",
+    )?;
+    for ((source, day), (sent, bounced)) in counts.iter() {
+        add.execute(params![source.0, day, sent, bounced])?;
+    }
+    Ok(())
+}

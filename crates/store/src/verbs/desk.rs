@@ -1,0 +1,233 @@
+//! What an operator does with waiting messages: retry, cancel; and what time does with held ones.
+
+use postroad_model::{
+    DeliveryId, EmailAddress, EventId, EventKind, IdGenerator, MessageId, ServerId, Status, Timestamp,
+};
+
+use super::{deliveries, events, messages};
+use crate::error::StoreError;
+use crate::records::{Cancelled, NewDelivery, NewEvent, Retried};
+use crate::sql::Sql;
+
+pub(crate) type Key = (ServerId, MessageId);
+
+/// What a change means for the message's queue entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// As it was.
+    Unchanged,
+    Gone,
+    /// It is there, unclaimed.
+    Queued(Timestamp),
+}
+
+/// Where a message stands.
+struct Standing {
+    status: Status,
+    last_seq: i64,
+    test: bool,
+}
+
+pub(crate) async fn cancel(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    key: Key,
+    now: Timestamp,
+) -> Result<(Cancelled, Entry), StoreError> {
+    if lock_entry(sql, key).await? {
+        return Ok((Cancelled::TooLate, Entry::Unchanged));
+    }
+    let Some(standing) = find(sql, key).await? else { return Ok((Cancelled::NotWaiting, Entry::Unchanged)) };
+    let (status, details) = match standing.status {
+        Status::Held => (Status::HoldCancelled, "The held message was cancelled"),
+        _ => (Status::Cancelled, "The message was cancelled before it was sent"),
+    };
+    if !settle(sql, ids, key, &standing, NewDelivery::local(now, status, details)).await? {
+        return Ok((Cancelled::NotWaiting, Entry::Unchanged));
+    }
+    sql.execute(
+        "DELETE FROM queue WHERE server_id = $1 AND message_id = $2",
+        &[key.0.0.into(), key.1.0.into()],
+    )
+    .await?;
+    Ok((Cancelled::Done(status), Entry::Gone))
+}
+
+pub(crate) async fn retry(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    key: Key,
+    now: Timestamp,
+) -> Result<(Retried, Entry), StoreError> {
+    if lock_entry(sql, key).await? {
+        return Ok((Retried::TooLate, Entry::Unchanged));
+    }
+    let Some(standing) = find(sql, key).await? else { return Ok((Retried::NotWaiting, Entry::Unchanged)) };
+    if standing.status == Status::Held {
+        let due_at = release_hold(sql, ids, key, &standing, now).await?;
+        return Ok(match due_at {
+            Some(due_at) => (Retried::Released, Entry::Queued(due_at)),
+            None => (Retried::NotWaiting, Entry::Unchanged),
+        });
+    }
+    // Whoever has claimed it for its old time is told that it is gone.
+    let text = if sql.is_sqlite() {
+        "UPDATE queue SET due_at = $3 WHERE server_id = $1 AND message_id = $2"
+    } else {
+        "UPDATE queue SET due_at = $3, claimed_node = NULL, claimed_epoch = NULL
+         WHERE server_id = $1 AND message_id = $2"
+    };
+    match sql.execute(text, &[key.0.0.into(), key.1.0.into(), now.into()]).await? {
+        0 => Ok((Retried::NotWaiting, Entry::Unchanged)),
+        _ => Ok((Retried::Now, Entry::Queued(now))),
+    }
+}
+
+/// Puts a held message into the queue; returns when it is due, or `None` if somebody was faster.
+async fn release_hold(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    key: Key,
+    standing: &Standing,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, StoreError> {
+    let message = messages::find(sql, key.0, key.1).await?.ok_or(StoreError::NotFound)?;
+    let address = EmailAddress::parse(&message.rcpt_to)
+        .map_err(|e| StoreError::Internal(format!("message {} is held for no address: {e}", key.1)))?;
+    let changed = sql
+        .execute(
+            "UPDATE messages SET status = $4, last_seq = $5, hold_expiry = NULL
+             WHERE server_id = $1 AND id = $2 AND last_seq = $3",
+            &[
+                key.0.0.into(),
+                key.1.0.into(),
+                standing.last_seq.into(),
+                Status::Pending.as_str().into(),
+                (standing.last_seq + 1).into(),
+            ],
+        )
+        .await?;
+    if changed == 0 {
+        return Ok(None);
+    }
+    add_event(sql, ids, key, standing, EventKind::Released, now).await?;
+    let options = &message.send.options;
+    let due_at = options.send_at.map_or(now, |at| at.max(now));
+    sql.execute(
+        "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts, pool_id)
+         VALUES ($1, $2, $3, $4, $5, 0, $6)",
+        &[
+            key.0.0.into(),
+            key.1.0.into(),
+            address.domain().as_str().into(),
+            due_at.into(),
+            options.expires_at.into(),
+            options.pool_id.map(|id| id.0).into(),
+        ],
+    )
+    .await?;
+    Ok(Some(due_at))
+}
+
+pub(crate) async fn has_expired_holds(sql: &Sql<'_>, now: Timestamp) -> Result<bool, StoreError> {
+    let text = "SELECT id FROM messages WHERE hold_expiry <= $1 LIMIT 1";
+    Ok(sql.query_opt(text, &[now.into()]).await?.is_some())
+}
+
+/// Ends holds whose time is over, at most `limit`; returns how many were looked at.
+pub(crate) async fn expire_holds(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    now: Timestamp,
+    limit: i64,
+) -> Result<u64, StoreError> {
+    let over = sql
+        .query(
+            "SELECT server_id, id FROM messages WHERE hold_expiry <= $1 ORDER BY hold_expiry, server_id, id LIMIT $2",
+            &[now.into(), limit.into()],
+        )
+        .await?;
+    for row in &over {
+        let key = (ServerId(row.int(0)?), MessageId(row.int(1)?));
+        if let Some(standing) = find(sql, key).await?.filter(|standing| standing.status == Status::Held) {
+            let details = "The hold ended without a release";
+            settle(sql, ids, key, &standing, NewDelivery::local(now, Status::HoldCancelled, details)).await?;
+        }
+    }
+    Ok(over.len() as u64)
+}
+
+/// On PostgreSQL, locks the message as `finish` does. Whether it is on the wire; SQLite knows that in memory.
+async fn lock_entry(sql: &Sql<'_>, key: Key) -> Result<bool, StoreError> {
+    if sql.is_sqlite() {
+        return Ok(false);
+    }
+    let params = [key.0.0.into(), key.1.0.into()];
+    let entry = "SELECT begun_at FROM queue WHERE server_id = $1 AND message_id = $2 FOR UPDATE";
+    let entry = sql.query_opt(entry, &params).await?;
+    sql.query("SELECT id FROM messages WHERE server_id = $1 AND id = $2 FOR UPDATE", &params).await?;
+    Ok(entry.is_some_and(|row| !matches!(row.int_opt(0), Ok(None))))
+}
+
+async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<Standing>, StoreError> {
+    let row = sql
+        .query_opt(
+            "SELECT m.status, m.last_seq, s.test FROM messages m
+             JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
+             WHERE m.server_id = $1 AND m.id = $2",
+            &[key.0.0.into(), key.1.0.into()],
+        )
+        .await?;
+    row.map(|row| {
+        Ok(Standing { status: row.name(0, Status::parse)?, last_seq: row.int(1)?, test: row.flag(2)? })
+    })
+    .transpose()
+}
+
+/// Gives a message its last status, with the delivery record and the event that tell of it. `false` if it cannot take
+/// it, or somebody was faster: then nothing is written.
+async fn settle(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    key: Key,
+    standing: &Standing,
+    new: NewDelivery,
+) -> Result<bool, StoreError> {
+    if !standing.status.can_become(new.status) {
+        return Ok(false);
+    }
+    // The old seq in the condition makes this the fence: of two nodes, one changes the row.
+    let changed = sql
+        .execute(
+            "UPDATE messages SET status = $4, last_seq = $5, last_delivery_at = $6, hold_expiry = NULL
+             WHERE server_id = $1 AND id = $2 AND last_seq = $3",
+            &[
+                key.0.0.into(),
+                key.1.0.into(),
+                standing.last_seq.into(),
+                new.status.as_str().into(),
+                (standing.last_seq + 1).into(),
+                new.at.into(),
+            ],
+        )
+        .await?;
+    if changed == 0 {
+        return Ok(false);
+    }
+    deliveries::add(sql, key.0, key.1, DeliveryId(ids.next()), &new).await?;
+    add_event(sql, ids, key, standing, EventKind::Cancelled, new.at).await?;
+    Ok(true)
+}
+
+async fn add_event(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    (server_id, message_id): Key,
+    standing: &Standing,
+    kind: EventKind,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let (id, seq) = (EventId(ids.next()), standing.last_seq + 1);
+    let place = events::EventPlace { server_id, message_id, id, seq, at, test: standing.test };
+    events::add(sql, place, &NewEvent { kind, data: "{}".to_owned() }).await
+}

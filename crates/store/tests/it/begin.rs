@@ -1,0 +1,148 @@
+//! `begin`: the last question before a message goes on the wire.
+
+use postroad_model::{MessageId, ServerId, Status, SuppressionReason, Timestamp};
+use postroad_store::{Begin, Begun, NewSuppression};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(
+    claimed_message_may_go_once,
+    begun_message_comes_with_all_it_needs,
+    message_that_is_not_claimed_is_gone,
+    batch_is_answered_one_by_one,
+    recipient_suppressed_since_the_accept_is_told,
+    suppression_that_is_over_stops_nothing,
+    soft_failure_that_is_kept_may_go_again,
+    abandoned_begin_is_as_if_it_never_was_or_stays_begun,
+);
+
+fn begin(server_id: ServerId, message_id: MessageId, due_at: Timestamp) -> Begin {
+    Begin { server_id, message_id, due_at, needs_message: true }
+}
+
+async fn begin_one(fixture: &Fixture, entry: Begin) -> Begun {
+    fixture.store.begin(vec![entry]).await.expect("the store works").remove(0)
+}
+
+async fn claimed_message_may_go_once(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    let entry = begin(fixture.server, id, fixture.now());
+    assert!(matches!(begin_one(&fixture, entry.clone()).await, Begun::Go(Some(_))));
+    assert!(matches!(begin_one(&fixture, entry.clone()).await, Begun::Gone), "it was begun before");
+    fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+    assert!(matches!(begin_one(&fixture, entry.clone()).await, Begun::Gone), "it is not claimed");
+    fixture.claim_due().await;
+    assert!(matches!(begin_one(&fixture, entry).await, Begun::Go(Some(_))), "a new claim begins anew");
+}
+
+async fn begun_message_comes_with_all_it_needs(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    let Begun::Go(Some(begun)) = begin_one(&fixture, begin(fixture.server, id, fixture.now())).await else {
+        panic!("it may go");
+    };
+    let found = fixture.message(id).await;
+    assert_eq!(format!("{begun:?}"), format!("{found:?}"));
+    assert_eq!((begun.id, begun.status, begun.rcpt_to.as_str()), (id, Status::Pending, "ann@example.com"));
+}
+
+async fn message_that_is_not_claimed_is_gone(fixture: Fixture) {
+    let free = fixture.accept(fixture.send_to(&["bob@example.com"])).await[0];
+    assert!(matches!(begin_one(&fixture, begin(fixture.server, free, fixture.now())).await, Begun::Gone));
+    let id = fixture.claimed_message().await;
+    let other_time = begin(fixture.server, id, fixture.in_secs(1));
+    assert!(matches!(begin_one(&fixture, other_time).await, Begun::Gone), "it is due at another time");
+    let foreign = begin(fixture.other_server, id, fixture.now());
+    assert!(matches!(begin_one(&fixture, foreign).await, Begun::Gone));
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    assert!(matches!(begin_one(&fixture, begin(fixture.server, id, fixture.now())).await, Begun::Gone));
+}
+
+async fn batch_is_answered_one_by_one(fixture: Fixture) {
+    let (first, second) = (fixture.claimed_message().await, fixture.claimed_message().await);
+    let now = fixture.now();
+    let batch = vec![
+        begin(fixture.server, first, now),
+        begin(fixture.server, MessageId(1), now),
+        Begin { needs_message: false, ..begin(fixture.server, second, now) },
+        begin(fixture.server, first, now),
+    ];
+    let begun = fixture.store.begin(batch).await.expect("the store works");
+    assert!(matches!(&begun[0], Begun::Go(Some(message)) if message.id == first), "{begun:?}");
+    assert!(matches!(begun[1..], [Begun::Gone, Begun::Go(None), Begun::Gone]), "{begun:?}");
+    assert!(fixture.store.begin(Vec::new()).await.expect("the store works").is_empty());
+}
+
+fn suppression(address: &str, expires_at: Option<Timestamp>) -> NewSuppression {
+    NewSuppression {
+        address: address.to_owned(),
+        reason: SuppressionReason::Complaint,
+        details: "she said so".into(),
+        origin_message_id: None,
+        expires_at,
+    }
+}
+
+async fn recipient_suppressed_since_the_accept_is_told(fixture: Fixture) {
+    let ids = fixture.accept(fixture.send_to(&["Ünï.ANN@BÜCHER.example", "bob@example.com"])).await;
+    fixture.claim_due().await;
+    let added =
+        fixture.store.add_suppression(fixture.server, suppression("Ünï.ann@bücher.example", None)).await;
+    let added = added.expect("the store works");
+    let batch = ids.iter().map(|id| begin(fixture.server, *id, fixture.now())).collect();
+    let begun = fixture.store.begin(batch).await.expect("the store works");
+    let Begun::Suppressed(message, found) = &begun[0] else { panic!("{begun:?}") };
+    assert_eq!((message.id, found), (ids[0], &added));
+    assert!(matches!(begun[1], Begun::Go(Some(_))));
+    assert!(fixture.finish(fixture.outcome(ids[0], Status::Held)).await);
+    assert_eq!(fixture.message(ids[0]).await.status, Status::Held);
+}
+
+async fn suppression_that_is_over_stops_nothing(fixture: Fixture) {
+    let new = suppression("ann@example.com", Some(fixture.now()));
+    fixture.store.add_suppression(fixture.server, new).await.expect("the store works");
+    let other = suppression("ann@example.com", None);
+    fixture.store.add_suppression(fixture.other_server, other).await.expect("the store works");
+    let id = fixture.claimed_message().await;
+    assert!(matches!(
+        begin_one(&fixture, begin(fixture.server, id, fixture.now())).await,
+        Begun::Go(Some(_))
+    ));
+}
+
+async fn soft_failure_that_is_kept_may_go_again(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    begin_one(&fixture, begin(fixture.server, id, fixture.now())).await;
+    let mut outcome = fixture.outcome(id, Status::SoftFail);
+    outcome.keep_claim = true;
+    let due_at = outcome.delivery.next_attempt_at.expect("it is tried again");
+    assert!(fixture.finish(outcome).await);
+    assert!(fixture.store.claim(due_at, 10, Vec::new()).await.expect("it works").is_empty(), "it is ours");
+    assert!(matches!(begin_one(&fixture, begin(fixture.server, id, fixture.now())).await, Begun::Gone));
+    let Begun::Go(Some(message)) = begin_one(&fixture, begin(fixture.server, id, due_at)).await else {
+        panic!("it may go");
+    };
+    assert_eq!((message.status, message.next_attempt_at), (Status::SoftFail, Some(due_at)));
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    assert_eq!(fixture.row_counts().await["queue"], 0);
+}
+
+async fn abandoned_begin_is_as_if_it_never_was_or_stays_begun(fixture: Fixture) {
+    for patience_us in [0, 20, 50, 100, 200, 400, 800, 1_600] {
+        let id = fixture.claimed_message().await;
+        let entries = vec![begin(fixture.server, id, fixture.now())];
+        let patience = std::time::Duration::from_micros(patience_us);
+        let _ = tokio::time::timeout(patience, fixture.store.begin(entries)).await;
+        // Either way its claim is ours, and can be given back and begun anew.
+        fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        loop {
+            fixture.claim_due().await;
+            if matches!(begin_one(&fixture, begin(fixture.server, id, fixture.now())).await, Begun::Go(_)) {
+                break;
+            }
+            assert!(std::time::Instant::now() < deadline, "not begun for 5 s after {patience_us} us");
+            fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+        }
+        assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    }
+}

@@ -1,0 +1,250 @@
+//! Pools, sources, gates, sending rates: what the delivery engine goes by.
+
+use std::time::Duration;
+
+use postroad_model::{DomainName, GateAction, GateScope, PoolId, SendRate, ServerId, SourceId, Status};
+use postroad_store::{Ed25519Key, NewDomain, NewGate, NewSource, Outcome, StoreError};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(
+    delivery_setup_is_read_at_once,
+    pools_have_one_name_and_one_is_shared,
+    pool_in_use_is_not_deleted,
+    sources_are_added_warmed_up_and_removed,
+    source_days_are_read_in_order,
+    gates_are_replaced_listed_and_end,
+    hourly_limit_comes_with_the_credential,
+    changes_are_counted_in_this_process,
+    verified_domain_has_its_signing_keys,
+    first_value_of_a_setting_stands,
+);
+
+fn new_source(pool_id: PoolId, address: &str) -> NewSource {
+    NewSource {
+        pool_id,
+        address: address.parse().expect("an address"),
+        helo: DomainName::parse("mail1.example.com").expect("a domain"),
+        weight: 3,
+        warmup_started_at: None,
+    }
+}
+
+fn new_gate(scope: &str, automatic: bool) -> NewGate {
+    NewGate {
+        scope: GateScope::parse(scope).expect("a scope"),
+        action: GateAction::Suspend,
+        reason: "maintenance there".into(),
+        automatic,
+        ends_at: None,
+    }
+}
+
+async fn delivery_setup_is_read_at_once(fixture: Fixture) {
+    let store = &fixture.store;
+    let pool = store.create_pool("main".into(), true).await.expect("the name is free");
+    let source = store.add_source(new_source(pool.id, "192.0.2.1")).await.expect("the address is free");
+    let rate = SendRate::parse("100/m");
+    store.set_server_pool(fixture.server, Some(pool.id)).await.expect("the store works");
+    store.set_server_send_rate(fixture.server, rate).await.expect("the store works");
+    store.set_account_suspended(fixture.account, Some("unpaid".into())).await.expect("the store works");
+    store.set_server_suspended(fixture.other_server, Some("spam".into())).await.expect("the store works");
+    store.set_gate(new_gate("pool:main", false)).await.expect("the store works");
+    let setup = store.delivery_setup().await.expect("the store works");
+    assert_eq!(setup.servers.len(), 2);
+    let server = &setup.servers[0];
+    assert_eq!((server.id, server.name.as_str()), (fixture.server, "Live"));
+    assert_eq!((server.pool_id, server.send_rate), (Some(pool.id), rate));
+    let reasons: Vec<_> = setup.servers.iter().map(|server| server.suspended_reason.as_deref()).collect();
+    assert_eq!(reasons, [Some("unpaid"), Some("spam")]);
+    assert_eq!((setup.pools, setup.sources), (vec![pool], vec![source]));
+    assert_eq!((setup.gates.len(), setup.live_nodes), (1, 1));
+    let servers = store.list_servers().await.expect("the store works");
+    assert_eq!((servers[0].send_rate, servers[0].pool_id), (rate, server.pool_id));
+    store.set_server_send_rate(fixture.server, None).await.expect("the store works");
+    assert_eq!(store.list_servers().await.expect("the store works")[0].send_rate, None);
+    let unknown = store.set_server_pool(fixture.server, Some(PoolId(99))).await;
+    assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
+    let unknown = store.set_server_hourly_limit(ServerId(99), Some(1)).await;
+    assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
+}
+
+async fn pools_have_one_name_and_one_is_shared(fixture: Fixture) {
+    let store = &fixture.store;
+    let main = store.create_pool("main".into(), true).await.expect("the name is free");
+    assert!(matches!(store.create_pool("main".into(), false).await, Err(StoreError::Conflict)));
+    assert!(matches!(store.create_pool("other".into(), true).await, Err(StoreError::Conflict)));
+    let other = store.create_pool("other".into(), false).await.expect("the name is free");
+    store.create_pool("third".into(), false).await.expect("several are not shared");
+    assert_eq!(store.list_pools().await.expect("the store works")[..2], [main, other]);
+}
+
+async fn pool_in_use_is_not_deleted(fixture: Fixture) {
+    let store = &fixture.store;
+    let pool = store.create_pool("main".into(), false).await.expect("the name is free").id;
+    let source = store.add_source(new_source(pool, "192.0.2.1")).await.expect("the address is free").id;
+    assert!(matches!(store.delete_pool(pool).await, Err(StoreError::InUse)));
+    store.remove_source(source).await.expect("it is there");
+    store.set_server_pool(fixture.server, Some(pool)).await.expect("the store works");
+    assert!(matches!(store.delete_pool(pool).await, Err(StoreError::InUse)));
+    store.set_server_pool(fixture.server, None).await.expect("the store works");
+    store.delete_pool(pool).await.expect("nobody uses it");
+    assert!(matches!(store.delete_pool(pool).await, Err(StoreError::NotFound)));
+}
+
+async fn sources_are_added_warmed_up_and_removed(fixture: Fixture) {
+    let store = &fixture.store;
+    let pool = store.create_pool("main".into(), false).await.expect("the name is free").id;
+    let source = store.add_source(new_source(pool, "2001:db8::1")).await.expect("the address is free");
+    assert_eq!((source.pool_id, source.weight, source.helo.as_str()), (pool, 3, "mail1.example.com"));
+    assert_eq!((source.warmup_started_at, source.warmup_paused_reason), (None, None));
+    assert!(matches!(store.add_source(new_source(pool, "2001:db8::1")).await, Err(StoreError::Conflict)));
+    let nowhere = new_source(PoolId(99), "192.0.2.7");
+    assert!(matches!(store.add_source(nowhere).await, Err(StoreError::NotFound)));
+    let (started, reason) = (Some(fixture.now()), Some("5 % bounced".to_owned()));
+    store.set_source_warmup(source.id, started, reason.clone()).await.expect("it is there");
+    let found = store.list_sources().await.expect("the store works");
+    assert_eq!((found[0].warmup_started_at, &found[0].warmup_paused_reason), (started, &reason));
+    store.remove_source(source.id).await.expect("it is there");
+    assert!(store.list_sources().await.expect("the store works").is_empty());
+    assert!(matches!(store.remove_source(source.id).await, Err(StoreError::NotFound)));
+    let gone = store.set_source_warmup(source.id, None, None).await;
+    assert!(matches!(gone, Err(StoreError::NotFound)), "{gone:?}");
+}
+
+async fn source_days_are_read_in_order(fixture: Fixture) {
+    let store = &fixture.store;
+    let pool = store.create_pool("main".into(), false).await.expect("the name is free").id;
+    let source = store.add_source(new_source(pool, "192.0.2.1")).await.expect("the address is free").id;
+    for status in [Status::Sent, Status::HardFail] {
+        let id = fixture.claimed_message().await;
+        assert!(fixture.finish(Outcome { source_id: Some(source), ..fixture.outcome(id, status) }).await);
+        fixture.clock.advance(Duration::from_hours(24));
+    }
+    let days = store.source_days(source).await.expect("the store works");
+    let counts: Vec<_> = days.iter().map(|day| (day.day.to_rfc3339(), day.sent, day.bounced)).collect();
+    assert_eq!(
+        counts,
+        [("2026-11-15T00:00:00Z".to_owned(), 1, 0), ("2026-11-16T00:00:00Z".to_owned(), 0, 1)]
+    );
+    fixture.clock.set(fixture.now().minus(Duration::from_hours(1)));
+    let today = &store.delivery_setup().await.expect("the store works").sources[0];
+    assert_eq!((today.sent_today, today.bounced_today), (0, 1));
+    assert!(store.source_days(SourceId(99)).await.expect("the store works").is_empty());
+}
+
+async fn gates_are_replaced_listed_and_end(fixture: Fixture) {
+    let store = &fixture.store;
+    store.set_gate(new_gate("domain:example.com", false)).await.expect("the store works");
+    store.set_gate(new_gate("domain:example.com", true)).await.expect("the store works");
+    let slower = NewGate {
+        action: GateAction::Slow { per_minute: 30 },
+        reason: "451 slow down".into(),
+        ends_at: Some(fixture.in_secs(60)),
+        ..new_gate("domain:example.com", true)
+    };
+    fixture.clock.advance(Duration::from_secs(1));
+    store.set_gate(slower.clone()).await.expect("the store works");
+    store.set_gate(new_gate("everything", false)).await.expect("the store works");
+    let gates = store.list_gates().await.expect("the store works");
+    assert_eq!(gates.len(), 3);
+    let automatic = gates.iter().find(|gate| gate.automatic).expect("it is there");
+    assert_eq!((automatic.action, &automatic.reason), (slower.action, &slower.reason));
+    assert_eq!((automatic.created_at, automatic.ends_at), (fixture.now(), slower.ends_at));
+    assert_eq!(store.purge_gates().await.expect("the store works"), 0);
+    fixture.clock.advance(Duration::from_mins(1));
+    assert_eq!(store.list_gates().await.expect("the store works").len(), 2, "one has ended");
+    assert_eq!(store.purge_gates().await.expect("the store works"), 1);
+    let scope = GateScope::Domain(DomainName::parse("example.com").expect("a domain"));
+    assert!(store.remove_gate(scope.clone()).await.expect("the store works"));
+    assert!(!store.remove_gate(scope).await.expect("the store works"));
+    assert_eq!(store.list_gates().await.expect("the store works")[0].scope, GateScope::Everything);
+}
+
+async fn hourly_limit_comes_with_the_credential(fixture: Fixture) {
+    let store = &fixture.store;
+    let key = postroad_store::KeyHash([7; 32]);
+    let new = postroad_store::NewCredential {
+        server_id: fixture.server,
+        name: "key".into(),
+        key_hash: key,
+        secret_hash: postroad_store::KeyHash([8; 32]),
+        scope: postroad_model::Scope::Full,
+        allow: Vec::new(),
+        hold: false,
+        test: false,
+        expires_at: None,
+    };
+    store.create_credential(new).await.expect("the key is new");
+    let limit = async || {
+        let access = store.find_credential_access(key).await.expect("the store works");
+        access.expect("it is there").hourly_limit
+    };
+    assert_eq!(limit().await, None);
+    store.set_server_hourly_limit(fixture.server, Some(500)).await.expect("the store works");
+    assert_eq!(limit().await, Some(500));
+}
+
+async fn changes_are_counted_in_this_process(fixture: Fixture) {
+    let store = &fixture.store;
+    let mut changes = store.changes();
+    changes.mark_unchanged();
+    store.set_setting("maintenance", None).await.expect("the store works");
+    fixture.accept(fixture.send_to(&["ann@example.com"])).await;
+    assert!(!changes.has_changed().expect("the store is open"), "delivery does not care");
+    let pool = store.create_pool("main".into(), false).await.expect("the name is free").id;
+    assert!(changes.has_changed().expect("the store is open"));
+    changes.mark_unchanged();
+    let taken = store.create_pool("main".into(), false).await;
+    assert!(taken.is_err() && !changes.has_changed().expect("the store is open"), "nothing was changed");
+    store.set_gate(new_gate("everything", true)).await.expect("the store works");
+    store.delete_pool(pool).await.expect("nobody uses it");
+    assert!(changes.has_changed().expect("the store is open"));
+}
+
+async fn verified_domain_has_its_signing_keys(fixture: Fixture) {
+    let store = &fixture.store;
+    let name = |text: &str| DomainName::parse(text).expect("a domain");
+    let new = |text: &str, second: bool| NewDomain {
+        server_id: fixture.server,
+        name: name(text),
+        verified_at: None,
+        dkim_selector: "pr1".into(),
+        dkim_private_key: vec![1, 2, 3],
+        dkim_public_key: vec![4, 5, 6],
+        dkim_ed25519: second.then(|| Ed25519Key {
+            selector: "pr2".into(),
+            private_key: vec![7, 8],
+            public_key: vec![9],
+        }),
+    };
+    let domain = store.create_domain(new("example.com", true)).await.expect("the name is free");
+    assert_eq!(domain.dkim_ed25519, Some(("pr2".to_owned(), vec![9])));
+    let plain = store.create_domain(new("example.org", false)).await.expect("the name is free");
+    let find = async |server, text: &str| {
+        store.find_signing_keys(server, name(text)).await.expect("the store works")
+    };
+    assert!(find(fixture.server, "example.com").await.is_none(), "it is not verified");
+    for id in [domain.id, plain.id] {
+        store.set_domain_verified(id, Some(fixture.now())).await.expect("it is there");
+    }
+    let keys = find(fixture.server, "example.com").await.expect("it is verified");
+    assert_eq!((keys.selector.as_str(), &keys.private_pkcs8[..]), ("pr1", &[1, 2, 3][..]));
+    assert_eq!(keys.ed25519, Some(("pr2".to_owned(), vec![7, 8])));
+    assert!(!format!("{keys:?}").contains("[1, 2, 3]") && !format!("{keys:?}").contains("[7, 8]"));
+    assert_eq!(find(fixture.server, "example.org").await.expect("it is verified").ed25519, None);
+    assert!(find(fixture.other_server, "example.com").await.is_none(), "it is another server's");
+}
+
+async fn first_value_of_a_setting_stands(fixture: Fixture) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..10 {
+        let store = fixture.store.clone();
+        tasks.spawn(
+            async move { store.setting_or_insert("secret", format!("s{n}")).await.expect("it works") },
+        );
+    }
+    let values = tasks.join_all().await;
+    assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
+    assert_eq!(fixture.store.find_setting("secret").await.expect("the store works"), Some(values[0].clone()));
+}

@@ -1,0 +1,260 @@
+//! The operator's desk: looking at the queue, retrying, cancelling; and holds that end.
+
+use std::time::Duration;
+
+use postroad_model::{DomainName, EventKind, MessageId, PoolId, Status};
+use postroad_store::{Begin, Begun, Cancelled, InitialState, QueueFilter, Retried};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(
+    queue_is_listed_in_pages_by_due_time,
+    queue_is_counted,
+    message_is_found_without_its_server,
+    retried_message_is_due_now,
+    retry_ends_the_claim,
+    held_message_is_released_into_the_queue,
+    released_message_keeps_its_wishes,
+    cancelled_message_leaves_the_queue,
+    cancelled_claim_is_gone,
+    begun_message_is_too_late_to_cancel_or_retry,
+    settled_message_is_not_waiting,
+    holds_end_when_their_time_is_over,
+    cancel_and_finish_side_by_side_have_one_winner,
+    changes_tell_of_retry_and_cancel,
+);
+
+async fn scheduled(fixture: &Fixture, seconds: u64, address: &str) -> MessageId {
+    let state = InitialState::Scheduled(fixture.in_secs(seconds));
+    fixture.accept(fixture.send(fixture.server, &[address], state, b"x")).await[0]
+}
+
+async fn held(fixture: &Fixture) -> MessageId {
+    let state = InitialState::Held { details: "held".into(), expiry: fixture.in_secs(3_600) };
+    fixture.accept(fixture.send(fixture.server, &["ann@example.com"], state, b"x")).await[0]
+}
+
+async fn retry(fixture: &Fixture, id: MessageId) -> Retried {
+    fixture.store.retry(fixture.server, id).await.expect("the store works")
+}
+
+async fn cancel(fixture: &Fixture, id: MessageId) -> Cancelled {
+    fixture.store.cancel(fixture.server, id).await.expect("the store works")
+}
+
+async fn begin(fixture: &Fixture, id: MessageId) -> Begun {
+    let (server_id, due_at) = (fixture.server, fixture.now());
+    let entry = Begin { server_id, message_id: id, due_at, needs_message: false };
+    fixture.store.begin(vec![entry]).await.expect("the store works").remove(0)
+}
+
+async fn queue_is_listed_in_pages_by_due_time(fixture: Fixture) {
+    let third = scheduled(&fixture, 30, "c@example.com").await;
+    let first = fixture.claimed_message().await;
+    let second = scheduled(&fixture, 10, "b@example.org").await;
+    let pending = InitialState::Pending;
+    let foreign =
+        fixture.accept(fixture.send(fixture.other_server, &["d@example.com"], pending, b"x")).await[0];
+    let list = async |filter: QueueFilter, after, limit| {
+        fixture.store.list_queue(filter, after, limit).await.expect("the store works")
+    };
+    let page = list(QueueFilter::default(), None, 3).await;
+    let ids: Vec<MessageId> = page.iter().map(|entry| entry.message_id).collect();
+    assert_eq!(ids, [first, foreign, second]);
+    assert_eq!(page.iter().map(|entry| entry.claimed).collect::<Vec<_>>(), [true, false, false]);
+    assert_eq!((page[1].server_name.as_str(), page[1].server_id), ("Other", fixture.other_server));
+    assert_eq!((page[2].status, page[2].due_at), (Status::Scheduled, fixture.in_secs(10)));
+    assert_eq!((page[2].rcpt_to.as_str(), page[2].domain.as_str()), ("b@example.org", "example.org"));
+    assert_eq!((page[2].created_at, page[2].attempts, page[2].expires_at), (fixture.now(), 0, None));
+    let rest = list(QueueFilter::default(), Some((page[2].due_at, page[2].message_id)), 3).await;
+    assert_eq!(rest.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [third]);
+    let of_server = QueueFilter { server_id: Some(fixture.other_server), domain: None };
+    assert_eq!(list(of_server, None, 9).await[0].message_id, foreign);
+    let domain = DomainName::parse("example.org").ok();
+    let of_domain = list(QueueFilter { server_id: None, domain }, None, 9).await;
+    assert_eq!(of_domain.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [second]);
+}
+
+async fn queue_is_counted(fixture: Fixture) {
+    let empty = fixture.store.queue_stats().await.expect("the store works");
+    assert_eq!((empty.total, empty.due, empty.scheduled, empty.oldest_due_at), (0, 0, 0, None));
+    assert!(empty.by_domain.is_empty());
+    fixture.accept(fixture.send_to(&["a@example.com", "b@example.com", "c@example.org"])).await;
+    scheduled(&fixture, 60, "d@example.org").await;
+    scheduled(&fixture, 60, "e@example.org").await;
+    let stats = fixture.store.queue_stats().await.expect("the store works");
+    assert_eq!((stats.total, stats.due, stats.scheduled), (5, 3, 2));
+    assert_eq!(stats.oldest_due_at, Some(fixture.now()));
+    let domains: Vec<_> = stats.by_domain.iter().map(|(domain, count)| (domain.as_str(), *count)).collect();
+    assert_eq!(domains, [("example.org", 3), ("example.com", 2)]);
+}
+
+async fn message_is_found_without_its_server(fixture: Fixture) {
+    let state = InitialState::Pending;
+    let id = fixture.accept(fixture.send(fixture.other_server, &["a@example.com"], state, b"x")).await[0];
+    let held = held(&fixture).await;
+    let store = &fixture.store;
+    let found = store.find_queued(id).await.expect("the store works").expect("it is queued");
+    assert_eq!((found.server_id, found.message_id, found.claimed), (fixture.other_server, id, false));
+    assert!(store.find_queued(held).await.expect("the store works").is_none());
+    assert_eq!(store.locate_message(id).await.expect("the store works"), Some(fixture.other_server));
+    assert_eq!(store.locate_message(held).await.expect("the store works"), Some(fixture.server));
+    assert_eq!(store.locate_message(MessageId(1)).await.expect("the store works"), None);
+}
+
+async fn retried_message_is_due_now(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    assert!(fixture.finish(fixture.outcome(id, Status::SoftFail)).await);
+    assert!(fixture.claim_due().await.is_empty());
+    assert_eq!(retry(&fixture, id).await, Retried::Now);
+    let claimed = fixture.claim_due().await;
+    assert_eq!((claimed[0].message_id, claimed[0].due_at, claimed[0].attempts), (id, fixture.now(), 1));
+    assert_eq!(fixture.message(id).await.status, Status::SoftFail);
+}
+
+async fn retry_ends_the_claim(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    let old = fixture.now();
+    fixture.clock.advance(Duration::from_secs(1));
+    assert_eq!(retry(&fixture, id).await, Retried::Now);
+    let stale = Begin { server_id: fixture.server, message_id: id, due_at: old, needs_message: false };
+    let begun = fixture.store.begin(vec![stale]).await.expect("the store works");
+    assert!(matches!(begun[0], Begun::Gone));
+    assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    assert_eq!(fixture.claim_due().await[0].message_id, id);
+    assert!(matches!(begin(&fixture, id).await, Begun::Go(None)));
+}
+
+async fn held_message_is_released_into_the_queue(fixture: Fixture) {
+    let id = held(&fixture).await;
+    // The claims have gone on before it comes in.
+    fixture.claimed_message().await;
+    assert_eq!(retry(&fixture, id).await, Retried::Released);
+    let message = fixture.message(id).await;
+    assert_eq!((message.status, message.hold_expiry), (Status::Pending, None));
+    assert_eq!(fixture.event_kinds(id).await, [EventKind::Accepted, EventKind::Held, EventKind::Released]);
+    assert_eq!(fixture.deliveries(id).await.len(), 1);
+    let claimed = fixture.claim_due().await;
+    assert_eq!((claimed[0].message_id, claimed[0].domain.as_str()), (id, "example.com"));
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    assert_eq!(retry(&fixture, id).await, Retried::NotWaiting);
+}
+
+async fn released_message_keeps_its_wishes(fixture: Fixture) {
+    let state = InitialState::Held { details: "held".into(), expiry: fixture.in_secs(3_600) };
+    let mut send = fixture.send(fixture.server, &["ann@example.com"], state, b"x");
+    let options = &mut send.info.options;
+    (options.send_at, options.expires_at) = (Some(fixture.in_secs(60)), Some(fixture.in_secs(600)));
+    options.pool_id = Some(PoolId(5));
+    let expires_at = options.expires_at;
+    let id = fixture.accept(send).await[0];
+    assert_eq!(retry(&fixture, id).await, Retried::Released);
+    assert!(fixture.claim_due().await.is_empty(), "not before its time");
+    fixture.clock.advance(Duration::from_mins(1));
+    let claimed = fixture.claim_due().await;
+    assert_eq!((claimed[0].expires_at, claimed[0].pool_id), (expires_at, Some(PoolId(5))));
+}
+
+async fn cancelled_message_leaves_the_queue(fixture: Fixture) {
+    let failed = fixture.claimed_message().await;
+    assert!(fixture.finish(fixture.outcome(failed, Status::SoftFail)).await);
+    let pending = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
+    for id in [failed, pending, scheduled(&fixture, 60, "a@example.com").await] {
+        assert_eq!(cancel(&fixture, id).await, Cancelled::Done(Status::Cancelled));
+        let message = fixture.message(id).await;
+        assert_eq!((message.status, message.next_attempt_at), (Status::Cancelled, None));
+        assert_eq!(message.last_delivery_at, Some(fixture.now()));
+        assert_eq!(fixture.deliveries(id).await.last().expect("a record").record.status, Status::Cancelled);
+        assert_eq!(fixture.event_kinds(id).await.last(), Some(&EventKind::Cancelled));
+        assert_eq!(cancel(&fixture, id).await, Cancelled::NotWaiting);
+    }
+    let id = held(&fixture).await;
+    assert_eq!(cancel(&fixture, id).await, Cancelled::Done(Status::HoldCancelled));
+    assert_eq!(fixture.message(id).await.hold_expiry, None);
+    assert_eq!(fixture.row_counts().await["queue"], 0);
+    fixture.clock.advance(Duration::from_hours(1));
+    assert!(fixture.claim_due().await.is_empty());
+}
+
+async fn cancelled_claim_is_gone(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    assert_eq!(cancel(&fixture, id).await, Cancelled::Done(Status::Cancelled));
+    assert!(matches!(begin(&fixture, id).await, Begun::Gone));
+    assert!(!fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    assert_eq!(fixture.message(id).await.status, Status::Cancelled);
+}
+
+async fn begun_message_is_too_late_to_cancel_or_retry(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    assert!(matches!(begin(&fixture, id).await, Begun::Go(None)));
+    assert_eq!(cancel(&fixture, id).await, Cancelled::TooLate);
+    assert_eq!(retry(&fixture, id).await, Retried::TooLate);
+    assert!(fixture.finish(fixture.outcome(id, Status::SoftFail)).await);
+    assert_eq!(cancel(&fixture, id).await, Cancelled::Done(Status::Cancelled), "it waits again");
+}
+
+async fn settled_message_is_not_waiting(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    let before = fixture.row_counts().await;
+    assert_eq!(
+        (cancel(&fixture, id).await, retry(&fixture, id).await),
+        (Cancelled::NotWaiting, Retried::NotWaiting)
+    );
+    assert_eq!(cancel(&fixture, MessageId(1)).await, Cancelled::NotWaiting);
+    assert_eq!(retry(&fixture, MessageId(1)).await, Retried::NotWaiting);
+    let queued = fixture.claimed_message().await;
+    let foreign = fixture.store.cancel(fixture.other_server, queued).await.expect("the store works");
+    assert_eq!(foreign, Cancelled::NotWaiting);
+    assert_eq!(fixture.row_counts().await["deliveries"], before["deliveries"]);
+    assert!(fixture.finish(fixture.outcome(queued, Status::Sent)).await, "its claim stands");
+}
+
+async fn holds_end_when_their_time_is_over(fixture: Fixture) {
+    let ids = [held(&fixture).await, held(&fixture).await, held(&fixture).await];
+    let expire = async |limit| fixture.store.expire_holds(limit).await.expect("the store works");
+    assert_eq!(expire(10).await, 0);
+    fixture.clock.advance(Duration::from_hours(1));
+    let young = held(&fixture).await;
+    assert_eq!((expire(2).await, expire(2).await, expire(2).await), (2, 1, 0));
+    for id in ids {
+        let message = fixture.message(id).await;
+        assert_eq!((message.status, message.hold_expiry), (Status::HoldCancelled, None));
+        let kinds = [EventKind::Accepted, EventKind::Held, EventKind::Cancelled];
+        assert_eq!(fixture.event_kinds(id).await, kinds);
+        let last = fixture.deliveries(id).await.pop().expect("a record").record;
+        assert_eq!(
+            (last.status, last.details.as_str()),
+            (Status::HoldCancelled, "The hold ended without a release")
+        );
+    }
+    assert_eq!(fixture.message(young).await.status, Status::Held);
+}
+
+async fn cancel_and_finish_side_by_side_have_one_winner(fixture: Fixture) {
+    for _ in 0..20 {
+        let id = fixture.claimed_message().await;
+        let (store, server) = (fixture.store.clone(), fixture.server);
+        let cancelling =
+            tokio::spawn(async move { store.cancel(server, id).await.expect("the store works") });
+        let sent = fixture.finish(fixture.outcome(id, Status::Sent)).await;
+        let cancelled = matches!(cancelling.await.expect("it ends"), Cancelled::Done(_));
+        assert!(sent != cancelled, "sent: {sent}, cancelled: {cancelled}");
+        let status = if sent { Status::Sent } else { Status::Cancelled };
+        assert_eq!(fixture.message(id).await.status, status);
+        assert_eq!(fixture.event_kinds(id).await.len(), 2);
+    }
+}
+
+async fn changes_tell_of_retry_and_cancel(fixture: Fixture) {
+    let (first, second) = (fixture.claimed_message().await, held(&fixture).await);
+    let mut changes = fixture.store.changes();
+    changes.mark_unchanged();
+    retry(&fixture, MessageId(1)).await;
+    assert!(!changes.has_changed().expect("the store is open"));
+    cancel(&fixture, first).await;
+    assert!(changes.has_changed().expect("the store is open"));
+    changes.mark_unchanged();
+    retry(&fixture, second).await;
+    assert!(changes.has_changed().expect("the store is open"));
+}

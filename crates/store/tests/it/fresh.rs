@@ -1,0 +1,188 @@
+//! Freshly accepted messages go from the commit straight to whoever delivers.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use postroad_model::{MessageId, PoolId, Status, SuppressionReason};
+use postroad_store::{Accepted, Begin, Begun, Fresh, FreshSink, InitialState, NewSuppression};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(
+    fresh_message_is_handed_over_claimed_and_whole,
+    nothing_is_claimed_while_nobody_delivers,
+    only_what_is_pending_is_handed_over,
+    repeated_send_is_not_handed_over_again,
+    fresh_message_of_a_caller_that_hung_up_is_handed_over,
+    fresh_message_is_begun_and_finished_without_a_read,
+    sink_that_panics_stops_nobody,
+);
+
+/// Keeps what it is given.
+#[derive(Debug, Default)]
+pub(crate) struct Basket(Mutex<Vec<Fresh>>);
+
+impl FreshSink for Basket {
+    fn take(&self, fresh: Fresh) {
+        self.0.lock().expect("nobody panics with it").push(fresh);
+    }
+}
+
+impl Basket {
+    pub(crate) fn attach(fixture: &Fixture) -> Arc<Self> {
+        let basket = Arc::new(Self::default());
+        fixture.store.deliver_to(basket.clone());
+        basket
+    }
+
+    fn empty(&self) -> Vec<Fresh> {
+        std::mem::take(&mut *self.0.lock().expect("nobody panics with it"))
+    }
+
+    fn message_ids(&self) -> Vec<MessageId> {
+        self.empty().iter().flat_map(|fresh| fresh.recipients.iter().map(|r| r.message_id)).collect()
+    }
+}
+
+async fn fresh_message_is_handed_over_claimed_and_whole(fixture: Fixture) {
+    let basket = Basket::attach(&fixture);
+    let message = b"Subject: fresh\r\n\r\nHello\r\n";
+    let mut send =
+        fixture.send(fixture.server, &["Ann@example.com", "bob@example.org"], InitialState::Pending, message);
+    send.info.options.expires_at = Some(fixture.in_secs(60));
+    send.info.options.pool_id = Some(PoolId(7));
+    let tokens: Vec<_> = send.recipients.iter().map(|recipient| recipient.token.clone()).collect();
+    let send_id = send.info.id;
+    let ids = fixture.accept(send).await;
+
+    let fresh = basket.empty();
+    assert_eq!(fresh.len(), 1);
+    assert_eq!((fresh[0].send.id, &fresh[0].body[..]), (send_id, &message[..]));
+    let recipient = &fresh[0].recipients[0];
+    assert_eq!((recipient.message_id, &recipient.token), (ids[0], &tokens[0]));
+    assert_eq!(recipient.rcpt_to, "Ann@example.com");
+    assert_eq!(fresh[0].recipients[1].entry.domain.as_str(), "example.org");
+    assert!(fixture.claim_due().await.is_empty(), "it is claimed already");
+
+    // What it is handed is what a claim would have given.
+    let entries: Vec<_> = fresh[0].recipients.iter().map(|recipient| recipient.entry.clone()).collect();
+    fixture
+        .store
+        .release(entries.iter().map(postroad_store::Claimed::key).collect())
+        .await
+        .expect("it works");
+    assert_eq!(fixture.claim_due().await, entries);
+}
+
+async fn nothing_is_claimed_while_nobody_delivers(fixture: Fixture) {
+    let basket = Basket::attach(&fixture);
+    fixture.store.stop_delivering();
+    let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
+    assert!(basket.empty().is_empty());
+    assert_eq!(fixture.claim_due().await[0].message_id, id);
+}
+
+async fn only_what_is_pending_is_handed_over(fixture: Fixture) {
+    let basket = Basket::attach(&fixture);
+    let held = InitialState::Held { details: "held".into(), expiry: fixture.in_secs(60) };
+    let test = InitialState::TestSent { details: "test".into() };
+    for state in [held, test, InitialState::Scheduled(fixture.in_secs(30))] {
+        fixture.accept(fixture.send(fixture.server, &["ann@example.com"], state, b"x")).await;
+    }
+    assert!(basket.empty().is_empty());
+    fixture.clock.advance(Duration::from_secs(30));
+    assert_eq!(fixture.claim_due().await.len(), 1, "the scheduled one");
+
+    let new = NewSuppression {
+        address: "bob@example.com".into(),
+        reason: SuppressionReason::Manual,
+        details: String::new(),
+        origin_message_id: None,
+        expires_at: None,
+    };
+    fixture.store.add_suppression(fixture.server, new).await.expect("the store works");
+    let mut send = fixture.send_to(&["ann@example.com", "bob@example.com", "cid@example.com"]);
+    send.hourly_limit = Some(1);
+    let ids = fixture.accept(send).await;
+    assert_eq!(basket.message_ids(), [ids[0]]);
+}
+
+async fn repeated_send_is_not_handed_over_again(fixture: Fixture) {
+    let basket = Basket::attach(&fixture);
+    fixture.accept(fixture.send_with_key("k", 1, "a")).await;
+    let again = fixture.store.accept(fixture.send_with_key("k", 1, "b")).await.expect("the store works");
+    assert!(matches!(again, Accepted::Repeated(_)));
+    assert_eq!(basket.message_ids().len(), 1);
+}
+
+async fn fresh_message_of_a_caller_that_hung_up_is_handed_over(fixture: Fixture) {
+    let basket = Basket::attach(&fixture);
+    for patience_us in [0, 0, 50, 100, 500, 1_000, 2_000] {
+        let accept = fixture.store.accept(fixture.send_to(&["ann@example.com"]));
+        let _ = tokio::time::timeout(Duration::from_micros(patience_us), accept).await;
+    }
+    // Behind everything that was begun.
+    fixture.accept(fixture.send_to(&["ann@example.com"])).await;
+    assert_eq!(basket.message_ids().len() as i64, fixture.row_counts().await["messages"]);
+    assert!(fixture.claim_due().await.is_empty());
+}
+
+async fn fresh_message_is_begun_and_finished_without_a_read(fixture: Fixture) {
+    let basket = Basket::attach(&fixture);
+    let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
+    let entry = basket.empty().remove(0).recipients.remove(0).entry;
+    let begin =
+        Begin { server_id: entry.server_id, message_id: id, due_at: entry.due_at, needs_message: false };
+    let begun = fixture.store.begin(vec![begin]).await.expect("the store works");
+    assert!(matches!(begun[..], [Begun::Go(None)]), "{begun:?}");
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    assert_eq!(fixture.row_counts().await["queue"], 0);
+}
+
+#[derive(Debug)]
+struct Bomb;
+
+impl FreshSink for Bomb {
+    fn take(&self, _: Fresh) {
+        panic!("a bug in delivery");
+    }
+}
+
+async fn sink_that_panics_stops_nobody(fixture: Fixture) {
+    fixture.store.deliver_to(Arc::new(Bomb));
+    let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
+    fixture.store.stop_delivering();
+    fixture.accept(fixture.send_to(&["bob@example.com"])).await;
+    assert_eq!(fixture.message(id).await.status, Status::Pending);
+}
+
+/// An accept whose commit is not heard of: what it claimed is claimed again by the next that asks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fresh_messages_whose_commit_is_lost_come_back() {
+    let database = postroad_testkit::Database::create();
+    let proxy = postroad_testkit::PgProxy::start(database.url());
+    let way = postroad_store::Database::Postgres(proxy.url().to_owned());
+    let fixture = Fixture::through(crate::fixture::Place::Postgres(database), way).await;
+    let basket = Basket::attach(&fixture);
+    fixture.accept(fixture.send_to(&["first@example.com"])).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..40 {
+        let (store, send) = (fixture.store.clone(), fixture.send_to(&["ann@example.com"]));
+        tasks.spawn(async move { store.accept(send).await });
+        tokio::task::yield_now().await;
+    }
+    proxy.cut();
+    tasks.join_all().await;
+    proxy.restore();
+    let handed_over = basket.message_ids().len();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut claimed = 0;
+    loop {
+        let stored = fixture.row_counts().await["queue"] as usize;
+        claimed += fixture.store.claim(fixture.now(), 1_000, Vec::new()).await.map_or(0, |found| found.len());
+        if claimed + handed_over == stored {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{claimed} claimed and {handed_over} handed over of {stored}");
+    }
+}

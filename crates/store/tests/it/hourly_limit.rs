@@ -1,0 +1,94 @@
+//! The hourly limit of a server: messages beyond it are held, not refused.
+
+use std::time::Duration;
+
+use postroad_model::{EventKind, MessageId, Status};
+use postroad_store::{InitialState, NewSend};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(
+    messages_beyond_the_limit_are_held,
+    next_hour_starts_from_zero,
+    exempt_and_test_messages_do_not_count,
+    servers_are_counted_apart,
+    no_limit_is_counted_nowhere,
+    limit_is_kept_by_sends_side_by_side,
+);
+
+fn limited(fixture: &Fixture, addresses: &[&str], limit: u32) -> NewSend {
+    NewSend { hourly_limit: Some(limit), ..fixture.send_to(addresses) }
+}
+
+async fn statuses(fixture: &Fixture, ids: &[MessageId]) -> Vec<Status> {
+    let mut statuses = Vec::new();
+    for id in ids {
+        statuses.push(fixture.message(*id).await.status);
+    }
+    statuses
+}
+
+async fn messages_beyond_the_limit_are_held(fixture: Fixture) {
+    let first = fixture.accept(limited(&fixture, &["a@example.com", "b@example.com"], 3)).await;
+    assert_eq!(statuses(&fixture, &first).await, [Status::Pending, Status::Pending]);
+    let second = fixture.accept(limited(&fixture, &["c@example.com", "d@example.com"], 3)).await;
+    assert_eq!(statuses(&fixture, &second).await, [Status::Pending, Status::Held]);
+    let held = fixture.message(second[1]).await;
+    assert_eq!(held.hold_expiry, Some(fixture.in_secs(7 * 24 * 3_600)));
+    let deliveries = fixture.deliveries(second[1]).await;
+    assert_eq!(deliveries[0].record.details, "The hourly limit of 3 messages is reached");
+    assert_eq!(fixture.event_kinds(second[1]).await, [EventKind::Accepted, EventKind::Held]);
+    assert_eq!(fixture.claim_due().await.len(), 3);
+}
+
+async fn next_hour_starts_from_zero(fixture: Fixture) {
+    for _ in 0..3 {
+        let first = fixture.accept(limited(&fixture, &["a@example.com"], 1)).await;
+        let second = fixture.accept(limited(&fixture, &["b@example.com"], 1)).await;
+        assert_eq!(statuses(&fixture, &[first[0], second[0]]).await, [Status::Pending, Status::Held]);
+        fixture.clock.advance(Duration::from_hours(2));
+    }
+    assert_eq!(fixture.query_int("SELECT count(*) FROM server_hours").await, 1, "old hours are forgotten");
+}
+
+async fn exempt_and_test_messages_do_not_count(fixture: Fixture) {
+    let mut exempt = limited(&fixture, &["a@sim.postroad.test", "b@sim.postroad.test"], 1);
+    exempt.recipients.iter_mut().for_each(|recipient| recipient.exempt = true);
+    let ids = fixture.accept(exempt).await;
+    assert_eq!(statuses(&fixture, &ids).await, [Status::Pending, Status::Pending]);
+    let state = InitialState::TestSent { details: "test".into() };
+    let test = fixture.send(fixture.server, &["a@example.com"], state, b"x");
+    let id = fixture.accept(NewSend { hourly_limit: Some(1), ..test }).await;
+    assert_eq!(statuses(&fixture, &id).await, [Status::Sent]);
+    let id = fixture.accept(limited(&fixture, &["a@example.com"], 1)).await;
+    assert_eq!(statuses(&fixture, &id).await, [Status::Pending]);
+}
+
+async fn servers_are_counted_apart(fixture: Fixture) {
+    fixture.accept(limited(&fixture, &["a@example.com"], 1)).await;
+    let other = fixture.send(fixture.other_server, &["a@example.com"], InitialState::Pending, b"x");
+    let id = fixture.accept(NewSend { hourly_limit: Some(1), ..other }).await[0];
+    let message = fixture.store.find_message(fixture.other_server, id).await.expect("the store works");
+    assert_eq!(message.expect("it is there").status, Status::Pending);
+}
+
+async fn no_limit_is_counted_nowhere(fixture: Fixture) {
+    fixture.accept(fixture.send_to(&["a@example.com"])).await;
+    assert_eq!(fixture.query_int("SELECT count(*) FROM server_hours").await, 0);
+}
+
+async fn limit_is_kept_by_sends_side_by_side(fixture: Fixture) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..60 {
+        let mut send = limited(&fixture, &["a@example.com", "b@example.com"], 37);
+        if n % 2 == 0 {
+            // Those with a key go another way in PostgreSQL.
+            send.idempotency = fixture.send_with_key(&format!("k{n}"), 1, "a").idempotency;
+        }
+        let store = fixture.store.clone();
+        tasks.spawn(async move { store.accept(send).await.expect("the store works") });
+    }
+    tasks.join_all().await;
+    assert_eq!(fixture.claim_due().await.len(), 37);
+    assert_eq!(fixture.query_int("SELECT count(*) FROM messages WHERE status = 'Held'").await, 120 - 37);
+}

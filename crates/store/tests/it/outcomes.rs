@@ -1,0 +1,161 @@
+//! What comes with an outcome: transcripts, suppressions, counts per source, claims that are kept.
+
+use std::time::Duration;
+
+use postroad_model::{SourceId, Status, SuppressionReason};
+use postroad_store::{NewSuppression, Outcome};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(
+    transcripts_are_kept_by_delivery,
+    outcome_suppresses_the_address_for_later_sends,
+    sources_are_counted_by_day,
+    refused_outcome_writes_none_of_its_parts,
+    entry_that_failed_is_claimed_when_it_is_due_again,
+    entries_that_come_back_are_claimed_in_order,
+    claims_do_not_pass_over_what_comes_in_behind,
+);
+
+async fn transcripts_are_kept_by_delivery(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    let with_transcript = |status, text: &str| Outcome {
+        transcript: Some(text.to_owned()),
+        keep_claim: true,
+        ..fixture.outcome(id, status)
+    };
+    assert!(fixture.finish(with_transcript(Status::SoftFail, "S: 451 \0 later")).await);
+    assert!(fixture.finish(Outcome { keep_claim: true, ..fixture.outcome(id, Status::SoftFail) }).await);
+    assert!(fixture.finish(with_transcript(Status::Sent, "S: 250 OK")).await);
+    let deliveries = fixture.deliveries(id).await;
+    let kept = fixture.store.list_transcripts(fixture.server, id).await.expect("the store works");
+    assert_eq!(
+        kept,
+        [(deliveries[0].id, "S: 451 \u{fffd} later".to_owned()), (deliveries[2].id, "S: 250 OK".to_owned())]
+    );
+    assert!(fixture.store.list_transcripts(fixture.other_server, id).await.expect("it works").is_empty());
+}
+
+async fn outcome_suppresses_the_address_for_later_sends(fixture: Fixture) {
+    let (first, second) = (fixture.claimed_message().await, fixture.claimed_message().await);
+    let suppress = |id, details: &str| {
+        let new = NewSuppression {
+            address: "Ann@example.com".into(),
+            reason: SuppressionReason::HardBounce,
+            details: details.to_owned(),
+            origin_message_id: Some(id),
+            expires_at: None,
+        };
+        Outcome { suppress: Some(new), ..fixture.outcome(id, Status::HardFail) }
+    };
+    let both = vec![suppress(first, "550 5.1.1 first"), suppress(second, "550 5.1.1 second")];
+    assert_eq!(fixture.store.finish(both).await.expect("the store works"), [true, true]);
+    let found = fixture.store.find_suppression(fixture.server, "ann@example.com".into()).await;
+    let found = found.expect("the store works").expect("it is there");
+    assert_eq!((found.details.as_str(), found.origin_message_id), ("550 5.1.1 first", Some(first)));
+    let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
+    assert_eq!(fixture.message(id).await.status, Status::Held);
+}
+
+async fn sources_are_counted_by_day(fixture: Fixture) {
+    let mut outcomes = Vec::new();
+    for (status, source) in [
+        (Status::Sent, Some(3)),
+        (Status::Sent, Some(3)),
+        (Status::HardFail, Some(3)),
+        (Status::SoftFail, Some(3)),
+        (Status::Sent, Some(4)),
+        (Status::Sent, None),
+    ] {
+        let id = fixture.claimed_message().await;
+        outcomes.push(Outcome { source_id: source.map(SourceId), ..fixture.outcome(id, status) });
+    }
+    assert_eq!(fixture.store.finish(outcomes).await.expect("the store works"), [true; 6]);
+    fixture.clock.advance(Duration::from_hours(24));
+    let id = fixture.claimed_message().await;
+    assert!(
+        fixture.finish(Outcome { source_id: Some(SourceId(3)), ..fixture.outcome(id, Status::Sent) }).await
+    );
+    let of = async |what: &str, source: i64, day: i64| {
+        let text = format!("SELECT {what} FROM source_days WHERE source_id = {source} AND day = {day}");
+        fixture.query_int(&text).await
+    };
+    // 2026-11-15 is day 20,772.
+    assert_eq!((of("sent", 3, 20_772).await, of("bounced", 3, 20_772).await), (2, 1));
+    assert_eq!((of("sent", 4, 20_772).await, of("bounced", 4, 20_772).await), (1, 0));
+    assert_eq!(of("sent", 3, 20_773).await, 1);
+}
+
+async fn refused_outcome_writes_none_of_its_parts(fixture: Fixture) {
+    let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
+    let outcome = Outcome {
+        suppress: Some(NewSuppression {
+            address: "ann@example.com".into(),
+            reason: SuppressionReason::HardBounce,
+            details: String::new(),
+            origin_message_id: None,
+            expires_at: None,
+        }),
+        transcript: Some("S: 550".into()),
+        source_id: Some(SourceId(3)),
+        ..fixture.outcome(id, Status::HardFail)
+    };
+    assert!(!fixture.finish(outcome.clone()).await, "it is not claimed");
+    fixture.claim_due().await;
+    let impossible = Outcome { delivery: fixture.outcome(id, Status::Bounced).delivery, ..outcome };
+    assert!(!fixture.finish(impossible).await);
+    for table in ["suppressions", "delivery_transcripts", "source_days"] {
+        assert_eq!(fixture.query_int(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
+    }
+}
+
+async fn entry_that_failed_is_claimed_when_it_is_due_again(fixture: Fixture) {
+    let first = fixture.claimed_message().await;
+    // The claims have gone on to a later entry when the failure comes back before it.
+    let later = postroad_store::InitialState::Scheduled(fixture.in_secs(600));
+    let second = fixture.accept(fixture.send(fixture.server, &["b@example.com"], later, b"x")).await[0];
+    let claimed = fixture.store.claim(fixture.in_secs(600), 10, Vec::new()).await.expect("the store works");
+    assert_eq!(claimed[0].message_id, second);
+    assert!(fixture.finish(fixture.outcome(first, Status::SoftFail)).await);
+    assert!(fixture.claim_due().await.is_empty(), "it is due in a minute");
+    fixture.clock.advance(Duration::from_mins(1));
+    let again = fixture.claim_due().await;
+    assert_eq!((again.len(), again[0].message_id, again[0].attempts), (1, first, 1));
+}
+
+async fn entries_that_come_back_are_claimed_in_order(fixture: Fixture) {
+    let mut ids = Vec::new();
+    for seconds in [0, 10, 20, 30] {
+        let state = postroad_store::InitialState::Scheduled(fixture.in_secs(seconds));
+        ids.push(fixture.accept(fixture.send(fixture.server, &["a@example.com"], state, b"x")).await[0]);
+    }
+    let by = fixture.in_secs(30);
+    let claim = async |limit| {
+        let claimed = fixture.store.claim(by, limit, Vec::new()).await.expect("the store works");
+        claimed.into_iter().map(|entry| entry.message_id).collect::<Vec<_>>()
+    };
+    assert_eq!(claim(3).await, ids[..3]);
+    let back = [ids[2], ids[0]].map(|id| (fixture.server, id)).to_vec();
+    fixture.store.release(back).await.expect("the store works");
+    assert_eq!(claim(1).await, [ids[0]]);
+    assert_eq!(claim(10).await, [ids[2], ids[3]]);
+    assert!(claim(10).await.is_empty());
+}
+
+async fn claims_do_not_pass_over_what_comes_in_behind(fixture: Fixture) {
+    let far = fixture.in_secs(900);
+    let (store, server) = (fixture.store.clone(), fixture.server);
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..200_u64 {
+        // Due times in no order, claimed by others while they come in.
+        let state = postroad_store::InitialState::Scheduled(fixture.in_secs((n * 37) % 900));
+        let (store, send) = (store.clone(), fixture.send(server, &["a@example.com"], state, b"x"));
+        tasks.spawn(async move {
+            store.accept(send).await.expect("the store works");
+            store.claim(far, 3, Vec::new()).await.expect("the store works").len()
+        });
+    }
+    let claimed: usize = tasks.join_all().await.into_iter().sum();
+    let rest = fixture.store.claim(far, 1_000, Vec::new()).await.expect("the store works").len();
+    assert_eq!(claimed + rest, 200);
+}

@@ -1,0 +1,155 @@
+//! An authoritative DNS server on the loopback, over UDP and TCP: knows what the test tells it, and fails as told.
+//!
+//! It runs on a thread of its own, so that a test may block and daemons in other processes may ask it.
+//! Changes count from the next question on.
+
+mod failure;
+mod serving;
+mod zone;
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use hickory_proto::rr::rdata::{A, AAAA, CNAME, MX, TXT};
+use hickory_proto::rr::{Name, RData};
+use tokio::sync::watch;
+
+pub use failure::Failure;
+pub use hickory_proto::rr::RecordType;
+
+use serving::Sockets;
+use zone::Zone;
+
+/// Gone with the value: the port closes.
+#[derive(Debug)]
+pub struct DnsServer {
+    address: SocketAddr,
+    zone: Arc<Mutex<Zone>>,
+    stop: watch::Sender<bool>,
+}
+
+impl DnsServer {
+    /// Knows no name yet: every answer is NXDOMAIN.
+    pub fn start() -> Self {
+        let sockets = Sockets::bind();
+        let address = sockets.address();
+        let zone = Arc::new(Mutex::new(Zone::default()));
+        let (stop, mut stopped) = watch::channel(false);
+        let for_thread = Arc::clone(&zone);
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a small runtime needs only a few file descriptors");
+            runtime.block_on(async {
+                tokio::select! {
+                    () = sockets.serve(for_thread) => {}
+                    // Returning ends the runtime, and with it every answer under way; so does a lost sender.
+                    _ = stopped.wait_for(|stopped| *stopped) => {}
+                }
+            });
+        });
+        Self { address, zone, stop }
+    }
+
+    /// The same for UDP and TCP.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn mx(&self, domain: &str, preference: u16, host: &str) -> &Self {
+        self.record(domain, RData::MX(MX::new(preference, name_of(host))))
+    }
+
+    /// RFC 7505: the domain exists and takes no mail.
+    pub fn null_mx(&self, domain: &str) -> &Self {
+        self.mx(domain, 0, ".")
+    }
+
+    pub fn a(&self, host: &str, ip: impl Into<Ipv4Addr>) -> &Self {
+        self.record(host, RData::A(A(ip.into())))
+    }
+
+    pub fn aaaa(&self, host: &str, ip: impl Into<Ipv6Addr>) -> &Self {
+        self.record(host, RData::AAAA(AAAA(ip.into())))
+    }
+
+    pub fn cname(&self, alias: &str, target: &str) -> &Self {
+        self.record(alias, RData::CNAME(CNAME(name_of(target))))
+    }
+
+    /// Split into strings of 255 bytes as the wire wants it.
+    pub fn txt(&self, name: &str, text: &str) -> &Self {
+        let strings = text.as_bytes().chunks(255).collect();
+        self.record(name, RData::TXT(TXT::from_bytes(strings)))
+    }
+
+    /// Forgets the records of a name; its failures stay.
+    pub fn remove(&self, name: &str) -> &Self {
+        self.change(|zone| zone.remove(&name_of(name)))
+    }
+
+    /// Of the records that are set from now on; 300 seconds at first.
+    pub fn ttl_secs(&self, secs: u32) -> &Self {
+        self.change(|zone| zone.record_ttl_secs = secs)
+    }
+
+    /// Of NXDOMAIN and of empty answers; 300 seconds at first.
+    pub fn negative_ttl_secs(&self, secs: u32) -> &Self {
+        self.change(|zone| zone.negative_ttl_secs = secs)
+    }
+
+    /// For questions of every type about `name`, whether it has records or not.
+    pub fn fail(&self, name: &str, failure: Failure) -> &Self {
+        self.change(|zone| zone.fail(name_of(name), None, failure))
+    }
+
+    /// Goes before a failure for every type.
+    pub fn fail_type(&self, name: &str, record_type: RecordType, failure: Failure) -> &Self {
+        self.change(|zone| zone.fail(name_of(name), Some(record_type), failure))
+    }
+
+    /// Ends every failure of a name.
+    pub fn heal(&self, name: &str) -> &Self {
+        self.change(|zone| zone.heal(&name_of(name)))
+    }
+
+    /// How often it was asked, over UDP and TCP, answered or not.
+    pub fn questions(&self, name: &str, record_type: RecordType) -> usize {
+        let asked = self.lock().asked(&name_of(name), record_type);
+        asked.udp + asked.tcp
+    }
+
+    pub fn tcp_questions(&self, name: &str, record_type: RecordType) -> usize {
+        self.lock().asked(&name_of(name), record_type).tcp
+    }
+
+    fn record(&self, name: &str, data: RData) -> &Self {
+        self.change(|zone| zone.add(name_of(name), data))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Zone)) -> &Self {
+        change(&mut self.lock());
+        self
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Zone> {
+        self.zone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for DnsServer {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+/// Labels may hold any bytes but the dot, as on the wire. Panics when they are too long: the test is wrong then.
+fn name_of(text: &str) -> Name {
+    let labels = text.split('.').filter(|label| !label.is_empty());
+    let name = Name::from_labels(labels.map(str::as_bytes));
+    let mut name = name.unwrap_or_else(|error| panic!("{text} is no DNS name: {error}"));
+    name.set_fqdn(true);
+    name
+}

@@ -1,0 +1,138 @@
+//! The two sockets of the server, and what goes over them.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hickory_proto::op::{Edns, Message, OpCode, Query, ResponseCode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+
+use super::failure::Failure;
+use super::zone::{Reply, Zone};
+
+const PAYLOAD_BYTES_MAX: u16 = 1_232;
+
+pub(super) struct Sockets {
+    udp: std::net::UdpSocket,
+    tcp: std::net::TcpListener,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Transport {
+    Udp,
+    Tcp,
+}
+
+impl Sockets {
+    /// A port that is free for both.
+    pub(super) fn bind() -> Self {
+        for _ in 0..100 {
+            let udp =
+                std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("the loopback has a free port");
+            let address = udp.local_addr().expect("a bound socket has an address");
+            if let Ok(tcp) = std::net::TcpListener::bind(address) {
+                udp.set_nonblocking(true).expect("a fresh socket can be made non-blocking");
+                tcp.set_nonblocking(true).expect("a fresh socket can be made non-blocking");
+                return Self { udp, tcp };
+            }
+        }
+        panic!("no port of the loopback is free for both UDP and TCP");
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.udp.local_addr().expect("a bound socket has an address")
+    }
+
+    pub(super) async fn serve(self, zone: Arc<Mutex<Zone>>) {
+        let udp = Arc::new(UdpSocket::from_std(self.udp).expect("the runtime is running"));
+        let tcp = TcpListener::from_std(self.tcp).expect("the runtime is running");
+        tokio::join!(serve_udp(udp, &zone), serve_tcp(tcp, &zone));
+    }
+}
+
+async fn serve_udp(socket: Arc<UdpSocket>, zone: &Arc<Mutex<Zone>>) {
+    let mut buffer = vec![0; usize::from(u16::MAX)];
+    loop {
+        // An error here is the echo of a reply that nobody waited for.
+        let Ok((length, client)) = socket.recv_from(&mut buffer).await else { continue };
+        let (bytes, socket, zone) = (buffer[..length].to_vec(), Arc::clone(&socket), Arc::clone(zone));
+        tokio::spawn(async move {
+            if let Some(reply) = reply_to(&bytes, Transport::Udp, &zone).await {
+                drop(socket.send_to(&reply, client).await);
+            }
+        });
+    }
+}
+
+async fn serve_tcp(listener: TcpListener, zone: &Arc<Mutex<Zone>>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        let zone = Arc::clone(zone);
+        // A client that went away has what it wanted.
+        tokio::spawn(async move { drop(converse(stream, &zone).await) });
+    }
+}
+
+/// RFC 1035 4.2.2: every message after its length.
+async fn converse(mut stream: TcpStream, zone: &Mutex<Zone>) -> io::Result<()> {
+    loop {
+        let mut bytes = vec![0; usize::from(stream.read_u16().await?)];
+        stream.read_exact(&mut bytes).await?;
+        if let Some(reply) = reply_to(&bytes, Transport::Tcp, zone).await {
+            let length = u16::try_from(reply.len()).map_err(io::Error::other)?;
+            stream.write_all(&[&length.to_be_bytes(), reply.as_slice()].concat()).await?;
+        }
+    }
+}
+
+async fn reply_to(bytes: &[u8], transport: Transport, zone: &Mutex<Zone>) -> Option<Vec<u8>> {
+    let request = Message::from_vec(bytes).ok()?;
+    let question = request.queries.first()?.clone();
+    let (failure, mut reply) = {
+        let mut zone = zone.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = zone.count(&question);
+        match transport {
+            Transport::Udp => asked.udp += 1,
+            Transport::Tcp => asked.tcp += 1,
+        }
+        (zone.failure(&question), zone.reply(&question))
+    };
+    let error = |code| Reply { code, answers: Vec::new(), authorities: Vec::new() };
+    match failure {
+        Some(Failure::Silent) => return None,
+        Some(Failure::Garbage) => return Some([&bytes[..2], &[0xff; 30]].concat()),
+        Some(Failure::Slow(delay)) => tokio::time::sleep(delay).await,
+        Some(Failure::ServFail) => reply = error(ResponseCode::ServFail),
+        Some(Failure::Refused) => reply = error(ResponseCode::Refused),
+        Some(Failure::Empty) => reply = error(ResponseCode::NoError),
+        Some(Failure::Referral) => reply = Zone::referral(),
+        Some(Failure::Truncated | Failure::WrongId) | None => {}
+    }
+    let mut message = message_of(&request, question, reply);
+    if failure == Some(Failure::WrongId) {
+        message.metadata.id = message.metadata.id.wrapping_add(1);
+    }
+    let whole = message.to_vec().expect("the records of a test can be written");
+    let fits = transport == Transport::Tcp
+        || (failure != Some(Failure::Truncated) && whole.len() <= usize::from(request.max_payload()));
+    Some(if fits { whole } else { message.truncate().to_vec().expect("a question can be written") })
+}
+
+fn message_of(request: &Message, question: Query, reply: Reply) -> Message {
+    let mut message = Message::response(request.metadata.id, OpCode::Query);
+    message.metadata.response_code = reply.code;
+    message.metadata.authoritative = true;
+    message.metadata.recursion_desired = request.metadata.recursion_desired;
+    // Our clients ask for recursion; for the names of a test this server is all there is.
+    message.metadata.recursion_available = true;
+    message.add_query(question);
+    message.answers = reply.answers;
+    message.authorities = reply.authorities;
+    if request.edns.is_some() {
+        let mut edns = Edns::new();
+        edns.set_max_payload(PAYLOAD_BYTES_MAX);
+        message.set_edns(edns);
+    }
+    message
+}

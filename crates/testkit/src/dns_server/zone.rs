@@ -1,0 +1,123 @@
+//! What the server knows, what it pretends, and what it was asked.
+
+use std::collections::{BTreeMap, HashMap};
+
+use hickory_proto::op::{Query, ResponseCode};
+use hickory_proto::rr::rdata::{NS, SOA};
+use hickory_proto::rr::{Name, RData, Record, RecordType};
+
+use super::failure::Failure;
+
+/// A chain of aliases is followed in one answer up to here; a loop ends so.
+const ALIASES_MAX: usize = 12;
+const TTL_SECS: u32 = 300;
+
+#[derive(Debug)]
+pub(super) struct Zone {
+    pub(super) record_ttl_secs: u32,
+    pub(super) negative_ttl_secs: u32,
+    records: BTreeMap<Name, Vec<Record>>,
+    failures: HashMap<(Name, Option<RecordType>), Failure>,
+    asked: HashMap<(Name, RecordType), Asked>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) udp: usize,
+    pub(super) tcp: usize,
+}
+
+/// The parts of a reply that depend on the question.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) code: ResponseCode,
+    pub(super) answers: Vec<Record>,
+    pub(super) authorities: Vec<Record>,
+}
+
+impl Default for Zone {
+    fn default() -> Self {
+        Self {
+            record_ttl_secs: TTL_SECS,
+            negative_ttl_secs: TTL_SECS,
+            records: BTreeMap::new(),
+            failures: HashMap::new(),
+            asked: HashMap::new(),
+        }
+    }
+}
+
+impl Zone {
+    pub(super) fn add(&mut self, name: Name, data: RData) {
+        let record = Record::from_rdata(name.clone(), self.record_ttl_secs, data);
+        self.records.entry(name).or_default().push(record);
+    }
+
+    pub(super) fn remove(&mut self, name: &Name) {
+        self.records.remove(name);
+    }
+
+    pub(super) fn fail(&mut self, name: Name, record_type: Option<RecordType>, failure: Failure) {
+        self.failures.insert((name, record_type), failure);
+    }
+
+    pub(super) fn heal(&mut self, name: &Name) {
+        self.failures.retain(|(failing, _), _| failing != name);
+    }
+
+    pub(super) fn asked(&self, name: &Name, record_type: RecordType) -> Asked {
+        self.asked.get(&(name.clone(), record_type)).copied().unwrap_or_default()
+    }
+
+    /// The counter of one question.
+    pub(super) fn count(&mut self, question: &Query) -> &mut Asked {
+        self.asked.entry((question.name().clone(), question.query_type())).or_default()
+    }
+
+    pub(super) fn failure(&self, question: &Query) -> Option<Failure> {
+        let of = |record_type| self.failures.get(&(question.name().clone(), record_type)).copied();
+        of(Some(question.query_type())).or_else(|| of(None))
+    }
+
+    pub(super) fn reply(&self, question: &Query) -> Reply {
+        let mut answers = Vec::new();
+        let mut name = question.name().clone();
+        for _ in 0..ALIASES_MAX {
+            let records = self.records.get(&name).map(Vec::as_slice).unwrap_or_default();
+            let wanted = records.iter().filter(|record| record.record_type() == question.query_type());
+            let count_before = answers.len();
+            answers.extend(wanted.cloned());
+            if answers.len() > count_before {
+                return Reply { code: ResponseCode::NoError, answers, authorities: Vec::new() };
+            }
+            let alias = records.iter().find_map(|record| match &record.data {
+                RData::CNAME(target) => Some((record, target.0.clone())),
+                _ => None,
+            });
+            let Some((record, target)) = alias else {
+                let code = if self.exists(&name) { ResponseCode::NoError } else { ResponseCode::NXDomain };
+                return Reply { code, answers, authorities: vec![self.soa()] };
+            };
+            answers.push(record.clone());
+            name = target;
+        }
+        Reply { code: ResponseCode::NoError, answers, authorities: Vec::new() }
+    }
+
+    pub(super) fn referral() -> Reply {
+        let elsewhere = Name::from_ascii("ns.elsewhere.test.").expect("a constant that is a name");
+        let ns = Record::from_rdata(Name::root(), TTL_SECS, RData::NS(NS(elsewhere)));
+        Reply { code: ResponseCode::NoError, answers: Vec::new(), authorities: vec![ns] }
+    }
+
+    /// Also when only names below it have records (RFC 8020: an empty non-terminal exists).
+    fn exists(&self, name: &Name) -> bool {
+        self.records.keys().any(|known| name.zone_of(known))
+    }
+
+    fn soa(&self) -> Record {
+        let ttl = self.negative_ttl_secs;
+        let soa = SOA::new(Name::root(), Name::root(), 1, 3_600, 600, 86_400, ttl);
+        Record::from_rdata(Name::root(), ttl, RData::SOA(soa))
+    }
+}

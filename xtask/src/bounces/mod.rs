@@ -1,0 +1,125 @@
+//! `cargo xtask bounces [FOLDER]`: how much of a collection of real bounces `mail::returned` reads rightly.
+//!
+//! A folder holds `*.eml` and `expected.csv` (`file,recipient_no,status,reply_code,reason,hard`, as the Sisimai
+//! project's samples come). The samples are not in the repository; without a folder there is nothing to measure.
+
+#![expect(clippy::print_stdout, reason = "the score is this command's answer")]
+
+mod reasons;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, ensure};
+use postroad_mail::returned::{ReturnedRecipient, read};
+use reasons::Expected;
+
+/// Where the samples lie beside the repository, if somebody put them there.
+const USUAL_FOLDER: &str = "../shared/samples/bounces";
+const HARD_AIM_PERCENT: f64 = 97.0;
+const CLASS_AIM_PERCENT: f64 = 90.0;
+
+/// What is expected of one recipient of one file.
+struct Row {
+    file: String,
+    /// From zero.
+    place: usize,
+    reason: String,
+    hard: bool,
+}
+
+#[derive(Default)]
+struct Score {
+    rows: usize,
+    hard: usize,
+    class: usize,
+    misses: Vec<String>,
+}
+
+pub(crate) fn run(repository: &Path, folder: Option<PathBuf>) -> anyhow::Result<ExitCode> {
+    let is_named = folder.is_some();
+    let folder = folder.unwrap_or_else(|| repository.join(USUAL_FOLDER));
+    if !folder.join("expected.csv").is_file() {
+        ensure!(!is_named, "{} holds no expected.csv", folder.display());
+        println!("no samples in {USUAL_FOLDER}: nothing to measure; name a folder that has some");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let score = measure(&folder)?;
+    ensure!(score.rows > 0, "{} expects nothing", folder.display());
+    for miss in &score.misses {
+        println!("{miss}");
+    }
+    let percent = |right: usize| 100.0 * right as f64 / score.rows as f64;
+    let (hard, class) = (percent(score.hard), percent(score.class));
+    println!("recipients: {}", score.rows);
+    println!("hard or not: {} right, {hard:.1} % (aim {HARD_AIM_PERCENT} %)", score.hard);
+    println!("class:       {} right, {class:.1} % (aim {CLASS_AIM_PERCENT} %)", score.class);
+    let is_reached = hard >= HARD_AIM_PERCENT && class >= CLASS_AIM_PERCENT;
+    Ok(if is_reached { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn measure(folder: &Path) -> anyhow::Result<Score> {
+    let table = std::fs::read_to_string(folder.join("expected.csv"))?;
+    let mut score = Score::default();
+    let mut read_already: BTreeMap<String, Vec<ReturnedRecipient>> = BTreeMap::new();
+    for (number, line) in table.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty()) {
+        let row = parse_row(line).with_context(|| format!("expected.csv, line {}", number + 1))?;
+        if !read_already.contains_key(&row.file) {
+            let message = std::fs::read(folder.join(&row.file)).with_context(|| row.file.clone())?;
+            read_already.insert(row.file.clone(), read(&message).recipients);
+        }
+        score.add(&row, read_already[&row.file].get(row.place))?;
+    }
+    Ok(score)
+}
+
+fn parse_row(line: &str) -> anyhow::Result<Row> {
+    let cells: Vec<&str> = line.trim().split(',').collect();
+    let [file, number, _status, _code, reason, hard] = cells[..] else {
+        anyhow::bail!("not six cells: {line}")
+    };
+    let place = number.parse::<usize>()?.checked_sub(1).context("recipients are counted from one")?;
+    Ok(Row { file: file.to_owned(), place, reason: reason.to_owned(), hard: hard == "1" })
+}
+
+impl Score {
+    fn add(&mut self, row: &Row, found: Option<&ReturnedRecipient>) -> anyhow::Result<()> {
+        let expected = Expected::of(&row.reason).with_context(|| format!("unknown reason {}", row.reason))?;
+        let is_hard_right = match found {
+            Some(found) => found.hard == row.hard,
+            None => expected == Expected::Nothing,
+        };
+        let is_class_right = expected.is_met_by(found);
+        self.rows += 1;
+        self.hard += usize::from(is_hard_right);
+        self.class += usize::from(is_class_right);
+        if !is_hard_right || !is_class_right {
+            let what = match (is_hard_right, is_class_right) {
+                (false, false) => "hard and class",
+                (false, true) => "hard",
+                _ => "class",
+            };
+            self.misses.push(format!(
+                "{} #{}: {what} wrong; expected {}, hard {}; {}",
+                row.file,
+                row.place + 1,
+                row.reason,
+                row.hard,
+                found.map_or("found nothing".to_owned(), describe)
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn describe(found: &ReturnedRecipient) -> String {
+    format!(
+        "found {} {}, hard {}, rule {}: {:.160}",
+        found.kind.as_str(),
+        found.class.map_or("-", |class| class.as_str()),
+        found.hard,
+        found.rule.unwrap_or("-"),
+        found.diagnostic
+    )
+}
