@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Engine, World, both_engines, good_but};
 
-async fn wait_for(world: &World, address: &str) -> Value {
+pub(crate) async fn wait_for(world: &World, address: &str) -> Value {
     let path = format!("/dev/messages/wait?to={address}&timeout=20");
     let reply = world.client.get(&path).await.expect("the server answers");
     assert_eq!(reply.status, 200, "{}", reply.text());
