@@ -3,7 +3,7 @@
 mod desk;
 mod fairness;
 mod gates;
-mod inbox;
+pub(crate) mod inbox;
 mod kills;
 mod limits;
 mod mx;
