@@ -35,7 +35,7 @@ impl World {
         let folder = TempDir::new().unwrap();
         let inbox = Inbox::new(Arc::new(MovedClock::default()));
         let (smtp, smtp_address) = InboxServer::start(inbox.clone()).await.unwrap();
-        let api = Api::new(open_app(&folder, 0).await, settings).with_inbox(inbox.clone());
+        let api = Api::new(open_app(&folder, 0).await.0, settings).with_inbox(inbox.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = Server::start(&api, listener, None, Mode::Serve);
