@@ -218,8 +218,7 @@ impl Delivery {
 fn credentials(settings: &Settings) -> Option<Credentials> {
     let smart_host = settings.smart_host.as_ref()?;
     let (username, password) = smart_host.credentials.clone()?;
-    let is_here = matches!(smart_host.host.as_str(), "localhost" | "127.0.0.1" | "::1");
-    Some(Credentials { username, password, allow_without_tls: is_here })
+    Some(Credentials { username, password, allow_without_tls: smart_host.is_here() })
 }
 
 fn preparer(

@@ -62,6 +62,13 @@ pub struct SmartHost {
     pub credentials: Option<(String, String)>,
 }
 
+impl SmartHost {
+    /// On this machine.
+    pub(crate) fn is_here(&self) -> bool {
+        matches!(self.host.as_str(), "localhost" | "127.0.0.1" | "::1")
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SmartHostTls {
     Off,

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use super::connection::{Connection, Patience, Peer};
 use super::ending::explain;
+use super::stream::DialError;
 use super::{dial, stream};
 use crate::route::{Route, RouteHost, RouteKind, Security};
 use crate::schedule::Source;
@@ -199,7 +200,14 @@ impl Connector {
         let socket = tokio::select! {
             connected = connecting => match connected {
                 Ok(Ok(socket)) => socket,
-                Ok(Err(error)) => {
+                Ok(Err(DialError::Here(error))) => {
+                    let own = source.name();
+                    let problem = format!("this machine cannot send from the address {own}: {error}");
+                    let mut failure = unreachable(&peer, problem, BounceClass::Other);
+                    failure.failure.was_tried = false;
+                    return Err(failure);
+                }
+                Ok(Err(DialError::There(error))) => {
                     let problem = format!("connecting to {} ({address}) failed: {error}", host.name);
                     return Err(unreachable(&peer, problem, dial::class_of(&error)));
                 }

@@ -52,6 +52,8 @@ pub(crate) struct Connection {
     closed: Option<Closed>,
     /// Why the handshake failed.
     tls_problem: Option<String>,
+    /// A message was not finished because its mark could not be written.
+    journal_failed: bool,
     input: Vec<u8>,
     out: Vec<u8>,
     stop: watch::Receiver<bool>,
@@ -89,6 +91,7 @@ impl Connection {
             patience,
             closed: None,
             tls_problem: None,
+            journal_failed: false,
             input: vec![0; READ_BYTES],
             out: Vec::new(),
             stop,
@@ -164,6 +167,10 @@ impl Connection {
         self.tls_problem.as_deref()
     }
 
+    pub(crate) fn journal_failed(&self) -> bool {
+        self.journal_failed
+    }
+
     pub(crate) fn is_encrypted(&self) -> bool {
         self.session.is_encrypted()
     }
@@ -201,6 +208,7 @@ impl Connection {
                         Ok(()) => has_finished = true,
                         Err(error) => {
                             tracing::error!(%error, "the flight journal cannot be written; nothing is sent");
+                            self.journal_failed = true;
                             self.session.connection_ended(EndCause::Stopped);
                         }
                     },

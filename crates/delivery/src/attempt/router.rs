@@ -63,6 +63,10 @@ impl Router {
             SmartHostTls::Required => {
                 Security::Verified { demanded_by: "the smart host's setting", policy: None }
             }
+            // Credentials are not shown to somebody in between.
+            SmartHostTls::Opportunistic if smart_host.credentials.is_some() && !smart_host.is_here() => {
+                Security::Verified { demanded_by: "the smart host's password", policy: None }
+            }
             _ if key.require_tls => Security::Verified { demanded_by: "the sender", policy: None },
             SmartHostTls::Opportunistic => Security::Opportunistic,
             SmartHostTls::Off => Security::Plain,

@@ -1,10 +1,11 @@
 //! A socket, plain or with TLS.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + Sync {}
@@ -46,19 +47,25 @@ fn explain(error: &std::io::Error) -> String {
     }
 }
 
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) enum DialError {
+    /// Nobody was tried: the source address is not this machine's, or there are no sockets left.
+    Here(std::io::Error),
+    There(std::io::Error),
+}
+
 /// Connects from the given source address, if there is one.
-pub(crate) async fn connect(
-    to: std::net::SocketAddr,
-    from: Option<std::net::IpAddr>,
-) -> std::io::Result<TcpStream> {
+pub(crate) async fn connect(to: SocketAddr, from: Option<IpAddr>) -> Result<TcpStream, DialError> {
     let socket = match to {
-        std::net::SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4()?,
-        std::net::SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6()?,
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
     };
+    let socket = socket.map_err(DialError::Here)?;
     if let Some(address) = from {
-        socket.bind((address, 0).into())?;
+        socket.bind((address, 0).into()).map_err(DialError::Here)?;
     }
-    let stream = socket.connect(to).await?;
-    stream.set_nodelay(true)?;
+    let stream = socket.connect(to).await.map_err(DialError::There)?;
+    stream.set_nodelay(true).map_err(DialError::There)?;
     Ok(stream)
 }

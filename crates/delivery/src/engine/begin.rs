@@ -1,6 +1,7 @@
 //! Telling the store that messages go on the wire, many in one question.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use postroad_store::{Begin, Begun, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
@@ -9,6 +10,8 @@ use super::Hub;
 use crate::schedule::Entry;
 
 const BATCH_MAX: usize = 256;
+/// A fresh message's acceptance looked at the suppressions; that holds for so long.
+const FRESH_FOR: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -54,7 +57,8 @@ impl Hub {
             server_id: entry.server_id,
             message_id: entry.message_id,
             due_at: entry.due_at,
-            needs_message: entry.work.is_none(),
+            // What has waited for a while may be suppressed by now.
+            needs_message: entry.work.is_none() || self.clock.now().since(entry.due_at) > FRESH_FOR,
         };
         let (answer, answered) = oneshot::channel();
         let gone = || StoreError::Unavailable("the engine has stopped".into());

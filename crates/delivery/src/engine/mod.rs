@@ -35,6 +35,8 @@ use crate::settings::Settings;
 
 /// Domains that are looked up at the same time.
 const LOOKUPS_MAX: usize = 256;
+/// Before sending is tried again after the journal could not be written.
+const JOURNAL_PAUSE: Duration = Duration::from_secs(5);
 
 /// What all tasks of the engine share.
 #[derive(Debug)]
@@ -50,7 +52,7 @@ pub(crate) struct Hub {
     /// Messages in the hands of connections.
     in_flight: Mutex<HashMap<(ServerId, MessageId), String>>,
     /// By path: wakes one of its idle connections.
-    bells: Mutex<HashMap<usize, Arc<Notify>>>,
+    bells: Mutex<HashMap<usize, Arc<Semaphore>>>,
     begins: mpsc::Sender<begin::Request>,
     settlements: mpsc::Sender<Settlement>,
     lookups: Semaphore,
@@ -150,7 +152,7 @@ impl Hub {
 
     fn perform(self: &Arc<Self>, action: Action) {
         match action {
-            Action::Wake { path } => self.bell(path).notify_one(),
+            Action::Wake { path } => self.bell(path).add_permits(1),
             Action::Open { path } => self.spawn(worker::work(Arc::clone(self), path)),
             Action::Resolve { lane, key } => self.spawn(resolve::resolve(Arc::clone(self), lane, key)),
             Action::Suspend { source, provider, until, reason } => {
@@ -182,9 +184,9 @@ impl Hub {
         }
     }
 
-    pub(crate) fn bell(&self, path: usize) -> Arc<Notify> {
+    pub(crate) fn bell(&self, path: usize) -> Arc<Semaphore> {
         let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(bells.entry(path).or_default())
+        Arc::clone(bells.entry(path).or_insert_with(|| Arc::new(Semaphore::new(0))))
     }
 
     pub(crate) fn next(self: &Arc<Self>, path: usize, asking: Asking) -> Next {
@@ -211,6 +213,19 @@ impl Hub {
 
     pub(crate) fn in_flight(&self) -> MutexGuard<'_, HashMap<(ServerId, MessageId), String>> {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Without its marks a crash could not be told from a delivery, so nothing is sent; it is tried again soon.
+    pub(crate) fn pause_for_journal(self: &Arc<Self>) {
+        let reason = "the flight journal cannot be written (is the disk full?)".to_owned();
+        self.with(|schedule, now| schedule.set_paused(Some(reason), now));
+        let hub = Arc::clone(self);
+        self.spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(JOURNAL_PAUSE) => hub.with(|schedule, now| schedule.set_paused(None, now)),
+                () = hub.stopped() => {}
+            }
+        });
     }
 
     /// The store may or may not have marked it as begun, so it is given back and claimed anew.

@@ -71,8 +71,11 @@ impl Hub {
 
 /// Finds the way for a lane, or tells its messages that there is none.
 pub(super) async fn resolve(hub: Arc<Hub>, lane: usize, key: LaneKey) {
-    let Ok(_permit) = hub.lookups.acquire().await else { return };
-    match hub.router.route(&key).await {
+    let route = {
+        let Ok(_permit) = hub.lookups.acquire().await else { return };
+        hub.router.route(&key).await
+    };
+    match route {
         Ok(route) => hub.with(|schedule, now| schedule.resolved(lane, route, now)),
         Err(failure) => {
             let pause = hub.settings.retry.pauses()[0];
@@ -84,7 +87,7 @@ pub(super) async fn resolve(hub: Arc<Hub>, lane: usize, key: LaneKey) {
                 return;
             }
             loop {
-                let entries = hub.with(|schedule, _| schedule.take_unrouted(lane, UNROUTED_AT_ONCE));
+                let entries = hub.with(|schedule, _| schedule.take_unrouted(&key, UNROUTED_AT_ONCE));
                 if entries.is_empty() {
                     return;
                 }
@@ -105,7 +108,7 @@ impl Hub {
         if !entry.begun {
             match self.begin(&entry).await {
                 Ok(Begun::Go(message)) => {
-                    if let Some(message) = message {
+                    if let Some(message) = message.filter(|_| entry.work.is_none()) {
                         entry.work = Some(self.preparer.take_loaded(*message));
                     }
                 }

@@ -75,47 +75,84 @@ async fn store_all(hub: &Arc<Hub>, batch: Vec<Settlement>) {
                 return;
             }
             Err(error) => {
-                let outcome = &batch[0].outcome;
-                tracing::error!(message.id = %outcome.message_id, %error, "an outcome was refused");
-                return;
+                let settlement = batch.into_iter().next().expect("a batch of one");
+                return store_bare(hub, settlement, &error).await;
             }
         }
     };
     if is_paused {
         hub.with(|schedule, now| schedule.set_paused(None, now));
     }
-    let settled = settle_again(hub, &batch, settled).await;
-    conclude(hub, batch, &settled);
+    // Otherwise we are stopping: the journal remembers what was sent, and the next start settles it.
+    if let Some(settled) = settle_again(hub, &batch, settled).await {
+        conclude(hub, batch, &settled);
+    }
+}
+
+/// Something in an outcome cannot be stored: what matters of it is, without the words.
+async fn store_bare(hub: &Arc<Hub>, mut settlement: Settlement, error: &StoreError) {
+    let id = settlement.outcome.message_id;
+    tracing::error!(message.id = %id, %error, "an outcome was refused; storing it without its texts");
+    let outcome = &mut settlement.outcome;
+    (outcome.transcript, outcome.suppress, outcome.delivery.output) = (None, None, String::new());
+    "{}".clone_into(&mut outcome.event.data);
+    match hub.store.finish(vec![outcome.clone()]).await {
+        Ok(settled) => conclude(hub, vec![settlement], &settled),
+        Err(error) => {
+            tracing::error!(message.id = %id, %error, "an outcome was refused again");
+            hub.no_longer_in_flight(settlement.outcome.key());
+            if settlement.flight.is_none() {
+                hub.give_back_later(settlement.outcome.key());
+            }
+        }
+    }
 }
 
 /// A node that lost its lease for a moment no longer holds its claims. What it sent has to be recorded all the same, or
-/// it would be sent again.
-async fn settle_again(hub: &Arc<Hub>, batch: &[Settlement], mut settled: Vec<bool>) -> Vec<bool> {
-    let lost: Vec<usize> =
+/// it would be sent again. `None` if that could not be done before the service stops.
+async fn settle_again(hub: &Arc<Hub>, batch: &[Settlement], mut settled: Vec<bool>) -> Option<Vec<bool>> {
+    let mut lost: Vec<usize> =
         (0..batch.len()).filter(|at| !settled[*at] && batch[*at].flight.is_some()).collect();
-    if lost.is_empty() {
-        return settled;
+    while !lost.is_empty() {
+        match adopt_and_finish(hub, batch, &lost).await {
+            Ok(results) => {
+                for (at, result) in results {
+                    settled[at] = result;
+                }
+                lost.clear();
+            }
+            Err(error) => {
+                tracing::error!(%error, "outcomes of messages that were sent are not stored yet");
+                if hub.is_stopping() {
+                    return None;
+                }
+                tokio::time::sleep(TRY_AGAIN_AFTER).await;
+            }
+        }
     }
-    let keys = lost.iter().map(|at| batch[*at].outcome.key()).collect();
-    let adopted = hub.store.adopt(keys).await.unwrap_or_default();
+    Some(settled)
+}
+
+/// Those that are gone, or at another attempt, need nothing more.
+async fn adopt_and_finish(
+    hub: &Arc<Hub>,
+    batch: &[Settlement],
+    lost: &[usize],
+) -> Result<Vec<(usize, bool)>, StoreError> {
+    let adopted = hub.store.adopt(lost.iter().map(|at| batch[*at].outcome.key()).collect()).await?;
     let is_ours = |at: &usize| {
-        let flight = batch[*at].flight;
-        adopted.iter().any(|claimed| {
-            claimed.key() == batch[*at].outcome.key()
-                && flight.is_some_and(|flight| flight.attempt == claimed.attempts)
-        })
+        let Some(flight) = batch[*at].flight else { return false };
+        let key = batch[*at].outcome.key();
+        adopted.iter().any(|claimed| claimed.key() == key && claimed.attempts == flight.attempt)
     };
-    let again: Vec<usize> = lost.into_iter().filter(is_ours).collect();
+    let again: Vec<usize> = lost.iter().copied().filter(is_ours).collect();
     let kept: Vec<_> = again.iter().map(|at| batch[*at].outcome.key()).collect();
     for claimed in adopted.iter().filter(|claimed| !kept.contains(&claimed.key())) {
         hub.give_back_later(claimed.key());
     }
     let outcomes = again.iter().map(|at| batch[*at].outcome.clone()).collect();
-    match hub.store.finish(outcomes).await {
-        Ok(results) => again.iter().zip(results).for_each(|(at, result)| settled[*at] = result),
-        Err(error) => tracing::error!(%error, "outcomes of messages that were sent could not be stored"),
-    }
-    settled
+    let results = hub.store.finish(outcomes).await?;
+    Ok(again.into_iter().zip(results).collect())
 }
 
 /// The outcomes are on stable storage.

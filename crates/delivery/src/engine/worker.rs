@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::{EventKind, Status, Timestamp};
+use postroad_model::{EventKind, SourceId, Status, Timestamp};
 use postroad_smtp::{Phase, Reply, SendError, Verdict};
-use postroad_store::{Begun, Message, NewDelivery, NewEvent, Outcome, Suppression};
+use postroad_store::{Begun, Message, NewDelivery, NewEvent, Outcome, StoreError, Suppression};
 use serde_json::json;
 
 use super::Hub;
@@ -16,20 +16,36 @@ use crate::journal::FlightKey;
 use crate::prepare::{PrepareError, Work};
 use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
-use crate::schedule::{Asking, Entry, Job, Next};
+use crate::schedule::{Asking, Entry, Job, Left, Next};
 
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 /// After the store failed to give a message.
 pub(super) const STORE_PAUSE: Duration = Duration::from_secs(1);
+/// Before a message is tried again that the store could not give.
+const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
 
 /// The life of one connection task.
 pub(super) async fn work(hub: Arc<Hub>, path: usize) {
-    let mut worker = Worker { hub: Arc::clone(&hub), path, open: None };
-    let was_waiting = worker.run().await;
+    // Also when the task panics: a connection that is gone must not count for ever.
+    let mut farewell = Farewell { hub: Arc::clone(&hub), path, left: Left::Working };
+    let mut worker = Worker { hub, path, open: None };
+    farewell.left = worker.run().await;
     if let Some(open) = worker.open.take() {
         open.connection.quit().await;
     }
-    hub.with(|schedule, now| schedule.closed(path, was_waiting, now));
+}
+
+/// Tells the schedule, when dropped, that the connection is gone.
+struct Farewell {
+    hub: Arc<Hub>,
+    path: usize,
+    left: Left,
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        self.hub.with(|schedule, now| schedule.closed(self.path, self.left, now));
+    }
 }
 
 struct Worker {
@@ -54,18 +70,17 @@ enum After {
 }
 
 impl Worker {
-    /// Whether it left while it was waiting.
-    async fn run(&mut self) -> bool {
+    async fn run(&mut self) -> Left {
         let mut asking = Asking::First;
         loop {
             if self.is_used_up() {
-                return asking == Asking::AfterWait;
+                return if asking == Asking::AfterWait { Left::Woken } else { Left::Working };
             }
             match self.hub.next(self.path, asking) {
-                Next::Close => return false,
+                Next::Close => return Left::Working,
                 Next::Wait => {
                     if !self.wait().await {
-                        return true;
+                        return Left::Waiting;
                     }
                     asking = Asking::AfterWait;
                 }
@@ -74,7 +89,7 @@ impl Worker {
                     self.hub.note_in_flight(key, &job.route.base_site);
                     let after = self.deliver(*job).await;
                     if let After::Leave = after {
-                        return false;
+                        return Left::Working;
                     }
                     asking = Asking::Again;
                 }
@@ -87,7 +102,10 @@ impl Worker {
         let Some(open) = &mut self.open else { return false };
         let bell = self.hub.bell(self.path);
         tokio::select! {
-            () = bell.notified() => !self.hub.is_stopping(),
+            rung = bell.acquire() => {
+                // Used up: the next ring is for the next one.
+                rung.map(tokio::sync::SemaphorePermit::forget).is_ok()
+            }
             () = self.hub.stopped() => false,
             () = open.connection.listen_at_rest() => {
                 self.open = None;
@@ -100,9 +118,10 @@ impl Worker {
     async fn deliver(&mut self, job: Job) -> After {
         let Some((job, work)) = self.load(job).await else { return After::GoOn };
         if needs_another_route(&job, &work) {
+            self.unused(&job);
             let entry = Entry { begun: true, work: Some(work), ..job.entry };
             self.hub.no_longer_in_flight(entry.key());
-            self.hub.with(|schedule, now| schedule.add(job.domain, true, entry, now));
+            self.hub.with(|schedule, now| schedule.add(job.lane.domain, true, entry, now));
             return After::GoOn;
         }
         let started_at = self.hub.clock.now();
@@ -116,6 +135,14 @@ impl Worker {
                 Err(failure) => return self.strand(job, work, failure, started_at).await,
             }
         }
+        // Connecting may have taken minutes.
+        if job.entry.is_expired(self.hub.clock.now()) {
+            let peer = Peer::default();
+            let settlement =
+                self.judge(&job, &work, &peer, false, started_at, String::new(), None, Ending::Expired);
+            self.hub.settle(settlement).await;
+            return After::GoOn;
+        }
         self.transact(job, work, started_at).await
     }
 
@@ -126,7 +153,7 @@ impl Worker {
             match hub.begin(&job.entry).await {
                 Ok(Begun::Go(message)) => {
                     job.entry.begun = true;
-                    if let Some(message) = message {
+                    if let Some(message) = message.filter(|_| job.entry.work.is_none()) {
                         let work = hub.preparer.take_loaded(*message);
                         hub.with(|schedule, _| schedule.charge(self.path, job.entry.server_id, work.size()));
                         job.entry.work = Some(work);
@@ -162,8 +189,9 @@ impl Worker {
 
     /// The source's quota is not used up by what was not sent.
     fn unused(&self, job: &Job) {
-        let source = job.source.id;
-        self.hub.with(|schedule, _| schedule.settled(source, false));
+        if let Some(source) = counted_source(job) {
+            self.hub.with(|schedule, _| schedule.settled(source, false));
+        }
     }
 
     fn put_back(&self, job: Job) {
@@ -188,7 +216,7 @@ impl Worker {
             delivery: NewDelivery::local(now, Status::Held, details),
             event: NewEvent { kind: EventKind::Held, data: event.to_string() },
         };
-        Settlement { outcome, flight: None, source: Some(job.source.id), retry: None }
+        Settlement { outcome, flight: None, source: counted_source(job), retry: None }
     }
 
     /// A connection that has carried enough makes room: the next one may belong to others who wait for the same site.
@@ -254,13 +282,25 @@ impl Worker {
         let hub = Arc::clone(&self.hub);
         let message = match hub.preparer.outgoing(&work).await {
             Ok(message) => message,
-            Err(PrepareError::Store(error)) => {
-                tracing::warn!(%error, "a message could not be read; trying again");
-                self.put_back(job);
-                tokio::time::sleep(STORE_PAUSE).await;
+            Err(PrepareError::Store(error @ StoreError::Unavailable(_))) => {
+                tracing::warn!(message.id = %job.entry.message_id, %error, "cannot be read now; trying again soon");
+                hub.no_longer_in_flight(job.entry.key());
+                self.unused(&job);
+                let key = job.entry.key();
+                // Not at the head of its lane meanwhile: the others need not wait for it.
+                hub.spawn({
+                    let hub = Arc::clone(&hub);
+                    async move {
+                        tokio::select! {
+                            () = tokio::time::sleep(UNREADABLE_PAUSE) => {}
+                            () = hub.stopped() => {}
+                        }
+                        hub.give_back_later(key);
+                    }
+                });
                 return After::GoOn;
             }
-            Err(error @ PrepareError::Broken(_)) => {
+            Err(error) => {
                 tracing::error!(message.id = %job.entry.message_id, %error, "cannot be sent");
                 let ending = Ending::Broken(error.to_string());
                 let peer = Peer::default();
@@ -307,10 +347,17 @@ impl Worker {
             _ => {}
         }
         let Some(ending) = ending else {
+            if connection.journal_failed() {
+                hub.pause_for_journal();
+            }
             self.give_back(&job).await;
             return After::Leave;
         };
         if open.carried > 0 && is_stale_connection(&ending, flight.is_marked) {
+            if flight.is_marked {
+                // It was refused, so nothing of it is left over there.
+                hub.journal.settled([key]);
+            }
             let open = self.open.take();
             self.put_back(job);
             if let Some(open) = open {
@@ -336,8 +383,10 @@ impl Worker {
     /// We are stopping, and it was not tried.
     async fn give_back(&self, job: &Job) {
         self.hub.no_longer_in_flight(job.entry.key());
+        self.unused(job);
         if let Err(error) = self.hub.store.release(vec![job.entry.key()]).await {
-            tracing::warn!(%error, "a claim was not given back; it is found again after the restart");
+            tracing::warn!(%error, "a claim was not given back yet");
+            self.hub.give_back_later(job.entry.key());
         }
     }
 
@@ -366,10 +415,10 @@ impl Worker {
         let is_simulated = job.route.kind == RouteKind::Simulator;
         let attempt = Attempt {
             entry: job.entry.clone(),
-            domain: job.domain.clone(),
+            domain: job.lane.domain.clone(),
             work: Some(work),
             peer: peer.clone(),
-            source: Some(job.source.id),
+            source: counted_source(job),
             is_encrypted,
             is_simulated,
             started_at,
@@ -378,6 +427,11 @@ impl Worker {
         };
         self.hub.judge(&attempt, ending)
     }
+}
+
+/// Simulated mail was not counted when it was taken.
+fn counted_source(job: &Job) -> Option<SourceId> {
+    (!job.route.is_exempt).then_some(job.source.id)
 }
 
 /// A message that needs TLS came over a route that does not demand it: it was not known before it was read.

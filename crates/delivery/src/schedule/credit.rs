@@ -1,17 +1,22 @@
 //! Credit: whether a path may take one more message now, and what stands in the way if not.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use postroad_model::{SourceId, Timestamp};
+use postroad_model::{GateScope, SourceId, Timestamp};
 
 use super::block::{Block, Why};
 use super::bucket::Bucket;
-use super::{Pace, Schedule};
+use super::{Pace, Schedule, sources};
 use crate::pacing::Pacing;
 use crate::route::Route;
 
 /// Messages that a path may be ahead of its weight.
 const PROGRESS_SLACK: f64 = 4.0;
+/// A path that has connections and took no message for so long does not count.
+const STUCK_AFTER: Duration = Duration::from_secs(2);
+/// Of those who wait for a connection, so many are looked at.
+const LINE_LOOKED_AT_MAX: usize = 8;
 
 impl Schedule {
     /// An idle connection to wake, or room for another one. Where messages go one at a time, so do the connections
@@ -23,8 +28,40 @@ impl Schedule {
             return false;
         }
         let room = self.links[path.link].connections < limit.min(path.ramp)
+            && self.connections_to_provider(path_id) < limit
             && self.connections < self.connections_max;
         path.idle > path.notified || (room && self.opening_block(path_id, now).is_none())
+    }
+
+    /// Only the connections of others are in the way: to the same provider, or of the whole node.
+    pub(super) fn lacks_room(&mut self, path_id: usize, now: Timestamp) -> bool {
+        let limit = self.connections_max(path_id, now);
+        let path = &self.paths[path_id];
+        let is_full =
+            self.connections >= self.connections_max || self.connections_to_provider(path_id) >= limit;
+        !path.retired
+            && path.coming() == 0
+            && self.links[path.link].connections < limit.min(path.ramp)
+            && is_full
+    }
+
+    /// Whether somebody waits for the room that this path's connection takes.
+    pub(super) fn is_wanted_elsewhere(&self, path_id: usize) -> bool {
+        if self.connections >= self.connections_max {
+            return true;
+        }
+        let path = &self.paths[path_id];
+        let provider = &self.queues[path.queue].route.provider;
+        self.in_line.iter().take(LINE_LOOKED_AT_MAX).any(|other| {
+            let queue = self.queues.get(*other).filter(|_| *other != path.queue);
+            queue.is_some_and(|queue| queue.route.provider == *provider && queue.waiting.waiting() > 0)
+        })
+    }
+
+    fn connections_to_provider(&self, path_id: usize) -> u32 {
+        let path = &self.paths[path_id];
+        let key = (path.source, Arc::clone(&self.queues[path.queue].route.provider));
+        self.paces.get(&key).map_or(0, |pace| pace.connections)
     }
 
     /// When another connection may be opened, if not now.
@@ -54,9 +91,21 @@ impl Schedule {
     }
 
     pub(super) fn pace(&mut self, source: SourceId, route: &Route) -> &mut Pace {
+        let (sources, gates) = (&self.sources, &self.gates);
+        let pacing = || {
+            let address = sources.find(source).map_or(sources::ANY_ADDRESS, |source| source.scope_address());
+            let scope = GateScope::SourceProvider { source: address, provider: route.provider.to_string() };
+            let mut pacing = Pacing::new(route.rules.pacing_limits());
+            // Suspended by a process before this one: it ends with a probe, not at full speed.
+            if let Some((until, reason)) = gates.automatic_end(&scope) {
+                pacing.restore(until, reason);
+            }
+            pacing
+        };
         self.paces.entry((source, Arc::clone(&route.provider))).or_insert_with(|| Pace {
-            pacing: Pacing::new(route.rules.pacing_limits()),
+            pacing: pacing(),
             bucket: route.rules.messages_per_minute.map(Bucket::per_minute),
+            connections: 0,
             openings: route.rules.connections_per_minute.map(|rate| Bucket::per_minute(f64::from(rate))),
             was_suspended: false,
         })
@@ -113,7 +162,10 @@ impl Schedule {
     pub(super) fn is_superfluous(&mut self, path_id: usize, now: Timestamp) -> bool {
         let limit = self.connections_max(path_id, now);
         let path = &self.paths[path_id];
-        path.retired || self.links[path.link].connections > limit.max(1)
+        let limit = limit.max(1);
+        path.retired
+            || self.links[path.link].connections > limit
+            || self.connections_to_provider(path_id) > limit
     }
 
     /// Another path of the pool has more right to the next message.
@@ -124,8 +176,12 @@ impl Schedule {
         }
         let mine = self.paths[path_id].progress;
         paths.into_iter().any(|other| {
-            let behind = mine > self.paths[other].progress + PROGRESS_SLACK;
-            behind && !self.paths[other].retired && self.path_block(other, now).is_none()
+            let path = &self.paths[other];
+            let is_behind = mine > path.progress + PROGRESS_SLACK;
+            // One whose connections all hang must not hold up the others.
+            let is_stuck =
+                path.connections > path.idle && path.taken_at.is_some_and(|at| now.since(at) > STUCK_AFTER);
+            is_behind && !path.retired && !is_stuck && self.path_block(other, now).is_none()
         })
     }
 }

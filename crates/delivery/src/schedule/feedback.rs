@@ -88,28 +88,45 @@ impl Schedule {
         self.sources.settled(source, sent);
     }
 
-    /// A connection task has ended; `was_waiting` if it had been told to wait.
-    pub(crate) fn closed(&mut self, path_id: usize, was_waiting: bool, now: Timestamp) {
+    /// A connection task has ended.
+    pub(crate) fn closed(&mut self, path_id: usize, left: Left, now: Timestamp) {
         let path = &mut self.paths[path_id];
         path.connections -= 1;
-        path.idle -= u32::from(was_waiting);
+        path.idle -= u32::from(left != Left::Working);
+        path.notified -= u32::from(left == Left::Woken).min(path.notified);
         path.notified = path.notified.min(path.idle);
         self.links[path.link].connections -= 1;
-        let queue = path.queue;
-        let was_full = self.connections == self.connections_max;
         self.connections -= 1;
-        // The others at the same site first: this queue has just had its connection.
+        let (queue, source) = (path.queue, path.source);
+        let route = Arc::clone(&self.queues[queue].route);
+        self.pace(source, &route).connections -= 1;
+        // The others at the same site first, then those who wait longest: this queue has just had its connection.
         for other in self.links[self.paths[path_id].link].paths.clone() {
             let other = self.paths[other].queue;
             if other != queue {
                 self.pump(other, now);
             }
         }
-        self.pump(queue, now);
-        if was_full {
-            for other in self.queues.iter().map(|(id, _)| id).collect::<Vec<_>>() {
+        for _ in 0..self.in_line.len().min(LOOKED_AT_MAX) {
+            let Some(other) = self.in_line.pop_front() else { break };
+            if let Some(state) = self.queues.get_mut(other) {
+                state.is_in_line = false;
                 self.pump(other, now);
             }
         }
+        self.pump(queue, now);
     }
 }
+
+/// What a connection task was doing when it left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    Working,
+    /// It had been told to wait.
+    Waiting,
+    /// It had been told to wait, and then that there is work.
+    Woken,
+}
+
+/// Queues that are looked at when a connection becomes free.
+const LOOKED_AT_MAX: usize = 8;

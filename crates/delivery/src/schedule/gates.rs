@@ -45,6 +45,12 @@ impl GateBoard {
         }
     }
 
+    /// When a suspension of Postroad's own ends, and why it is.
+    pub(super) fn automatic_end(&self, scope: &GateScope) -> Option<(Timestamp, &str)> {
+        let closed = self.gates.get(scope)?.iter().find(|closed| closed.gate.automatic)?;
+        Some((closed.gate.ends_at?, &closed.gate.reason))
+    }
+
     /// Suspensions that Postroad decided on itself and that are not over yet.
     pub(super) fn automatic(&self, now: Timestamp) -> Vec<GateScope> {
         let is_running =

@@ -85,6 +85,12 @@ impl Schedule {
     /// Puts an entry that is due into its site's queue, or asks for the way there first.
     pub(super) fn enqueue(&mut self, lane_id: usize, entry: Entry, now: Timestamp) {
         let lane = &mut self.lanes[lane_id];
+        if self.sources.of_pool(lane.key.pool).next().is_none() {
+            // The pool lost its last address: another one takes it.
+            lane.entries -= 1;
+            let key = lane.key.clone();
+            return self.add(key.domain, key.require_tls, entry, now);
+        }
         match lane.route {
             LaneRoute::Known { queue, until } if until > now => {
                 self.queues[queue].waiting.push(lane_id, entry);
@@ -158,8 +164,9 @@ impl Schedule {
     }
 
     /// Takes messages that wait for a route out of the schedule, to be told that there is none.
-    pub(crate) fn take_unrouted(&mut self, lane_id: usize, limit: usize) -> Vec<Entry> {
-        let Some(lane) = self.lanes.get_mut(lane_id) else { return Vec::new() };
+    pub(crate) fn take_unrouted(&mut self, key: &LaneKey, limit: usize) -> Vec<Entry> {
+        let lane = self.lane_ids.get(key).and_then(|id| self.lanes.get_mut(*id));
+        let Some(lane) = lane else { return Vec::new() };
         let count = lane.unrouted.len().min(limit);
         lane.entries -= count;
         lane.unrouted.drain(..count).collect()
@@ -189,7 +196,14 @@ impl Schedule {
         let queues = &mut self.queues;
         let id = *self.queue_ids.entry(key).or_insert_with(|| {
             let (waiting, paths) = (SiteQueue::default(), Vec::new());
-            queues.insert(Queue { pool, route: Arc::clone(&route), waiting, paths })
+            queues.insert(Queue {
+                pool,
+                route: Arc::clone(&route),
+                waiting,
+                paths,
+                wake_at: None,
+                is_in_line: false,
+            })
         });
         self.queues[id].route = route;
         self.refresh_paths(id);
@@ -230,6 +244,7 @@ impl Schedule {
                 ramp: slow_start.max(1),
                 back_off: BackOff::default(),
                 progress,
+                taken_at: None,
                 retired: false,
             });
             self.links[link].paths.push(id);

@@ -23,7 +23,7 @@ mod turnstile;
 pub(crate) mod warm_up;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,7 @@ use slab::Slab;
 pub(crate) use block::Block;
 pub(crate) use entry::{Entry, LaneKey};
 pub(crate) use explain::Totals;
+pub(crate) use feedback::Left;
 pub(crate) use pull::{Asking, Job, Next};
 pub(crate) use site_queue::cost;
 pub(crate) use sources::Source;
@@ -50,6 +51,9 @@ use sources::Sources;
 use timeline::Timeline;
 use turnstile::Turnstile;
 use warm_up::WarmUpPlan;
+
+/// A server with a rate that could not use its turn at one site has the next one elsewhere.
+const NEXT_TURN_AFTER: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub(crate) struct Schedule {
@@ -75,6 +79,8 @@ pub(crate) struct Schedule {
     /// Of all paths together.
     connections: u32,
     connections_max: u32,
+    /// Queues that wait for a connection to become free; the longest waiting first.
+    in_line: VecDeque<usize>,
     actions: Vec<Action>,
     expired: Vec<Entry>,
     paused: Option<String>,
@@ -88,6 +94,10 @@ struct Queue {
     route: Arc<Route>,
     waiting: SiteQueue,
     paths: Vec<usize>,
+    /// When it is looked at again.
+    wake_at: Option<Timestamp>,
+    /// Whether it stands in the line for a free connection.
+    is_in_line: bool,
 }
 
 #[derive(Debug, Default)]
@@ -102,6 +112,8 @@ struct Link {
 struct Pace {
     pacing: Pacing,
     bucket: Option<Bucket>,
+    /// To all sites of the provider together.
+    connections: u32,
     /// New connections.
     openings: Option<Bucket>,
     was_suspended: bool,
@@ -158,6 +170,7 @@ impl Schedule {
             wakes: BinaryHeap::new(),
             connections: 0,
             connections_max,
+            in_line: VecDeque::new(),
             actions: Vec::new(),
             expired: Vec::new(),
             paused: None,
@@ -214,7 +227,8 @@ impl Schedule {
     }
 
     /// Gives back one that a connection took and did not try: it comes first in its lane.
-    pub(crate) fn put_back(&mut self, lane: usize, entry: Entry, now: Timestamp) {
+    pub(crate) fn put_back(&mut self, key: LaneKey, entry: Entry, now: Timestamp) {
+        let lane = self.lane(key);
         self.lanes[lane].entries += 1;
         match self.lanes[lane].route {
             LaneRoute::Known { queue, .. } => {
@@ -238,8 +252,12 @@ impl Schedule {
             match wake {
                 Wake::Server(server) => self.readmit_server(server, now),
                 Wake::Lane(lane) => self.wake_lane(lane, now),
-                Wake::Queue(queue) if self.queues.contains(queue) => self.pump(queue, now),
-                Wake::Queue(_) => {}
+                Wake::Queue(queue) => {
+                    if let Some(state) = self.queues.get_mut(queue) {
+                        state.wake_at = None;
+                        self.pump(queue, now);
+                    }
+                }
                 Wake::Gates => {
                     if let Some(end) = self.gates.next_end(now) {
                         self.wake_at(end, Wake::Gates);
@@ -312,9 +330,9 @@ impl Schedule {
             .collect();
         for id in gone {
             let queue = self.queues.remove(id);
-            self.queue_ids.retain(|_, other| *other != id);
+            self.queue_ids.remove(&(queue.pool, Arc::clone(&queue.route.site)));
             for path in queue.paths {
-                self.remove_path(path);
+                self.remove_path(path, &queue.route.base_site);
             }
         }
         // Small sites are providers of their own, so there are as many as sites; one that slowed us down is remembered.
@@ -325,13 +343,41 @@ impl Schedule {
         });
     }
 
-    fn remove_path(&mut self, id: usize) {
+    fn remove_path(&mut self, id: usize, base_site: &Arc<str>) {
         let path = self.paths.remove(id);
-        self.path_ids.retain(|_, other| *other != id);
+        self.path_ids.remove(&(path.source, Arc::clone(&path.site)));
         self.links[path.link].paths.retain(|other| *other != id);
         if self.links[path.link].paths.is_empty() {
             self.links.remove(path.link);
-            self.link_ids.retain(|_, other| *other != path.link);
+            self.link_ids.remove(&(path.source, Arc::clone(base_site)));
+        }
+    }
+
+    /// Once is enough, however many messages wait.
+    fn wake_queue_at(&mut self, at: Timestamp, queue: usize) {
+        let state = &mut self.queues[queue];
+        if state.wake_at.is_none_or(|known| at < known) {
+            state.wake_at = Some(at);
+            self.wake_at(at, Wake::Queue(queue));
+        }
+    }
+
+    /// Remembers who waits for a connection to become free.
+    fn line_up_for_connection(&mut self, queue: usize) {
+        if std::mem::replace(&mut self.queues[queue].is_in_line, true) {
+            return;
+        }
+        self.in_line.push_back(queue);
+        // One that has no work is told to look again, and leaves.
+        let provider = Arc::clone(&self.queues[queue].route.provider);
+        let is_node_full = self.connections >= self.connections_max;
+        let idle = self.paths.iter().find(|(_, path)| {
+            let is_of_provider = || self.queues[path.queue].route.provider == provider;
+            path.idle > path.notified && path.queue != queue && (is_node_full || is_of_provider())
+        });
+        if let Some(id) = idle.map(|(id, _)| id) {
+            self.paths[id].notified += 1;
+            self.actions.push(Action::Wake { path: id });
         }
     }
 
@@ -341,11 +387,34 @@ impl Schedule {
 
     fn readmit_server(&mut self, server: ServerId, now: Timestamp) {
         let Some(turnstile) = self.servers.get_mut(&server) else { return };
-        for queue in std::mem::take(&mut turnstile.parked_in) {
+        turnstile.wake_at = None;
+        let queues: Vec<usize> = if turnstile.has_rate() {
+            // One message goes through, so one queue has its turn; it parks the server again, which brings the next one.
+            let after = turnstile.parked_in.range(turnstile.last_readmitted + 1..).next().copied();
+            let next = after.or_else(|| turnstile.parked_in.first().copied());
+            turnstile.last_readmitted = next.unwrap_or(0);
+            next.into_iter().collect()
+        } else {
+            turnstile.parked_in.iter().copied().collect()
+        };
+        for queue in queues {
+            if let Some(turnstile) = self.servers.get_mut(&server) {
+                turnstile.parked_in.remove(&queue);
+            }
             if let Some(state) = self.queues.get_mut(queue) {
                 state.waiting.readmit_server(server);
                 self.pump(queue, now);
             }
+        }
+        if let Some(turnstile) = self.servers.get_mut(&server)
+            && turnstile.wake_at.is_none()
+            && !turnstile.parked_in.is_empty()
+        {
+            // Whoever had the turn may not use it; the others are looked at soon.
+            let soon = turnstile.block(now).and_then(|block| block.until);
+            let at = soon.unwrap_or_else(|| now.plus(NEXT_TURN_AFTER));
+            turnstile.wake_at = Some(at);
+            self.wake_at(at, Wake::Server(server));
         }
     }
 
@@ -367,7 +436,7 @@ impl Schedule {
         let full: Vec<usize> = self
             .queues
             .iter()
-            .filter(|(_, queue)| queue.waiting.waiting() > 0 && self.sources.is_exhausted(queue.pool))
+            .filter(|(_, queue)| queue.waiting.waiting() > 0 && !self.sources.can_send(queue.pool))
             .map(|(id, _)| id)
             .collect();
         for id in full {

@@ -54,6 +54,8 @@ pub(super) struct Path {
     pub(super) back_off: BackOff,
     /// Messages taken over the source's weight: paths of one pool keep in step.
     pub(super) progress: f64,
+    /// When a message was last taken.
+    pub(super) taken_at: Option<Timestamp>,
     /// The source is gone from its pool.
     pub(super) retired: bool,
 }

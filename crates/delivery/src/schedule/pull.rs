@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::{DomainName, ServerId, Timestamp};
+use postroad_model::{ServerId, Timestamp};
 use slab::Slab;
 
-use super::entry::Entry;
+use super::entry::{Entry, LaneKey};
 use super::gates::GateBoard;
 use super::lane::Lane;
 use super::site_queue::Doorkeeper;
@@ -42,8 +42,8 @@ pub(crate) enum Next {
 /// A message in the hands of a connection.
 #[derive(Debug)]
 pub(crate) struct Job {
-    pub(crate) lane: usize,
-    pub(crate) domain: DomainName,
+    /// Lanes come and go while a message is on the wire, so it is named by its key.
+    pub(crate) lane: LaneKey,
     pub(crate) entry: Entry,
     pub(crate) route: Arc<Route>,
     pub(crate) source: Arc<Source>,
@@ -62,7 +62,7 @@ impl Schedule {
             if !queue.waiting.has_turns() || coming as usize >= queue.waiting.waiting() {
                 return;
             }
-            let mut chosen: Option<usize> = None;
+            let (mut chosen, mut lacks_room): (Option<usize>, bool) = (None, false);
             for path_id in queue.paths.clone() {
                 match self.path_block(path_id, now) {
                     Some(block) => next_free = [next_free, block.until].into_iter().flatten().min(),
@@ -75,12 +75,18 @@ impl Schedule {
                         }
                     }
                     None => {
+                        lacks_room |= self.lacks_room(path_id, now);
                         let opening = self.opening_block(path_id, now);
                         next_free = [next_free, opening].into_iter().flatten().min();
                     }
                 }
             }
-            let Some(path_id) = chosen else { break };
+            let Some(path_id) = chosen else {
+                if lacks_room {
+                    self.line_up_for_connection(queue_id);
+                }
+                break;
+            };
             let path = &mut self.paths[path_id];
             if path.idle > path.notified {
                 path.notified += 1;
@@ -95,11 +101,12 @@ impl Schedule {
                 path.connections += 1;
                 self.connections += 1;
                 self.links[path.link].connections += 1;
+                self.pace(source, &route).connections += 1;
                 self.actions.push(Action::Open { path: path_id });
             }
         }
         if let Some(at) = next_free {
-            self.wake_at(at, Wake::Queue(queue_id));
+            self.wake_queue_at(at, queue_id);
         }
     }
 
@@ -113,7 +120,7 @@ impl Schedule {
             let is_short = block.until.is_some_and(|until| until.since(now) <= WAIT_MAX);
             if let Some(until) = block.until {
                 let queue = self.paths[path_id].queue;
-                self.wake_at(until, Wake::Queue(queue));
+                self.wake_queue_at(until, queue);
             }
             return if is_short { self.wait(path_id) } else { Next::Close };
         }
@@ -143,7 +150,7 @@ impl Schedule {
 
     /// Where others wait for a connection, nobody keeps one without work.
     fn wait(&mut self, path_id: usize) -> Next {
-        if self.connections == self.connections_max {
+        if self.is_wanted_elsewhere(path_id) {
             return Next::Close;
         }
         self.paths[path_id].idle += 1;
@@ -152,6 +159,7 @@ impl Schedule {
 
     fn pop(&mut self, path_id: usize, now: Timestamp) -> Option<Job> {
         let queue_id = self.paths[path_id].queue;
+        let source = Arc::clone(self.sources.find(self.paths[path_id].source)?);
         loop {
             let is_exempt = self.queues[queue_id].route.is_exempt;
             let mut door = Door {
@@ -174,13 +182,11 @@ impl Schedule {
                 continue;
             }
             self.pass(path_id, lane, &entry, now);
-            let path = &self.paths[path_id];
             return Some(Job {
-                lane,
-                domain: self.lanes[lane].key.domain.clone(),
+                lane: self.lanes[lane].key.clone(),
                 entry,
                 route: Arc::clone(&self.queues[queue_id].route),
-                source: Arc::clone(self.sources.find(path.source)?),
+                source,
             });
         }
     }
@@ -190,6 +196,7 @@ impl Schedule {
         let source = self.paths[path_id].source;
         let weight = self.sources.find(source).map_or(1.0, |source| source.weight);
         self.paths[path_id].progress += 1.0 / weight;
+        self.paths[path_id].taken_at = Some(now);
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         if route.is_exempt {
             return;
@@ -211,6 +218,12 @@ impl Schedule {
 
     /// The messages that would have gone over a connection that failed; they are told so together.
     pub(crate) fn take_stranded(&mut self, path_id: usize, limit: usize, now: Timestamp) -> Vec<Job> {
+        let queue = self.paths[path_id].queue;
+        let others = self.queues[queue].paths.clone();
+        let another_serves =
+            others.into_iter().any(|other| other != path_id && self.path_block(other, now).is_none());
+        // Another address of the pool may have better luck with them.
+        let limit = if another_serves { 0 } else { limit };
         std::iter::from_fn(|| self.pop(path_id, now)).take(limit).collect()
     }
 }
@@ -235,7 +248,10 @@ impl Doorkeeper for Door<'_> {
         let block = turnstile.block(self.now).or_else(|| self.gates.block(&turnstile.scope, self.now));
         let Some(block) = block else { return true };
         turnstile.parked_in.insert(self.queue);
-        self.woken.extend(block.until.map(|until| (until, Wake::Server(server))));
+        if let Some(until) = block.until.filter(|until| turnstile.wake_at.is_none_or(|at| *until < at)) {
+            turnstile.wake_at = Some(until);
+            self.woken.push((until, Wake::Server(server)));
+        }
         false
     }
 

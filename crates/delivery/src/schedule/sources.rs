@@ -127,6 +127,11 @@ impl Sources {
         }
     }
 
+    /// Whether it has an address that may send today.
+    pub(super) fn can_send(&self, pool: PoolId) -> bool {
+        self.of_pool(pool).any(|source| !source.is_exhausted())
+    }
+
     pub(super) fn is_exhausted(&self, pool: PoolId) -> bool {
         self.of_pool(pool).next().is_some() && self.of_pool(pool).all(|source| source.is_exhausted())
     }

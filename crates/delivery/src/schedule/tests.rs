@@ -190,13 +190,13 @@ impl World {
     fn ask(&mut self, id: usize, asking: Asking) {
         let path = self.connections[&id].path;
         match self.schedule.next(path, asking, self.now) {
-            Next::Close => self.close(id, false),
+            Next::Close => self.close(id, Left::Working),
             Next::Wait => {
                 let has_connection = asking != Asking::First;
                 if has_connection && self.rng.random_bool(0.9) {
                     self.connections.get_mut(&id).unwrap().is_idle = true;
                 } else {
-                    self.close(id, true);
+                    self.close(id, Left::Waiting);
                 }
             }
             Next::Job(job) if self.dead.contains(&job.route.base_site.to_string()) => {
@@ -205,8 +205,8 @@ impl World {
                 // What an engine would do with a SoftFail.
                 let due_at = self.now.plus(Duration::from_mins(1));
                 let entry = Entry { due_at, attempts: job.entry.attempts + 1, ..job.entry };
-                self.schedule.add(job.domain, false, entry, self.now);
-                self.close(id, false);
+                self.schedule.add(job.lane.domain, false, entry, self.now);
+                self.close(id, Left::Working);
             }
             Next::Job(job) => {
                 self.sent.push(Sent {
@@ -221,9 +221,9 @@ impl World {
         }
     }
 
-    fn close(&mut self, id: usize, was_waiting: bool) {
+    fn close(&mut self, id: usize, left: Left) {
         let connection = self.connections.remove(&id).unwrap();
-        self.schedule.closed(connection.path, was_waiting, self.now);
+        self.schedule.closed(connection.path, left, self.now);
     }
 
     /// Every domain has a site of its own.

@@ -1,6 +1,6 @@
 //! One sending server's turnstile: suspended or not, and the pace of its send rate.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use postroad_model::{GateScope, RatePeriod, SendRate, ServerId, Timestamp};
@@ -15,7 +15,11 @@ pub(super) struct Turnstile {
     pub(super) pool_wish: Option<postroad_model::PoolId>,
     rate: Option<(SendRate, u32, Bucket)>,
     /// Site queues that took it out of their ring.
-    pub(super) parked_in: HashSet<usize>,
+    pub(super) parked_in: BTreeSet<usize>,
+    /// The one that had the last turn.
+    pub(super) last_readmitted: usize,
+    /// When it is looked at again.
+    pub(super) wake_at: Option<Timestamp>,
 }
 
 impl Turnstile {
@@ -25,7 +29,9 @@ impl Turnstile {
             suspended_reason: None,
             pool_wish: None,
             rate: None,
-            parked_in: HashSet::new(),
+            parked_in: BTreeSet::new(),
+            last_readmitted: 0,
+            wake_at: None,
         }
     }
 
@@ -44,6 +50,11 @@ impl Turnstile {
             };
             (rate, nodes, Bucket::new(rate.count, period * nodes.max(1)))
         });
+    }
+
+    /// One message at a time goes through.
+    pub(super) fn has_rate(&self) -> bool {
+        self.rate.is_some()
     }
 
     pub(super) fn block(&self, now: Timestamp) -> Option<Block> {

@@ -1,11 +1,9 @@
 //! The warm-up of a new address: so many messages a day, a little more every day, and a stop when they are not
 //! welcome. What is beyond the day's quota goes out by the shared pool.
 
-use std::time::Duration;
-
 use postroad_model::Timestamp;
 
-const DAY: Duration = Duration::from_hours(24);
+const DAY_SECS: i64 = 86_400;
 /// Rates of fewer messages say nothing.
 const SAMPLE_MIN: u64 = 50;
 const BOUNCED_PERMILLE_MAX: u64 = 40;
@@ -23,7 +21,9 @@ impl WarmUpPlan {
 
     /// 1 for the first.
     pub fn day(started_at: Timestamp, now: Timestamp) -> usize {
-        1 + (now.since(started_at).as_secs() / DAY.as_secs()) as usize
+        // Days of the calendar (UTC), as the counts of what was sent.
+        let day = |moment: Timestamp| moment.as_secs().div_euclid(DAY_SECS);
+        1 + (day(now) - day(started_at)).max(0) as usize
     }
 
     /// `None` when the warm-up is over.
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn the_plan_begins_at_150_and_grows_by_two_fifths_a_day() {
         let (plan, start) = (WarmUpPlan::default(), Timestamp::from_micros(0));
-        let quota = |days: u64| plan.quota(start, start.plus(DAY * days as u32));
+        let quota = |days: u64| plan.quota(start, start.plus(std::time::Duration::from_hours(24 * days)));
         assert_eq!([quota(0), quota(1), quota(2)], [Some(150), Some(210), Some(294)]);
         assert!(quota(20) > Some(100_000));
         assert_eq!(quota(21), None);
