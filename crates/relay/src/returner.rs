@@ -1,5 +1,6 @@
 //! The client of a session on the bounce listener: anybody, with mail for addresses that we gave out ourselves.
 
+use bytes::Bytes;
 use postroad_app::{Destination, ReturnDesk, ReturnRefusal, ReturnedMail};
 use postroad_smtp::Reply;
 use postroad_smtp::server::{RcptTo, StandardReply};
@@ -35,6 +36,7 @@ impl Returner {
         let Some(message) = message else { return StandardReply::MailFirst.into() };
         // The share is held until the message is stored.
         let Some((envelope, bytes, _share)) = message.finish() else { return replies::no_memory() };
+        let bytes = Bytes::from(bytes);
         let (mut is_taken, mut reply) = (false, replies::no_return_path());
         let to: Vec<Destination> =
             envelope.rcpt_to.iter().filter_map(|rcpt| self.desk.recognise(&rcpt.address)).collect();

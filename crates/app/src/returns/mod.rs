@@ -8,6 +8,7 @@ mod take;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use postroad_mail::ReturnPathKey;
 use postroad_mail::reports::ReportProblem;
 use postroad_model::{EmailAddress, MessageId, ServerId};
@@ -51,7 +52,7 @@ pub enum Destination {
 pub struct ReturnedMail {
     /// Empty for `<>`, as it should be.
     pub mail_from: String,
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
     pub received_with_ssl: bool,
 }
 
