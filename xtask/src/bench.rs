@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, reason = "the figures are this command's answer")]
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -17,11 +17,7 @@ use crate::test::cargo;
 
 /// Runs on SQLite, and on a private PostgreSQL when `postgres` is set.
 pub(crate) async fn run(repository: &Path, seconds: u64, postgres: bool) -> anyhow::Result<ExitCode> {
-    let mut build = cargo(repository);
-    build.args(["build", "--release", "-p", "postroad", "-p", "postroad-store", "--bins", "--examples"]);
-    ensure!(build.status().await?.success(), "the build failed");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository.join("target"), Into::into);
-    let release = target.join("release");
+    let release = build(repository).await?;
     let folder = tempfile::TempDir::new()?;
     println!("flushes of this disk: {:.0}/s (append 4 kB, fdatasync)", flushes_per_second(folder.path())?);
 
@@ -37,6 +33,36 @@ pub(crate) async fn run(repository: &Path, seconds: u64, postgres: bool) -> anyh
         over_http(&release, &folder.path().join("node"), Some(database.url()), seconds).await?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A million messages for tomorrow: memory, start-up, and a fresh message behind them.
+pub(crate) async fn backlog(repository: &Path, postgres: bool) -> anyhow::Result<ExitCode> {
+    let release = build(repository).await?;
+    let mut bench = tokio::process::Command::new(release.join("examples/backlog_bench"));
+    bench.arg("--program").arg(release.join("postroad"));
+    println!("backlog on sqlite");
+    ensure!(bench.status().await?.success(), "the backlog benchmark failed");
+    if postgres {
+        programs::ensure()?;
+        let cluster = Cluster::start().context("cannot start PostgreSQL")?;
+        let database = Database::create_on(cluster.url());
+        println!("\nbacklog on postgres");
+        ensure!(
+            bench.args(["--database", database.url()]).status().await?.success(),
+            "the backlog benchmark failed"
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Everything in release; returns the folder it is in.
+async fn build(repository: &Path) -> anyhow::Result<PathBuf> {
+    let mut build = cargo(repository);
+    build.args(["build", "--release", "-p", "postroad", "-p", "postroad-store", "--bins", "--examples"]);
+    ensure!(build.status().await?.success(), "the build failed");
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository.join("target"), PathBuf::from);
+    Ok(target.join("release"))
 }
 
 async fn store_alone(release: &Path, database: &str) -> anyhow::Result<()> {

@@ -48,6 +48,9 @@ enum Command {
         /// Measure PostgreSQL too (a private server)
         #[arg(long)]
         postgres: bool,
+        /// Instead, measure what a backlog of a million scheduled messages costs
+        #[arg(long)]
+        backlog: bool,
     },
     /// Measure on real bounces how many are understood; lists the ones that are not
     Bounces {
@@ -62,7 +65,8 @@ async fn main() -> anyhow::Result<ExitCode> {
         Command::Tidy => tidy::run(&repository()),
         Command::Test { arguments } => test::run(&repository(), &arguments).await,
         Command::Ci => ci::run(&repository()).await,
-        Command::Bench { seconds, postgres } => bench::run(&repository(), seconds, postgres).await,
+        Command::Bench { postgres, backlog: true, .. } => bench::backlog(&repository(), postgres).await,
+        Command::Bench { seconds, postgres, .. } => bench::run(&repository(), seconds, postgres).await,
         Command::Bounces { folder } => bounces::run(&repository(), folder),
     }
 }

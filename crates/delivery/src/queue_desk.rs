@@ -8,7 +8,7 @@ use postroad_store::{
     Cancelled, Gate, NewGate, QueueEntry, QueueFilter, QueueStats, Retried, Store, StoreError,
 };
 
-use crate::engine::Hub;
+use crate::engine::{Hub, read_setup};
 use crate::schedule::Totals;
 
 /// Cheap to clone.
@@ -102,12 +102,23 @@ impl QueueDesk {
         reason: String,
         ends_at: Option<Timestamp>,
     ) -> Result<(), StoreError> {
-        self.store.set_gate(NewGate { scope, action, reason, automatic: false, ends_at }).await
+        self.store.set_gate(NewGate { scope, action, reason, automatic: false, ends_at }).await?;
+        self.refresh().await
     }
 
     /// Lifts what an operator or Postroad itself closed; whether there was something.
     pub async fn open_gate(&self, scope: GateScope) -> Result<bool, StoreError> {
-        self.store.remove_gate(scope).await
+        let was_closed = self.store.remove_gate(scope).await?;
+        self.refresh().await?;
+        Ok(was_closed)
+    }
+
+    /// Has the engine follow a change of the set-up at once, instead of within seconds.
+    pub async fn refresh(&self) -> Result<(), StoreError> {
+        match &self.hub {
+            Some(hub) => read_setup(hub).await,
+            None => Ok(()),
+        }
     }
 
     pub async fn gates(&self) -> Result<Vec<Gate>, StoreError> {

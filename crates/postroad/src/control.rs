@@ -92,7 +92,7 @@ async fn serve(stream: UnixStream, app: App, desk: QueueDesk) {
     let answer = match serde_json::from_str::<Request>(&line) {
         Ok(request) => {
             let carried_out = match request {
-                Request::Admin(command) => app.administrate(command).await.map_err(anyhow::Error::from),
+                Request::Admin(command) => administrate(&app, &desk, command).await,
                 Request::Queue(command) => queue::carry_out(&app, &desk, command).await,
             };
             match carried_out {
@@ -106,6 +106,15 @@ async fn serve(stream: UnixStream, app: App, desk: QueueDesk) {
     };
     // If the caller is gone there is nobody to tell.
     let _ = writer.write_all(format!("{answer}\n").as_bytes()).await;
+}
+
+/// When it is answered, this server follows the change.
+async fn administrate(app: &App, desk: &QueueDesk, command: Command) -> anyhow::Result<Value> {
+    let answer = app.administrate(command).await?;
+    if let Err(error) = desk.refresh().await {
+        tracing::warn!(%error, "delivery follows the change of the set-up within seconds");
+    }
+    Ok(answer)
 }
 
 /// Sends a command to the server that runs on this data folder. `None` if none does.

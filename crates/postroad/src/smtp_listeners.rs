@@ -83,7 +83,7 @@ async fn start_returns(
     addresses: &mut SmtpAddresses,
 ) -> anyhow::Result<Option<Relay>> {
     let Some(address) = config.smtp.bounce_listen else { return Ok(None) };
-    let listener = bind(address, config.smtp.bounce_takes_any_port).await?;
+    let listener = bind(address, &config.smtp.wishes).await?;
     addresses.bounce = Some(listener.local_addr()?);
     let tls = certificate.map(ReloadingCertificate::smtp_config);
     let door = Door::Returns { desk: app.return_desk().await?, tls };
@@ -101,22 +101,22 @@ async fn start_submission(
     let need_tls = || tls.clone().context("SMTP with AUTH needs `tls.certificate` and `tls.key`");
     let mut listeners = Vec::new();
     if let Some(address) = smtp.starttls_listen {
-        let listener = bind(address, smtp.takes_any_port).await?;
+        let listener = bind(address, &smtp.wishes).await?;
         addresses.starttls = Some(listener.local_addr()?);
         listeners.push((Door::StartTls(need_tls()?), listener));
     }
     if let Some(address) = smtp.tls_listen {
-        let listener = bind(address, smtp.takes_any_port).await?;
+        let listener = bind(address, &smtp.wishes).await?;
         addresses.tls = Some(listener.local_addr()?);
         listeners.push((Door::Tls(need_tls()?), listener));
     }
     if let Some(address) = smtp.extra_listen {
-        let listener = bind(address, false).await?;
+        let listener = bind(address, &smtp.wishes).await?;
         addresses.extra = Some(listener.local_addr()?);
         listeners.push((Door::StartTls(need_tls()?), listener));
     }
     if let Some(address) = smtp.plain_listen {
-        let listener = bind(address, false).await?;
+        let listener = bind(address, &smtp.wishes).await?;
         addresses.plain = Some(listener.local_addr()?);
         listeners.push((Door::Plain, listener));
     }
@@ -126,9 +126,9 @@ async fn start_submission(
     Ok(Some(Relay::start(app, &config.relay_settings(), listeners)))
 }
 
-async fn bind(address: SocketAddr, takes_any_port: bool) -> anyhow::Result<TcpListener> {
+async fn bind(address: SocketAddr, wishes: &[SocketAddr]) -> anyhow::Result<TcpListener> {
     let bound = match TcpListener::bind(address).await {
-        Err(error) if takes_any_port && error.kind() == io::ErrorKind::AddrInUse => {
+        Err(error) if wishes.contains(&address) && error.kind() == io::ErrorKind::AddrInUse => {
             TcpListener::bind((address.ip(), 0)).await
         }
         bound => bound,

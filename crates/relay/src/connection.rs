@@ -94,21 +94,26 @@ impl Connections {
         stream.set_nodelay(true)?;
         let opening = async {
             let address = self.client_address(&mut stream).await?;
+            // Before TLS: a handshake that never ends takes a place as well.
+            let place = self.places.take_for(address);
             let line = match &door {
+                Door::Tls(_) if place.is_none() => return Err(io::ErrorKind::QuotaExceeded.into()),
                 Door::Tls(config) => {
                     let tls = TlsAcceptor::from(Arc::clone(config));
                     Line::encrypt(stream, &tls, self.settings.times.tls_handshake).await?
                 }
                 Door::StartTls(_) | Door::Plain | Door::Returns { .. } => Line::Plain(stream),
             };
-            io::Result::Ok((address, line))
+            io::Result::Ok((address, place, line))
         };
-        let (address, line) = tokio::select! {
+        let (address, place, line) = tokio::select! {
             opened = opening => opened?,
             // Nothing has been said yet that would have to be finished.
             _ = phase.changed() => return Ok(()),
         };
-        self.converse(&door, address, line, phase).await
+        let held = self.converse(&door, address, line, phase, place.is_none()).await;
+        drop(place);
+        held
     }
 
     async fn converse(
@@ -117,8 +122,8 @@ impl Connections {
         address: IpAddr,
         line: Line,
         phase: watch::Receiver<Phase>,
+        is_too_many: bool,
     ) -> io::Result<()> {
-        let place = self.places.take_for(address);
         let client = |tls, is_known_by_address| {
             Guest::Client(Client::new(self.app.clone(), Peer { address, tls }, is_known_by_address))
         };
@@ -136,7 +141,7 @@ impl Connections {
                 (ServerSession::new(Arc::clone(config)), tls.as_ref(), guest)
             }
         };
-        if place.is_none() {
+        if is_too_many {
             // Instead of the banner.
             drop(session.take_output());
             session.close(replies::too_many_sessions());
@@ -152,9 +157,7 @@ impl Connections {
             pace: Pace::new(self.settings.times),
             message: None,
         };
-        let held = conversation.hold(line).await;
-        drop(place);
-        held
+        conversation.hold(line).await
     }
 
     async fn client_address(&self, stream: &mut TcpStream) -> io::Result<IpAddr> {

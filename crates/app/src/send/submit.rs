@@ -34,7 +34,7 @@ impl App {
         }
         let bounce = mail_from.is_empty();
         let fallback = self.built_fallback();
-        let envelope = Envelope { mail_from, recipients };
+        let envelope = Envelope { mail_from, recipients, by_test_key: caller.test };
         let (read, envelope) = aside_if_large(bytes.len(), move || {
             let raw = prepare_submission(bytes, &fallback.as_raw());
             (raw.map(|raw| with_fingerprint(raw, &envelope)), envelope)
@@ -69,6 +69,7 @@ impl App {
 struct Envelope {
     mail_from: String,
     recipients: Vec<EmailAddress>,
+    by_test_key: bool,
 }
 
 /// The hash of what is asked for, if the message comes with a key. Not of the bytes that we put on top: they are new
@@ -82,6 +83,7 @@ fn with_fingerprint(raw: RawMessage, envelope: &Envelope) -> (RawMessage, Option
         hash.update(text);
     };
     add(b"smtp");
+    add(&[u8::from(envelope.by_test_key)]);
     add(envelope.mail_from.as_bytes());
     add(&(envelope.recipients.len() as u64).to_be_bytes());
     for recipient in &envelope.recipients {

@@ -2,7 +2,7 @@
 
 use postroad_mail::classify;
 use postroad_model::{BounceClass, DomainName, EventKind, SourceId, Status, SuppressionReason, Timestamp};
-use postroad_smtp::Reply;
+use postroad_smtp::{Phase, Reply};
 use postroad_store::{NewDelivery, NewEvent, NewSuppression, Outcome};
 use rand::Rng;
 use serde_json::json;
@@ -100,7 +100,7 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
             reply: Some(reply),
             ..Judged::temporary(BounceClass::Other, format!("Accepted by {host}"))
         },
-        Ending::Refused { reply, phase } => judge_refusal(reply, host, phase.name(), is_simulated),
+        Ending::Refused { reply, phase } => judge_refusal(reply, host, phase, is_simulated),
         Ending::TooLarge { size, size_max } => Judged::permanent(
             BounceClass::TooLarge,
             format!("The message has {size} bytes and {host} takes at most {size_max}"),
@@ -142,7 +142,7 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
     }
 }
 
-fn judge_refusal(reply: Reply, host: &str, phase: &str, is_simulated: bool) -> Judged {
+fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> Judged {
     let verdict = mail_reply(&reply).map(|reply| classify(&reply));
     let class = verdict.as_ref().map_or(BounceClass::Other, |verdict| verdict.class);
     // The simulator's refusals are what they say, at once.
@@ -154,7 +154,8 @@ fn judge_refusal(reply: Reply, host: &str, phase: &str, is_simulated: bool) -> J
         class: Some(class),
         is_permanent,
         is_their_word: true,
-        is_dead_address: verdict.is_some_and(|verdict| verdict.hard),
+        is_dead_address: verdict
+            .is_some_and(|verdict| verdict.hard || (verdict.hard_at_rcpt && phase == Phase::RcptTo)),
         counts: true,
         possible_duplicate: false,
         details: format!("{host} {how} ({phase}, {class})"),

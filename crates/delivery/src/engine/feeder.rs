@@ -86,6 +86,8 @@ impl Feeder {
 
 /// Servers, pools, addresses and gates, as they are now.
 pub(crate) async fn read_setup(hub: &Arc<Hub>) -> Result<(), StoreError> {
+    // One at a time, or an older reading could be the last to be heeded.
+    let _turn = hub.setup_reading.lock().await;
     let setup = hub.store.delivery_setup().await?;
     pause_bad_warm_ups(hub, &setup).await?;
     hub.with(|schedule, now| schedule.configure(&setup, now));

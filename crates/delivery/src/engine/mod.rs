@@ -56,6 +56,7 @@ pub(crate) struct Hub {
     lookups: Semaphore,
     /// Claims to be given back when the store can be reached again.
     given_back: Mutex<Vec<(ServerId, MessageId)>>,
+    setup_reading: tokio::sync::Mutex<()>,
     /// Rings when the timer has to look again, and when it will do so by itself.
     timer: Notify,
     timer_set_for: AtomicI64,
@@ -105,6 +106,7 @@ impl Hub {
             settlements: parts.settlements,
             lookups: Semaphore::new(LOOKUPS_MAX),
             given_back: Mutex::default(),
+            setup_reading: tokio::sync::Mutex::default(),
             timer: Notify::new(),
             timer_set_for: AtomicI64::new(i64::MAX),
             runtime: Handle::current(),

@@ -14,6 +14,7 @@ use crate::attempt::settle::{Attempt, Settlement, asks_for_less};
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
 use crate::journal::FlightKey;
 use crate::prepare::{PrepareError, Work};
+use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
 use crate::schedule::{Asking, Entry, Job, Next};
 
@@ -42,8 +43,8 @@ struct Open {
     connection: Connection,
     since: Timestamp,
     carried: u32,
-    /// How long it is kept without work.
-    idle_max: Duration,
+    /// The provider's limits.
+    rules: Arc<Provider>,
 }
 
 /// What follows a job.
@@ -57,6 +58,9 @@ impl Worker {
     async fn run(&mut self) -> bool {
         let mut asking = Asking::First;
         loop {
+            if self.is_used_up() {
+                return asking == Asking::AfterWait;
+            }
             match self.hub.next(self.path, asking) {
                 Next::Close => return false,
                 Next::Wait => {
@@ -89,7 +93,7 @@ impl Worker {
                 self.open = None;
                 false
             }
-            () = tokio::time::sleep(open.idle_max) => false,
+            () = tokio::time::sleep(self.hub.settings.idle_timeout.min(open.rules.idle_max)) => false,
         }
     }
 
@@ -102,13 +106,12 @@ impl Worker {
             return After::GoOn;
         }
         let started_at = self.hub.clock.now();
-        self.retire_connection(&job).await;
         if self.open.is_none() {
             match self.hub.connector.connect(&job.route, &job.source).await {
                 Ok(connection) => {
                     self.hub.with(|schedule, _| schedule.connected(self.path));
-                    let idle_max = self.hub.settings.idle_timeout.min(job.route.rules.idle_max);
-                    self.open = Some(Open { connection, since: self.hub.clock.now(), carried: 0, idle_max });
+                    let rules = Arc::clone(&job.route.rules);
+                    self.open = Some(Open { connection, since: self.hub.clock.now(), carried: 0, rules });
                 }
                 Err(failure) => return self.strand(job, work, failure, started_at).await,
             }
@@ -188,19 +191,15 @@ impl Worker {
         Settlement { outcome, flight: None, source: Some(job.source.id), retry: None }
     }
 
-    /// Says goodbye to a connection that has carried enough.
-    async fn retire_connection(&mut self, job: &Job) {
-        let rules = &job.route.rules;
+    /// A connection that has carried enough makes room: the next one may belong to others who wait for the same site.
+    fn is_used_up(&self) -> bool {
         let now = self.hub.clock.now();
-        let is_used_up = self.open.as_ref().is_some_and(|open| {
+        self.open.as_ref().is_some_and(|open| {
             open.connection.closed().is_some()
-                || open.carried >= rules.messages_per_connection_max
+                || open.carried >= open.rules.messages_per_connection_max
                 || now.since(open.since)
-                    >= self.hub.settings.connection_lifetime.min(rules.connection_age_max)
-        });
-        if is_used_up && let Some(open) = self.open.take() {
-            open.connection.quit().await;
-        }
+                    >= self.hub.settings.connection_lifetime.min(open.rules.connection_age_max)
+        })
     }
 
     /// No host could be spoken to: this message and those that would have gone over the same connection learn it.

@@ -98,6 +98,13 @@ impl Schedule {
         let queue = path.queue;
         let was_full = self.connections == self.connections_max;
         self.connections -= 1;
+        // The others at the same site first: this queue has just had its connection.
+        for other in self.links[self.paths[path_id].link].paths.clone() {
+            let other = self.paths[other].queue;
+            if other != queue {
+                self.pump(other, now);
+            }
+        }
         self.pump(queue, now);
         if was_full {
             for other in self.queues.iter().map(|(id, _)| id).collect::<Vec<_>>() {

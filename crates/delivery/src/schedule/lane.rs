@@ -216,7 +216,6 @@ impl Schedule {
             let link_key = (source, Arc::clone(&route.base_site));
             let links = &mut self.links;
             let link = *self.link_ids.entry(link_key).or_insert_with(|| links.insert(super::Link::default()));
-            self.links[link].paths += 1;
             let slow_start = route.rules.slow_start_connections;
             let id = self.paths.insert(Path {
                 source,
@@ -233,6 +232,7 @@ impl Schedule {
                 progress,
                 retired: false,
             });
+            self.links[link].paths.push(id);
             self.path_ids.insert(key, id);
             self.queues[queue_id].paths.push(id);
         }

@@ -93,7 +93,8 @@ struct Queue {
 #[derive(Debug, Default)]
 struct Link {
     connections: u32,
-    paths: u32,
+    /// Those that share them.
+    paths: Vec<usize>,
 }
 
 /// The pace towards one provider from one source.
@@ -327,8 +328,8 @@ impl Schedule {
     fn remove_path(&mut self, id: usize) {
         let path = self.paths.remove(id);
         self.path_ids.retain(|_, other| *other != id);
-        self.links[path.link].paths -= 1;
-        if self.links[path.link].paths == 0 {
+        self.links[path.link].paths.retain(|other| *other != id);
+        if self.links[path.link].paths.is_empty() {
             self.links.remove(path.link);
             self.link_ids.retain(|_, other| *other != path.link);
         }

@@ -25,10 +25,15 @@ pub struct Verdict<'r> {
     pub permanent: bool,
     /// The address itself is dead: it goes on the suppression list. Only together with `permanent`.
     pub hard: bool,
+    /// As `hard`, if the reply answered RCPT: some words are too weak to kill an address unless it was that command
+    /// which they refused.
+    pub hard_at_rcpt: bool,
     /// The destination is to be sent to more slowly.
     pub throttle: bool,
     /// Only a family of codes or a bare code decided: whoever has more to go by than the reply looks there too.
     pub vague: bool,
+    /// The words mean what they say whatever command they answered: no filter hides behind them.
+    pub sure: bool,
     /// Name of the rule that decided.
     pub rule: &'r str,
 }

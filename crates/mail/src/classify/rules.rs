@@ -29,8 +29,10 @@ pub struct Rule {
     none: Vec<PhraseId>,
     permanent: bool,
     hard: bool,
+    proof: Vec<EnhancedPattern>,
     throttle: bool,
     vague: bool,
+    sure: bool,
     samples: Vec<String>,
 }
 
@@ -83,8 +85,11 @@ impl Rule {
         }
         let bad_code = |code: &str| RuleProblem::Code { rule: name.clone(), code: code.to_owned() };
         let codes = entry.codes.iter().map(|code| CodePattern::parse(code).ok_or_else(|| bad_code(code)));
-        let enhanced =
-            entry.enhanced.iter().map(|code| EnhancedPattern::parse(code).ok_or_else(|| bad_code(code)));
+        let patterns = |codes: &[String]| {
+            let parse = |code: &String| EnhancedPattern::parse(code).ok_or_else(|| bad_code(code));
+            codes.iter().map(parse).collect::<Result<Vec<_>, _>>()
+        };
+        let (enhanced, proof) = (patterns(&entry.enhanced)?, patterns(&entry.proof)?);
         let mut number = |list: Vec<String>| {
             let add = |phrase: String| {
                 phrases.add(&phrase).ok_or_else(|| RuleProblem::Phrase { rule: name.clone(), phrase })
@@ -94,15 +99,17 @@ impl Rule {
         Ok(Self {
             class: entry.class,
             codes: codes.collect::<Result<_, _>>()?,
-            enhanced: enhanced.collect::<Result<_, _>>()?,
+            enhanced,
             any: number(entry.any)?,
             with: number(entry.with)?,
             all: number(entry.all)?,
             none: number(entry.none)?,
             permanent: entry.permanent.unwrap_or(class.permanent),
             hard: entry.hard.unwrap_or(class.hard),
+            proof,
             throttle: entry.throttle.unwrap_or(class.throttle),
             vague: entry.vague,
+            sure: entry.sure,
             samples,
             name,
         })
@@ -112,10 +119,8 @@ impl Rule {
     fn matches(&self, reply: &Reply, found: &Found) -> bool {
         let has = |phrase: &PhraseId| found.has(*phrase);
         let is_code = |pattern: &CodePattern| pattern.matches(reply.code());
-        let is_enhanced =
-            |pattern: &EnhancedPattern| reply.enhanced().is_some_and(|code| pattern.matches(code));
         (self.codes.is_empty() || self.codes.iter().any(is_code))
-            && (self.enhanced.is_empty() || self.enhanced.iter().any(is_enhanced))
+            && (self.enhanced.is_empty() || has_code(&self.enhanced, reply))
             && (self.any.is_empty() || self.any.iter().any(has))
             && (self.with.is_empty() || self.with.iter().any(has))
             && self.all.iter().all(has)
@@ -126,13 +131,15 @@ impl Rule {
     /// enhanced code disagrees with it (`550 4.4.7`) it is the enhanced one that was made up.
     fn verdict(&self, reply: &Reply) -> Verdict<'_> {
         let permanent = self.permanent && reply.code() >= 500;
-        let hard = self.hard && permanent;
+        let hard_at_rcpt = self.hard && permanent;
         Verdict {
             class: self.class,
             permanent,
-            hard,
+            hard: hard_at_rcpt && (self.proof.is_empty() || has_code(&self.proof, reply)),
+            hard_at_rcpt,
             throttle: self.throttle,
             vague: self.vague,
+            sure: self.sure,
             rule: &self.name,
         }
     }
@@ -149,4 +156,8 @@ impl Rule {
     pub fn samples(&self) -> &[String] {
         &self.samples
     }
+}
+
+fn has_code(patterns: &[EnhancedPattern], reply: &Reply) -> bool {
+    reply.enhanced().is_some_and(|code| patterns.iter().any(|pattern| pattern.matches(code)))
 }

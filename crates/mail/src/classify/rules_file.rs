@@ -51,8 +51,14 @@ pub(super) struct RuleEntry {
     pub(super) permanent: Option<bool>,
     pub(super) hard: Option<bool>,
     pub(super) throttle: Option<bool>,
+    /// Hard only with one of these enhanced codes, or in answer to RCPT.
+    #[serde(default)]
+    pub(super) proof: Vec<String>,
     #[serde(default)]
     pub(super) vague: bool,
+    /// Meant so whatever command it answers.
+    #[serde(default)]
+    pub(super) sure: bool,
     pub(super) samples: Vec<String>,
 }
 

@@ -75,7 +75,8 @@ impl Evidence<'_> {
     fn phase(&self, recipient: Option<&str>) -> Option<Phase> {
         let asked = recipient.map(|recipient| format!("rcpt to:<{}>", recipient.to_lowercase()));
         let is_asked = || asked.is_some_and(|asked| self.notice.to_lowercase().contains(&asked));
-        find_phase(self.section)
+        find_phase(self.diagnostic)
+            .or_else(|| find_phase(self.section))
             .or_else(|| is_asked().then_some(Phase::Recipient))
             .or_else(|| find_phase(if self.is_general() { self.notice } else { "" }))
     }
@@ -128,11 +129,13 @@ fn weigh(
     let verdict = judged.verdict;
     let is_dead = matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
     let is_doubtful = match phase {
-        // "Does not exist" is said of the sender there.
-        Some(Phase::MailFrom) => is_dead,
+        // "Does not exist" is said of the sender there, or of our host.
+        Some(Phase::Greeting | Phase::MailFrom) => is_dead,
         // The recipient had been accepted: a filter hides behind "user unknown", unless the code means it.
         Some(Phase::Data) => {
-            verdict.class == BounceClass::BadMailbox && enhanced.is_none_or(|code| code.subject != 1)
+            verdict.class == BounceClass::BadMailbox
+                && !verdict.sure
+                && enhanced.is_none_or(|code| code.subject != 1)
         }
         _ => false,
     };
@@ -141,7 +144,10 @@ fn weigh(
     if is_doubtful || is_contradicted {
         return (BounceClass::Policy, false);
     }
-    if phase == Some(Phase::MailFrom) && verdict.vague && verdict.class == BounceClass::Other {
+    if matches!(phase, Some(Phase::Greeting | Phase::MailFrom))
+        && verdict.vague
+        && verdict.class == BounceClass::Other
+    {
         return (BounceClass::Policy, false);
     }
     if kind == ReturnedKind::Delay && verdict.vague && verdict.class == BounceClass::Other {
@@ -149,14 +155,34 @@ fn weigh(
     }
     // A remote host's "unknown user" kills an address if it refused the recipient, or if its code says so. With neither,
     // it may have been the content; a filter that lies is not believed.
-    let is_proven = phase.is_some() || code.is_none() || enhanced.is_some_and(|code| code.subject != 0);
+    let is_coded = enhanced.is_some_and(|code| code.subject != 0);
+    let is_proven = verdict.sure || phase.is_some() || code.is_none() || is_coded;
     let is_proof_needed = verdict.class == BounceClass::BadMailbox;
-    (verdict.class, verdict.hard && (is_proven || !is_proof_needed))
+    let hard = match phase {
+        Some(Phase::Recipient) => verdict.hard_at_rcpt || is_unknown_for_long(&judged.reply),
+        _ => verdict.hard,
+    };
+    (verdict.class, hard && (is_proven || !is_proof_needed))
 }
 
-/// Of a transcript of the session, only the refusals: the reporting host's own remarks between them guess.
+/// Whether a refusal of the recipient is temporary by its code alone, while code and words both say that there is no
+/// such user. Some receivers are set up so; a sender who has given up heard it for days.
+fn is_unknown_for_long(reply: &Reply) -> bool {
+    let is_unknown = |words: &Reply| {
+        let verdict = classify(words);
+        verdict.class == BounceClass::BadMailbox && verdict.hard && !verdict.vague
+    };
+    reply.code() < 500
+        && reply.enhanced().is_some_and(|code| (code.subject, code.detail) == (1, 1))
+        && Reply::new(550, reply.text()).is_ok_and(|words| is_unknown(&words))
+}
+
+/// Of a transcript of the session, only the refusals: the reporting host's own remarks between them guess, and what
+/// it offers (`250-STARTTLS`) refuses nothing.
 fn refusals_only(section: &str) -> String {
-    let refusals = section.lines().filter_map(|line| line.trim_start().strip_prefix("<<< "));
+    // The second is how Postfix tells its postmaster.
+    let answer = |line| ["<<< ", "Out: "].into_iter().find_map(|mark| str::strip_prefix(line, mark));
+    let refusals = section.lines().map(str::trim_start).filter_map(answer);
     let is_refusal = |line: &&str| line.starts_with(['4', '5']) && !line.starts_with("503");
     let refusals: Vec<&str> = refusals.filter(is_refusal).collect();
     if refusals.is_empty() { section.to_owned() } else { refusals.join("\n") }

@@ -44,7 +44,8 @@ pub(super) fn read(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
 /// The fields stand in the text when the parts are broken.
 fn report_in_words(parts: &Parts) -> Option<&str> {
     let is_type = |line: &str| line.get(..14).is_some_and(|name| name.eq_ignore_ascii_case("feedback-type:"));
-    parts.notice.lines().any(is_type).then_some(parts.notice.as_str())
+    let is_report = parts.status.is_none() && parts.notice.lines().any(is_type);
+    is_report.then_some(parts.notice.as_str())
 }
 
 fn is_plain_complaint(parts: &Parts) -> bool {

@@ -95,6 +95,7 @@ impl ReturnedKind {
 /// Reads a message that came to a return path or to a report address.
 pub fn read(message: &[u8]) -> Returned {
     let parts = Parts::of(message);
+    let parts = parts.enclosed_report().unwrap_or(parts);
     let recipients = feedback::read(&parts)
         .or_else(|| notification::read(&parts))
         .or_else(|| read_status_fields(&parts))

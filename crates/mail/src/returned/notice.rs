@@ -83,6 +83,8 @@ const FAILURE_SUBJECTS: &[&str] = &[
     "blocked by our",
     "error sending your mail",
     "bounced",
+    "エラー通知",
+    "メールエラー",
     "unzustellbar",
     "nicht zugestellt",
     "nicht zustellbar",
@@ -223,10 +225,12 @@ pub(super) fn is_notice(parts: &Parts) -> bool {
     let subject = parts.subject().to_lowercase();
     let tells_failure = FAILURE_SUBJECTS.iter().any(|phrase| subject.contains(phrase));
     let words = parts.explanation().to_lowercase();
-    let has_proof = !parts.original.is_empty()
-        || find_reply(&parts.notice).is_some()
-        || FAILURE_WORDS.iter().any(|phrase| words.contains(phrase));
-    let signs = [is_daemon, tells_failure && !auto_reply::is_auto_subject(&subject), has_proof];
+    let says_failure = FAILURE_WORDS.iter().any(|phrase| words.contains(phrase));
+    let has_proof = !parts.original.is_empty() || find_reply(&parts.notice).is_some() || says_failure;
+    // Some write under any name and subject, but they give the message back and say why.
+    let gives_back = says_failure && parts.is_original_enclosed;
+    let is_auto = auto_reply::is_auto_subject(&subject);
+    let signs = [is_daemon, tells_failure && !is_auto, has_proof, gives_back && !is_auto];
     parts.headers.has("x-failed-recipients") || signs.into_iter().filter(|sign| *sign).count() > 1
 }
 

@@ -5,7 +5,8 @@ use mail_parser::decoders::html::html_to_text;
 use crate::mime_tree::{Leaf, leaves};
 
 use super::headers::Headers;
-use super::{address, notice};
+use super::quoted::find_reply;
+use super::{address, notice, sections};
 
 /// Nobody explains a failure in more; the rest is the original in some disguise.
 const NOTICE_BYTES_MAX: usize = 256 << 10;
@@ -27,6 +28,10 @@ pub(super) struct Parts {
     pub(super) feedback: Option<String>,
     /// Headers of the original, as far as they came back.
     pub(super) original: Headers,
+    /// The original came back as a part of its own: people quote, mail systems enclose.
+    pub(super) is_original_enclosed: bool,
+    /// The original itself, if it says that it is a report.
+    enclosed_report: Option<Vec<u8>>,
 }
 
 impl Parts {
@@ -46,7 +51,8 @@ impl Parts {
                 | "message/rfc822-headers"
                     if parts.original.is_empty() =>
                 {
-                    parts.original = Headers::parse(&leaf.content());
+                    parts.is_original_enclosed = true;
+                    parts.set_original(&leaf.content());
                 }
                 "text/rfc822-headers" => {}
                 "text/html" => {
@@ -73,7 +79,25 @@ impl Parts {
         }
         self.notice.push_str(words);
         self.notice.push_str("\n\n");
-        self.original = Headers::parse(original.trim_start().as_bytes());
+        self.set_original(original.trim_start().as_bytes());
+    }
+
+    fn set_original(&mut self, original: &[u8]) {
+        self.original = Headers::parse(original);
+        let kind = self.original.find("content-type").unwrap_or_default().to_ascii_lowercase();
+        self.enclosed_report = kind.starts_with("multipart/report").then(|| original.to_vec());
+    }
+
+    /// Gateways pass on a report inside a notice of their own. It is read in place of one that says nothing itself:
+    /// what it refuses, or whom, would be about the report, which is then only the message that came back.
+    pub(super) fn enclosed_report(&self) -> Option<Self> {
+        let says_nothing = self.status.is_none()
+            && self.feedback.is_none()
+            && notice::is_notice(self)
+            && find_reply(&self.notice).is_none()
+            && !sections::begins_with_recipients(self);
+        let enclosed = Self::of(self.enclosed_report.as_deref().filter(|_| says_nothing)?);
+        enclosed.status.is_some().then_some(enclosed)
     }
 
     /// As much of the words as is read anew for each recipient.

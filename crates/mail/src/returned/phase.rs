@@ -3,6 +3,8 @@
 /// The commands whose refusal means something else than the words say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
+    /// No address had been named yet: it is about us.
+    Greeting,
     /// It is about the sender.
     MailFrom,
     Recipient,
@@ -11,10 +13,13 @@ pub(super) enum Phase {
 }
 
 /// How mail systems name the command, each before the words for the phase.
-const LEADS: [&str; 6] =
-    ["in reply to ", "in response to ", "after ", "did not like our ", "smtp command\n", "smtp command "];
+const LEADS: [&str; 5] = ["in reply to ", "in response to ", "after ", "did not like our ", "smtp command "];
 
-const WORDS: [(&str, Phase); 6] = [
+const WORDS: [(&str, Phase); 10] = [
+    ("ehlo", Phase::Greeting),
+    ("helo", Phase::Greeting),
+    ("lhlo", Phase::Greeting),
+    ("initial connection", Phase::Greeting),
     ("mail from", Phase::MailFrom),
     ("rcpt", Phase::Recipient),
     ("end of data", Phase::Data),
@@ -23,8 +28,9 @@ const WORDS: [(&str, Phase); 6] = [
     ("data", Phase::Data),
 ];
 
-/// Words that name the command without any of those: Yahoo's, Gmail's, Messaging Server's and qmail's.
-const PHRASES: [(&str, Phase); 10] = [
+/// Words that name the command without any of those: Postfix's, Yahoo's, Gmail's, Messaging Server's and qmail's.
+const PHRASES: [(&str, Phase); 11] = [
+    ("refused to talk to me", Phase::Greeting),
     ("[mail_from]", Phase::MailFrom),
     ("[rcpt_to]", Phase::Recipient),
     ("(state 13)", Phase::MailFrom),
@@ -38,7 +44,8 @@ const PHRASES: [(&str, Phase); 10] = [
 ];
 
 pub(super) fn find_phase(text: &str) -> Option<Phase> {
-    let text = text.to_lowercase();
+    // Mail systems break lines anywhere.
+    let text = text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
     let named = |lead: &str| {
         let rests =
             text.match_indices(lead).map(|(at, _)| text[at + lead.len()..].trim_start_matches("the "));
@@ -67,8 +74,12 @@ fn from_transcript(text: &str) -> Option<Phase> {
     phase_at(&text[asked + 4..])
 }
 
-/// `SMTP:RCPT host …`, `… in RCPT TO`: whoever mentions it was there, but for `503 Need RCPT`.
+/// `SMTP:RCPT host …`, `… in RCPT TO`: whoever mentions it was there, but for `503 Need RCPT` and for those who list
+/// the whole envelope.
 fn from_mention(text: &str) -> Option<Phase> {
+    if text.contains("mail from:") {
+        return None;
+    }
     let mentions = text.match_indices("rcpt").filter(|(at, _)| {
         let before = &text[..*at];
         let after = &text[at + 4..];
@@ -91,10 +102,13 @@ mod tests {
             ("mx did not like our RCPT TO:\n550 no", Phase::Recipient),
             ("-------SMTP command\nDATA\n", Phase::Data),
             (">>> RCPT To:<a@b.c>\n<<< 250 ok\n>>> DATA\n<<< 550 no", Phase::Data),
+            ("SMTP error from remote mail server after EHLO mx.example.net:\n550 no", Phase::Greeting),
+            ("host mx.example.com[192.0.2.1] refused to talk\n    to me: 554 no", Phase::Greeting),
             ("501 5.1.8 Sender address rejected  [MAIL_FROM]", Phase::MailFrom),
         ] {
             assert_eq!(find_phase(text), Some(phase), "{text}");
         }
+        assert_eq!(find_phase("550 no\n\n MAIL FROM: a@b.c\n RCPT TO: d@e.f\n"), None);
         assert_eq!(find_phase("550 no such user after database lookup"), None);
     }
 }

@@ -32,15 +32,29 @@ pub(super) fn find_sections(parts: &Parts) -> Vec<Section> {
             .map(|recipient| named_section(recipient, &sections))
             .collect();
     }
-    let others = senders(parts);
-    let is_recipient =
-        |address: &str| !address::is_daemon(address) && !others.contains(&address.to_lowercase());
-    let sections = split(&parts.notice, is_recipient);
+    let is_recipient = recipient_test(parts);
+    let sections = split(&parts.notice, &is_recipient);
     if !sections.is_empty() {
         return sections;
     }
-    let inside = address::find_all(&parts.notice).find(|address| is_recipient(address));
+    let is_sender = |line: &&str| {
+        let line = line.trim_start().to_lowercase();
+        line.starts_with("from:") || line.contains("mail from:")
+    };
+    let lines = parts.notice.lines().filter(|line| !is_sender(line));
+    let inside = lines.flat_map(address::find_all).find(|address| is_recipient(address));
     inside.map(|found| Section { recipient: found.to_owned(), text: String::new() }).into_iter().collect()
+}
+
+/// Whether a notice names recipients in the way of those who have something to say of them.
+pub(super) fn begins_with_recipients(parts: &Parts) -> bool {
+    parts.headers.has("x-failed-recipients") || !split(&parts.notice, recipient_test(parts)).is_empty()
+}
+
+/// Whether an address in a notice is none of those who wrote the original or the notice.
+fn recipient_test(parts: &Parts) -> impl Fn(&str) -> bool {
+    let others = senders(parts);
+    move |address| !address::is_daemon(address) && !others.contains(&address.to_lowercase())
 }
 
 /// With nothing said of it in particular, what the notice says of all counts.

@@ -62,6 +62,42 @@ fn the_basic_code_decides_on_permanence() {
 }
 
 #[test]
+fn words_that_only_seem_to_say_it_kill_no_address_without_proof() {
+    for (words, rule) in [
+        ("We have no trace of a user there; the name is not valid", "seems-no-such-user"),
+        ("No mail host could be found that serves example.com", "seems-no-such-domain"),
+    ] {
+        let judge = |code: &str| classify(&Reply::parse(&format!("{code} {words}")).expect("a reply"));
+        assert_eq!(judge("550").rule, rule);
+        assert!(!judge("550").hard && !judge("550 5.0.0").hard, "{words}");
+        assert!(judge("550").hard_at_rcpt && judge("550 5.1.0").hard, "{words}");
+        assert!(!judge("450").hard_at_rcpt, "{words}");
+    }
+}
+
+#[test]
+fn what_is_said_of_the_sender_or_of_us_kills_no_address() {
+    for text in [
+        "550 Your domain is not registered with us",
+        "550 sender account does not exist",
+        "550 <news@example.org>: invalid address in From header",
+        "550 Return path address does not exist",
+        "550 There is no record of your IP in DNS",
+        "550 Envelope sender: user unknown",
+        "550 This service is no longer available",
+        "550 Invalid user or password",
+        "535 5.7.8 user unknown",
+        "550 unknown host: your reverse name cannot be verified",
+        "550 domain is invalid in HELO",
+        "550 Unknown local problem",
+        "550 Hosts that are not registered may not send mail here",
+    ] {
+        let verdict = classify(&Reply::parse(text).expect("a reply"));
+        assert!(!verdict.hard, "{text}: {verdict:?}");
+    }
+}
+
+#[test]
 fn long_replies_are_cut_and_still_judged() {
     let long = format!("550 5.1.1 User unknown {}", "ü ".repeat(1_000_000));
     let reply = Reply::parse(&long).expect("a reply");
@@ -75,7 +111,8 @@ proptest! {
         let reply = Reply::new(code, &text).expect("a refusal");
         let verdict = classify(&reply);
         prop_assert!(!verdict.permanent || code >= 500);
-        prop_assert!(!verdict.hard || verdict.permanent);
+        prop_assert!(!verdict.hard || verdict.hard_at_rcpt);
+        prop_assert!(!verdict.hard_at_rcpt || verdict.permanent);
     }
 
     #[test]

@@ -25,6 +25,9 @@ fn feedback_reports_name_who_complained() {
     assert_eq!(read.original_message_id.as_deref(), Some("1@sender.example"));
     assert_eq!(read.recipients[0].reporting_mta.as_deref(), Some("mail.isp.example"));
     check(&complaint("Feedback-Type: abuse\r\nVersion: 1\r\n"), &["jo@example.com complaint - - - - -"]);
+    let broken = complaint("Feedback-Type: abuse\r\nOriginal-Rcpt-To: al@example.com\r\n")
+        .replace("boundary=b", "boundary=c");
+    check(&broken, &["al@example.com complaint - - - - -"]);
     let redacted = complaint("Feedback-Type: fraud\r\n").replace("jo@example.com", "redacted");
     check(&redacted, &["- complaint - - - - -"]);
 }

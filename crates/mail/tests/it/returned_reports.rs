@@ -107,6 +107,15 @@ fn user_unknown_after_the_data_is_a_filter_and_kills_no_address() {
 }
 
 #[test]
+fn words_that_only_seem_to_say_it_need_the_command() {
+    let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
+        Diagnostic-Code: smtp; 550 Such a mailbox could no longer be reached\r\n";
+    check(&report("Sorry.", fields), &["jo@example.com bounce 5.0.0 550 bad_mailbox permanent -"]);
+    let at_rcpt = "<jo@example.com>: host in.example.com[192.0.2.1] said: 550 Such a mailbox could\r\n    no longer be reached (in reply to RCPT TO command)\r\n";
+    check(&report(at_rcpt, fields), &["jo@example.com bounce 5.0.0 550 bad_mailbox permanent hard"]);
+}
+
+#[test]
 fn transcripts_count_by_what_the_other_side_said() {
     // Sendmail remarks "User unknown" on everything that was refused at RCPT.
     let words = "   ----- The following addresses had permanent fatal errors -----\r\n<jo@example.com>\r\n    (reason: 550 cut off)\r\n\r\n\
@@ -114,6 +123,59 @@ fn transcripts_count_by_what_the_other_side_said() {
         <<< 550 mail from 192.0.2.1 refused, see Spamhaus blocklist\r\n550 5.1.1 <jo@example.com>... User unknown\r\n>>> DATA\r\n<<< 503 5.0.0 Need RCPT\r\n";
     let fields = "Final-Recipient: RFC822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\nDiagnostic-Code: SMTP; 550 cut off\r\n";
     check(&report(words, fields), &["jo@example.com bounce 5.0.0 550 reputation permanent -"]);
+}
+
+#[test]
+fn yahoo_looks_recipients_up_after_the_data() {
+    let words = "   ----- Transcript of session follows -----\r\n... while talking to mta6.example.com.:\r\n>>> DATA\r\n\
+        <<< 554 delivery error: dd This user doesn't have a yahoo.com account (jo@example.com) [0] - mta1061\r\n554 5.0.0 Service unavailable\r\n";
+    let fields = "Final-Recipient: RFC822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
+        Diagnostic-Code: SMTP; 554 delivery error: dd This user doesn't have a yahoo.com account (jo@example.com) [0]\r\n";
+    check(&report(words, fields), &["jo@example.com bounce 5.0.0 554 bad_mailbox permanent hard"]);
+}
+
+#[test]
+fn a_user_who_was_unknown_for_days_is_unknown() {
+    let fields = |action: &str, words: &str| {
+        format!(
+            "Final-Recipient: rfc822; jo@example.com\r\nAction: {action}\r\nStatus: 4.1.1\r\n\
+             Diagnostic-Code: smtp; 450 4.1.1 <jo@example.com>: Recipient address rejected: {words} (in reply to RCPT TO command)\r\n"
+        )
+    };
+    for (action, words, expected) in [
+        (
+            "failed",
+            "User unknown in virtual alias table",
+            "jo@example.com bounce 4.1.1 450 bad_mailbox permanent hard",
+        ),
+        ("failed", "unverified address", "jo@example.com bounce 4.1.1 450 bad_mailbox permanent -"),
+        ("delayed", "User unknown in virtual alias table", "jo@example.com delay 4.1.1 450 bad_mailbox - -"),
+    ] {
+        check(&report("Sorry.", &fields(action, words)), &[expected]);
+    }
+}
+
+/// A notice of a gateway with a report in it as the message that came back.
+fn passed_on(words: &str) -> String {
+    let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.1.1\r\nDiagnostic-Code: smtp; 550 5.1.1 User unknown\r\n";
+    let inside = report("<jo@example.com>", fields);
+    format!(
+        "From: MAILER-DAEMON@gw.example.net\r\nTo: bounce+1@rp.sender.example\r\nSubject: Returned mail: User unknown\r\n\
+         MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=gw\r\n\r\n\
+         --gw\r\nContent-Type: text/plain\r\n\r\n{words}\r\n--gw\r\nContent-Type: message/rfc822\r\n\r\n{inside}\r\n--gw--\r\n"
+    )
+}
+
+#[test]
+fn a_gateway_may_pass_a_report_on() {
+    let message = passed_on("----- The following addresses had permanent delivery errors -----\r\n");
+    check(&message, &["jo@example.com bounce 5.1.1 550 bad_mailbox permanent hard"]);
+    assert_eq!(read(message.as_bytes()).original_message_id.as_deref(), Some("1@sender.example"));
+    // Here the report itself could not be delivered; whom it speaks of is nothing to us.
+    let message = passed_on("<al@example.net>: host in.example.net said: 552 5.2.2 Mailbox full\r\n");
+    check(&message, &["al@example.net bounce 5.2.2 552 full permanent -"]);
+    let message = passed_on("<al@example.net>: the mailbox is full\r\n");
+    check(&message, &["al@example.net bounce - - full permanent -"]);
 }
 
 #[test]

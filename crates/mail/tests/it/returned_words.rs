@@ -77,6 +77,14 @@ fn exim_names_the_address_and_the_command() {
             "    SMTP error from remote mail server after MAIL FROM:<x@sender.example> SIZE=1543:\r\n    553 5.1.0 sender.example does not exist E2110",
             "jo@example.com bounce 5.1.0 553 policy permanent -",
         ),
+        (
+            "    host in.example.com [192.0.2.1]\r\n    SMTP error from remote mail server after EHLO mx.example.net:\r\n    550 Rejected",
+            "jo@example.com bounce - 550 policy permanent -",
+        ),
+        (
+            "    host in.example.com [192.0.2.1]\r\n    SMTP error from remote mail server after initial connection:\r\n    550 Host unknown",
+            "jo@example.com bounce - 550 policy permanent -",
+        ),
         ("    Unrouteable address", "jo@example.com bounce - - bad_mailbox permanent hard"),
         ("    retry timeout exceeded", "jo@example.com bounce - - timeout permanent -"),
         ("    mailbox is full: retry timeout exceeded", "jo@example.com bounce - - full permanent -"),
@@ -87,6 +95,45 @@ fn exim_names_the_address_and_the_command() {
     ] {
         check(&words(reason), &[expected]);
     }
+}
+
+#[test]
+fn a_notice_may_come_under_any_name_if_it_gives_the_message_back() {
+    let message = |words: &str| {
+        format!(
+            "From: no-reply@isp.example\r\nTo: bounce+1@rp.sender.example\r\nSubject: Mail\r\nMIME-Version: 1.0\r\n\
+             Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\n{words}\r\n\
+             --b\r\nContent-Type: message/rfc822\r\n\r\nFrom: news@sender.example\r\nTo: jo@example.com\r\n\r\nHello\r\n--b--\r\n"
+        )
+    };
+    check(
+        &message(
+            "Your mail could not be delivered to: <jo@example.com>\r\n    As their mailbox is full.\r\n",
+        ),
+        &["jo@example.com bounce - - full permanent -"],
+    );
+    check(&message("Look what I got from jo@example.com."), &["- other - - - - -"]);
+}
+
+#[test]
+fn a_list_of_the_envelope_is_no_proof_of_the_command() {
+    let words = "Error message below:\r\n550 - Requested action not taken: no such user here\r\n\r\nMessage details:\r\n\
+        \x20 MAIL FROM: x@sender.example\r\n  RCPT TO: jo@example.com\r\n";
+    check(
+        &notice("postmaster@mx.example.net", "Undelivered", words, "----- Original message -----\r\n"),
+        &["jo@example.com bounce - 550 bad_mailbox permanent -"],
+    );
+}
+
+#[test]
+fn postfix_shows_its_postmaster_the_session() {
+    let words = "Transcript of session follows.\r\n\r\n Out: 220 mx.example.net ESMTP\r\n In:  EHLO a.example\r\n Out: 250-STARTTLS\r\n Out: 250 DSN\r\n\
+        \x20In:  RCPT TO:<jo@example.com>\r\n Out: 250 2.1.5 Ok\r\n In:  DATA\r\n Out: 354 End data\r\n Out: 451 4.3.0 Error: queue file write error\r\n\
+        \x20In:  QUIT\r\n Out: 221 2.0.0 Bye\r\n";
+    check(
+        &notice("MAILER-DAEMON@mx.example.net", "Postfix SMTP server: errors from a.example", words, ""),
+        &["jo@example.com bounce 4.3.0 451 other permanent -"],
+    );
 }
 
 #[test]

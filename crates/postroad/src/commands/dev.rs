@@ -80,13 +80,19 @@ fn config(args: &DevArgs) -> anyhow::Result<Config> {
 
 /// Always there; where nothing was said, on the usual ports or any free ones.
 fn set_smtp(config: &mut Config, args: &DevArgs) {
-    let here = |port: u16| Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let here = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let smtp = &mut config.smtp;
-    smtp.takes_any_port = args.smtp_port.is_none() && args.smtps_port.is_none();
-    smtp.starttls_listen = args.smtp_port.map_or(smtp.starttls_listen.or(here(STARTTLS_PORT)), here);
-    smtp.tls_listen = args.smtps_port.map_or(smtp.tls_listen.or(here(TLS_PORT)), here);
-    smtp.bounce_takes_any_port = args.bounce_port.is_none();
-    smtp.bounce_listen = args.bounce_port.map_or(smtp.bounce_listen.or(here(BOUNCE_PORT)), here);
+    for (listen, given, usual) in [
+        (&mut smtp.starttls_listen, args.smtp_port, STARTTLS_PORT),
+        (&mut smtp.tls_listen, args.smtps_port, TLS_PORT),
+        (&mut smtp.bounce_listen, args.bounce_port, BOUNCE_PORT),
+    ] {
+        *listen = given.map(here).or(*listen);
+        if listen.is_none() {
+            *listen = Some(here(usual));
+            smtp.wishes.push(here(usual));
+        }
+    }
     if config.tls.certificate.is_none() {
         config.tls.certificate = Some(config.data_dir.join(CERTIFICATE_FILE));
         config.tls.key = Some(config.data_dir.join("dev-key.pem"));

@@ -18,10 +18,8 @@ pub(crate) struct Smtp {
     pub(crate) in_flight_bytes_max: usize,
     pub(crate) sessions_max: usize,
     pub(crate) sessions_per_address_max: usize,
-    /// `postroad dev` without ports given: when the usual ones are taken, any free ones will do. Not a key.
-    pub(crate) takes_any_port: bool,
-    /// Likewise for `bounce_listen`.
-    pub(crate) bounce_takes_any_port: bool,
+    /// Addresses that nobody asked for, of `postroad dev`: when their ports are taken, any free ones will do. Not a key.
+    pub(crate) wishes: Vec<SocketAddr>,
 }
 
 impl Smtp {

@@ -20,6 +20,7 @@ mod raw;
 mod recipients;
 mod returns;
 mod smtp;
+mod smtp_clients;
 mod smtp_crowd;
 mod test_mode;
 mod transport;

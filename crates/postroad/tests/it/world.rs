@@ -259,9 +259,27 @@ impl World {
     }
 
     pub(crate) fn admin_output(&self, args: &[&str]) -> (bool, String, String) {
+        self.command_output("admin", args)
+    }
+
+    /// `postroad queue … --json` beside the running server.
+    pub(crate) fn queue(&self, args: &[&str]) -> Value {
+        let (success, out, err) = self.command_output("queue", args);
+        assert!(success, "postroad queue {args:?}: {err}");
+        serde_json::from_str(&out).unwrap_or_else(|e| panic!("postroad queue {args:?}: {e}: {out}"))
+    }
+
+    /// Returns when the delivery engine heeds all changes made so far, which it may otherwise take seconds to see:
+    /// an order about gates has it read its whole set-up before it answers.
+    pub(crate) fn have_changes_heeded(&self) {
+        self.queue(&["suspend", "domain:nobody.invalid", "--reason", "to be read"]);
+        self.queue(&["resume", "domain:nobody.invalid"]);
+    }
+
+    fn command_output(&self, command: &str, args: &[&str]) -> (bool, String, String) {
         let envs: Vec<(&str, &str)> = self.envs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let output = daemon::command(program(), &envs)
-            .arg("admin")
+            .arg(command)
             .args(args)
             .args(["--json", "--data-dir"])
             .arg(self.data_dir())

@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 
 mod addresses;
-mod clients;
 mod credentials;
 mod limits;
 mod messages;

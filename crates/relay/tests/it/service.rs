@@ -28,8 +28,7 @@ pub(crate) struct Service {
     pub(crate) tls: SocketAddr,
     pub(crate) plain: SocketAddr,
     pub(crate) relay: Relay,
-    /// With `ca.pem`, the authority of its certificate.
-    pub(crate) folder: TempDir,
+    _folder: TempDir,
 }
 
 pub(crate) fn settings() -> Settings {
@@ -65,7 +64,7 @@ impl Service {
             tls: addresses[1],
             plain: addresses[2],
             relay,
-            folder,
+            _folder: folder,
         }
     }
 
@@ -105,7 +104,7 @@ impl Service {
     pub(crate) async fn stored(&self) -> Vec<Stored> {
         let later = SystemClock.now().plus(Duration::from_hours(1));
         let mut stored = Vec::new();
-        for claimed in self.store.claim(later, 10_000).await.unwrap() {
+        for claimed in self.store.claim(later, 10_000, Vec::new()).await.unwrap() {
             let found = self.store.find_message(claimed.server_id, claimed.message_id).await.unwrap();
             let message = found.unwrap();
             let send = &message.send;
@@ -152,7 +151,6 @@ async fn open_store(folder: &TempDir, disk_reserve_bytes: u64) -> Store {
 fn load_certificate(folder: &TempDir) -> Arc<ReloadingCertificate> {
     let pair = TestCertificate::for_localhost();
     let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
-    std::fs::write(folder.path().join("ca.pem"), pair.ca_pem).unwrap();
     std::fs::write(&certificate, pair.certificate_pem).unwrap();
     std::fs::write(&key, pair.key_pem).unwrap();
     ReloadingCertificate::load(&certificate, &key).unwrap()

@@ -139,18 +139,18 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::R
             // Returning ends the runtime, and with it every conversation.
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
-        if let Ok((stream, _)) = accepted {
-            tokio::spawn(converse(stream, Arc::clone(&shared)));
+        if let Ok((stream, client)) = accepted {
+            tokio::spawn(converse(stream, client, Arc::clone(&shared)));
         }
     }
 }
 
-async fn converse(stream: TcpStream, shared: Arc<Shared>) {
+async fn converse(stream: TcpStream, client: SocketAddr, shared: Arc<Shared>) {
     // Without it a reply could wait for the acknowledgement of the one before.
     drop(stream.set_nodelay(true));
     // A client that closed one connection before it opened this one must not be counted twice.
     tokio::task::yield_now().await;
-    let number = shared.note(Record::open);
+    let number = shared.note(|record| record.open(client));
     // A broken connection is what many tests are about; the record tells how far it came.
     drop(Conversation::new(stream, number, Arc::clone(&shared)).run().await);
     shared.note(|record| record.close(number));

@@ -1,5 +1,6 @@
 //! What the peer got, when and on which connection.
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -52,6 +53,8 @@ pub enum Transfer {
 
 #[derive(Debug, Clone)]
 pub struct ConnectionRecord {
+    /// The client's end.
+    pub client: SocketAddr,
     pub opened_at: Instant,
     pub closed_at: Option<Instant>,
     pub is_encrypted: bool,
@@ -65,10 +68,11 @@ pub struct ConnectionRecord {
 
 impl Record {
     /// The number of the new connection.
-    pub(super) fn open(&mut self) -> u32 {
+    pub(super) fn open(&mut self, client: SocketAddr) -> u32 {
         self.open_now += 1;
         self.open_max = self.open_max.max(self.open_now);
         self.connections.push(ConnectionRecord {
+            client,
             opened_at: Instant::now(),
             closed_at: None,
             is_encrypted: false,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Engine, World, both_engines, good_but};
 
-async fn wait_for(world: &World, address: &str) -> Value {
+pub(crate) async fn wait_for(world: &World, address: &str) -> Value {
     let path = format!("/dev/messages/wait?to={address}&timeout=20");
     let reply = world.client.get(&path).await.expect("the server answers");
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -73,4 +73,16 @@ async fn signatures_verify_with_somebody_elses_verifier() {
         let forged = text.replace("From: Shop", "From: Shopp");
         assert_eq!(verdicts(forged.as_bytes(), &records), [false], "a changed message must not pass");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_kinds_of_signatures_verify() {
+    let world = World::start_with(Engine::Sqlite, &[("POSTROAD_DELIVERY_DKIM_ED25519", "true")]);
+    world.admin(&["domain", "create", "two-keys.test", "--server", "dev"]);
+    world.admin(&["domain", "set-verified", "two-keys.test", "--server", "dev"]);
+    let records = dkim_records(&world.admin(&["domain", "records", "two-keys.test"]));
+    assert_eq!(records.len(), 2, "{records:?}");
+    let body = good_but(json!({"from": "shop@two-keys.test", "to": ["ann@example.net"]}));
+    let message = signed_bytes(&world, "ann@example.net", &body).await;
+    assert_eq!(verdicts(&message, &records), [true, true], "{}", String::from_utf8_lossy(&message));
 }

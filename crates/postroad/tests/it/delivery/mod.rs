@@ -1,12 +1,16 @@
 //! The delivery engine from outside: real peers on the loopback, a real name server, the real binary between them.
 
+mod desk;
 mod fairness;
-mod inbox;
+mod gates;
+pub(crate) mod inbox;
 mod kills;
 mod limits;
 mod mx;
+mod orders;
 mod outcomes;
 mod outside;
+mod pools;
 mod refusals;
 mod silence;
 mod simulator;

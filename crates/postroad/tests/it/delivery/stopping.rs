@@ -14,7 +14,7 @@ const COUNT: usize = 20;
 both_engines! {
     async fn messages_past_their_end_finish_and_the_rest_is_released(engine: Engine) {
         let outside = Outside::new();
-        let late = Answer::reply("250 2.0.0 taken after all").after(Duration::from_millis(1_000));
+        let late = Answer::reply("250 2.0.0 taken after all").after(Duration::from_secs(1));
         let peer = outside.site("slow.example", Script::new().on(Stage::Message, late));
         let file = providers("[slow]\nmx = [\"slow.example\"]\nconnections_max = 2\nconnections_per_minute = 6000\n");
         let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];

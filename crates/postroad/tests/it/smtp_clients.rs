@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use postroad_model::Protocol;
+use bytes::Bytes;
 use postroad_testkit::NODE_LIBRARIES;
+use serde_json::json;
 
-use crate::service::Service;
+use crate::delivery::inbox::wait_for;
+use crate::world::{Engine, World};
 
 const RECIPIENTS: &str = "ann@example.com,bob@example.org";
 
@@ -45,31 +47,40 @@ fn run(mut command: Command) {
     assert!(output.status.success(), "{program} failed:\n{said}");
 }
 
-/// Sends through every door by every mechanism.
+/// Sends through every door by every mechanism, and looks into the inbox.
 async fn sends_everywhere(client: fn(&Order<'_>) -> Command, subject: &str) {
-    let service = Service::start().await;
-    let ca_file = service.folder.path().join("ca.pem");
-    for (door, address) in [("starttls", service.starttls), ("tls", service.tls)] {
+    let world = World::start(Engine::Sqlite);
+    let ready = world.daemon.ready();
+    // Self-signed: its own authority.
+    let ca_file = world.data_dir().join("dev-certificate.pem");
+    for (door, port) in [("starttls", "starttls_port"), ("tls", "tls_port")] {
         for mechanism in ["PLAIN", "LOGIN"] {
             let order = Order {
-                port: address.port().to_string(),
+                port: ready["smtp"][port].to_string(),
                 door,
                 mechanism,
-                key: &service.key,
-                secret: &service.secret,
+                key: &world.key,
+                secret: ready["api_secret"].as_str().unwrap(),
                 ca_file: ca_file.to_str().unwrap(),
             };
             let command = client(&order);
             tokio::task::spawn_blocking(move || run(command)).await.unwrap();
-            let stored = service.stored().await;
-            let recipients: Vec<&str> = stored.iter().map(|stored| stored.message.rcpt_to.as_str()).collect();
-            assert_eq!(recipients.join(","), RECIPIENTS, "{door} {mechanism}");
-            let send = &stored[0].message.send;
-            assert_eq!(send.subject, subject, "{door} {mechanism}");
-            assert!(send.received_with_ssl);
-            assert_eq!(send.options.protocol, Protocol::Esmtpsa);
-            assert_eq!(stored[0].text.matches("Message-I").count(), 1, "{}", stored[0].text);
-            assert!(stored[0].text.contains("\r\n..and dots\r\n"), "{}", stored[0].text);
+            for recipient in RECIPIENTS.split(',') {
+                let caught = wait_for(&world, recipient).await;
+                assert_eq!((&caught["rcpt_to"], &caught["subject"]), (&json!([recipient]), &json!(subject)));
+                let path = format!("/dev/messages/{}/raw", caught["id"]);
+                let raw = world.client.get(&path).await.expect("the server answers").text();
+                assert!(raw.contains(" with ESMTPSA id "), "{door} {mechanism}: {raw}");
+                assert_eq!(raw.matches("\r\nMessage-I").count(), 1, "{raw}");
+                assert!(raw.contains("\r\n..and dots\r\n"), "{raw}");
+            }
+            let all = world.client.get("/dev/messages").await.expect("the server answers").json();
+            assert_eq!(all["messages"].as_array().unwrap().len(), 2, "nobody else got it: {all}");
+            world
+                .client
+                .request("DELETE".parse().unwrap(), "/dev/messages", &[], Bytes::new())
+                .await
+                .unwrap();
         }
     }
 }

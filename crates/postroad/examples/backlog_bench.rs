@@ -1,0 +1,147 @@
+//! What a deep backlog costs: `backlog_bench --program POSTROAD [--messages N] [--database URL]`.
+//!
+//! Schedules N messages for tomorrow through the HTTP port, and measures the server's memory, how long a restart takes
+//! and how long a fresh message needs to the inbox behind them.
+
+#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use postroad_model::{Clock, SystemClock};
+use postroad_testkit::Daemon;
+use postroad_testkit::http::Client;
+use serde_json::{Value, json};
+
+const RECIPIENTS_PER_SEND: usize = 50;
+const CALLERS: usize = 16;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let option = |name: &str| {
+        arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1))
+    };
+    let program = option("--program").context("--program is missing")?;
+    let messages: usize = option("--messages").map_or(Ok(1_000_000), |text| text.parse())?;
+    let folder = tempfile::TempDir::new()?;
+    let bench = Bench {
+        program: Path::new(program),
+        data_dir: folder.path().to_str().context("a plain path")?.to_owned(),
+        envs: option("--database").map(|url| ("POSTROAD_DATABASE", url.as_str())).into_iter().collect(),
+    };
+
+    let (daemon, _) = bench.start();
+    let fresh = send_fresh(&daemon).await?;
+    println!(
+        "empty: {} MiB, a fresh message is in the inbox after {} ms",
+        memory_mib(&daemon)?,
+        fresh.as_millis()
+    );
+    let before = memory_mib(&daemon)?;
+    let begun = Instant::now();
+    schedule(&daemon, messages / RECIPIENTS_PER_SEND).await?;
+    let took = begun.elapsed();
+    let after = memory_mib(&daemon)?;
+    let rate = messages as f64 / took.as_secs_f64();
+    println!("{messages} messages for tomorrow accepted in {:.1} s ({rate:.0}/s)", took.as_secs_f64());
+    println!("memory: {after} MiB, {} MiB more than before", after.saturating_sub(before));
+    let fresh = send_fresh(&daemon).await?;
+    println!("a fresh message is in the inbox after {} ms", fresh.as_millis());
+    drop(daemon);
+
+    let (daemon, started) = bench.start();
+    let fresh = send_fresh(&daemon).await?;
+    println!(
+        "after a restart: ready in {:.2} s, {} MiB, a fresh message after {} ms",
+        started.as_secs_f64(),
+        memory_mib(&daemon)?,
+        fresh.as_millis()
+    );
+    Ok(())
+}
+
+struct Bench<'a> {
+    program: &'a Path,
+    data_dir: String,
+    envs: Vec<(&'a str, &'a str)>,
+}
+
+impl Bench<'_> {
+    fn start(&self) -> (Daemon, Duration) {
+        let arguments = [
+            "dev",
+            "--json",
+            "--http-port",
+            "0",
+            "--smtp-port",
+            "0",
+            "--smtps-port",
+            "0",
+            "--data-dir",
+            &self.data_dir,
+        ];
+        let begun = Instant::now();
+        let daemon = Daemon::start(self.program, arguments, &self.envs);
+        (daemon, begun.elapsed())
+    }
+}
+
+fn client(daemon: &Daemon) -> (Client, String) {
+    let text = |name: &str| daemon.ready()[name].as_str().unwrap_or_default().to_owned();
+    (Client::new(&text("url")), text("api_key"))
+}
+
+fn message(to: &[String], subject: &str) -> Value {
+    json!({ "to": to, "from": "shop@example.test", "subject": subject, "plain_body": "Thank you for your order." })
+}
+
+async fn schedule(daemon: &Daemon, sends: usize) -> anyhow::Result<()> {
+    let (client, key) = client(daemon);
+    let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut callers = tokio::task::JoinSet::new();
+    for _ in 0..CALLERS {
+        let (client, key, tomorrow, next) =
+            (client.clone(), key.clone(), tomorrow.clone(), Arc::clone(&next));
+        callers.spawn(async move {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                if at >= sends {
+                    return Ok(());
+                }
+                let to: Vec<String> =
+                    (0..RECIPIENTS_PER_SEND).map(|n| format!("u{n}@d{}.example", (at + n) % 1_000)).collect();
+                let mut body = message(&to, "Tomorrow");
+                body["send_at"] = json!(tomorrow);
+                let reply = client.post_json("/api/v1/send/message", Some(&key), &body).await?;
+                ensure!(reply.json()["status"] == "success", "{}", reply.text());
+            }
+        });
+    }
+    callers.join_all().await.into_iter().collect()
+}
+
+/// From the request to the inbox.
+async fn send_fresh(daemon: &Daemon) -> anyhow::Result<Duration> {
+    let (client, key) = client(daemon);
+    let to = format!("fresh-{}@example.com", SystemClock.now().as_micros());
+    let begun = Instant::now();
+    let reply = client
+        .post_json("/api/v1/send/message", Some(&key), &message(std::slice::from_ref(&to), "Now"))
+        .await?;
+    ensure!(reply.json()["status"] == "success", "{}", reply.text());
+    let caught = client.get(&format!("/dev/messages/wait?to={to}&timeout=20")).await?;
+    ensure!(caught.status == 200, "{}", caught.text());
+    Ok(begun.elapsed())
+}
+
+fn memory_mib(daemon: &Daemon) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid()))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse()?;
+    Ok(kib / 1_024)
+}
