@@ -28,7 +28,7 @@ pub use installation::Installation;
 pub use log_in::{LoginFailure, Submitter};
 pub use postroad_mail::{AttachmentView, MessageView};
 pub use refusal::{AddressList, FieldProblem, Refusal};
-pub use returns::{ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail};
+pub use returns::{Destination, ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail};
 pub use upkeep::Upkeep;
 
 use send::UsablePool;

@@ -210,6 +210,12 @@ pub(crate) enum AdminCommand {
     /// Pools of addresses that mail leaves from
     #[command(subcommand)]
     Pool(PoolCommand),
+    /// What receivers report of the mail of our domains (DMARC and TLS reports), summed up
+    Reports {
+        /// Only this domain, with its newest reports
+        #[arg(long)]
+        domain: Option<String>,
+    },
     /// Close the API for a while (it answers 503), or open it again
     Maintenance {
         #[arg(value_enum)]

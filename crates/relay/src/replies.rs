@@ -1,6 +1,6 @@
 //! What a refusal of `app` is over SMTP: the one table for this door, beside the envelope's for HTTP.
 
-use postroad_app::{LoginFailure, Refusal};
+use postroad_app::{LoginFailure, Refusal, ReturnRefusal};
 use postroad_model::MessageToken;
 use postroad_smtp::Reply;
 use postroad_smtp::server::StandardReply;
@@ -65,6 +65,21 @@ pub(crate) fn routed_recipient() -> Reply {
 /// The same words for every address that is not ours to take, so that they tell nobody how near a guess was.
 pub(crate) fn no_return_path() -> Reply {
     one_line(550, "5.7.1 No mail is taken for this address, and none is relayed")
+}
+
+pub(crate) fn return_refused(refusal: &ReturnRefusal) -> Reply {
+    match refusal {
+        ReturnRefusal::Unknown | ReturnRefusal::ForeignReport => no_return_path(),
+        ReturnRefusal::NoReport => one_line(554, "5.6.0 There is no report in the message"),
+        ReturnRefusal::BadReport(problem) => {
+            tracing::warn!(%problem, "a report about a domain is refused");
+            one_line(554, "5.6.0 The report cannot be read")
+        }
+        ReturnRefusal::Store(error) => {
+            tracing::warn!(%error, "mail that came back cannot be stored at the moment");
+            StandardReply::StorageTrouble.into()
+        }
+    }
 }
 
 pub(crate) fn too_slow() -> Reply {

@@ -1,6 +1,7 @@
 //! The client of a session on the bounce listener: anybody, with mail for addresses that we gave out ourselves.
 
-use postroad_app::{ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail};
+use bytes::Bytes;
+use postroad_app::{Destination, ReturnDesk, ReturnRefusal, ReturnedMail};
 use postroad_smtp::Reply;
 use postroad_smtp::server::{RcptTo, StandardReply};
 
@@ -35,8 +36,9 @@ impl Returner {
         let Some(message) = message else { return StandardReply::MailFirst.into() };
         // The share is held until the message is stored.
         let Some((envelope, bytes, _share)) = message.finish() else { return replies::no_memory() };
-        let mut reply = replies::no_return_path();
-        let to: Vec<ReturnAddress> =
+        let bytes = Bytes::from(bytes);
+        let (mut is_taken, mut reply) = (false, replies::no_return_path());
+        let to: Vec<Destination> =
             envelope.rcpt_to.iter().filter_map(|rcpt| self.desk.recognise(&rcpt.address)).collect();
         for to in to {
             let mail = ReturnedMail {
@@ -45,12 +47,11 @@ impl Returner {
                 received_with_ssl: self.is_encrypted,
             };
             match self.desk.take(&to, mail).await {
-                Ok(()) => reply = StandardReply::Ok.into(),
-                Err(ReturnRefusal::Unknown) => {}
-                Err(ReturnRefusal::Store(error)) => {
-                    tracing::warn!(%error, "mail that came back cannot be stored at the moment");
-                    return StandardReply::StorageTrouble.into();
-                }
+                Ok(()) => (is_taken, reply) = (true, StandardReply::Ok.into()),
+                Err(refusal @ ReturnRefusal::Store(_)) => return replies::return_refused(&refusal),
+                // Taken for one of several is taken.
+                Err(refusal) if !is_taken => reply = replies::return_refused(&refusal),
+                Err(_) => {}
             }
         }
         reply

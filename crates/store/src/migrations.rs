@@ -23,6 +23,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     1 => "0001_initial.sql",
     2 => "0002_delivery.sql",
     3 => "0003_returns.sql",
+    4 => "0004_domain_reports.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

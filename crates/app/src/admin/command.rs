@@ -39,6 +39,7 @@ pub enum Command {
     KeyList { server: Option<String> },
     KeyRevoke { id: CredentialId },
     KeyRotate { id: CredentialId, grace_seconds: u64 },
+    Reports { domain: Option<String> },
     Maintenance { on: bool },
 }
 

@@ -67,6 +67,7 @@ impl App {
             Command::KeyList { server } => self.list_keys(server.as_deref()).await,
             Command::KeyRevoke { id } => self.revoke_key(id).await,
             Command::KeyRotate { id, grace_seconds } => self.rotate_key(id, grace_seconds).await,
+            Command::Reports { domain } => self.domain_reports(domain.as_deref()).await,
             Command::Maintenance { on } => {
                 self.set_maintenance(on).await?;
                 Ok(json!({ "maintenance": on }))

@@ -114,3 +114,42 @@ impl About<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use postroad_mail::returned::read;
+
+    use super::*;
+
+    /// A notice about these recipients, each with its action.
+    fn notice(groups: &[(&str, &str)]) -> Returned {
+        let fields = groups.iter().map(|(recipient, action)| {
+            let status = if *action == "failed" { "5.1.1" } else { "4.4.1" };
+            format!("Final-Recipient: rfc822; {recipient}\r\nAction: {action}\r\nStatus: {status}\r\n\r\n")
+        });
+        let groups = fields.collect::<Vec<_>>().concat();
+        let text = format!(
+            "Content-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n\
+             Content-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.example\r\n\r\n{groups}--b--\r\n"
+        );
+        read(text.as_bytes())
+    }
+
+    fn picked(groups: &[(&str, &str)]) -> ReturnedKind {
+        pick(&notice(groups), "Ann@example.com").expect("somebody is spoken of").kind
+    }
+
+    #[test]
+    fn what_is_said_of_our_recipient_counts() {
+        let (ours, other) = ("ann@EXAMPLE.com", "bob@example.com");
+        assert_eq!(picked(&[(other, "failed"), (ours, "delayed")]), ReturnedKind::Delay);
+        assert_eq!(picked(&[(other, "delayed"), (ours, "failed")]), ReturnedKind::Bounce);
+    }
+
+    #[test]
+    fn hosts_that_forward_name_others() {
+        assert_eq!(picked(&[("ann@forwarded.example", "failed")]), ReturnedKind::Bounce);
+        let list = [("a@list.example", "delayed"), ("b@list.example", "failed")];
+        assert_eq!(picked(&list), ReturnedKind::Bounce);
+    }
+}

@@ -2,22 +2,29 @@
 //! and nothing else; the content, which anybody can write, only tells why.
 
 mod effect;
+mod reports;
 mod take;
 
 use std::fmt;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use postroad_mail::ReturnPathKey;
+use postroad_mail::reports::ReportProblem;
 use postroad_model::{EmailAddress, MessageId, ServerId};
 use postroad_store::StoreError;
 
 use crate::App;
 use crate::admin::AdminError;
 
+/// Where receivers are asked to send reports about domains, at `rp.<hostname>`. What is in them tells their kind.
+const REPORT_ADDRESSES: [&str; 2] = ["dmarc-reports", "tls-reports"];
+
 /// Takes what comes back. Cheap to clone.
 #[derive(Clone)]
 pub struct ReturnDesk {
     app: App,
-    key: ReturnPathKey,
+    key: Arc<ReturnPathKey>,
     /// The name that return paths are at: `rp.<hostname>`.
     domain: String,
 }
@@ -31,12 +38,21 @@ pub struct ReturnAddress {
     pub address: String,
 }
 
+/// Somewhere that mail is taken for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// About one message.
+    ReturnPath(ReturnAddress),
+    /// About domains: DMARC aggregates and TLS reports.
+    Reports,
+}
+
 /// A whole message and its sender, as the SMTP session let them through.
 #[derive(Debug)]
 pub struct ReturnedMail {
     /// Empty for `<>`, as it should be.
     pub mail_from: String,
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
     pub received_with_ssl: bool,
 }
 
@@ -46,6 +62,12 @@ pub enum ReturnRefusal {
     /// Its message is gone.
     #[error("there is no such message any more")]
     Unknown,
+    #[error("there is no report in it")]
+    NoReport,
+    #[error("the report is about no domain of ours")]
+    ForeignReport,
+    #[error(transparent)]
+    BadReport(#[from] ReportProblem),
     /// Later, perhaps.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -57,7 +79,7 @@ impl App {
         let installation = self.installation().await?;
         Ok(ReturnDesk {
             app: self.clone(),
-            key: ReturnPathKey::new(&installation.return_path_secret),
+            key: Arc::new(ReturnPathKey::new(&installation.return_path_secret)),
             domain: format!("rp.{}", self.inner.hostname),
         })
     }
@@ -65,12 +87,25 @@ impl App {
 
 impl ReturnDesk {
     /// `None` for everything that is not ours, or was not made by us.
-    pub fn recognise(&self, address: &EmailAddress) -> Option<ReturnAddress> {
+    pub fn recognise(&self, address: &EmailAddress) -> Option<Destination> {
         if address.domain().as_str() != self.domain {
             return None;
         }
-        let (server_id, message_id) = self.key.parse(address.local_part())?;
-        Some(ReturnAddress { server_id, message_id, address: address.as_str().to_owned() })
+        let local_part = address.local_part();
+        if REPORT_ADDRESSES.iter().any(|known| known.eq_ignore_ascii_case(local_part)) {
+            return Some(Destination::Reports);
+        }
+        let (server_id, message_id) = self.key.parse(local_part)?;
+        let address = address.as_str().to_owned();
+        Some(Destination::ReturnPath(ReturnAddress { server_id, message_id, address }))
+    }
+
+    /// When this returns `Ok`, the mail and what it means are on stable storage.
+    pub async fn take(&self, to: &Destination, mail: ReturnedMail) -> Result<(), ReturnRefusal> {
+        match to {
+            Destination::ReturnPath(path) => self.take_return(path, mail).await,
+            Destination::Reports => self.take_report(mail).await,
+        }
     }
 }
 

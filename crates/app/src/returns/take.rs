@@ -18,8 +18,12 @@ const SUBJECT_BYTES_MAX: usize = 998;
 const MESSAGE_ID_BYTES_MAX: usize = 500;
 
 impl ReturnDesk {
-    /// When this returns `Ok`, the mail and what it means for its message are on stable storage.
-    pub async fn take(&self, to: &ReturnAddress, mail: ReturnedMail) -> Result<(), ReturnRefusal> {
+    /// Keeps it, and records what it means for its message.
+    pub(super) async fn take_return(
+        &self,
+        to: &ReturnAddress,
+        mail: ReturnedMail,
+    ) -> Result<(), ReturnRefusal> {
         let ReturnedMail { mail_from, bytes, received_with_ssl } = mail;
         let size = bytes.len() as u64;
         let reading =

@@ -84,6 +84,7 @@ fn command(given: AdminCommand) -> Command {
             PoolCommand::RemoveAddress { address } => Command::PoolRemoveAddress { address },
             PoolCommand::WarmUp { address, state } => Command::PoolWarmUp { address, state },
         },
+        AdminCommand::Reports { domain } => Command::Reports { domain },
         AdminCommand::Maintenance { state } => Command::Maintenance { on: matches!(state, OnOff::On) },
     }
 }

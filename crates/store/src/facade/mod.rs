@@ -1,6 +1,7 @@
 //! The store's verbs as others call them, by what they are about. Each one goes to the engine that is open.
 
 mod delivery_setup;
+mod domain_reports;
 mod mail;
 mod queue;
 mod queue_desk;

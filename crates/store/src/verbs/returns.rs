@@ -26,14 +26,19 @@ struct Standing {
 pub(crate) async fn take(sql: &Sql<'_>, ids: &IdGenerator, new: NewReturn) -> Result<Taken, StoreError> {
     let server_id = new.info.server_id;
     let standing = lock(sql, server_id, new.about).await?.ok_or(StoreError::NotFound)?;
-    let has_effect = match &new.effect {
-        Some(effect) => apply(sql, ids, &new, effect, &standing).await?,
+    let effect = new.effect.as_ref();
+    let has_effect = match effect {
+        Some(effect) => is_new(sql, &new, effect, &standing).await?,
         None => false,
     };
     // What has an effect is kept in any case: the event names it.
     let is_stored = has_effect || is_wanted(sql, &new).await?;
+    // The body first: it may take its time, and the counts that follow are rows which others wait for.
     if is_stored {
         insert(sql, &new, standing.test).await?;
+    }
+    if let Some(effect) = effect.filter(|_| has_effect) {
+        apply(sql, ids, &new, effect, &standing).await?;
     }
     Ok(Taken { is_stored, has_effect })
 }
@@ -56,29 +61,39 @@ async fn lock(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Optio
     .transpose()
 }
 
-/// Whether it was new.
+/// A message bounces when it can, and is complained about once.
+async fn is_new(
+    sql: &Sql<'_>,
+    new: &NewReturn,
+    effect: &ReturnEffect,
+    standing: &Standing,
+) -> Result<bool, StoreError> {
+    if let Some(delivery) = &effect.delivery {
+        return Ok(standing.status.can_become(delivery.status));
+    }
+    let told = sql
+        .query_opt(
+            "SELECT seq FROM events WHERE server_id = $1 AND message_id = $2 AND kind = $3 LIMIT 1",
+            &[new.info.server_id.0.into(), new.about.0.into(), effect.event.kind.as_str().into()],
+        )
+        .await?;
+    Ok(told.is_none())
+}
+
 async fn apply(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     new: &NewReturn,
     effect: &ReturnEffect,
     standing: &Standing,
-) -> Result<bool, StoreError> {
-    let (server_id, about, at) = (new.info.server_id, new.about, new.info.created_at);
-    let seq = standing.last_seq + 1;
+) -> Result<(), StoreError> {
+    let (server_id, about, seq) = (new.info.server_id, new.about, standing.last_seq + 1);
     let Some(delivery) = &effect.delivery else {
-        if has_event(sql, new, effect).await? {
-            return Ok(false);
-        }
         let text = "UPDATE messages SET last_seq = $3 WHERE server_id = $1 AND id = $2";
         sql.change(text, &[server_id.0.into(), about.0.into(), seq.into()]).await?;
         tell(sql, ids, new, effect, standing).await?;
-        count_for_source(sql, new, effect, (0, 1)).await?;
-        return Ok(true);
+        return count_for_source(sql, new, effect, (0, 1)).await;
     };
-    if !standing.status.can_become(delivery.status) {
-        return Ok(false);
-    }
     sql.change(
         "UPDATE messages SET last_seq = $3, status = $4, last_delivery_at = $5 WHERE server_id = $1 AND id = $2",
         &[
@@ -86,24 +101,13 @@ async fn apply(
             about.0.into(),
             seq.into(),
             delivery.status.as_str().into(),
-            at.into(),
+            delivery.at.into(),
         ],
     )
     .await?;
     deliveries::add(sql, server_id, about, DeliveryId(ids.next()), delivery).await?;
     tell(sql, ids, new, effect, standing).await?;
-    count_for_source(sql, new, effect, (1, 0)).await?;
-    Ok(true)
-}
-
-async fn has_event(sql: &Sql<'_>, new: &NewReturn, effect: &ReturnEffect) -> Result<bool, StoreError> {
-    let found = sql
-        .query_opt(
-            "SELECT seq FROM events WHERE server_id = $1 AND message_id = $2 AND kind = $3 LIMIT 1",
-            &[new.info.server_id.0.into(), new.about.0.into(), effect.event.kind.as_str().into()],
-        )
-        .await?;
-    Ok(found.is_some())
+    count_for_source(sql, new, effect, (1, 0)).await
 }
 
 /// The event, and the address that gets no more mail.

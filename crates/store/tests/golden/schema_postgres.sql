@@ -67,6 +67,19 @@ TABLE delivery_transcripts
     PRIMARY KEY (server_id, message_id, delivery_id)
     PARTITION BY RANGE (message_id)
 
+TABLE domain_reports
+    domain text NOT NULL
+    kind text NOT NULL
+    organisation text NOT NULL
+    report_id text NOT NULL
+    begin_at bigint NOT NULL
+    end_at bigint NOT NULL
+    received_at bigint NOT NULL
+    total bigint NOT NULL
+    passed bigint NOT NULL
+    details text NOT NULL
+    PRIMARY KEY (domain, kind, organisation, report_id)
+
 TABLE domains
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
     server_id bigint NOT NULL

@@ -61,6 +61,20 @@ CREATE TABLE delivery_transcripts (
     PRIMARY KEY (server_id, message_id, delivery_id)
 );
 
+CREATE TABLE domain_reports (
+    domain TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    organisation TEXT NOT NULL,
+    report_id TEXT NOT NULL,
+    begin_at INTEGER NOT NULL,
+    end_at INTEGER NOT NULL,
+    received_at INTEGER NOT NULL,
+    total INTEGER NOT NULL,
+    passed INTEGER NOT NULL,
+    details TEXT NOT NULL,
+    PRIMARY KEY (domain, kind, organisation, report_id)
+) WITHOUT ROWID;
+
 CREATE TABLE domains (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     server_id INTEGER NOT NULL REFERENCES servers (id),

@@ -8,6 +8,7 @@ mod child;
 mod crash;
 mod delivery_setup;
 mod desk;
+mod domain_reports;
 mod fixture;
 mod fresh;
 mod hourly_limit;

@@ -2,13 +2,15 @@
 
 mod bounces;
 mod complaints;
+mod outage;
 mod refusals;
+mod reports;
 mod simulator;
 
 use std::net::SocketAddr;
 
 use postroad_testkit::SmtpClient;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::world::{World, good_but};
 
@@ -47,9 +49,4 @@ pub(crate) fn notification(recipient: &str, action: &str, status: &str, diagnost
          Final-Recipient: rfc822; {recipient}\r\nAction: {action}\r\nStatus: {status}\r\n\
          Diagnostic-Code: smtp; {diagnostic}\r\n\r\n--b--\r\n"
     )
-}
-
-/// The mail that came back about a message, found by the id that its event names.
-pub(crate) async fn kept(world: &World, id: i64) -> Value {
-    world.expanded(id).await
 }

@@ -1,0 +1,142 @@
+//! Reports about domains: taken from the report addresses, kept small, summed up for the operator.
+
+use postroad_mail::reports::{self, DmarcSummary, DomainReport as Report, TlsSummary};
+use postroad_model::DomainName;
+use postroad_store::{DomainReport, DomainReportSum, ReportKind, StoreError};
+use serde_json::{Value, json};
+
+use super::{ReturnDesk, ReturnRefusal, ReturnedMail};
+use crate::App;
+use crate::admin::AdminError;
+
+/// Reports shown of one domain.
+const SHOWN_MAX: usize = 50;
+
+impl ReturnDesk {
+    /// Keeps what the report says of our domains.
+    pub(super) async fn take_report(&self, mail: ReturnedMail) -> Result<(), ReturnRefusal> {
+        let reading = tokio::task::spawn_blocking(move || reports::read(&mail.bytes));
+        let read = reading.await.map_err(|_| StoreError::Unavailable("the service is stopping".into()))?;
+        let rows = match read? {
+            Some(Report::Dmarc(summary)) => dmarc_rows(&summary),
+            Some(Report::Tls(summary)) => tls_rows(&summary),
+            None => return Err(ReturnRefusal::NoReport),
+        };
+        let inner = &self.app.inner;
+        let adding = inner.store.add_domain_reports(inner.hostname.clone(), rows).await;
+        let added = adding.map_err(|error| match error {
+            StoreError::NotFound => ReturnRefusal::ForeignReport,
+            other => other.into(),
+        })?;
+        tracing::info!(added, "a report about a domain came in");
+        Ok(())
+    }
+}
+
+fn dmarc_rows(summary: &DmarcSummary) -> Vec<DomainReport> {
+    // What names no domain is about nobody's.
+    let Ok(domain) = DomainName::parse(&summary.domain) else { return Vec::new() };
+    let sources: Vec<Value> = summary
+        .sources
+        .iter()
+        .map(|source| {
+            json!({
+                "address": source.address,
+                "messages": source.messages,
+                "dkim_passed": source.dkim_passed,
+                "spf_passed": source.spf_passed,
+                "failed": source.failed,
+            })
+        })
+        .collect();
+    let details = json!({
+        "policy": summary.policy,
+        "quarantined": summary.quarantined,
+        "rejected": summary.rejected,
+        "sources": sources,
+    });
+    vec![DomainReport {
+        domain,
+        kind: ReportKind::Dmarc,
+        organisation: summary.organisation.clone(),
+        report_id: summary.report_id.clone(),
+        begin: summary.begin,
+        end: summary.end,
+        total: summary.messages,
+        passed: summary.passed,
+        details: details.to_string(),
+    }]
+}
+
+fn tls_rows(summary: &TlsSummary) -> Vec<DomainReport> {
+    let row = |policy: &reports::TlsPolicy| {
+        let domain = DomainName::parse(&policy.domain).ok()?;
+        let failures: serde_json::Map<String, Value> =
+            policy.failure_types.iter().map(|(kind, count)| (kind.clone(), json!(count))).collect();
+        Some(DomainReport {
+            domain,
+            kind: ReportKind::Tls,
+            organisation: summary.organisation.clone(),
+            report_id: summary.report_id.clone(),
+            begin: summary.begin,
+            end: summary.end,
+            total: policy.successes.saturating_add(policy.failures),
+            passed: policy.successes,
+            details: json!({ "policy": policy.kind, "failures": failures }).to_string(),
+        })
+    };
+    summary.policies.iter().filter_map(row).collect()
+}
+
+impl App {
+    /// One line for each domain and kind; of one domain also its newest reports.
+    pub(crate) async fn domain_reports(&self, domain: Option<&str>) -> Result<Value, AdminError> {
+        let store = &self.inner.store;
+        let Some(domain) = domain else {
+            let sums = store.sum_up_domain_reports(None).await?;
+            return Ok(sums.iter().map(shown_sum).collect());
+        };
+        let domain = DomainName::parse(domain)
+            .map_err(|error| AdminError::refused(format!("`{domain}` is no domain name: {error}")))?;
+        let sums = store.sum_up_domain_reports(Some(domain.clone())).await?;
+        let reports = store.list_domain_reports(domain.clone(), SHOWN_MAX).await?;
+        Ok(json!({
+            "domain": domain,
+            "summaries": sums.iter().map(shown_sum).collect::<Vec<_>>(),
+            "reports": reports.iter().map(shown_report).collect::<Vec<_>>(),
+        }))
+    }
+}
+
+fn shown_sum(sum: &DomainReportSum) -> Value {
+    let mut shown = json!({ "domain": sum.domain, "kind": sum.kind.as_str(), "reports": sum.reports });
+    add_counts(&mut shown, sum.kind, sum.total, sum.passed);
+    shown["begin"] = json!(sum.begin.to_rfc3339());
+    shown["end"] = json!(sum.end.to_rfc3339());
+    shown
+}
+
+fn shown_report(report: &DomainReport) -> Value {
+    let mut shown = json!({
+        "kind": report.kind.as_str(),
+        "organisation": report.organisation,
+        "report_id": report.report_id,
+        "begin": report.begin.to_rfc3339(),
+        "end": report.end.to_rfc3339(),
+    });
+    add_counts(&mut shown, report.kind, report.total, report.passed);
+    // Ours, so it is JSON.
+    shown["details"] = serde_json::from_str(&report.details).unwrap_or_default();
+    shown
+}
+
+/// By what they count.
+fn add_counts(shown: &mut Value, kind: ReportKind, total: u64, passed: u64) {
+    let (total_name, passed_name) = match kind {
+        ReportKind::Dmarc => ("messages", "passed"),
+        ReportKind::Tls => ("sessions", "successful"),
+    };
+    shown[total_name] = json!(total);
+    shown[passed_name] = json!(passed);
+    shown["failed"] = json!(total.saturating_sub(passed));
+}

@@ -1,0 +1,51 @@
+//! A full disk and a dead database: "try again", nothing half-written, and the bounce is taken when it comes again.
+
+use std::time::Duration;
+
+use postroad_testkit::postgres::{Database, PgProxy};
+
+use super::{Sent, mail_back, notification, sent};
+use crate::outage::limit_file_size;
+use crate::world::{Engine, World};
+
+const LATER: &str = "451 4.3.0 The message cannot be stored at the moment, try again later";
+
+fn bounce(sent: &Sent) -> String {
+    notification(&sent.recipient, "failed", "5.1.1", "550 5.1.1 User unknown")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bounce_meets_a_full_disk_and_comes_again() {
+    let world = World::start(Engine::Sqlite);
+    let sent = sent(&world, "jo@example.com").await;
+    limit_file_size(world.daemon.pid(), "4096");
+    let large = format!("{}{}", bounce(&sent), "0123456789abcdef\r\n".repeat(60_000));
+    for text in [&bounce(&sent), &large] {
+        assert_eq!(mail_back(&world, &sent.return_path, text).await, LATER);
+    }
+    limit_file_size(world.daemon.pid(), "unlimited");
+    assert_eq!(world.expanded(sent.id).await["status"]["status"], "Sent");
+    assert_eq!(mail_back(&world, &sent.return_path, &bounce(&sent)).await, "250 2.0.0 OK");
+    assert_eq!(world.until_status(sent.id, "Bounced").await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bounce_meets_a_dead_database_and_comes_again() {
+    let database = Database::create();
+    let proxy = PgProxy::start(database.url());
+    let world = World::start_on(Some(proxy.url()), Some(database), &[]);
+    let sent = sent(&world, "jo@example.com").await;
+    proxy.cut();
+    assert_eq!(mail_back(&world, &sent.return_path, &bounce(&sent)).await, LATER);
+    proxy.restore();
+    let mut reply = String::new();
+    for _ in 0..100 {
+        reply = mail_back(&world, &sent.return_path, &bounce(&sent)).await;
+        if reply != LATER {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(reply, "250 2.0.0 OK");
+    assert_eq!(world.until_status(sent.id, "Bounced").await.len(), 2);
+}

@@ -1,0 +1,102 @@
+//! Reports about domains: summed up for the operator, and bombs refused.
+
+use std::io::Write;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::json;
+
+use super::mail_back;
+use crate::world::{World, both_engines};
+
+const OK: &str = "250 2.0.0 OK";
+
+fn dmarc(domain: &str, id: u32, passed: u32, failed: u32) -> String {
+    let row = |address: &str, count: u32, verdict: &str| {
+        format!(
+            "<record><row><source_ip>{address}</source_ip><count>{count}</count><policy_evaluated>\
+             <disposition>none</disposition><dkim>{verdict}</dkim><spf>fail</spf></policy_evaluated></row></record>"
+        )
+    };
+    format!(
+        "<feedback><report_metadata><org_name>isp.example</org_name><report_id>{id}</report_id><date_range>\
+         <begin>1762300800</begin><end>1762387199</end></date_range></report_metadata>\
+         <policy_published><domain>{domain}</domain><p>none</p></policy_published>{}{}</feedback>",
+        row("192.0.2.1", passed, "pass"),
+        row("198.51.100.7", failed, "fail"),
+    )
+}
+
+fn tls(domain: &str) -> String {
+    json!({
+        "organization-name": "isp.example",
+        "date-range": {"start-datetime": "2026-11-01T00:00:00Z", "end-datetime": "2026-11-01T23:59:59Z"},
+        "report-id": "7",
+        "policies": [{
+            "policy": {"policy-type": "sts", "policy-domain": domain},
+            "summary": {"total-successful-session-count": 100, "total-failure-session-count": 4},
+            "failure-details": [{"result-type": "certificate-expired", "failed-session-count": 4}],
+        }],
+    })
+    .to_string()
+}
+
+/// Gzipped, as receivers send them.
+fn report(file: &[u8]) -> String {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(file).unwrap();
+    let packed = BASE64_STANDARD.encode(encoder.finish().unwrap());
+    let lines: Vec<&str> =
+        packed.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    format!(
+        "From: reports@isp.example\r\nSubject: Report\r\nContent-Type: application/gzip; name=report.gz\r\n\
+         Content-Transfer-Encoding: base64\r\n\r\n{}\r\n",
+        lines.join("\r\n")
+    )
+}
+
+/// `postroad dev` calls itself so in its return paths.
+async fn address(world: &World, local_part: &str) -> String {
+    let sent = super::sent(world, "someone@example.com").await;
+    format!("{local_part}@{}", sent.return_path.split_once('@').unwrap().1)
+}
+
+both_engines! {
+    async fn reports_are_summed_up_by_domain(world: World) {
+        let to = address(&world, "DMARC-Reports").await;
+        for text in [dmarc("example.test", 1, 10, 2), dmarc("example.test", 2, 5, 0), dmarc("example.test", 1, 10, 2)] {
+            assert_eq!(mail_back(&world, &to, &report(text.as_bytes())).await, OK);
+        }
+        let own = to.split_once('@').unwrap().1;
+        assert_eq!(mail_back(&world, &to.replace("DMARC", "tls"), &report(tls(own).as_bytes())).await, OK);
+        let sums = world.admin(&["reports"]);
+        let of = |domain: &str| sums.as_array().unwrap().iter().find(|sum| sum["domain"] == domain).unwrap().clone();
+        let sum = of("example.test");
+        assert_eq!((&sum["kind"], &sum["reports"]), (&json!("dmarc"), &json!(2)));
+        assert_eq!((&sum["messages"], &sum["passed"], &sum["failed"]), (&json!(17), &json!(15), &json!(2)));
+        let sum = of(own);
+        assert_eq!((&sum["kind"], &sum["sessions"], &sum["failed"]), (&json!("tls"), &json!(104), &json!(4)));
+        let shown = world.admin(&["reports", "--domain", "Example.test"]);
+        assert_eq!(shown["reports"].as_array().unwrap().len(), 2);
+        assert_eq!(shown["summaries"].as_array().unwrap().len(), 1);
+        let first = shown["reports"].as_array().unwrap().iter().find(|report| report["report_id"] == "1").unwrap();
+        assert_eq!(first["details"]["sources"][0], json!({
+            "address": "198.51.100.7", "messages": 2, "dkim_passed": 0, "spf_passed": 0, "failed": 2,
+        }));
+    }
+
+    async fn bombs_and_strangers_are_refused(world: World) {
+        let to = address(&world, "dmarc-reports").await;
+        let bomb = [dmarc("example.test", 1, 1, 1).into_bytes(), vec![b' '; 64 << 20]].concat();
+        assert_eq!(mail_back(&world, &to, &report(&bomb)).await, "554 5.6.0 The report cannot be read");
+        let damaged = report(b"<feedback><report_metadata>");
+        assert_eq!(mail_back(&world, &to, &damaged).await, "554 5.6.0 The report cannot be read");
+        let letter = "From: a@example.net\r\nSubject: Hello\r\n\r\nBuy this.\r\n";
+        assert_eq!(mail_back(&world, &to, letter).await, "554 5.6.0 There is no report in the message");
+        let foreign = report(dmarc("example.net", 1, 1, 1).as_bytes());
+        assert!(mail_back(&world, &to, &foreign).await.starts_with("550 5.7.1 "));
+        assert_eq!(world.admin(&["reports"]), json!([]));
+    }
+}

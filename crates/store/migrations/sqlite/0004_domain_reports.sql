@@ -1,0 +1,15 @@
+-- What receivers report of a domain's mail (DMARC aggregates, TLS reports), made small. `total` and `passed` count
+-- messages or sessions; `details` is JSON.
+CREATE TABLE domain_reports (
+    domain TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    organisation TEXT NOT NULL,
+    report_id TEXT NOT NULL,
+    begin_at INTEGER NOT NULL,
+    end_at INTEGER NOT NULL,
+    received_at INTEGER NOT NULL,
+    total INTEGER NOT NULL,
+    passed INTEGER NOT NULL,
+    details TEXT NOT NULL,
+    PRIMARY KEY (domain, kind, organisation, report_id)
+) WITHOUT ROWID;

@@ -1,0 +1,99 @@
+//! Reports about domains: of ours only, each once, summed up.
+
+use std::time::Duration;
+
+use postroad_model::{DomainName, Timestamp};
+use postroad_store::{DomainReport, NewDomain, ReportKind, StoreError};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(
+    reports_are_kept_once_and_summed_up,
+    reports_about_other_domains_are_refused,
+    old_reports_make_room,
+);
+
+fn name(text: &str) -> DomainName {
+    DomainName::parse(text).expect("a name")
+}
+
+fn own() -> DomainName {
+    name("mail.example.test")
+}
+
+fn report(domain: &str, kind: ReportKind, id: &str, total: u64, passed: u64) -> DomainReport {
+    DomainReport {
+        domain: name(domain),
+        kind,
+        organisation: "isp.example".into(),
+        report_id: id.to_owned(),
+        begin: Timestamp::from_micros(1_000_000),
+        end: Timestamp::from_micros(2_000_000 + total.min(9) as i64),
+        total,
+        passed,
+        details: "{}".into(),
+    }
+}
+
+async fn add(fixture: &Fixture, reports: Vec<DomainReport>) -> Result<u64, StoreError> {
+    fixture.store.add_domain_reports(own(), reports).await
+}
+
+async fn reports_are_kept_once_and_summed_up(fixture: Fixture) {
+    let domain = "rp.mail.example.test";
+    let first = report(domain, ReportKind::Dmarc, "1", 3, 2);
+    assert_eq!(add(&fixture, vec![first.clone(), first.clone()]).await.expect("the store works"), 1);
+    assert_eq!(add(&fixture, vec![first.clone()]).await.expect("the store works"), 0);
+    let second = report(domain, ReportKind::Dmarc, "2", 5, 5);
+    // Nonsense of a stranger does not break the sums.
+    let absurd = report(domain, ReportKind::Tls, "1", u64::MAX, u64::MAX);
+    let another = report(domain, ReportKind::Tls, "2", u64::MAX, 0);
+    let more = vec![second.clone(), absurd, another, report("mail.example.test", ReportKind::Tls, "1", 4, 1)];
+    assert_eq!(add(&fixture, more).await.expect("the store works"), 4);
+    let sums = fixture.store.sum_up_domain_reports(None).await.expect("the store works");
+    let shown: Vec<(&str, ReportKind, u64)> =
+        sums.iter().map(|sum| (sum.domain.as_str(), sum.kind, sum.reports)).collect();
+    let expected = [
+        ("mail.example.test", ReportKind::Tls, 1),
+        (domain, ReportKind::Dmarc, 2),
+        (domain, ReportKind::Tls, 2),
+    ];
+    assert_eq!(shown, expected);
+    assert_eq!((sums[1].total, sums[1].passed, sums[1].begin), (8, 7, first.begin));
+    let one = fixture.store.sum_up_domain_reports(Some(own())).await.expect("the store works");
+    assert_eq!(one, sums[..1]);
+    let listed = fixture.store.list_domain_reports(name(domain), 10).await.expect("the store works");
+    assert_eq!(listed.len(), 4);
+    assert_eq!(listed[2..], [second, first], "the newest first");
+}
+
+async fn reports_about_other_domains_are_refused(fixture: Fixture) {
+    let about = |domain: &str| vec![report(domain, ReportKind::Dmarc, "1", 1, 1)];
+    for foreign in ["example.net", "example.test", "notmail.example.test", "shop.example"] {
+        assert!(matches!(add(&fixture, about(foreign)).await, Err(StoreError::NotFound)), "{foreign}");
+    }
+    assert!(matches!(add(&fixture, Vec::new()).await, Err(StoreError::NotFound)));
+    let new = NewDomain {
+        server_id: fixture.server,
+        name: name("news.shop.example"),
+        verified_at: None,
+        dkim_selector: "s".into(),
+        dkim_private_key: vec![1],
+        dkim_public_key: vec![2],
+        dkim_ed25519: None,
+    };
+    fixture.store.create_domain(new).await.expect("the store works");
+    for ours in ["news.shop.example", "shop.example"] {
+        assert_eq!(add(&fixture, about(ours)).await.expect("the store works"), 1, "{ours}");
+    }
+    assert!(matches!(add(&fixture, about("hop.example")).await, Err(StoreError::NotFound)));
+}
+
+async fn old_reports_make_room(fixture: Fixture) {
+    let about = |id: &str| vec![report("mail.example.test", ReportKind::Dmarc, id, 1, 1)];
+    assert_eq!(add(&fixture, about("1")).await.expect("the store works"), 1);
+    fixture.clock.advance(Duration::from_hours(401 * 24));
+    assert_eq!(add(&fixture, about("2")).await.expect("the store works"), 1);
+    let left = fixture.store.list_domain_reports(own(), 10).await.expect("the store works");
+    assert_eq!(left.iter().map(|report| report.report_id.as_str()).collect::<Vec<_>>(), ["2"]);
+}
