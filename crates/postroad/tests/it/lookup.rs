@@ -27,6 +27,8 @@ fn keys(value: &Value) -> Vec<&str> {
 both_engines! {
     async fn expansions_come_as_asked(world: World) {
         let id = world.accepted_id(&good()).await;
+        // Two looks at it are compared below.
+        world.until_status(id, "Sent").await;
         let ask = async |expansions: Value| world.call(MESSAGE, &json!({"id": id, "_expansions": expansions})).await;
         for none in [json!([]), json!(false), json!(null), json!("status"), json!(1), json!({})] {
             let answer = ask(none).await;
