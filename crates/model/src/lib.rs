@@ -18,6 +18,7 @@ pub mod send_rate;
 pub mod status;
 pub mod suppression;
 pub mod token;
+pub mod webhook_url;
 
 pub use access::{Scope, ServerMode};
 pub use address::{AddressError, EmailAddress};
@@ -37,3 +38,4 @@ pub use send_rate::{RatePeriod, SendRate};
 pub use status::{Direction, Status};
 pub use suppression::SuppressionReason;
 pub use token::MessageToken;
+pub use webhook_url::{WebhookHost, WebhookUrl, WebhookUrlError};

@@ -15,6 +15,7 @@ pub mod https_server;
 pub mod postgres;
 pub mod smtp_client;
 pub mod smtp_peer;
+pub mod webhook_catcher;
 
 /// Where Debian puts the libraries of node: for `NODE_PATH`.
 pub const NODE_LIBRARIES: &str = "/usr/share/nodejs";
@@ -28,3 +29,4 @@ pub use https_server::{HttpsAnswer, HttpsServer};
 pub use postgres::{Cluster, ClusterError, Database, PgProxy};
 pub use smtp_client::SmtpClient;
 pub use smtp_peer::SmtpPeer;
+pub use webhook_catcher::{CatcherAnswer, Received, WebhookCatcher};
