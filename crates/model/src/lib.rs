@@ -8,6 +8,7 @@ pub mod bounce_class;
 pub mod clock;
 pub mod domain;
 pub mod event;
+pub mod event_cursor;
 pub mod gate;
 pub mod id;
 pub mod idgen;
@@ -19,16 +20,19 @@ pub mod status;
 pub mod suppression;
 pub mod token;
 pub mod webhook_url;
+pub mod webhook;
 
 pub use access::{Scope, ServerMode};
 pub use address::{AddressError, EmailAddress};
 pub use bounce_class::BounceClass;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use domain::{DomainError, DomainName};
-pub use event::EventKind;
+pub use event::{EventKind, EventSet};
+pub use event_cursor::EventCursor;
 pub use gate::{GateAction, GateScope};
 pub use id::{
     AccountId, CredentialId, DeliveryId, DomainId, EventId, MessageId, PoolId, SendId, ServerId, SourceId,
+    WebhookAttemptId, WebhookId,
 };
 pub use idgen::IdGenerator;
 pub use limits::Limits;
@@ -39,3 +43,4 @@ pub use status::{Direction, Status};
 pub use suppression::SuppressionReason;
 pub use token::MessageToken;
 pub use webhook_url::{WebhookHost, WebhookUrl, WebhookUrlError};
+pub use webhook::WebhookFormat;

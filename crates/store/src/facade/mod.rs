@@ -2,9 +2,11 @@
 
 mod delivery_setup;
 mod domain_reports;
+mod events;
 mod mail;
 mod queue;
 mod queue_desk;
 mod returns;
 mod setup;
 mod suppressions;
+mod webhooks;

@@ -10,6 +10,8 @@ mod returned;
 mod send;
 mod setup;
 mod suppression;
+mod told;
+mod webhook;
 
 pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
 pub use delivery_setup::{DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceDay};
@@ -22,8 +24,13 @@ pub use send::{
     Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredAnswer, Tracking,
 };
 pub use setup::{
-    Account, Credential, CredentialAccess, Domain, Ed25519Key, KeyHash, NewCredential, NewDomain, NewServer,
-    Server, SigningKeys,
+    Account, Credential, CredentialAccess, Domain, DomainTracking, Ed25519Key, KeyHash, NewCredential,
+    NewDomain, NewServer, Server, ServerTracking, SigningKeys,
 };
 pub use suppression::{NewSuppression, Suppression};
 pub(crate) use suppression::{address_key, recipient_key};
+pub use told::{EventMessage, FeedPage, FeedQuery, ToldEvent};
+pub use webhook::{
+    NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,
+    WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
+};

@@ -18,3 +18,8 @@ pub(crate) mod returns;
 pub(crate) mod servers;
 pub(crate) mod settings;
 pub(crate) mod suppressions;
+pub(crate) mod told;
+pub(crate) mod tracking;
+pub(crate) mod webhook_attempts;
+pub(crate) mod webhook_queue;
+pub(crate) mod webhooks;
