@@ -20,6 +20,9 @@ pub mod webhook_catcher;
 /// Where Debian puts the libraries of node: for `NODE_PATH`.
 pub const NODE_LIBRARIES: &str = "/usr/share/nodejs";
 
+/// Names the interpreter that has the Python libraries of the tests; `cargo xtask test` sets it.
+pub const PYTHON_VARIABLE: &str = "POSTROAD_TEST_PYTHON";
+
 pub use certificate::TestCertificate;
 pub use clock::MovedClock;
 pub use daemon::Daemon;
