@@ -10,7 +10,7 @@ use utoipa::{IntoResponses, Modify, OpenApi};
 
 use crate::endpoint::Door;
 use crate::envelope::{self, FailureEnvelope};
-use crate::{messages, send};
+use crate::{events, messages, send, webhooks};
 
 /// The document as a value.
 pub fn openapi() -> utoipa::openapi::OpenApi {
@@ -58,10 +58,22 @@ pub(crate) enum OtherAnswers {
         send::raw::handle,
         messages::message::handle,
         messages::deliveries::handle,
+        webhooks::create::handle,
+        webhooks::get::handle,
+        webhooks::list::handle,
+        webhooks::update::handle,
+        webhooks::delete::handle,
+        webhooks::rotate_secret::handle,
+        webhooks::test::handle,
+        webhooks::attempts::handle,
+        webhooks::replay::handle,
+        events::list::handle,
     ),
     tags(
         (name = "send", description = "Sending mail; keys of scope `send` or `full`"),
         (name = "messages", description = "Looking up messages; keys of scope `read` or `full`"),
+        (name = "webhooks", description = "Events posted to your URLs; `read` or `full` to look, `full` to change"),
+        (name = "events", description = "The same events, pulled; keys of scope `read` or `full`"),
     ),
     modifiers(&Key),
 )]
@@ -160,5 +172,24 @@ mod tests {
         let mut deliveries = Findings::default();
         messages::deliveries::read(b"{}", &mut deliveries).unwrap();
         assert_eq!(deliveries.asked, documented("DeliveriesIn"));
+    }
+
+    #[test]
+    fn documented_fields_of_webhooks_and_events_are_those_that_are_read() {
+        fn asked<T>(
+            read: impl Fn(&[u8], &mut Findings) -> Result<T, crate::failure::Failure>,
+        ) -> BTreeSet<String> {
+            let mut findings = Findings::default();
+            assert!(read(b"{}", &mut findings).is_ok());
+            findings.asked
+        }
+        assert_eq!(asked(webhooks::create::read), documented("CreateWebhookIn"));
+        assert_eq!(asked(webhooks::get::read), documented("WebhookIdIn"));
+        assert_eq!(asked(webhooks::list::read), documented("ListWebhooksIn"));
+        assert_eq!(asked(webhooks::update::read), documented("UpdateWebhookIn"));
+        assert_eq!(asked(webhooks::test::read), documented("TestWebhookIn"));
+        assert_eq!(asked(webhooks::attempts::read), documented("WebhookAttemptsIn"));
+        assert_eq!(asked(webhooks::replay::read), documented("ReplayWebhookIn"));
+        assert_eq!(asked(events::list::read), documented("ListEventsIn"));
     }
 }
