@@ -39,6 +39,7 @@ pub(crate) enum Reason {
     MessageNotFound {
         id: Box<RawValue>,
     },
+    SuppressionNotFound,
     Refused(Refusal),
     /// The same call may work later; the text is for the log.
     Unavailable(String),
@@ -116,6 +117,9 @@ impl Reason {
             ),
             Self::MessageNotFound { .. } => {
                 error(ok, "MessageNotFound", "No message found matching provided ID".into())
+            }
+            Self::SuppressionNotFound => {
+                error(ok, "SuppressionNotFound", "The address is not suppressed".into())
             }
             Self::Refused(refusal @ Refusal::Validation(_)) => Row {
                 status: FailureStatus::ParameterError,
@@ -195,6 +199,7 @@ pub(crate) enum ErrorCode {
     IdempotencyConflict,
     IdempotencyInProgress,
     MessageNotFound,
+    SuppressionNotFound,
     InvalidServerAPIKey,
     ServerSuspended,
     AccessDenied,
@@ -240,6 +245,7 @@ mod tests {
             Reason::AccessDenied { scope: Scope::Read, needed: Scope::Send },
             Reason::RequestTooLarge { bytes_max: 1 },
             Reason::MessageNotFound { id: RawValue::from_string("1".into()).unwrap() },
+            Reason::SuppressionNotFound,
             Reason::Unavailable("cause".into()),
             Reason::Internal("cause".into()),
         ]);

@@ -44,6 +44,12 @@ impl Findings {
         }
     }
 
+    /// Takes over what a part of the request was warned of.
+    pub(crate) fn add_warnings(&mut self, warnings: Vec<String>) {
+        let room = WARNINGS_MAX.saturating_sub(self.warnings.len());
+        self.warnings.extend(warnings.into_iter().take(room));
+    }
+
     /// The warnings if nothing is wrong, else the failure that lists all problems.
     pub(crate) fn into_warnings(self) -> Result<Vec<String>, Failure> {
         if self.problems.is_empty() {
@@ -82,6 +88,11 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn pointer(&self, name: &str) -> String {
         format!("{}/{}", self.pointer, pointer_token(name))
+    }
+
+    /// Whether it is there and not `null`.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|(known, json)| known == name && *json != Json::Null)
     }
 
     pub(crate) fn is_true(&self, name: &str) -> bool {

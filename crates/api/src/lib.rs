@@ -22,6 +22,7 @@ mod json;
 mod memory;
 mod messages;
 mod openapi;
+mod page;
 mod params;
 mod peer;
 mod redirect;
@@ -30,6 +31,7 @@ mod routes;
 mod send;
 mod server;
 mod settings;
+mod suppressions;
 
 use std::sync::Arc;
 

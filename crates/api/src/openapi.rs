@@ -10,7 +10,7 @@ use utoipa::{IntoResponses, Modify, OpenApi};
 
 use crate::endpoint::Door;
 use crate::envelope::{self, FailureEnvelope};
-use crate::{messages, send};
+use crate::{messages, send, suppressions};
 
 /// The document as a value.
 pub fn openapi() -> utoipa::openapi::OpenApi {
@@ -58,10 +58,17 @@ pub(crate) enum OtherAnswers {
         send::raw::handle,
         messages::message::handle,
         messages::deliveries::handle,
+        suppressions::list::handle,
+        suppressions::get::handle,
+        suppressions::add::handle,
+        suppressions::remove::handle,
+        suppressions::import::handle,
+        suppressions::export::handle,
     ),
     tags(
         (name = "send", description = "Sending mail; keys of scope `send` or `full`"),
         (name = "messages", description = "Looking up messages; keys of scope `read` or `full`"),
+        (name = "suppressions", description = "Addresses that get no more mail; `read` or `full` to look, `full` to change"),
     ),
     modifiers(&Key),
 )]
@@ -160,5 +167,24 @@ mod tests {
         let mut deliveries = Findings::default();
         messages::deliveries::read(b"{}", &mut deliveries).unwrap();
         assert_eq!(deliveries.asked, documented("DeliveriesIn"));
+    }
+
+    #[test]
+    fn documented_fields_of_suppressions_are_those_that_are_read() {
+        fn asked<T>(
+            read: impl Fn(&[u8], &mut Findings) -> Result<T, crate::failure::Failure>,
+        ) -> BTreeSet<String> {
+            let mut findings = Findings::default();
+            for request in ["{}", r#"{"items": [{}]}"#] {
+                assert!(read(request.as_bytes(), &mut findings).is_ok());
+            }
+            findings.asked
+        }
+        assert_eq!(asked(suppressions::list::read), documented("ListSuppressionsIn"));
+        assert_eq!(asked(suppressions::get::read), documented("GetSuppressionIn"));
+        assert_eq!(asked(suppressions::add::read), documented("AddSuppressionIn"));
+        assert_eq!(asked(suppressions::remove::read), documented("RemoveSuppressionIn"));
+        assert_eq!(asked(suppressions::import::read), documented("ImportSuppressionsIn"));
+        assert_eq!(asked(suppressions::export::read), documented("ExportSuppressionsIn"));
     }
 }

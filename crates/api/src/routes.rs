@@ -10,7 +10,7 @@ use axum::routing::{any, get};
 use postroad_model::Scope;
 
 use crate::endpoint::{self, Door};
-use crate::{health, messages, openapi, send};
+use crate::{health, messages, openapi, send, suppressions};
 
 /// How handlers get what they work with.
 type Shared = State<Arc<Door>>;
@@ -21,6 +21,12 @@ pub(crate) fn router(door: Door) -> Router {
         .route("/api/v1/send/raw", any(send_raw))
         .route("/api/v1/messages/message", any(message))
         .route("/api/v1/messages/deliveries", any(deliveries))
+        .route("/api/v1/suppressions/list", any(list_suppressions))
+        .route("/api/v1/suppressions/get", any(get_suppression))
+        .route("/api/v1/suppressions/add", any(add_suppressions))
+        .route("/api/v1/suppressions/remove", any(remove_suppressions))
+        .route("/api/v1/suppressions/import", any(import_suppressions))
+        .route("/api/v1/suppressions/export", any(export_suppressions))
         .route("/api/v1/openapi.json", get(openapi::serve).fallback(endpoint::unknown))
         .route("/api", any(endpoint::unknown))
         .route("/api/", any(endpoint::unknown))
@@ -45,6 +51,30 @@ async fn message(State(door): Shared, request: Request) -> Response {
 
 async fn deliveries(State(door): Shared, request: Request) -> Response {
     endpoint::answer(&door, request, Scope::Read, messages::deliveries::handle).await
+}
+
+async fn list_suppressions(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, suppressions::list::handle).await
+}
+
+async fn get_suppression(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, suppressions::get::handle).await
+}
+
+async fn add_suppressions(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Full, suppressions::add::handle).await
+}
+
+async fn remove_suppressions(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Full, suppressions::remove::handle).await
+}
+
+async fn import_suppressions(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Full, suppressions::import::handle).await
+}
+
+async fn export_suppressions(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, suppressions::export::handle).await
 }
 
 fn not_found() -> Response {

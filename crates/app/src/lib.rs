@@ -13,6 +13,7 @@ mod refusal;
 mod returns;
 mod secrets;
 pub mod send;
+pub mod suppressions;
 mod ttl_cache;
 mod upkeep;
 

@@ -8,7 +8,7 @@ use postroad_model::{
     DeliveryId, EventId, EventKind, IdGenerator, MessageId, ServerId, Status, SuppressionReason, Timestamp,
 };
 
-use crate::records::{InitialState, NewRecipient, NewSend};
+use crate::records::{InitialState, NewRecipient, NewSend, held_sentence};
 
 /// How long a recipient that the store holds back is kept (contract 5).
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
@@ -23,12 +23,7 @@ pub(crate) enum Objection {
 impl Objection {
     fn sentence(&self) -> String {
         match self {
-            Self::Suppressed { reason, details, since } if details.is_empty() => {
-                format!("The address is suppressed: {reason} since {since}")
-            }
-            Self::Suppressed { reason, details, since } => {
-                format!("The address is suppressed: {reason} since {since}: {details}")
-            }
+            Self::Suppressed { reason, details, since } => held_sentence(*reason, details, *since),
             Self::OverLimit { limit } => format!("The hourly limit of {limit} messages is reached"),
         }
     }

@@ -202,7 +202,7 @@ impl Worker {
 
     fn held(&self, job: &Job, message: &Message, suppression: &Suppression) -> Settlement {
         let now = self.hub.clock.now();
-        let details = said_of(suppression);
+        let details = suppression.sentence();
         let event = json!({ "status": Status::Held, "details": details, "reason": suppression.reason });
         let outcome = Outcome {
             server_id: job.entry.server_id,
@@ -448,10 +448,4 @@ fn is_stale_connection(ending: &Ending, is_marked: bool) -> bool {
         Ending::Interrupted { phase: Phase::MailFrom, after_final: false, .. } => !is_marked,
         _ => false,
     }
-}
-
-fn said_of(suppression: &Suppression) -> String {
-    let Suppression { reason, created_at, details, .. } = suppression;
-    let what = format!("The address is suppressed: {reason} since {}", created_at.to_rfc3339());
-    if details.is_empty() { what } else { format!("{what}: {details}") }
 }

@@ -25,5 +25,5 @@ pub use setup::{
     Account, Credential, CredentialAccess, Domain, Ed25519Key, KeyHash, NewCredential, NewDomain, NewServer,
     Server, SigningKeys,
 };
-pub use suppression::{NewSuppression, Suppression};
-pub(crate) use suppression::{address_key, recipient_key};
+pub use suppression::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
+pub(crate) use suppression::{address_key, held_sentence, recipient_key};
