@@ -22,6 +22,7 @@ mod returns;
 mod smtp;
 mod smtp_clients;
 mod smtp_crowd;
+mod suppressions;
 mod test_mode;
 mod transport;
 mod world;
