@@ -5,10 +5,12 @@
 pub mod access;
 pub mod address;
 pub mod bounce_class;
+pub mod change;
 pub mod clock;
 pub mod domain;
 pub mod event;
 pub mod gate;
+pub mod hold;
 pub mod id;
 pub mod idgen;
 pub mod limits;
@@ -22,10 +24,12 @@ pub mod token;
 pub use access::{Scope, ServerMode};
 pub use address::{AddressError, EmailAddress};
 pub use bounce_class::BounceClass;
+pub use change::Change;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use domain::{DomainError, DomainName};
 pub use event::EventKind;
 pub use gate::{GateAction, GateScope};
+pub use hold::HoldReason;
 pub use id::{
     AccountId, CredentialId, DeliveryId, DomainId, EventId, MessageId, PoolId, SendId, ServerId, SourceId,
 };

@@ -1,5 +1,7 @@
 //! One object, or `items` with up to a thousand of them: how suppressions/add and suppressions/remove are asked.
 
+use std::borrow::Cow;
+
 use postroad_app::FieldProblem;
 
 use crate::failure::Failure;
@@ -57,17 +59,13 @@ pub(crate) fn read<T>(
 /// Takes `address` out of an object; one that is missing is noted.
 pub(crate) fn read_address(fields: &mut Fields<'_>, findings: &mut Findings) -> String {
     let problems = findings.problems.len();
-    match fields.text("address", findings) {
-        Some(address) => address.into_owned(),
-        None => {
-            if findings.problems.len() == problems {
-                let pointer = fields.pointer("address");
-                let name = pointer.trim_start_matches('/').to_owned();
-                findings.problem(pointer, format!("`{name}` parameter is required but is missing"));
-            }
-            String::new()
-        }
+    let address = fields.text("address", findings);
+    if address.is_none() && findings.problems.len() == problems {
+        let pointer = fields.pointer("address");
+        let message = format!("`{}` parameter is required but is missing", pointer.trim_start_matches('/'));
+        findings.problem(pointer, message);
     }
+    address.map(Cow::into_owned).unwrap_or_default()
 }
 
 /// The problems of an item, with pointers from the request's top.

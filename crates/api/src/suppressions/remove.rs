@@ -99,10 +99,11 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Given<String>
 
 async fn remove_one(call: &Call, address: String) -> Result<RemovedOneOut, Failure> {
     let removed = call.app.remove_suppressions(call.caller.server_id, std::slice::from_ref(&address)).await?;
-    match removed.into_iter().next().expect("there is a result for each")? {
-        true => Ok(RemovedOneOut { status: "removed", address }),
-        false => Err(Reason::SuppressionNotFound.into()),
+    let was_there = removed.into_iter().next().expect("there is a result for each")?;
+    if !was_there {
+        return Err(Reason::SuppressionNotFound.into());
     }
+    Ok(RemovedOneOut { status: "removed", address })
 }
 
 async fn remove_many(

@@ -41,12 +41,10 @@ both_engines! {
         let mut world = world;
         let file = |name: &str| world.folder.path().join(name).to_str().unwrap().to_owned();
         let (list, copy) = (file("list.csv"), file("copy.csv"));
-        let mut text = String::from("address,details\n");
-        for n in 0..2_500 {
-            text.push_str(&format!("user{n:04}@example.com,\"line {n}\"\n"));
-        }
-        text.push_str("nobody,\nuser0000@example.com,again\n");
-        std::fs::write(&list, text).unwrap();
+        let mut lines = vec!["address,details".to_owned()];
+        lines.extend((0..2_500).map(|n| format!("user{n:04}@example.com,\"line {n}\"")));
+        lines.extend(["nobody,".to_owned(), "user0000@example.com,again".to_owned()]);
+        std::fs::write(&list, lines.join("\n")).unwrap();
         let taken = world.admin(&["suppression", "import", &list, "--server", "dev"]);
         assert_eq!(taken, json!({
             "lines": 2_502, "added": 2_500, "exists": 1, "failed": 1,
