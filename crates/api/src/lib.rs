@@ -22,6 +22,7 @@ mod json;
 mod memory;
 mod messages;
 mod openapi;
+mod own_server;
 mod page;
 mod params;
 mod peer;

@@ -10,7 +10,7 @@ use utoipa::{IntoResponses, Modify, OpenApi};
 
 use crate::endpoint::Door;
 use crate::envelope::{self, FailureEnvelope};
-use crate::{messages, send, suppressions};
+use crate::{messages, own_server, send, suppressions};
 
 /// The document as a value.
 pub fn openapi() -> utoipa::openapi::OpenApi {
@@ -64,11 +64,14 @@ pub(crate) enum OtherAnswers {
         suppressions::remove::handle,
         suppressions::import::handle,
         suppressions::export::handle,
+        own_server::get::handle,
+        own_server::update::handle,
     ),
     tags(
         (name = "send", description = "Sending mail; keys of scope `send` or `full`"),
         (name = "messages", description = "Looking up messages; keys of scope `read` or `full`"),
         (name = "suppressions", description = "Addresses that get no more mail; `read` or `full` to look, `full` to change"),
+        (name = "server", description = "The settings of the key's server; `read` or `full` to look, `full` to change"),
     ),
     modifiers(&Key),
 )]
@@ -186,5 +189,12 @@ mod tests {
         assert_eq!(asked(suppressions::remove::read), documented("RemoveSuppressionIn"));
         assert_eq!(asked(suppressions::import::read), documented("ImportSuppressionsIn"));
         assert_eq!(asked(suppressions::export::read), documented("ExportSuppressionsIn"));
+    }
+
+    #[test]
+    fn documented_settings_of_a_server_are_those_that_are_read() {
+        let mut findings = Findings::default();
+        own_server::update::read(br#"{"tracking": {}}"#, &mut findings).unwrap();
+        assert_eq!(findings.asked, documented("UpdateServerIn"));
     }
 }

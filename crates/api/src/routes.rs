@@ -10,7 +10,7 @@ use axum::routing::{any, get};
 use postroad_model::Scope;
 
 use crate::endpoint::{self, Door};
-use crate::{health, messages, openapi, send, suppressions};
+use crate::{health, messages, openapi, own_server, send, suppressions};
 
 /// How handlers get what they work with.
 type Shared = State<Arc<Door>>;
@@ -27,6 +27,8 @@ pub(crate) fn router(door: Door) -> Router {
         .route("/api/v1/suppressions/remove", any(remove_suppressions))
         .route("/api/v1/suppressions/import", any(import_suppressions))
         .route("/api/v1/suppressions/export", any(export_suppressions))
+        .route("/api/v1/server/get", any(get_server))
+        .route("/api/v1/server/update", any(update_server))
         .route("/api/v1/openapi.json", get(openapi::serve).fallback(endpoint::unknown))
         .route("/api", any(endpoint::unknown))
         .route("/api/", any(endpoint::unknown))
@@ -75,6 +77,14 @@ async fn import_suppressions(State(door): Shared, request: Request) -> Response 
 
 async fn export_suppressions(State(door): Shared, request: Request) -> Response {
     endpoint::answer(&door, request, Scope::Read, suppressions::export::handle).await
+}
+
+async fn get_server(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, own_server::get::handle).await
+}
+
+async fn update_server(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Full, own_server::update::handle).await
 }
 
 fn not_found() -> Response {

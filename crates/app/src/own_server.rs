@@ -132,9 +132,6 @@ mod tests {
             ..GivenServerChange::default()
         };
         let pointers: Vec<String> = check(given).unwrap_err().into_iter().map(|p| p.pointer).collect();
-        assert_eq!(
-            pointers,
-            ["/name", "/mode", "/send_rate", "/hourly_limit", "/tracking/excluded_hosts/1"]
-        );
+        assert_eq!(pointers, ["/name", "/mode", "/send_rate", "/hourly_limit", "/tracking/excluded_hosts/1"]);
     }
 }

@@ -32,11 +32,57 @@ events! {
     Released = "message.released",
     Cancelled = "message.cancelled",
     Complained = "message.complained",
+    Opened = "message.opened",
+    Clicked = "message.clicked",
+    Unsubscribed = "message.unsubscribed",
+    DomainVerified = "domain.verified",
+    DomainFailing = "domain.failing",
+    SendLimitApproaching = "send_limit.approaching",
+    SendLimitExceeded = "send_limit.exceeded",
+    WebhookDisabled = "webhook.disabled",
+    IpWarmupPaused = "ip.warmup_paused",
 }
 
 impl EventKind {
+    /// Its bit in a set of kinds. Stored: kinds are only ever added at the end.
+    pub const fn bit(self) -> i64 {
+        1 << self as u32
+    }
+
+    /// Whether it tells of a message; the others tell of a server.
+    pub fn is_about_message(self) -> bool {
+        self.as_str().starts_with("message.")
+    }
+
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// Which events somebody wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventSet(i64);
+
+impl EventSet {
+    /// Also those of later versions.
+    pub const ALL: Self = Self(i64::MAX);
+
+    pub const fn bits(self) -> i64 {
+        self.0
+    }
+
+    pub const fn from_bits(bits: i64) -> Self {
+        Self(bits)
+    }
+
+    pub const fn contains(self, kind: EventKind) -> bool {
+        self.0 & kind.bit() != 0
+    }
+}
+
+impl FromIterator<EventKind> for EventSet {
+    fn from_iter<I: IntoIterator<Item = EventKind>>(kinds: I) -> Self {
+        Self(kinds.into_iter().fold(0, |bits, kind| bits | kind.bit()))
     }
 }
 

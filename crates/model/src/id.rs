@@ -40,4 +40,8 @@ ids! {
     PoolId,
     /// An address of ours that mail leaves from.
     SourceId,
+    /// An endpoint that is told of events.
+    WebhookId,
+    /// One attempt to tell it of one event.
+    WebhookAttemptId,
 }

@@ -9,6 +9,7 @@ pub mod change;
 pub mod clock;
 pub mod domain;
 pub mod event;
+pub mod event_cursor;
 pub mod gate;
 pub mod hold;
 pub mod id;
@@ -20,6 +21,7 @@ pub mod send_rate;
 pub mod status;
 pub mod suppression;
 pub mod token;
+pub mod webhook;
 
 pub use access::{Scope, ServerMode};
 pub use address::{AddressError, EmailAddress};
@@ -27,11 +29,13 @@ pub use bounce_class::BounceClass;
 pub use change::Change;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use domain::{DomainError, DomainName};
-pub use event::EventKind;
+pub use event::{EventKind, EventSet};
+pub use event_cursor::EventCursor;
 pub use gate::{GateAction, GateScope};
 pub use hold::HoldReason;
 pub use id::{
     AccountId, CredentialId, DeliveryId, DomainId, EventId, MessageId, PoolId, SendId, ServerId, SourceId,
+    WebhookAttemptId, WebhookId,
 };
 pub use idgen::IdGenerator;
 pub use limits::Limits;
@@ -41,3 +45,4 @@ pub use send_rate::{RatePeriod, SendRate};
 pub use status::{Direction, Status};
 pub use suppression::SuppressionReason;
 pub use token::MessageToken;
+pub use webhook::WebhookFormat;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use postroad_model::{
-    Clock, Direction, DomainName, EventId, IdGenerator, MessageId, MessageToken, SendId, ServerId,
-    ServerMode, SystemClock,
+    Clock, Direction, DomainName, IdGenerator, MessageId, MessageToken, SendId, ServerId, ServerMode,
+    SystemClock,
 };
 use postroad_store::{
     Database, InitialState, NewRecipient, NewSend, NewServer, Role, SendInfo, SendOptions, Settings, Store,
@@ -83,8 +83,7 @@ fn new_send(server: ServerId, ids: &IdGenerator, rng: &mut impl Rng) -> NewSend 
         token: MessageToken::random(rng),
         rcpt_to: "someone@example.com".into(),
         domain: DomainName::parse("example.com").expect("a domain"),
-        accepted_event: EventId(ids.next()),
-        first_delivery: None,
+
         exempt: false,
     };
     NewSend {
@@ -94,6 +93,7 @@ fn new_send(server: ServerId, ids: &IdGenerator, rng: &mut impl Rng) -> NewSend 
             credential_id: None,
             message_id: format!("{}@example.test", recipient.token),
             mail_from: "bench@example.test".into(),
+            from_domain: "example.com".to_owned(),
             subject: "A message of the benchmark".into(),
             tag: Some("bench".into()),
             metadata: BTreeMap::new(),

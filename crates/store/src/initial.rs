@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use postroad_model::{
-    DeliveryId, EventId, EventKind, IdGenerator, MessageId, ServerId, Status, SuppressionReason, Timestamp,
+    DeliveryId, EventKind, IdGenerator, MessageId, ServerId, Status, SuppressionReason, Timestamp,
 };
 
 use crate::records::{InitialState, NewRecipient, NewSend, held_sentence};
@@ -75,7 +75,6 @@ pub(crate) struct InitialRow<'a> {
 
 pub(crate) struct FirstDelivery<'a> {
     pub(crate) id: DeliveryId,
-    pub(crate) event_id: EventId,
     pub(crate) details: Cow<'a, str>,
     pub(crate) event: EventKind,
 }
@@ -90,9 +89,7 @@ impl<'a> InitialRow<'a> {
         let queued =
             |status, due_at| Self { status, due_at: Some(due_at), hold_expiry: None, delivery: None };
         let settled = |status, hold_expiry, details, event| {
-            let fresh_ids = || (DeliveryId(ids.next()), EventId(ids.next()));
-            let (id, event_id) = recipient.first_delivery.unwrap_or_else(fresh_ids);
-            let delivery = Some(FirstDelivery { id, event_id, details, event });
+            let delivery = Some(FirstDelivery { id: DeliveryId(ids.next()), details, event });
             Self { status, due_at: None, hold_expiry, delivery }
         };
         if let Some(objection) = objections.get(&recipient.id) {

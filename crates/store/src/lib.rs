@@ -84,6 +84,8 @@ pub struct Store {
     hand_over: Arc<HandOver>,
     /// Counted up by every change that the delivery engine should see at once.
     changes: Arc<watch::Sender<u64>>,
+    /// Counted up by every commit that appended events.
+    told: Arc<watch::Sender<u64>>,
 }
 
 #[derive(Debug)]
@@ -118,7 +120,13 @@ impl Store {
                 Engine::Postgres(opening.await?)
             }
         };
-        Ok(Self { engine: Arc::new(engine), clock, hand_over, changes: Arc::new(watch::Sender::new(0)) })
+        Ok(Self {
+            engine: Arc::new(engine),
+            clock,
+            hand_over,
+            changes: Arc::new(watch::Sender::new(0)),
+            told: Arc::new(watch::Sender::new(0)),
+        })
     }
 
     /// Hands out ids for what will be accepted here.
@@ -157,6 +165,24 @@ impl Store {
             Engine::Sqlite { engine, .. } => engine.write(Box::new(job)).await,
             Engine::Postgres(engine) => engine.write(Box::new(job)).await,
         }
+    }
+
+    /// Like `write`, for what makes new ids.
+    async fn write_with_ids<T: Send + 'static>(
+        &self,
+        job: impl for<'a> FnOnce(&'a Sql<'a>, Arc<IdGenerator>) -> BoxFuture<'a, Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        match &*self.engine {
+            Engine::Sqlite { engine, ids } => {
+                let ids = Arc::clone(ids);
+                engine.write(Box::new(move |sql| job(sql, ids))).await
+            }
+            Engine::Postgres(engine) => engine.write_with_ids(Box::new(job)).await,
+        }
+    }
+
+    fn is_sqlite(&self) -> bool {
+        matches!(*self.engine, Engine::Sqlite { .. })
     }
 
     async fn read<T: Send + 'static>(

@@ -46,6 +46,7 @@ impl ReturnDesk {
                 credential_id: None,
                 message_id: message_id(&returned),
                 mail_from,
+                from_domain: String::new(),
                 subject: cut(&returned.subject.replace('\0', ""), SUBJECT_BYTES_MAX).to_owned(),
                 tag: None,
                 metadata: BTreeMap::new(),

@@ -5,8 +5,8 @@ use std::mem;
 use std::time::Duration;
 
 use postroad_model::{
-    CredentialId, DeliveryId, Direction, DomainName, EmailAddress, EventId, IdGenerator, MessageId,
-    MessageToken, SendId, ServerMode, Timestamp,
+    CredentialId, Direction, DomainName, EmailAddress, IdGenerator, MessageId, MessageToken, SendId,
+    ServerMode, Timestamp,
 };
 use postroad_store::{
     Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredBody,
@@ -49,6 +49,7 @@ pub(super) struct Checked {
     pub(super) bytes: Vec<u8>,
     pub(super) message_id: String,
     pub(super) mail_from: String,
+    pub(super) from_domain: String,
     pub(super) subject: String,
     pub(super) tag: Option<String>,
     pub(super) metadata: BTreeMap<String, String>,
@@ -123,7 +124,7 @@ impl App {
         let now = self.inner.clock.now();
         let test = context.test || context.caller.test;
         let state = initial_state(context, test, checked.options.send_at, now);
-        let recipients = recipients(&checked.recipients, &state, &ids, &self.inner.simulator_domain);
+        let recipients = recipients(&checked.recipients, &ids, &self.inner.simulator_domain);
         let answer = SendAnswer {
             message_id: checked.message_id.clone(),
             messages: recipients
@@ -144,6 +145,7 @@ impl App {
             credential_id: Some(context.caller.credential_id),
             message_id: checked.message_id,
             mail_from: checked.mail_from,
+            from_domain: checked.from_domain,
             subject: checked.subject,
             tag: checked.tag,
             metadata: checked.metadata,
@@ -200,11 +202,9 @@ fn initial_state(
 
 fn recipients(
     addresses: &[EmailAddress],
-    state: &InitialState,
     ids: &IdGenerator,
     simulator_domain: &DomainName,
 ) -> Vec<NewRecipient> {
-    let with_delivery = matches!(state, InitialState::Held { .. } | InitialState::TestSent { .. });
     let mut rng = rand::rng();
     addresses
         .iter()
@@ -213,8 +213,7 @@ fn recipients(
             token: MessageToken::random(&mut rng),
             rcpt_to: address.as_str().to_owned(),
             domain: address.domain().clone(),
-            accepted_event: EventId(ids.next()),
-            first_delivery: with_delivery.then(|| (DeliveryId(ids.next()), EventId(ids.next()))),
+
             exempt: address.domain() == simulator_domain,
         })
         .collect()

@@ -1,7 +1,7 @@
 //! What every message that its sender built has to pass, by send/raw or by SMTP.
 
 use postroad_mail::{RawFallback, RawMessage, RawProblem};
-use postroad_model::ServerId;
+use postroad_model::{EmailAddress, ServerId};
 use uuid::Uuid;
 
 use crate::{App, FieldProblem, Refusal};
@@ -50,6 +50,12 @@ pub(super) fn built_refusal(problem: RawProblem) -> Refusal {
 /// A NUL in a decoded subject is the one character PostgreSQL cannot keep.
 pub(super) fn built_subject(raw: &RawMessage) -> String {
     raw.subject.replace('\0', "")
+}
+
+/// The domain of the first From address, which was found to be verified.
+pub(super) fn built_domain(raw: &RawMessage) -> String {
+    let address = raw.from.first().and_then(|address| EmailAddress::parse(address).ok());
+    address.map(|address| address.domain().as_str().to_owned()).unwrap_or_default()
 }
 
 fn invalid(message: String) -> Refusal {

@@ -126,6 +126,7 @@ impl App {
             bytes,
             message_id,
             mail_from: from.address.as_str().to_owned(),
+            from_domain: from.address.domain().as_str().to_owned(),
             subject: draft.subject.as_deref().unwrap_or_default().to_owned(),
             tag: draft
                 .tag

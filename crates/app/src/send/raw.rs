@@ -7,7 +7,7 @@ use postroad_model::{EmailAddress, Limits};
 use postroad_store::SendOptions;
 
 use super::accept::{Checked, SendAnswer};
-use super::built::{built_refusal, built_subject};
+use super::built::{built_domain, built_refusal, built_subject};
 use super::draft::{RawDraft, SendContext};
 use super::message::too_large;
 use super::{addresses, base64_text, options};
@@ -54,6 +54,7 @@ impl App {
         }
         Ok(Checked {
             subject: built_subject(&raw),
+            from_domain: built_domain(&raw),
             message_id: raw.message_id,
             mail_from,
             bytes: raw.bytes,

@@ -7,7 +7,7 @@ use postroad_store::SendOptions;
 
 use super::accept::{Checked, SendAnswer, aside_if_large};
 use super::addresses;
-use super::built::{built_refusal, built_subject};
+use super::built::{built_domain, built_refusal, built_subject};
 use super::draft::SendContext;
 use super::idempotency::IdempotencyRequest;
 use super::wishes;
@@ -52,6 +52,7 @@ impl App {
         };
         let checked = Checked {
             subject: built_subject(&raw),
+            from_domain: built_domain(&raw),
             message_id: raw.message_id,
             mail_from: envelope.mail_from,
             bytes: raw.bytes,

@@ -2,9 +2,12 @@
 
 mod delivery_setup;
 mod domain_reports;
+mod events;
 mod mail;
 mod queue;
 mod queue_desk;
 mod returns;
+mod server_change;
 mod setup;
 mod suppressions;
+mod webhooks;

@@ -81,6 +81,7 @@ impl Store {
     fn note_entry(&self, entry: Entry) {
         if entry != Entry::Unchanged {
             self.note_change();
+            self.note_told();
         }
     }
 
@@ -91,15 +92,12 @@ impl Store {
         if !self.read(move |sql| Box::pin(desk::has_expired_holds(sql, now))).await? {
             return Ok(0);
         }
-        let job: JobWithIds<u64> = Box::new(move |sql, ids| {
-            Box::pin(async move { desk::expire_holds(sql, &ids, now, limit).await })
-        });
-        match &*self.engine {
-            Engine::Sqlite { engine, ids } => {
-                let ids = Arc::clone(ids);
-                engine.write(Box::new(move |sql| job(sql, ids))).await
-            }
-            Engine::Postgres(engine) => engine.write_with_ids(job).await,
-        }
+        let ended = self
+            .write_with_ids(move |sql, ids| {
+                Box::pin(async move { desk::expire_holds(sql, &ids, now, limit).await })
+            })
+            .await?;
+        self.note_told();
+        Ok(ended)
     }
 }

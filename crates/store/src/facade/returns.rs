@@ -28,6 +28,9 @@ impl Store {
                 }
             }
         });
-        taking.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closed".into())))
+        let taken =
+            taking.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closed".into())))?;
+        self.note_told();
+        Ok(taken)
     }
 }

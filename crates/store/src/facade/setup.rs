@@ -5,10 +5,10 @@ use postroad_model::{
 };
 
 use crate::records::{
-    Account, Credential, CredentialAccess, Domain, KeyHash, NewCredential, NewDomain, NewServer, Server,
-    SigningKeys,
+    Account, Credential, CredentialAccess, Domain, DomainTracking, KeyHash, NewCredential, NewDomain,
+    NewServer, Server, ServerTracking, SigningKeys,
 };
-use crate::verbs::{accounts, credentials, domains, servers, settings};
+use crate::verbs::{accounts, credentials, domains, servers, settings, tracking};
 use crate::{Result, Store};
 
 impl Store {
@@ -59,6 +59,15 @@ impl Store {
     pub async fn set_server_hourly_limit(&self, id: ServerId, limit: Option<u32>) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(servers::set_hourly_limit(sql, id, limit, now))).await
+    }
+
+    pub async fn set_server_tracking(&self, id: ServerId, tracking: ServerTracking) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(tracking::set_of_server(sql, id, tracking, now))).await
+    }
+
+    pub async fn find_server(&self, id: ServerId) -> Result<Option<Server>> {
+        self.read(move |sql| Box::pin(servers::find(sql, id))).await
     }
 
     pub async fn create_credential(&self, new: NewCredential) -> Result<CredentialId> {
@@ -126,6 +135,11 @@ impl Store {
     pub async fn set_domain_verified(&self, id: DomainId, verified_at: Option<Timestamp>) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(domains::set_verified(sql, id, verified_at, now))).await
+    }
+
+    pub async fn set_domain_tracking(&self, id: DomainId, tracking: DomainTracking) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(tracking::set_of_domain(sql, id, tracking, now))).await
     }
 
     pub async fn find_setting(&self, key: &'static str) -> Result<Option<String>> {

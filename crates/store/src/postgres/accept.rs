@@ -125,6 +125,7 @@ impl Batch<'_> {
             columns.messages.statement(),
             columns.queue.statement(),
             columns.events.statement(),
+            columns.outbox.statement(),
             columns.deliveries.statement(),
             Some((lease::NOTE_IDS, vec![&number, &lane, &self.node.epoch, &last_id])),
         ];

@@ -27,7 +27,7 @@ const BEGIN: &str = "WITH wanted AS (
            m.token, m.rcpt_to, m.status, m.hold_expiry, m.bounce_for_id, m.last_delivery_at,
            s.id, s.credential_id, s.message_id, s.mail_from, s.subject, s.tag, s.metadata, s.options, s.size,
            s.direction, s.bounce, s.received_with_ssl, s.test, s.created_at,
-           x.address, x.reason, x.details, x.origin_message_id, x.created_at, x.expires_at
+           x.address, x.reason, x.details, x.origin_message_id, x.created_at, x.expires_at, s.from_domain
     FROM begun
     LEFT JOIN messages m ON needs_message AND m.server_id = begun.server_id AND m.id = begun.message_id
     LEFT JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
@@ -97,6 +97,7 @@ fn read_message(row: &Row) -> Result<Message, StoreError> {
             credential_id: row.get::<_, Option<i64>>(10).map(CredentialId),
             message_id: row.get(11),
             mail_from: row.get(12),
+            from_domain: row.get(29),
             subject: row.get(13),
             tag: row.get(14),
             metadata: json(row, 15)?,

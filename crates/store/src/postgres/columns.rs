@@ -6,6 +6,7 @@ use postroad_model::{EventKind, IdGenerator, MessageId, Status, Timestamp};
 
 use super::Node;
 use super::claims::Key;
+use super::outbox::Outbox;
 use crate::initial::{InitialRow, Objections};
 use crate::records::NewSend;
 use crate::sql::to_json;
@@ -39,12 +40,13 @@ macro_rules! table {
 pub(super) use table;
 
 table! { Sends, "INSERT INTO sends (server_id, id, credential_id, message_id, mail_from, subject, tag, metadata, options,
-        size, direction, bounce, received_with_ssl, test, created_at)
+        size, direction, bounce, received_with_ssl, test, created_at, from_domain)
     SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[],
-        $8::text[], $9::text[], $10::bigint[], $11::text[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[])",
+        $8::text[], $9::text[], $10::bigint[], $11::text[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
+        $16::text[])",
     server_id: i64, id: i64, credential_id: Option<i64>, message_id: &'a str, mail_from: &'a str, subject: &'a str,
     tag: Option<&'a str>, metadata: String, options: String, size: i64, direction: &'a str, bounce: i64,
-    received_with_ssl: i64, test: i64, created_at: i64,
+    received_with_ssl: i64, test: i64, created_at: i64, from_domain: &'a str,
 }
 
 table! { Bodies, "INSERT INTO bodies (server_id, send_id, piece, data)
@@ -94,6 +96,7 @@ pub(super) struct Columns<'a> {
     pub(super) messages: Messages<'a>,
     pub(super) queue: Queue<'a>,
     pub(super) events: Events<'a>,
+    pub(super) outbox: Outbox<'a>,
     pub(super) deliveries: Deliveries<'a>,
 }
 
@@ -142,6 +145,7 @@ impl<'a> Columns<'a> {
         to.received_with_ssl.push(i64::from(info.received_with_ssl));
         to.test.push(i64::from(info.test));
         to.created_at.push(info.created_at.as_micros());
+        to.from_domain.push(&info.from_domain);
         for (number, piece) in send.compressed().chunks(PIECE_BYTES).enumerate() {
             self.bodies.server_id.push(info.server_id.0);
             self.bodies.send_id.push(info.id.0);
@@ -165,7 +169,7 @@ impl<'a> Columns<'a> {
             to.hold_expiry.push(initial.hold_expiry.map(Timestamp::as_micros));
             to.last_delivery_at.push(initial.delivery.is_some().then_some(at));
             to.last_seq.push(initial.last_seq());
-            self.add_event(send, message, recipient.accepted_event.0, 1, EventKind::Accepted);
+            self.add_event(send, message, making.ids.next(), 1, EventKind::Accepted);
             if let Some(due_at) = initial.due_at {
                 let to = &mut self.queue;
                 to.server_id.push(server);
@@ -186,12 +190,13 @@ impl<'a> Columns<'a> {
                 to.at.push(at);
                 to.status.push(initial.status.as_str());
                 to.details.push(first.details);
-                self.add_event(send, message, first.event_id.0, 2, first.event);
+                self.add_event(send, message, making.ids.next(), 2, first.event);
             }
         }
     }
 
     fn add_event(&mut self, send: &NewSend, message: i64, id: i64, seq: i64, kind: EventKind) {
+        self.outbox.add(send.info.server_id.0, id, send.info.created_at.as_micros(), kind);
         let to = &mut self.events;
         to.server_id.push(send.info.server_id.0);
         to.id.push(id);

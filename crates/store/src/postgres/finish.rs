@@ -11,6 +11,7 @@ use tokio_postgres::types::ToSql;
 
 use super::claims::Key;
 use super::columns::table;
+use super::outbox::Outbox;
 use super::queue::columns;
 use super::{Lane, Node, flight, lease};
 use crate::error::StoreError;
@@ -104,6 +105,7 @@ struct Changes<'a> {
     statuses: Statuses<'a>,
     deliveries: Deliveries<'a>,
     events: Events<'a>,
+    outbox: Outbox<'a>,
     transcripts: Transcripts<'a>,
     removals: Removals<'a>,
     requeues: Requeues<'a>,
@@ -188,9 +190,11 @@ impl<'a> Changes<'a> {
         let is_held = new.status == Status::Held;
         to.hold_expiry.push(outcome.hold_expiry.filter(|_| is_held).map(Timestamp::as_micros));
         self.add_delivery(outcome, delivery_id);
+        let event_id = ids.next();
+        self.outbox.add(server, event_id, at, outcome.event.kind);
         let to = &mut self.events;
         to.server_id.push(server);
-        to.id.push(ids.next());
+        to.id.push(event_id);
         to.message_id.push(message);
         to.seq.push(seq);
         to.kind.push(outcome.event.kind.as_str());
@@ -267,6 +271,7 @@ async fn write(client: &ClientWrapper, node: &Node, changes: &Changes<'_>) -> Re
         changes.statuses.statement(),
         changes.deliveries.statement(),
         changes.events.statement(),
+        changes.outbox.statement(),
         changes.transcripts.statement(),
         changes.removals.statement(),
         changes.requeues.statement(),

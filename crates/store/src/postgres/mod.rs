@@ -16,6 +16,7 @@ mod flight;
 mod lease;
 mod migrate;
 mod objections;
+mod outbox;
 mod partitions;
 mod queue;
 

@@ -8,8 +8,11 @@ mod message;
 mod queue_desk;
 mod returned;
 mod send;
+mod server_change;
 mod setup;
 mod suppression;
+mod told;
+mod webhook;
 
 pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
 pub use delivery_setup::{DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceDay};
@@ -21,9 +24,15 @@ pub use returned::{NewReturn, ReturnEffect, Taken};
 pub use send::{
     Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredAnswer, Tracking,
 };
+pub use server_change::ServerChange;
 pub use setup::{
-    Account, Credential, CredentialAccess, Domain, Ed25519Key, KeyHash, NewCredential, NewDomain, NewServer,
-    Server, SigningKeys,
+    Account, Credential, CredentialAccess, Domain, DomainTracking, Ed25519Key, KeyHash, NewCredential,
+    NewDomain, NewServer, Server, ServerTracking, SigningKeys,
 };
 pub use suppression::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
 pub(crate) use suppression::{address_key, held_sentence, recipient_key};
+pub use told::{EventMessage, FeedPage, FeedQuery, ToldEvent};
+pub use webhook::{
+    NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,
+    WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
+};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use postroad_model::{
-    CredentialId, DeliveryId, Direction, DomainName, EventId, MessageId, MessageToken, PoolId, Protocol,
-    SendId, ServerId, Timestamp,
+    CredentialId, Direction, DomainName, MessageId, MessageToken, PoolId, Protocol, SendId, ServerId,
+    Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,8 @@ pub struct SendInfo {
     /// The Message-ID header without its angle brackets.
     pub message_id: String,
     pub mail_from: String,
+    /// The domain of the From header; what analytics go by. Empty if there is none.
+    pub from_domain: String,
     pub subject: String,
     pub tag: Option<String>,
     pub metadata: BTreeMap<String, String>,
@@ -82,9 +84,6 @@ pub struct NewRecipient {
     pub token: MessageToken,
     pub rcpt_to: String,
     pub domain: DomainName,
-    pub accepted_event: EventId,
-    /// For states that come with a delivery record: its id and its event's.
-    pub first_delivery: Option<(DeliveryId, EventId)>,
     /// A simulator recipient: neither suppressed nor counted.
     pub exempt: bool,
 }

@@ -38,8 +38,27 @@ pub struct Server {
     pub send_rate: Option<SendRate>,
     /// Messages an hour; those beyond it are held.
     pub hourly_limit: Option<u32>,
+    pub tracking: ServerTracking,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// What is tracked of a server's mail unless a domain or a message says otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ServerTracking {
+    pub opens: bool,
+    pub clicks: bool,
+    /// Links to these hosts are left as they are.
+    pub excluded_hosts: Vec<String>,
+}
+
+/// What a domain says of it; `None` for what the server says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct DomainTracking {
+    pub opens: Option<bool>,
+    pub clicks: Option<bool>,
+    /// The host name that its links lead to, instead of the installation's.
+    pub host: Option<String>,
 }
 
 /// SHA-256 of an API key or secret.
@@ -94,6 +113,7 @@ pub struct CredentialAccess {
     pub suspended_reason: Option<String>,
     /// The server's limit of messages an hour.
     pub hourly_limit: Option<u32>,
+    pub tracking: ServerTracking,
 }
 
 #[derive(Clone)]
@@ -158,6 +178,7 @@ pub struct Domain {
     pub dkim_public_key: Vec<u8>,
     /// Selector and public key of the second signature.
     pub dkim_ed25519: Option<(String, Vec<u8>)>,
+    pub tracking: DomainTracking,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use postroad_model::{EventKind, IdGenerator, MessageId, Status, SuppressionReason, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::events::{self, NewRow};
 use super::lock;
 use crate::body::INLINE_BYTES_MAX;
 use crate::error::StoreError;
@@ -42,7 +43,7 @@ pub(super) fn accept(
     let mut queued = Vec::new();
     for recipient in &send.recipients {
         let initial = InitialRow::of(send, recipient, &objections, ids);
-        insert_recipient(connection, send, recipient, &initial)?;
+        insert_recipient(connection, send, recipient, &initial, ids)?;
         if let Some(due_at) = initial.due_at {
             let pending = initial.status == Status::Pending;
             queued.push(Queued { message_id: recipient.id, due_at, pending });
@@ -136,8 +137,8 @@ fn insert_send(connection: &Connection, send: &NewSend) -> Result<(), StoreError
     connection
         .prepare_cached(
             "INSERT INTO sends (server_id, id, credential_id, message_id, mail_from, subject, tag, metadata, options,
-                                size, direction, bounce, received_with_ssl, test, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+                                size, direction, bounce, received_with_ssl, test, created_at, from_domain)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         )?
         .execute(params![
             info.server_id.0,
@@ -155,6 +156,7 @@ fn insert_send(connection: &Connection, send: &NewSend) -> Result<(), StoreError
             info.received_with_ssl,
             info.test,
             info.created_at.as_micros(),
+            info.from_domain,
         ])?;
     let inline = Some(&send.compressed()[..]).filter(|data| data.len() <= INLINE_BYTES_MAX);
     connection
@@ -168,6 +170,7 @@ fn insert_recipient(
     send: &NewSend,
     recipient: &NewRecipient,
     initial: &InitialRow<'_>,
+    ids: &IdGenerator,
 ) -> Result<(), StoreError> {
     let (server, message, at) = (send.info.server_id.0, recipient.id.0, send.info.created_at.as_micros());
     connection
@@ -187,21 +190,9 @@ fn insert_recipient(
             initial.delivery.is_some().then_some(at),
             initial.last_seq(),
         ])?;
-    let mut insert_event = connection.prepare_cached(
-        "INSERT INTO events (server_id, id, message_id, seq, kind, at, test, data)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    )?;
-    let (accepted, test) = (EventKind::Accepted.as_str(), send.info.test);
-    insert_event.execute(params![
-        server,
-        recipient.accepted_event.0,
-        message,
-        1,
-        accepted,
-        at,
-        test,
-        "{}"
-    ])?;
+    let test = send.info.test;
+    let accepted = NewRow { server, message, seq: 1, kind: EventKind::Accepted, at, test, data: "{}" };
+    events::append(connection, ids, &accepted)?;
     if let Some(due_at) = initial.due_at {
         connection
             .prepare_cached(
@@ -224,8 +215,7 @@ fn insert_recipient(
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', 0, '')",
             )?
             .execute(params![server, message, first.id.0, at, initial.status.as_str(), first.details])?;
-        let kind = first.event.as_str();
-        insert_event.execute(params![server, first.event_id.0, message, 2, kind, at, test, "{}"])?;
+        events::append(connection, ids, &NewRow { seq: 2, kind: first.event, ..accepted })?;
     }
     Ok(())
 }

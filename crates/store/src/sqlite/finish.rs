@@ -4,6 +4,7 @@ use postroad_model::{DeliveryId, IdGenerator, Status, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::claims::After;
+use super::events::{self, NewRow};
 use crate::error::StoreError;
 use crate::records::{NewDelivery, NewSuppression, Outcome, address_key};
 use crate::sql::storable;
@@ -48,21 +49,9 @@ pub(super) fn settle(
         ])?;
     let delivery_id = DeliveryId(ids.next());
     insert_delivery(connection, outcome, delivery_id, new)?;
-    connection
-        .prepare_cached(
-            "INSERT INTO events (server_id, id, message_id, seq, kind, at, test, data)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        )?
-        .execute(params![
-            server,
-            ids.next(),
-            message,
-            seq,
-            outcome.event.kind.as_str(),
-            at,
-            test,
-            storable(&outcome.event.data)
-        ])?;
+    let data = storable(&outcome.event.data);
+    let event = NewRow { server, message, seq, kind: outcome.event.kind, at, test, data: &data };
+    events::append(connection, ids, &event)?;
     if let Some(transcript) = &outcome.transcript {
         connection
             .prepare_cached(

@@ -8,6 +8,7 @@ mod body_files;
 mod claims;
 mod connection;
 mod delivery;
+mod events;
 mod finish;
 mod queue;
 mod readers;

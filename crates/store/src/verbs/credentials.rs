@@ -2,6 +2,7 @@
 
 use postroad_model::{CredentialId, Scope, ServerId, ServerMode, Timestamp};
 
+use super::tracking;
 use crate::error::StoreError;
 use crate::records::{Credential, CredentialAccess, KeyHash, NewCredential};
 use crate::sql::{Row, Sql, to_json};
@@ -39,7 +40,8 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
         .query_opt(
             "SELECT c.id, c.server_id, c.name, c.key_hash, c.secret_hash, c.scope, c.allow, c.hold, c.test,
                     c.expires_at, c.revoked_at, c.last_used_at, c.created_at, c.replaced_by,
-                    s.mode, coalesce(s.suspended_reason, a.suspended_reason), s.hourly_limit
+                    s.mode, coalesce(s.suspended_reason, a.suspended_reason), s.hourly_limit,
+                    s.track_opens, s.track_clicks, s.track_excluded_hosts
              FROM credentials c JOIN servers s ON s.id = c.server_id JOIN accounts a ON a.id = s.account_id
              WHERE c.key_hash = $1",
             &[key.0.to_vec().into()],
@@ -50,6 +52,7 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
         mode: row.name(14, ServerMode::parse)?,
         suspended_reason: row.text_opt(15)?,
         hourly_limit: row.int_opt(16)?.map(|limit| limit as u32),
+        tracking: tracking::read_of_server(&row, 17)?,
         credential: read(&mut row)?,
     }))
 }

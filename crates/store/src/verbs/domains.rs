@@ -2,6 +2,7 @@
 
 use postroad_model::{DomainId, DomainName, ServerId, Timestamp};
 
+use super::tracking;
 use crate::error::StoreError;
 use crate::records::{Domain, NewDomain, SigningKeys};
 use crate::sql::{Row, Sql};
@@ -38,7 +39,8 @@ pub(crate) async fn find(
     let row = sql
         .query_opt(
             "SELECT d.id, d.server_id, s.name, d.name, d.verified_at, d.dkim_selector, d.dkim_public_key,
-                    d.created_at, d.updated_at, d.dkim_ed25519_selector, d.dkim_ed25519_public_key
+                    d.created_at, d.updated_at, d.dkim_ed25519_selector, d.dkim_ed25519_public_key,
+                    d.track_opens, d.track_clicks, d.track_host
              FROM domains d JOIN servers s ON s.id = d.server_id WHERE d.server_id = $1 AND d.name = $2",
             &[server_id.0.into(), name.as_str().into()],
         )
@@ -51,7 +53,8 @@ pub(crate) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<V
     let rows = sql
         .query(
             "SELECT d.id, d.server_id, s.name, d.name, d.verified_at, d.dkim_selector, d.dkim_public_key,
-                    d.created_at, d.updated_at, d.dkim_ed25519_selector, d.dkim_ed25519_public_key
+                    d.created_at, d.updated_at, d.dkim_ed25519_selector, d.dkim_ed25519_public_key,
+                    d.track_opens, d.track_clicks, d.track_host
              FROM domains d JOIN servers s ON s.id = d.server_id
              WHERE d.server_id = $1 OR $1 = 0 ORDER BY d.id",
             &[server_id.map_or(0, |id| id.0).into()],
@@ -112,5 +115,6 @@ fn read(row: &mut Row) -> Result<Domain, StoreError> {
         dkim_ed25519,
         created_at: row.time(7)?,
         updated_at: row.time(8)?,
+        tracking: tracking::read_of_domain(row, 11)?,
     })
 }

@@ -1,12 +1,12 @@
-//! Events of a message, in the order of their `seq`.
+//! Appending events, with the outbox rows of the webhooks that want them; the events of a message by their `seq`.
 
-use postroad_model::{EventId, EventKind, MessageId, ServerId, Timestamp};
+use postroad_model::{EventId, EventKind, IdGenerator, MessageId, ServerId, Timestamp};
 
 use crate::error::StoreError;
 use crate::records::{Event, NewEvent};
 use crate::sql::Sql;
 
-/// Where and when an event belongs.
+/// Where and when an event belongs. On SQLite `id` has to be made by the writer: the order of the ids is the stream's.
 pub(crate) struct EventPlace {
     pub(crate) server_id: ServerId,
     pub(crate) message_id: MessageId,
@@ -32,7 +32,32 @@ pub(crate) async fn add(sql: &Sql<'_>, place: EventPlace, event: &NewEvent) -> R
         ],
     )
     .await?;
+    sql.execute(
+        "INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts)
+         SELECT server_id, id, $2, $3, 0 FROM webhooks WHERE server_id = $1 AND enabled = 1 AND (wants & $4) <> 0",
+        &[place.server_id.0.into(), place.id.0.into(), place.at.into(), event.kind.bit().into()],
+    )
+    .await?;
     Ok(())
+}
+
+/// An event of a server, not of a message: these count their own `seq`.
+pub(crate) async fn add_of_server(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    server_id: ServerId,
+    event: &NewEvent,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let last = sql
+        .query_opt(
+            "SELECT seq FROM events WHERE server_id = $1 AND message_id = 0 ORDER BY seq DESC LIMIT 1",
+            &[server_id.0.into()],
+        )
+        .await?;
+    let seq = last.map_or(Ok(0), |row| row.int(0))? + 1;
+    let (message_id, id) = (MessageId(0), EventId(ids.next()));
+    add(sql, EventPlace { server_id, message_id, id, seq, at, test: false }, event).await
 }
 
 pub(crate) async fn list_of_message(

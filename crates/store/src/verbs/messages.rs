@@ -31,7 +31,7 @@ pub(crate) async fn find(
         .query_opt(
             "SELECT m.token, m.rcpt_to, m.status, m.hold_expiry, m.bounce_for_id, m.last_delivery_at, q.due_at,
                     s.id, s.credential_id, s.message_id, s.mail_from, s.subject, s.tag, s.metadata, s.options,
-                    s.size, s.direction, s.bounce, s.received_with_ssl, s.test, s.created_at
+                    s.size, s.direction, s.bounce, s.received_with_ssl, s.test, s.created_at, s.from_domain
              FROM messages m JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
              LEFT JOIN queue q ON q.server_id = m.server_id AND q.message_id = m.id
              WHERE m.server_id = $1 AND m.id = $2",
@@ -54,6 +54,7 @@ pub(crate) async fn find(
             credential_id: row.int_opt(8)?.map(CredentialId),
             message_id: row.text(9)?,
             mail_from: row.text(10)?,
+            from_domain: row.text(21)?,
             subject: row.text(11)?,
             tag: row.text_opt(12)?,
             metadata: row.json(13)?,

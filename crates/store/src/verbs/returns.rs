@@ -184,8 +184,8 @@ async fn insert(sql: &Sql<'_>, new: &NewReturn, test: bool) -> Result<(), StoreE
     let info = &new.info;
     sql.execute(
         "INSERT INTO sends (server_id, id, credential_id, message_id, mail_from, subject, tag, metadata, options,
-                            size, direction, bounce, received_with_ssl, test, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+                            size, direction, bounce, received_with_ssl, test, created_at, from_domain)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
         &[
             info.server_id.0.into(),
             info.id.0.into(),
@@ -202,6 +202,7 @@ async fn insert(sql: &Sql<'_>, new: &NewReturn, test: bool) -> Result<(), StoreE
             info.received_with_ssl.into(),
             test.into(),
             info.created_at.into(),
+            info.from_domain.as_str().into(),
         ],
     )
     .await?;

@@ -2,6 +2,7 @@
 
 use postroad_model::{AccountId, PoolId, SendRate, ServerId, ServerMode, Timestamp};
 
+use super::tracking;
 use crate::error::StoreError;
 use crate::records::{NewServer, Server};
 use crate::sql::{Row, Sql};
@@ -22,7 +23,8 @@ pub(crate) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, 
     let row = sql
         .query_opt(
             "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
-                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at
+                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
+                    s.track_opens, s.track_clicks, s.track_excluded_hosts
              FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1",
             &[id.0.into()],
         )
@@ -32,7 +34,8 @@ pub(crate) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, 
 
 pub(crate) async fn list(sql: &Sql<'_>) -> Result<Vec<Server>, StoreError> {
     let text = "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
-                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at
+                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
+                    s.track_opens, s.track_clicks, s.track_excluded_hosts
          FROM servers s JOIN accounts a ON a.id = s.account_id ORDER BY s.id";
     sql.query(text, &[]).await?.iter().map(read).collect()
 }
@@ -121,5 +124,6 @@ fn read(row: &Row) -> Result<Server, StoreError> {
         hourly_limit: row.int_opt(8)?.map(|limit| limit as u32),
         created_at: row.time(9)?,
         updated_at: row.time(10)?,
+        tracking: tracking::read_of_server(row, 11)?,
     })
 }

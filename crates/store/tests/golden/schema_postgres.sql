@@ -93,6 +93,9 @@ TABLE domains
     dkim_ed25519_selector text
     dkim_ed25519_private_key bytea
     dkim_ed25519_public_key bytea
+    track_opens bigint
+    track_clicks bigint
+    track_host text
     UNIQUE (server_id, name)
     PRIMARY KEY (id)
     FOREIGN KEY (server_id) REFERENCES servers(id)
@@ -106,8 +109,10 @@ TABLE events
     at bigint NOT NULL
     test bigint NOT NULL
     data text NOT NULL
+    xact bigint NOT NULL DEFAULT ((pg_current_xact_id())::text)::bigint
     PRIMARY KEY (server_id, id)
     CREATE INDEX events_by_message ON ONLY public.events USING btree (server_id, message_id, seq)
+    CREATE INDEX events_by_xact ON ONLY public.events USING btree (server_id, xact, id)
     PARTITION BY RANGE (id)
 
 TABLE gates
@@ -141,6 +146,7 @@ TABLE messages
     bounce_for_id bigint NOT NULL
     last_delivery_at bigint
     last_seq bigint NOT NULL
+    marks bigint NOT NULL DEFAULT 0
     PRIMARY KEY (server_id, id)
     CREATE INDEX messages_by_bounce_for ON ONLY public.messages USING btree (server_id, bounce_for_id) WHERE (bounce_for_id <> 0)
     CREATE INDEX messages_by_hold ON ONLY public.messages USING btree (hold_expiry) WHERE (hold_expiry IS NOT NULL)
@@ -205,6 +211,7 @@ TABLE sends
     received_with_ssl bigint NOT NULL
     test bigint NOT NULL
     created_at bigint NOT NULL
+    from_domain text NOT NULL DEFAULT ''::text
     PRIMARY KEY (server_id, id)
     PARTITION BY RANGE (id)
 
@@ -225,6 +232,9 @@ TABLE servers
     pool_id bigint
     send_rate text
     hourly_limit bigint
+    track_opens bigint NOT NULL DEFAULT 0
+    track_clicks bigint NOT NULL DEFAULT 0
+    track_excluded_hosts text NOT NULL DEFAULT '[]'::text
     UNIQUE (account_id, name)
     PRIMARY KEY (id)
     FOREIGN KEY (account_id) REFERENCES accounts(id)
@@ -266,6 +276,54 @@ TABLE suppressions
     created_at bigint NOT NULL
     expires_at bigint
     PRIMARY KEY (server_id, address)
-    CREATE INDEX suppressions_by_expiry ON public.suppressions USING btree (expires_at) WHERE (expires_at IS NOT NULL)
-    CREATE INDEX suppressions_by_reason ON public.suppressions USING btree (server_id, reason, created_at, address)
-    CREATE INDEX suppressions_by_time ON public.suppressions USING btree (server_id, created_at, address)
+
+TABLE webhook_attempts
+    server_id bigint NOT NULL
+    id bigint NOT NULL
+    webhook_id bigint NOT NULL
+    event_id bigint NOT NULL
+    message_id bigint NOT NULL
+    kind text NOT NULL
+    at bigint NOT NULL
+    number bigint NOT NULL
+    url text NOT NULL
+    status bigint
+    answer text NOT NULL
+    error_class text
+    error text
+    connect_us bigint
+    duration_us bigint NOT NULL
+    next_attempt_at bigint
+    PRIMARY KEY (server_id, id)
+    CREATE INDEX webhook_attempts_by_event ON ONLY public.webhook_attempts USING btree (server_id, event_id)
+    CREATE INDEX webhook_attempts_by_webhook ON ONLY public.webhook_attempts USING btree (server_id, webhook_id, id)
+    PARTITION BY RANGE (id)
+
+TABLE webhook_queue
+    server_id bigint NOT NULL
+    webhook_id bigint NOT NULL
+    event_id bigint NOT NULL
+    due_at bigint NOT NULL
+    attempts bigint NOT NULL
+    claimed_until bigint
+    PRIMARY KEY (server_id, webhook_id, event_id)
+    CREATE INDEX webhook_queue_by_due ON public.webhook_queue USING btree (server_id, webhook_id, due_at, event_id)
+
+TABLE webhooks
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    server_id bigint NOT NULL
+    url text NOT NULL
+    wants bigint NOT NULL
+    format text NOT NULL
+    enabled bigint NOT NULL
+    disabled_reason text
+    secret text NOT NULL
+    previous_secret text
+    previous_until bigint
+    failing_since bigint
+    last_success_at bigint
+    created_at bigint NOT NULL
+    updated_at bigint NOT NULL
+    PRIMARY KEY (id)
+    FOREIGN KEY (server_id) REFERENCES servers(id)
+    CREATE INDEX webhooks_by_server ON public.webhooks USING btree (server_id)

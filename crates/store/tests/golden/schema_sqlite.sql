@@ -84,7 +84,7 @@ CREATE TABLE domains (
     dkim_private_key BLOB NOT NULL,
     dkim_public_key BLOB NOT NULL,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, dkim_ed25519_selector TEXT, dkim_ed25519_private_key BLOB, dkim_ed25519_public_key BLOB,
+    updated_at INTEGER NOT NULL, dkim_ed25519_selector TEXT, dkim_ed25519_private_key BLOB, dkim_ed25519_public_key BLOB, track_opens INTEGER, track_clicks INTEGER, track_host TEXT,
     UNIQUE (server_id, name)
 );
 
@@ -135,7 +135,7 @@ CREATE TABLE messages (
     hold_expiry INTEGER,
     bounce_for_id INTEGER NOT NULL,
     last_delivery_at INTEGER,
-    last_seq INTEGER NOT NULL,
+    last_seq INTEGER NOT NULL, marks INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (server_id, id)
 ) WITHOUT ROWID;
 
@@ -184,7 +184,7 @@ CREATE TABLE sends (
     bounce INTEGER NOT NULL,
     received_with_ssl INTEGER NOT NULL,
     test INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
+    created_at INTEGER NOT NULL, from_domain TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (server_id, id)
 ) WITHOUT ROWID;
 
@@ -202,7 +202,7 @@ CREATE TABLE servers (
     mode TEXT NOT NULL,
     suspended_reason TEXT,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, pool_id INTEGER REFERENCES pools (id), send_rate TEXT, hourly_limit INTEGER,
+    updated_at INTEGER NOT NULL, pool_id INTEGER REFERENCES pools (id), send_rate TEXT, hourly_limit INTEGER, track_opens INTEGER NOT NULL DEFAULT 0, track_clicks INTEGER NOT NULL DEFAULT 0, track_excluded_hosts TEXT NOT NULL DEFAULT '[]',
     UNIQUE (account_id, name)
 );
 
@@ -244,8 +244,56 @@ CREATE TABLE suppressions (
     PRIMARY KEY (server_id, address)
 ) WITHOUT ROWID;
 
-CREATE INDEX suppressions_by_expiry ON suppressions (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE webhook_attempts (
+    server_id INTEGER NOT NULL,
+    id INTEGER NOT NULL,
+    webhook_id INTEGER NOT NULL,
+    event_id INTEGER NOT NULL,
+    message_id INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    status INTEGER,
+    answer TEXT NOT NULL,
+    error_class TEXT,
+    error TEXT,
+    connect_us INTEGER,
+    duration_us INTEGER NOT NULL,
+    next_attempt_at INTEGER,
+    PRIMARY KEY (server_id, id)
+) WITHOUT ROWID;
 
-CREATE INDEX suppressions_by_reason ON suppressions (server_id, reason, created_at, address);
+CREATE INDEX webhook_attempts_by_event ON webhook_attempts (server_id, event_id);
 
-CREATE INDEX suppressions_by_time ON suppressions (server_id, created_at, address);
+CREATE INDEX webhook_attempts_by_webhook ON webhook_attempts (server_id, webhook_id, id);
+
+CREATE TABLE webhook_queue (
+    server_id INTEGER NOT NULL,
+    webhook_id INTEGER NOT NULL,
+    event_id INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    PRIMARY KEY (server_id, webhook_id, event_id)
+) WITHOUT ROWID;
+
+CREATE INDEX webhook_queue_by_due ON webhook_queue (server_id, webhook_id, due_at, event_id);
+
+CREATE TABLE webhooks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    server_id INTEGER NOT NULL REFERENCES servers (id),
+    url TEXT NOT NULL,
+    wants INTEGER NOT NULL,
+    format TEXT NOT NULL,
+    enabled INTEGER NOT NULL,
+    disabled_reason TEXT,
+    secret TEXT NOT NULL,
+    previous_secret TEXT,
+    previous_until INTEGER,
+    failing_since INTEGER,
+    last_success_at INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+);
+
+CREATE INDEX webhooks_by_server ON webhooks (server_id);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::{
-    AccountId, Clock as _, DeliveryId, Direction, DomainName, EventId, EventKind, MessageId, MessageToken,
-    SendId, ServerId, ServerMode, Status, Timestamp,
+    AccountId, Clock as _, Direction, DomainName, EventKind, MessageId, MessageToken, SendId, ServerId,
+    ServerMode, Status, Timestamp,
 };
 use postroad_store::{
     Accepted, Claimed, Database, Delivery, Event, Idempotency, InitialState, Message, NewDelivery, NewEvent,
@@ -289,15 +289,13 @@ pub(crate) fn new_send(
     message: &[u8],
 ) -> NewSend {
     let ids = store.ids().expect("a node has ids");
-    let with_delivery = matches!(state, InitialState::Held { .. } | InitialState::TestSent { .. });
     let test = matches!(state, InitialState::TestSent { .. });
     let recipients = addresses.iter().map(|address| NewRecipient {
         id: MessageId(ids.next()),
         token: MessageToken::random(&mut rand::rng()),
         rcpt_to: (*address).to_owned(),
         domain: DomainName::parse(address.rsplit('@').next().expect("a domain")).expect("a domain"),
-        accepted_event: EventId(ids.next()),
-        first_delivery: with_delivery.then(|| (DeliveryId(ids.next()), EventId(ids.next()))),
+
         exempt: false,
     });
     let recipients: Vec<NewRecipient> = recipients.collect();
@@ -310,6 +308,7 @@ pub(crate) fn new_send(
             credential_id: None,
             message_id: format!("{id}@example.test"),
             mail_from: "shop@example.test".into(),
+            from_domain: "shop.example".to_owned(),
             subject: "Ihre Bestellung – 注文".into(),
             tag: Some("orders".into()),
             metadata: metadata.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),

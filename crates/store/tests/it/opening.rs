@@ -30,8 +30,17 @@ async fn newer_schema_is_refused_and_left_alone(fixture: Fixture) {
         }
     }
     let refused = open(place.database(), IDENTITY, &clock).await.expect_err("it is newer");
-    assert!(matches!(refused, OpenError::NewerSchema { found: 4711, known: 4 }), "{refused:?}");
+    assert!(
+        matches!(refused, OpenError::NewerSchema { found: 4711, known } if known == versions()),
+        "{refused:?}"
+    );
     assert!(refused.to_string().contains("schema version 4711"), "{refused}");
+}
+
+/// As many as there are files.
+fn versions() -> i64 {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/sqlite");
+    std::fs::read_dir(folder).expect("the folder is there").count() as i64
 }
 
 async fn migrations_run_once(fixture: Fixture) {
@@ -40,9 +49,11 @@ async fn migrations_run_once(fixture: Fixture) {
     assert_eq!(fixture.store.list_servers().await.expect("the store works").len(), 2);
     let version = match &fixture.place {
         Place::Sqlite(_) => "SELECT user_version FROM pragma_user_version",
-        Place::Postgres(_) => "SELECT max(version) * count(*) / 4 FROM schema_version",
+        Place::Postgres(_) => {
+            "SELECT CASE WHEN max(version) = count(*) THEN count(*) END FROM schema_version"
+        }
     };
-    assert_eq!(fixture.query_int(version).await, 4);
+    assert_eq!(fixture.query_int(version).await, versions());
 }
 
 async fn tool_works_on_the_set_up_and_accepts_nothing(fixture: Fixture) {

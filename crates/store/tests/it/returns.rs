@@ -54,6 +54,7 @@ fn mail_of(
             credential_id: None,
             message_id: message_id.to_owned(),
             mail_from: String::new(),
+            from_domain: String::new(),
             subject: "failed".into(),
             tag: None,
             metadata: std::collections::BTreeMap::new(),

@@ -1,0 +1,30 @@
+//! How a webhook is told of events.
+
+use std::fmt;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WebhookFormat {
+    /// Standard Webhooks.
+    Standard,
+    /// As Postal tells them, for receivers written for it.
+    Postal,
+}
+
+impl WebhookFormat {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Postal => "postal",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Standard, Self::Postal].into_iter().find(|format| format.as_str() == text)
+    }
+}
+
+impl fmt::Display for WebhookFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,21 @@
+//! The webhooks that are to be told of new events, written with the events.
+
+use postroad_model::EventKind;
+
+use super::columns::table;
+
+table! { Outbox, "INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts)
+    SELECT row.server_id, webhooks.id, row.event_id, row.at, 0
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS row (server_id, event_id, at, kind)
+    JOIN webhooks ON webhooks.server_id = row.server_id AND webhooks.enabled = 1 AND (webhooks.wants & row.kind) <> 0",
+    server_id: i64, event_id: i64, at: i64, kind: i64,
+}
+
+impl Outbox<'_> {
+    pub(super) fn add(&mut self, server_id: i64, event_id: i64, at: i64, kind: EventKind) {
+        self.server_id.push(server_id);
+        self.event_id.push(event_id);
+        self.at.push(at);
+        self.kind.push(kind.bit());
+    }
+}

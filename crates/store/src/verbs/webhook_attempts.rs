@@ -1,0 +1,170 @@
+//! What came of telling webhooks: the log of attempts, and what each means for the queue and the endpoint.
+
+use std::collections::BTreeMap;
+
+use postroad_model::{
+    EventId, EventKind, IdGenerator, MessageId, ServerId, Timestamp, WebhookAttemptId, WebhookId,
+};
+
+use crate::error::StoreError;
+use crate::records::{NewWebhookAttempt, WebhookAttempt, WebhookNext, WebhookOutcome};
+use crate::sql::{Row, Sql};
+
+macro_rules! columns {
+    () => {
+        "id, webhook_id, event_id, message_id, kind, at, number, url, status, answer, error_class, error, connect_us,
+         duration_us, next_attempt_at"
+    };
+}
+
+pub(crate) async fn settle(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    outcomes: &[WebhookOutcome],
+) -> Result<(), StoreError> {
+    // In the order of their keys, so that two nodes do not wait for each other in a circle.
+    let mut states: BTreeMap<(ServerId, WebhookId), (bool, Timestamp)> = BTreeMap::new();
+    for outcome in outcomes {
+        add(sql, ids, outcome).await?;
+        let key = (outcome.server_id, outcome.webhook_id);
+        let (event, at) = (outcome.attempt.event_id, outcome.attempt.at);
+        match outcome.next {
+            WebhookNext::Done | WebhookNext::GiveUp => remove(sql, key, event).await?,
+            WebhookNext::RetryAt(due_at) => put_off(sql, key, event, due_at).await?,
+            WebhookNext::Nothing => continue,
+        }
+        states.insert(key, (outcome.next == WebhookNext::Done, at));
+    }
+    for ((server_id, id), (is_good, at)) in states {
+        let text = if is_good {
+            "UPDATE webhooks SET failing_since = NULL, last_success_at = $3 WHERE server_id = $1 AND id = $2"
+        } else {
+            "UPDATE webhooks SET failing_since = $3 WHERE server_id = $1 AND id = $2 AND failing_since IS NULL"
+        };
+        sql.execute(text, &[server_id.0.into(), id.0.into(), at.into()]).await?;
+    }
+    Ok(())
+}
+
+async fn remove(sql: &Sql<'_>, key: (ServerId, WebhookId), event: EventId) -> Result<(), StoreError> {
+    let text = "DELETE FROM webhook_queue WHERE server_id = $1 AND webhook_id = $2 AND event_id = $3";
+    sql.execute(text, &[key.0.0.into(), key.1.0.into(), event.0.into()]).await?;
+    Ok(())
+}
+
+async fn put_off(
+    sql: &Sql<'_>,
+    key: (ServerId, WebhookId),
+    event: EventId,
+    due_at: Timestamp,
+) -> Result<(), StoreError> {
+    let text = if sql.is_sqlite() {
+        "UPDATE webhook_queue SET due_at = $4, attempts = attempts + 1
+         WHERE server_id = $1 AND webhook_id = $2 AND event_id = $3"
+    } else {
+        "UPDATE webhook_queue SET due_at = $4, attempts = attempts + 1, claimed_until = NULL
+         WHERE server_id = $1 AND webhook_id = $2 AND event_id = $3"
+    };
+    sql.execute(text, &[key.0.0.into(), key.1.0.into(), event.0.into(), due_at.into()]).await?;
+    Ok(())
+}
+
+async fn add(sql: &Sql<'_>, ids: &IdGenerator, outcome: &WebhookOutcome) -> Result<(), StoreError> {
+    let attempt = &outcome.attempt;
+    let next_attempt_at = match outcome.next {
+        WebhookNext::RetryAt(at) => Some(at),
+        WebhookNext::Done | WebhookNext::GiveUp | WebhookNext::Nothing => None,
+    };
+    sql.execute(
+        "INSERT INTO webhook_attempts (server_id, id, webhook_id, event_id, message_id, kind, at, number, url, status,
+                                       answer, error_class, error, connect_us, duration_us, next_attempt_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+        &[
+            outcome.server_id.0.into(),
+            ids.next().into(),
+            outcome.webhook_id.0.into(),
+            attempt.event_id.0.into(),
+            attempt.message_id.0.into(),
+            attempt.kind.as_str().into(),
+            attempt.at.into(),
+            i64::from(attempt.number).into(),
+            attempt.url.as_str().into(),
+            attempt.status.map(i64::from).into(),
+            attempt.answer.as_str().into(),
+            attempt.error_class.as_deref().into(),
+            attempt.error.as_deref().into(),
+            attempt.connect_us.into(),
+            attempt.duration_us.into(),
+            next_attempt_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Newest first, beginning before `before`.
+pub(crate) async fn list_of_webhook(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    webhook_id: WebhookId,
+    before: Option<WebhookAttemptId>,
+    limit: i64,
+) -> Result<Vec<WebhookAttempt>, StoreError> {
+    let text = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM webhook_attempts
+         WHERE server_id = $1 AND webhook_id = $2 AND id < $3 ORDER BY id DESC LIMIT $4"
+    );
+    let before = before.map_or(i64::MAX, |id| id.0);
+    let params = [server_id.0.into(), webhook_id.0.into(), before.into(), limit.into()];
+    sql.query(text, &params).await?.iter().map(read).collect()
+}
+
+pub(crate) async fn find(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    id: WebhookAttemptId,
+) -> Result<Option<WebhookAttempt>, StoreError> {
+    let text = concat!("SELECT ", columns!(), " FROM webhook_attempts WHERE server_id = $1 AND id = $2");
+    let row = sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await?;
+    row.as_ref().map(read).transpose()
+}
+
+/// Of all webhooks that were told of an event, in time order.
+pub(crate) async fn list_of_event(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    event_id: EventId,
+    limit: i64,
+) -> Result<Vec<WebhookAttempt>, StoreError> {
+    let text = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM webhook_attempts WHERE server_id = $1 AND event_id = $2 ORDER BY id LIMIT $3"
+    );
+    let params = [server_id.0.into(), event_id.0.into(), limit.into()];
+    sql.query(text, &params).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<WebhookAttempt, StoreError> {
+    Ok(WebhookAttempt {
+        id: WebhookAttemptId(row.int(0)?),
+        webhook_id: WebhookId(row.int(1)?),
+        attempt: NewWebhookAttempt {
+            event_id: EventId(row.int(2)?),
+            message_id: MessageId(row.int(3)?),
+            kind: row.name(4, EventKind::parse)?,
+            at: row.time(5)?,
+            number: row.int(6)? as u32,
+            url: row.text(7)?,
+            status: row.int_opt(8)?.map(|status| status as u16),
+            answer: row.text(9)?,
+            error_class: row.text_opt(10)?,
+            error: row.text_opt(11)?,
+            connect_us: row.int_opt(12)?,
+            duration_us: row.int(13)?,
+        },
+        next_attempt_at: row.time_opt(14)?,
+    })
+}

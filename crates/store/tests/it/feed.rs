@@ -1,0 +1,140 @@
+//! The feed: every event once, in the order of the commits, with nothing coming later before what was read.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use postroad_model::{EventCursor, EventKind, EventSet, MessageId, Status};
+use postroad_store::{FeedPage, FeedQuery, NewEvent, ToldEvent};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(
+    events_come_in_order_and_once,
+    feed_of_one_kind_moves_on_over_the_others,
+    feed_of_one_message_is_only_its,
+    feed_from_its_end_begins_with_what_comes,
+    events_of_a_server_count_their_own_seq,
+    reader_beside_many_writers_misses_nothing,
+);
+
+async fn read(fixture: &Fixture, query: FeedQuery) -> FeedPage {
+    fixture.store.feed(query).await.expect("the store works")
+}
+
+fn whole(fixture: &Fixture, after: EventCursor) -> FeedQuery {
+    FeedQuery { server_id: fixture.server, after, kinds: EventSet::ALL, message_id: None, limit: 3 }
+}
+
+/// Page by page, until so many came and nothing more does. On PostgreSQL events are told when every transaction of the
+/// cluster that began before theirs has ended, and there are other tests beside this one.
+async fn read_all(fixture: &Fixture, mut query: FeedQuery, wanted: usize) -> Vec<ToldEvent> {
+    let reading = async {
+        let mut all = Vec::new();
+        loop {
+            let page = read(fixture, query).await;
+            all.extend(page.events);
+            if page.next == query.after {
+                if all.len() >= wanted {
+                    return all;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            query.after = page.next;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), reading).await.expect("all events come")
+}
+
+async fn send_and_finish(fixture: &Fixture) -> MessageId {
+    let id = fixture.claimed_message().await;
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    id
+}
+
+async fn events_come_in_order_and_once(fixture: Fixture) {
+    let mut wanted = Vec::new();
+    for _ in 0..5 {
+        let id = send_and_finish(&fixture).await;
+        wanted.extend([(id, EventKind::Accepted), (id, EventKind::Delivered)]);
+    }
+    let all = read_all(&fixture, whole(&fixture, EventCursor::START), wanted.len()).await;
+    assert_eq!(all.iter().map(|told| (told.event.message_id, told.kind())).collect::<Vec<_>>(), wanted);
+    let other = FeedQuery { server_id: fixture.other_server, ..whole(&fixture, EventCursor::START) };
+    assert!(read_all(&fixture, other, 0).await.is_empty());
+}
+
+async fn feed_of_one_kind_moves_on_over_the_others(fixture: Fixture) {
+    for _ in 0..4 {
+        send_and_finish(&fixture).await;
+    }
+    let kinds = [EventKind::Delivered].into_iter().collect();
+    let all = read_all(&fixture, FeedQuery { kinds, ..whole(&fixture, EventCursor::START) }, 4).await;
+    assert_eq!(all.len(), 4);
+    let none = [EventKind::Complained].into_iter().collect();
+    let page = read(&fixture, FeedQuery { kinds: none, ..whole(&fixture, EventCursor::START) }).await;
+    assert!(page.events.is_empty() && page.has_more && page.next > EventCursor::START);
+}
+
+async fn feed_of_one_message_is_only_its(fixture: Fixture) {
+    send_and_finish(&fixture).await;
+    let id = send_and_finish(&fixture).await;
+    let query = FeedQuery { message_id: Some(id), ..whole(&fixture, EventCursor::START) };
+    let all = read_all(&fixture, query, 2).await;
+    assert_eq!(
+        all.iter().map(|told| (told.event.message_id, told.event.seq)).collect::<Vec<_>>(),
+        [(id, 1), (id, 2)]
+    );
+    let found = fixture.store.find_event(fixture.server, all[1].event.id).await.expect("it works");
+    assert_eq!(found.as_ref(), Some(&all[1]));
+    let foreign = fixture.store.find_event(fixture.other_server, all[1].event.id).await.expect("it works");
+    assert_eq!(foreign, None);
+}
+
+async fn feed_from_its_end_begins_with_what_comes(fixture: Fixture) {
+    send_and_finish(&fixture).await;
+    assert_eq!(read_all(&fixture, whole(&fixture, EventCursor::START), 2).await.len(), 2);
+    let end = fixture.store.feed_end(fixture.server).await.expect("the store works");
+    assert!(read_all(&fixture, whole(&fixture, end), 0).await.is_empty());
+    let id = send_and_finish(&fixture).await;
+    let all = read_all(&fixture, whole(&fixture, end), 2).await;
+    assert_eq!(all.iter().map(|told| told.event.message_id).collect::<Vec<_>>(), [id, id]);
+}
+
+async fn events_of_a_server_count_their_own_seq(fixture: Fixture) {
+    let mut told = fixture.store.told();
+    told.mark_unchanged();
+    for _ in 0..2 {
+        let event = NewEvent { kind: EventKind::SendLimitApproaching, data: "{}".into() };
+        fixture.store.add_server_event(fixture.server, event).await.expect("the store works");
+    }
+    assert!(told.has_changed().expect("the store is open"));
+    let all = read_all(&fixture, whole(&fixture, EventCursor::START), 2).await;
+    assert_eq!(
+        all.iter().map(|told| (told.event.seq, &told.message)).collect::<Vec<_>>(),
+        [(1, &None), (2, &None)]
+    );
+}
+
+async fn reader_beside_many_writers_misses_nothing(fixture: Fixture) {
+    const WRITERS: usize = 8;
+    const SENDS: usize = 25;
+    let writing = (0..WRITERS).map(|_| {
+        let store = fixture.store.clone();
+        let sends: Vec<_> =
+            (0..SENDS).map(|_| fixture.send_to(&["a@example.com", "b@example.com"])).collect();
+        tokio::spawn(async move {
+            for send in sends {
+                store.accept(send).await.expect("the store works");
+            }
+        })
+    });
+    let writers: Vec<_> = writing.collect();
+    // While they write.
+    let query = FeedQuery { limit: 20, ..whole(&fixture, EventCursor::START) };
+    let all = read_all(&fixture, query, WRITERS * SENDS * 2).await;
+    for writer in writers {
+        writer.await.expect("the writer does not panic");
+    }
+    let messages: HashSet<MessageId> = all.iter().map(|told| told.event.message_id).collect();
+    assert_eq!((all.len(), messages.len()), (WRITERS * SENDS * 2, WRITERS * SENDS * 2));
+}

@@ -1,0 +1,215 @@
+//! Webhooks: the outbox that is written with the events, claims, attempts, replays, the end of an endpoint.
+
+use std::time::Duration;
+
+use postroad_model::{Clock as _, EventId, EventKind, EventSet, Status, Timestamp, WebhookFormat};
+use postroad_store::{
+    NewWebhook, NewWebhookAttempt, Replay, StoreError, Webhook, WebhookChange, WebhookNext, WebhookOutcome,
+    WebhookSecret, WebhookWork,
+};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(
+    events_come_to_the_webhooks_that_want_them,
+    what_was_told_is_not_told_again_and_what_failed_comes_later,
+    attempts_are_logged_newest_first,
+    events_are_told_again_on_demand,
+    disabled_webhook_is_told_nothing_and_others_hear_of_it,
+    deleted_webhook_leaves_nothing_behind,
+    rotated_secret_stays_good_for_a_while,
+    webhooks_of_another_server_are_unknown,
+);
+
+async fn create(fixture: &Fixture, events: EventSet) -> Webhook {
+    let new = NewWebhook {
+        server_id: fixture.server,
+        url: "https://hooks.example/in".into(),
+        events,
+        format: WebhookFormat::Standard,
+        enabled: true,
+        secret: WebhookSecret("whsec_one".into()),
+    };
+    fixture.store.create_webhook(new).await.expect("the store works")
+}
+
+async fn claim(fixture: &Fixture, webhook: &Webhook) -> Vec<WebhookWork> {
+    let claimed = fixture.store.claim_webhook_work(webhook.server_id, webhook.id, 10, Vec::new()).await;
+    claimed.expect("the store works")
+}
+
+fn kinds(works: &[WebhookWork]) -> Vec<EventKind> {
+    works.iter().map(|work| work.event.kind()).collect()
+}
+
+fn outcome(webhook: &Webhook, work: &WebhookWork, at: Timestamp, next: WebhookNext) -> WebhookOutcome {
+    WebhookOutcome {
+        server_id: webhook.server_id,
+        webhook_id: webhook.id,
+        attempt: NewWebhookAttempt {
+            event_id: work.event.event.id,
+            message_id: work.event.event.message_id,
+            kind: work.event.kind(),
+            at,
+            number: work.attempts + 1,
+            url: webhook.url.clone(),
+            status: Some(200),
+            answer: "ok".into(),
+            error_class: None,
+            error: None,
+            connect_us: Some(1_500),
+            duration_us: 20_000,
+        },
+        next,
+    }
+}
+
+async fn events_come_to_the_webhooks_that_want_them(fixture: Fixture) {
+    let all = create(&fixture, EventSet::ALL).await;
+    let ends = create(&fixture, [EventKind::Delivered, EventKind::Bounced].into_iter().collect()).await;
+    let id = fixture.claimed_message().await;
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    assert_eq!(kinds(&claim(&fixture, &all).await), [EventKind::Accepted, EventKind::Delivered]);
+    let works = claim(&fixture, &ends).await;
+    assert_eq!(kinds(&works), [EventKind::Delivered]);
+    let message = works[0].event.message.as_ref().expect("it is about a message");
+    assert_eq!((message.id, message.rcpt_to.as_str()), (id, fixture.message(id).await.rcpt_to.as_str()));
+    assert_eq!(works[0].event.event.seq, 2);
+}
+
+async fn what_was_told_is_not_told_again_and_what_failed_comes_later(fixture: Fixture) {
+    let webhook = create(&fixture, EventSet::ALL).await;
+    let id = fixture.claimed_message().await;
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    let works = claim(&fixture, &webhook).await;
+    let held: Vec<EventId> = works.iter().map(|work| work.event.event.id).collect();
+    let again = fixture.store.claim_webhook_work(webhook.server_id, webhook.id, 10, held).await;
+    assert!(again.expect("the store works").is_empty(), "what somebody has is not handed out");
+    let now = fixture.clock.now();
+    let later = now.plus(Duration::from_secs(5));
+    let outcomes = vec![
+        outcome(&webhook, &works[0], now, WebhookNext::Done),
+        outcome(&webhook, &works[1], now, WebhookNext::RetryAt(later)),
+    ];
+    fixture.store.settle_webhooks(outcomes).await.expect("the store works");
+    assert!(claim(&fixture, &webhook).await.is_empty());
+    let due = fixture.store.list_due_webhooks().await.expect("the store works");
+    assert_eq!(due.iter().map(|due| (due.webhook_id, due.due_at)).collect::<Vec<_>>(), [(webhook.id, later)]);
+    fixture.clock.advance(Duration::from_secs(5));
+    let works = claim(&fixture, &webhook).await;
+    assert_eq!((kinds(&works), works[0].attempts), (vec![EventKind::Delivered], 1));
+    let told = vec![outcome(&webhook, &works[0], fixture.clock.now(), WebhookNext::Done)];
+    fixture.store.settle_webhooks(told).await.expect("the store works");
+    let found = fixture.store.find_webhook(fixture.server, webhook.id).await.expect("it works");
+    assert_eq!(found.expect("it is there").failing_since, None);
+    assert!(fixture.store.list_due_webhooks().await.expect("the store works").is_empty());
+}
+
+async fn attempts_are_logged_newest_first(fixture: Fixture) {
+    let webhook = create(&fixture, EventSet::ALL).await;
+    fixture.claimed_message().await;
+    let works = claim(&fixture, &webhook).await;
+    let now = fixture.clock.now();
+    for (number, next) in [(0, WebhookNext::RetryAt(now)), (1, WebhookNext::GiveUp)] {
+        let work = WebhookWork { attempts: number, ..works[0].clone() };
+        let told = vec![outcome(&webhook, &work, now, next)];
+        fixture.store.settle_webhooks(told).await.expect("the store works");
+    }
+    let attempts = fixture.store.list_webhook_attempts(fixture.server, webhook.id, None, 10).await;
+    let attempts = attempts.expect("the store works");
+    assert_eq!(attempts.iter().map(|attempt| attempt.attempt.number).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!((attempts[0].next_attempt_at, attempts[1].next_attempt_at), (None, Some(now)));
+    let older =
+        fixture.store.list_webhook_attempts(fixture.server, webhook.id, Some(attempts[0].id), 10).await;
+    assert_eq!(older.expect("the store works"), attempts[1..]);
+    let found = fixture.store.find_webhook_attempt(fixture.server, attempts[1].id).await;
+    assert_eq!(found.expect("the store works").as_ref(), Some(&attempts[1]));
+    let of_event = fixture
+        .store
+        .list_event_attempts(fixture.server, works[0].event.event.id, 10)
+        .await
+        .expect("it works");
+    assert_eq!(of_event.len(), 2);
+    let found = fixture.store.find_webhook(fixture.server, webhook.id).await.expect("it works");
+    assert_eq!(found.expect("it is there").failing_since, Some(now));
+}
+
+async fn events_are_told_again_on_demand(fixture: Fixture) {
+    let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
+    let from = fixture.clock.now();
+    let id = fixture.claimed_message().await;
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    let works = claim(&fixture, &webhook).await;
+    let told = works.iter().map(|work| outcome(&webhook, work, from, WebhookNext::Done)).collect();
+    fixture.store.settle_webhooks(told).await.expect("the store works");
+    fixture.clock.advance(Duration::from_secs(3_600));
+    let event = works[0].event.event.id;
+    for replay in [Replay::Event(event), Replay::Between { from, to: fixture.clock.now(), after: EventId(0) }]
+    {
+        let replayed = fixture.store.replay_webhook(fixture.server, webhook.id, replay).await;
+        let replayed = replayed.expect("the store works");
+        assert_eq!((replayed.events, replayed.continue_after), (1, None));
+        let works = claim(&fixture, &webhook).await;
+        assert_eq!(works.iter().map(|work| work.event.event.id).collect::<Vec<_>>(), [event]);
+        let told = vec![outcome(&webhook, &works[0], fixture.clock.now(), WebhookNext::Done)];
+        fixture.store.settle_webhooks(told).await.expect("the store works");
+    }
+    let nothing = Replay::Between { from: Timestamp::from_micros(0), to: from, after: EventId(0) };
+    let replayed = fixture.store.replay_webhook(fixture.server, webhook.id, nothing).await;
+    assert_eq!(replayed.expect("the store works").events, 0);
+    let unknown = fixture.store.replay_webhook(fixture.server, webhook.id, Replay::Event(EventId(7))).await;
+    assert!(matches!(unknown, Err(StoreError::NotFound)));
+}
+
+async fn disabled_webhook_is_told_nothing_and_others_hear_of_it(fixture: Fixture) {
+    let (dead, other) = (create(&fixture, EventSet::ALL).await, create(&fixture, EventSet::ALL).await);
+    fixture.claimed_message().await;
+    let disabled = fixture.store.disable_webhook(fixture.server, dead.id, "410 Gone".into()).await;
+    assert!(disabled.expect("the store works"));
+    let again = fixture.store.disable_webhook(fixture.server, dead.id, "410 Gone".into()).await;
+    assert!(!again.expect("the store works"));
+    assert!(claim(&fixture, &dead).await.is_empty());
+    let works = claim(&fixture, &other).await;
+    assert_eq!(kinds(&works), [EventKind::Accepted, EventKind::WebhookDisabled]);
+    assert_eq!(works[1].event.message, None);
+    assert!(works[1].event.event.event.data.contains("410 Gone"));
+    let found = fixture.store.find_webhook(fixture.server, dead.id).await.expect("it works").expect("there");
+    assert_eq!((found.enabled, found.disabled_reason.as_deref()), (false, Some("410 Gone")));
+    let change = WebhookChange { enabled: Some(true), ..WebhookChange::default() };
+    let enabled = fixture.store.change_webhook(fixture.server, dead.id, change).await.expect("it works");
+    assert_eq!((enabled.enabled, enabled.disabled_reason, enabled.url), (true, None, dead.url));
+}
+
+async fn deleted_webhook_leaves_nothing_behind(fixture: Fixture) {
+    let webhook = create(&fixture, EventSet::ALL).await;
+    fixture.claimed_message().await;
+    fixture.store.delete_webhook(fixture.server, webhook.id).await.expect("the store works");
+    assert_eq!(fixture.store.find_webhook(fixture.server, webhook.id).await.expect("it works"), None);
+    assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 0);
+    let again = fixture.store.delete_webhook(fixture.server, webhook.id).await;
+    assert!(matches!(again, Err(StoreError::NotFound)));
+}
+
+async fn rotated_secret_stays_good_for_a_while(fixture: Fixture) {
+    let webhook = create(&fixture, EventSet::ALL).await;
+    let until = fixture.clock.now().plus(Duration::from_secs(60));
+    let new = WebhookSecret("whsec_two".into());
+    let rotated = fixture
+        .store
+        .rotate_webhook_secret(fixture.server, webhook.id, new.clone(), until)
+        .await
+        .expect("it works");
+    assert_eq!((rotated.secret, rotated.previous_secret), (new, Some((webhook.secret, until))));
+}
+
+async fn webhooks_of_another_server_are_unknown(fixture: Fixture) {
+    let webhook = create(&fixture, EventSet::ALL).await;
+    let (store, other) = (&fixture.store, fixture.other_server);
+    assert_eq!(store.find_webhook(other, webhook.id).await.expect("it works"), None);
+    assert!(store.list_webhooks(other, None, 10).await.expect("it works").is_empty());
+    let change = WebhookChange { url: Some("https://evil.example".into()), ..WebhookChange::default() };
+    assert!(matches!(store.change_webhook(other, webhook.id, change).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.delete_webhook(other, webhook.id).await, Err(StoreError::NotFound)));
+    let listed = store.list_webhooks(fixture.server, None, 10).await.expect("it works");
+    assert_eq!(listed, [webhook]);
+}
