@@ -16,6 +16,7 @@ mod injection;
 mod large;
 mod lookup;
 mod outage;
+mod own_server;
 mod raw;
 mod recipients;
 mod returns;

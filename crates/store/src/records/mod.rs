@@ -4,6 +4,7 @@ mod delivery;
 mod delivery_setup;
 mod domain_report;
 mod fresh;
+mod held;
 mod message;
 mod queue_desk;
 mod returned;
@@ -15,9 +16,12 @@ mod told;
 mod webhook;
 
 pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
-pub use delivery_setup::{DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceDay};
+pub use delivery_setup::{
+    DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceDay, WarmupPause,
+};
 pub use domain_report::{DomainReport, DomainReportSum, ReportKind};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
+pub(crate) use held::sentence as held_sentence;
 pub use message::{Message, MessageSummary};
 pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
 pub use returned::{NewReturn, ReturnEffect, Taken};
@@ -30,7 +34,7 @@ pub use setup::{
     NewDomain, NewServer, Server, ServerTracking, SigningKeys,
 };
 pub use suppression::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
-pub(crate) use suppression::{address_key, held_sentence, recipient_key};
+pub(crate) use suppression::{address_key, recipient_key};
 pub use told::{EventMessage, FeedPage, FeedQuery, ToldEvent};
 pub use webhook::{
     NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,

@@ -50,19 +50,6 @@ pub struct SuppressionCursor {
     pub address: String,
 }
 
-impl Suppression {
-    /// What is said of a message that it holds.
-    pub fn sentence(&self) -> String {
-        held_sentence(self.reason, &self.details, self.created_at)
-    }
-}
-
-/// What is said of a message whose recipient is suppressed.
-pub(crate) fn held_sentence(reason: SuppressionReason, details: &str, since: Timestamp) -> String {
-    let what = format!("The address is suppressed: {reason} since {since}");
-    if details.is_empty() { what } else { format!("{what}: {details}") }
-}
-
 /// The key of an address as somebody wrote it.
 pub(crate) fn address_key(address: &str) -> String {
     match EmailAddress::parse(address) {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use postroad_model::{Clock, SystemClock};
-use serde_json::json;
+use postroad_model::{Clock, EventKind, SystemClock};
+use serde_json::{Value, json};
 
 use super::{ADD, GET, REMOVE, add, done};
 use crate::world::{World, both_engines, good_but};
@@ -27,6 +27,28 @@ both_engines! {
         done(&world, REMOVE, &json!({"address": "ann@bücher.example"})).await;
         let next = send(&world, "ann@bücher.example").await;
         world.until_status(next, "Sent").await;
+    }
+
+    async fn a_hold_is_told_with_what_suppressed_the_address(world: World) {
+        let mut world = world;
+        done(&world, ADD, &json!({"address": "ann@example.com", "reason": "complaint"})).await;
+        let since = done(&world, GET, &json!({"address": "ann@example.com"})).await["created_at"].clone();
+        let id = send(&world, "ann@example.com").await;
+        world.until_status(id, "Held").await;
+        world.queue(&["retry", &id.to_string()]);
+        let deliveries = world.until_deliveries(id, 2).await;
+        let events = world.events_at_the_end(id).await;
+        let kinds: Vec<EventKind> = events.iter().map(|told| told.event.kind).collect();
+        assert_eq!(kinds, [EventKind::Accepted, EventKind::Held, EventKind::Released, EventKind::Held]);
+        // When it was accepted, and right before it would have been sent.
+        for event in [&events[1], &events[3]] {
+            let data: Value = serde_json::from_str(&event.event.data).unwrap();
+            assert_eq!(data, json!({
+                "status": "Held", "details": deliveries[0]["details"], "reason": "suppressed",
+                "suppression": {"reason": "complaint", "since": since},
+            }));
+        }
+        assert_eq!(events[2].event.data, r#"{"status":"Pending"}"#);
     }
 
     async fn a_suppression_that_is_over_holds_nothing(world: World) {
