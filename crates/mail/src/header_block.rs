@@ -54,8 +54,17 @@ impl<'a> HeaderBlock<'a> {
 
     /// The bytes behind the header section. Meaningful when the walk is over.
     pub(crate) fn body(&self) -> &'a [u8] {
-        let rest = &self.bytes[self.at..];
-        &rest[empty_line(rest).unwrap_or(0)..]
+        &self.bytes[self.body_start()..]
+    }
+
+    /// Where they begin.
+    pub(crate) fn body_start(&self) -> usize {
+        self.at + empty_line(&self.bytes[self.at..]).unwrap_or(0)
+    }
+
+    /// Where the fields end, before the empty line.
+    pub(crate) fn fields_end(&self) -> usize {
+        self.at
     }
 }
 

@@ -22,8 +22,12 @@ pub mod raw;
 pub mod reports;
 pub mod return_path;
 pub mod returned;
+pub mod rewrite;
 pub mod stored_head;
 pub mod trace;
+pub mod track;
+pub mod unsubscribe;
+mod varint;
 pub mod view;
 
 pub use address_list::AddressListProblem;
@@ -37,6 +41,9 @@ pub use header_check::{
 pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw, prepare_submission};
 pub use return_path::ReturnPathKey;
 pub use returned::{Returned, ReturnedKind, ReturnedRecipient};
+pub use rewrite::{Personal, RewritePlan, RewriteSettings};
 pub use stored_head::{find_from_domain, has_utf8_header};
 pub use trace::received;
+pub use track::{TrackKey, TrackKind, TrackToken};
+pub use unsubscribe::one_click_headers;
 pub use view::{AttachmentView, MessageView, view};

@@ -5,6 +5,7 @@
 //! the bytes.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use mail_parser::decoders::base64::base64_decode;
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
@@ -63,7 +64,7 @@ fn walk<'a>(bytes: &'a [u8], default_type: &'static str, depth: usize, found: &m
         let parts = split_parts(leaf.body, boundary.as_bytes(), LEAVES_MAX.saturating_sub(found.len()));
         if !parts.is_empty() {
             for part in parts {
-                walk(part, child_type, depth + 1, found);
+                walk(&leaf.body[part], child_type, depth + 1, found);
             }
             return;
         }
@@ -71,7 +72,7 @@ fn walk<'a>(bytes: &'a [u8], default_type: &'static str, depth: usize, found: &m
     found.push(leaf);
 }
 
-fn parse_parameters(value: &[u8]) -> Option<ContentType<'static>> {
+pub(crate) fn parse_parameters(value: &[u8]) -> Option<ContentType<'static>> {
     let mut line = value[..value.len().min(PARAMETERS_BYTES_MAX)].to_vec();
     // The parser wants to see the end of the header.
     line.push(b'\n');
@@ -81,9 +82,9 @@ fn parse_parameters(value: &[u8]) -> Option<ContentType<'static>> {
     }
 }
 
-/// The bytes between the delimiter lines of a multipart body (RFC 2046 5.1.1). Without a closing delimiter the last
-/// part runs to the end; without any delimiter there is none.
-fn split_parts<'a>(body: &'a [u8], boundary: &[u8], parts_max: usize) -> Vec<&'a [u8]> {
+/// Where the parts are between the delimiter lines of a multipart body (RFC 2046 5.1.1). Without a closing delimiter the
+/// last part runs to the end; without any delimiter there is none.
+pub(crate) fn split_parts(body: &[u8], boundary: &[u8], parts_max: usize) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut part_start = None;
     let mut at = 0;
@@ -104,14 +105,14 @@ fn split_parts<'a>(body: &'a [u8], boundary: &[u8], parts_max: usize) -> Vec<&'a
             if parts.len() + 1 >= parts_max && !is_closing {
                 continue;
             }
-            parts.push(without_last_break(&body[start..line_start]));
+            parts.push(start..start + without_last_break(&body[start..line_start]).len());
         }
         part_start = Some(at);
         if is_closing {
             return parts;
         }
     }
-    parts.extend(part_start.map(|start| &body[start..]));
+    parts.extend(part_start.map(|start| start..body.len()));
     parts
 }
 

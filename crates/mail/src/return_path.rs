@@ -11,6 +11,7 @@ use postroad_model::{MessageId, MessageToken, ServerId};
 use subtle::ConstantTimeEq as _;
 
 use crate::base32;
+use crate::varint::{push_varint, take_varint};
 
 /// So that what this key says here can never be passed off for what it says elsewhere, in tracking links say.
 const PURPOSE: &[u8] = b"postroad return path\0";
@@ -69,28 +70,6 @@ impl fmt::Debug for ReturnPathKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ReturnPathKey")
     }
-}
-
-/// Seven bits a byte, the lowest first; the top bit says that more follow.
-fn push_varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod returned_kinds;
 mod returned_limits;
 mod returned_reports;
 mod returned_words;
+mod rewriting;
 mod round_trip;
 mod samples;
 mod snapshots;

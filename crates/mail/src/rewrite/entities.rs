@@ -1,0 +1,137 @@
+//! Character references in an attribute's value (HTML standard 13.2.5.72), as far as web addresses need them.
+
+use std::borrow::Cow;
+
+/// What may stand without its semicolon, if neither a letter, a digit nor `=` follows (`?a=1&copy=2` has none).
+const LEGACY: [(&str, char); 4] = [("amp", '&'), ("lt", '<'), ("gt", '>'), ("quot", '"')];
+
+/// Names that occur in addresses. With another name the address is not certain.
+const NAMED: [(&str, char); 31] = [
+    ("amp", '&'),
+    ("AMP", '&'),
+    ("lt", '<'),
+    ("gt", '>'),
+    ("quot", '"'),
+    ("apos", '\''),
+    ("Tab", '\t'),
+    ("NewLine", '\n'),
+    ("excl", '!'),
+    ("num", '#'),
+    ("dollar", '$'),
+    ("percnt", '%'),
+    ("lpar", '('),
+    ("rpar", ')'),
+    ("ast", '*'),
+    ("plus", '+'),
+    ("comma", ','),
+    ("period", '.'),
+    ("sol", '/'),
+    ("colon", ':'),
+    ("semi", ';'),
+    ("equals", '='),
+    ("quest", '?'),
+    ("commat", '@'),
+    ("lbrack", '['),
+    ("lsqb", '['),
+    ("rbrack", ']'),
+    ("rsqb", ']'),
+    ("lowbar", '_'),
+    ("hyphen", '\u{2010}'),
+    ("nbsp", '\u{a0}'),
+];
+
+/// Names that browsers also take without a semicolon. What they mean in an address was hardly meant.
+const DOUBTFUL: [&str; 30] = [
+    "copy", "reg", "para", "sect", "times", "not", "deg", "micro", "cent", "pound", "yen", "curren", "shy",
+    "uml", "ordf", "ordm", "laquo", "raquo", "macr", "middot", "cedil", "nbsp", "iexcl", "iquest", "brvbar",
+    "plusmn", "acute", "divide", "eth", "thorn",
+];
+
+/// `None` if it is not certain what a browser would read.
+pub(super) fn decode(value: &str) -> Option<Cow<'_, str>> {
+    if !value.contains('&') {
+        return Some(Cow::Borrowed(value));
+    }
+    let mut out = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some(at) = rest.find('&') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (character, length) = reference(&rest[1..])?;
+        out.push(character);
+        rest = &rest[length..];
+    }
+    out.push_str(rest);
+    Some(Cow::Owned(out))
+}
+
+/// The character at an `&` and how much of the text it takes, the `&` included.
+fn reference(after: &str) -> Option<(char, usize)> {
+    let bare = Some(('&', 1));
+    if let Some(digits) = after.strip_prefix('#') {
+        return numeric(digits);
+    }
+    let end = after.bytes().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(after.len());
+    let (name, behind) = after.split_at(end);
+    if name.is_empty() {
+        return bare;
+    }
+    if behind.starts_with(';') {
+        let (_, character) = NAMED.iter().find(|(known, _)| *known == name)?;
+        return Some((*character, name.len() + 2));
+    }
+    if behind.starts_with('=') {
+        return bare;
+    }
+    if let Some((_, character)) = LEGACY.iter().find(|(known, _)| *known == name) {
+        return Some((*character, name.len() + 1));
+    }
+    if DOUBTFUL.contains(&name) { None } else { bare }
+}
+
+fn numeric(digits: &str) -> Option<(char, usize)> {
+    let (digits, radix, skipped) = match digits.strip_prefix(['x', 'X']) {
+        Some(digits) => (digits, 16, 3),
+        None => (digits, 10, 2),
+    };
+    let end = digits.bytes().position(|b| !char::from(b).is_digit(radix)).unwrap_or(digits.len());
+    if end == 0 {
+        // `&#` and `&#x` alone are text.
+        return Some(('&', 1));
+    }
+    let character = u32::from_str_radix(&digits[..end], radix).ok().and_then(char::from_u32)?;
+    let semicolon = usize::from(digits[end..].starts_with(';'));
+    // What browsers put something else for (HTML standard 13.2.5.80).
+    let is_plain = !matches!(character, '\0' | '\u{80}'..='\u{9f}');
+    is_plain.then_some((character, skipped + end + semicolon))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_read_as_browsers_read_them() {
+        for (given, expected) in [
+            ("a?b=1&amp;c=2", "a?b=1&c=2"),
+            ("a?b=1&c=2", "a?b=1&c=2"),
+            ("a?b=1&#38;c=2&#x26;d&#X26xe", "a?b=1&c=2&d&xe"),
+            ("a?b=1&amp", "a?b=1&"),
+            ("a?x=1&copy=2&amp=3", "a?x=1&copy=2&amp=3"),
+            ("a?x=1&copyright&ampere", "a?x=1&copyright&ampere"),
+            ("a&&b&", "a&&b&"),
+            ("a&#;b&#x;", "a&#;b&#x;"),
+            ("https&colon;&sol;&sol;x", "https://x"),
+            ("&quot;&apos;&lt;", "\"'<"),
+        ] {
+            assert_eq!(decode(given).as_deref(), Some(expected), "{given}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_certain_is_left_alone() {
+        for given in ["a&unknown;b", "a?x&copy&y", "a&copy;", "a&#0;", "a&#x110000;", "a&#150;"] {
+            assert_eq!(decode(given), None, "{given}");
+        }
+    }
+}

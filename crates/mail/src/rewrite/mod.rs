@@ -1,0 +1,145 @@
+//! Links and pixels of tracked messages: found once for all recipients of a send, written for each of them.
+//!
+//! Nothing else changes. Bytes outside of the rewritten texts are the sender's own; inside of them only addresses of
+//! links are replaced and one pixel is put in. A text that cannot be read with certainty is left alone.
+
+mod entities;
+mod html;
+mod parts;
+mod plain;
+mod settings;
+mod target;
+mod transfer;
+
+use std::ops::Range;
+
+use postroad_model::{MessageId, ServerId};
+
+use crate::header_block::HeaderBlock;
+use crate::track::{TrackKey, TrackKind};
+use parts::{TextKind, TextPart};
+use settings::LinkRules;
+pub use settings::RewriteSettings;
+
+/// What is put in at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Spot {
+    /// Instead of the link's address, which leads here.
+    Link(String),
+    Pixel,
+}
+
+/// Where a message is to be rewritten.
+#[derive(Debug)]
+pub struct RewritePlan {
+    base_url: String,
+    texts: Vec<Text>,
+}
+
+#[derive(Debug)]
+struct Text {
+    part: TextPart,
+    /// Without its transfer encoding.
+    content: Vec<u8>,
+    /// In order.
+    spots: Vec<(Range<usize>, Spot)>,
+}
+
+/// Whose copy is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Personal<'a> {
+    pub key: &'a TrackKey,
+    pub server_id: ServerId,
+    pub message_id: MessageId,
+}
+
+impl RewritePlan {
+    pub fn of(message: &[u8], settings: &RewriteSettings<'_>) -> Self {
+        let base_url = settings.base_url.to_owned();
+        if !settings.opens && !settings.clicks {
+            return Self { base_url, texts: Vec::new() };
+        }
+        let rules = LinkRules::new(&base_url, settings.excluded_hosts, unsubscribe_urls(message));
+        let rules = Some(&rules).filter(|_| settings.clicks);
+        let texts = parts::find(message).into_iter().filter_map(|part| {
+            let content = transfer::decode(&message[part.body.clone()], part.encoding)?;
+            let spots = match (part.kind, rules) {
+                (TextKind::Html, rules) => html::find(&content, part.charset, rules, settings.opens),
+                (TextKind::Plain, Some(rules)) => plain::find(&content, rules),
+                (TextKind::Plain, None) => Vec::new(),
+            };
+            (!spots.is_empty()).then(|| Text { part, content: content.into_owned(), spots })
+        });
+        Self { base_url, texts: texts.collect() }
+    }
+
+    /// Whether there is anything to write.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// The recipient's copy of the message that the plan was made of. The same input gives the same bytes.
+    pub fn write(&self, message: &[u8], personal: &Personal<'_>) -> Vec<u8> {
+        let links: usize = self.texts.iter().map(|text| text.spots.len()).sum();
+        let mut out = Vec::with_capacity(message.len() + message.len() / 8 + links * 256);
+        let mut copied = 0;
+        for text in &self.texts {
+            let content = self.written(text, personal);
+            let encoding = transfer::choose(&content, text.part.encoding);
+            if encoding != text.part.encoding {
+                let field = &text.part.encoding_field;
+                out.extend_from_slice(&message[copied..field.start]);
+                out.extend_from_slice(transfer::header(encoding));
+                copied = field.end;
+            }
+            let body = &text.part.body;
+            out.extend_from_slice(&message[copied..body.start]);
+            transfer::encode(&content, encoding, &mut out);
+            copied = body.end;
+        }
+        out.extend_from_slice(&message[copied..]);
+        out
+    }
+
+    fn written(&self, text: &Text, personal: &Personal<'_>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(text.content.len() + text.spots.len() * 160);
+        let mut copied = 0;
+        for (range, spot) in &text.spots {
+            out.extend_from_slice(&text.content[copied..range.start]);
+            out.extend_from_slice(self.put_in(spot, personal).as_bytes());
+            copied = range.end;
+        }
+        out.extend_from_slice(&text.content[copied..]);
+        out
+    }
+
+    /// Letters, digits and `-._~:/` only, so that it needs no escaping, whatever the quotes around it.
+    fn put_in(&self, spot: &Spot, personal: &Personal<'_>) -> String {
+        let token = |kind: &TrackKind| personal.key.token(personal.server_id, personal.message_id, kind);
+        let base = &self.base_url;
+        match spot {
+            Spot::Link(target) => format!("{base}/c/{}", token(&TrackKind::Click { target: target.clone() })),
+            Spot::Pixel => format!(
+                "<img src=\"{base}/o/{}\" alt=\"\" width=\"1\" height=\"1\" border=\"0\" \
+                 style=\"width:1px;height:1px;border:0\">",
+                token(&TrackKind::Open)
+            ),
+        }
+    }
+}
+
+/// Nobody names more ways to leave.
+const UNSUBSCRIBE_URLS_MAX: usize = 10;
+
+/// The web addresses of the `List-Unsubscribe` header (RFC 2369).
+fn unsubscribe_urls(message: &[u8]) -> Vec<String> {
+    let fields = HeaderBlock::new(message).filter(|field| field.is("List-Unsubscribe"));
+    let mut urls = Vec::new();
+    for field in fields {
+        let value = field.unfolded().into_owned();
+        let targets = value.split('<').skip(1).filter_map(|rest| rest.split_once('>'));
+        urls.extend(targets.take(UNSUBSCRIBE_URLS_MAX).map(|(target, _)| target.replace([' ', '\t'], "")));
+    }
+    urls.truncate(UNSUBSCRIBE_URLS_MAX);
+    urls
+}

@@ -1,0 +1,141 @@
+//! The texts of a message that may be rewritten, and where they are in it.
+
+use std::ops::Range;
+
+use encoding_rs::{Encoding, UTF_8};
+use mail_parser::ContentType;
+
+use super::settings::PART_BYTES_MAX;
+use crate::header_block::HeaderBlock;
+use crate::mime_tree::{parse_parameters, split_parts};
+
+const DEPTH_MAX: usize = 16;
+const PARTS_MAX: usize = 200;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextKind {
+    Html,
+    Plain,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TransferEncoding {
+    /// 7bit, 8bit, binary: as it is.
+    Identity,
+    QuotedPrintable,
+    Base64,
+}
+
+/// All ranges are in the whole message.
+#[derive(Debug)]
+pub(super) struct TextPart {
+    pub(super) kind: TextKind,
+    pub(super) encoding: TransferEncoding,
+    pub(super) charset: &'static Encoding,
+    /// The header that names the encoding, or the empty place where it can stand.
+    pub(super) encoding_field: Range<usize>,
+    /// Still encoded.
+    pub(super) body: Range<usize>,
+}
+
+/// Attachments, messages in the message and what is signed or encrypted are not among them.
+pub(super) fn find(message: &[u8]) -> Vec<TextPart> {
+    let mut found = Vec::new();
+    walk(message, 0..message.len(), 0, &mut found);
+    found
+}
+
+fn walk(message: &[u8], part: Range<usize>, depth: usize, found: &mut Vec<TextPart>) {
+    let (bytes, offset) = (&message[part.clone()], part.start);
+    let (mut content_type, mut disposition) = (None, None);
+    let mut encoding = Some(TransferEncoding::Identity);
+    let mut encoding_field = None;
+    let mut block = HeaderBlock::new(bytes);
+    for field in &mut block {
+        if field.is("Content-Type") && content_type.is_none() {
+            content_type = parse_parameters(field.value);
+        } else if field.is("Content-Disposition") && disposition.is_none() {
+            disposition = parse_parameters(field.value);
+        } else if field.is("Content-Transfer-Encoding") {
+            // Two of them: nobody knows which a reader believes.
+            encoding = if encoding_field.is_none() { read_encoding(&field.unfolded()) } else { None };
+            encoding_field = Some(offset + field.start..offset + field.end);
+        }
+    }
+    let body = offset + block.body_start()..part.end;
+    if let Some(boundary) = content_type.as_ref().and_then(open_multipart) {
+        if depth < DEPTH_MAX {
+            let room = PARTS_MAX.saturating_sub(found.len());
+            for inner in split_parts(&message[body.clone()], boundary.as_bytes(), room) {
+                walk(message, body.start + inner.start..body.start + inner.end, depth + 1, found);
+            }
+        }
+        return;
+    }
+    let (Some(kind), Some(encoding), Some(charset)) =
+        (text_kind(content_type.as_ref()), encoding, charset(content_type.as_ref()))
+    else {
+        return;
+    };
+    if body.len() > PART_BYTES_MAX
+        || found.len() >= PARTS_MAX
+        || is_file(content_type.as_ref(), disposition.as_ref())
+    {
+        return;
+    }
+    let end = offset + block.fields_end();
+    found.push(TextPart {
+        kind,
+        encoding,
+        charset,
+        encoding_field: encoding_field.unwrap_or(end..end),
+        body,
+    });
+}
+
+/// The boundary of a multipart whose parts may be changed: nobody has signed or encrypted them.
+fn open_multipart(content_type: &ContentType<'_>) -> Option<String> {
+    let subtype = content_type.c_subtype.as_deref().unwrap_or_default().to_ascii_lowercase();
+    let is_sealed = matches!(subtype.as_str(), "signed" | "encrypted" | "digest");
+    let is_multipart = content_type.c_type.eq_ignore_ascii_case("multipart");
+    let boundary = content_type.attribute("boundary").filter(|boundary| !boundary.is_empty())?;
+    (is_multipart && !is_sealed).then(|| boundary.to_owned())
+}
+
+/// RFC 2045 5.2: what names no type is plain text.
+fn text_kind(content_type: Option<&ContentType<'_>>) -> Option<TextKind> {
+    let Some(content_type) = content_type else { return Some(TextKind::Plain) };
+    if !content_type.c_type.eq_ignore_ascii_case("text") {
+        return None;
+    }
+    match content_type.c_subtype.as_deref()?.to_ascii_lowercase().as_str() {
+        "html" => Some(TextKind::Html),
+        "plain" => Some(TextKind::Plain),
+        _ => None,
+    }
+}
+
+/// Only charsets in which ASCII means itself: in others an address is not found by its letters.
+fn charset(content_type: Option<&ContentType<'_>>) -> Option<&'static Encoding> {
+    match content_type.and_then(|content_type| content_type.attribute("charset")) {
+        Some(label) => Encoding::for_label_no_replacement(label.as_bytes())
+            .filter(|encoding| encoding.is_ascii_compatible()),
+        None => Some(UTF_8),
+    }
+}
+
+fn read_encoding(value: &str) -> Option<TransferEncoding> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "" | "7bit" | "8bit" | "binary" => Some(TransferEncoding::Identity),
+        "quoted-printable" => Some(TransferEncoding::QuotedPrintable),
+        "base64" => Some(TransferEncoding::Base64),
+        _ => None,
+    }
+}
+
+/// Attachments, and what has the name of a file: the sender's file must arrive as it was.
+fn is_file(content_type: Option<&ContentType<'_>>, disposition: Option<&ContentType<'_>>) -> bool {
+    disposition
+        .is_some_and(|d| d.c_type.eq_ignore_ascii_case("attachment") || d.attribute("filename").is_some())
+        || content_type.is_some_and(|t| t.attribute("name").is_some())
+}

@@ -1,0 +1,148 @@
+//! Web addresses in plain text, found as mail clients find them.
+
+use std::ops::Range;
+
+use memchr::memmem::Finder;
+
+use super::Spot;
+use super::settings::{LINKS_MAX, LinkRules};
+use super::target::tracked;
+use crate::track::TARGET_BYTES_MAX;
+
+/// The text is in a charset in which ASCII means itself.
+pub(super) fn find(text: &[u8], rules: &LinkRules) -> Vec<(Range<usize>, Spot)> {
+    let mut found = Vec::new();
+    let separator = Finder::new(b"://");
+    let mut from = 0;
+    while let Some(at) = separator.find(&text[from..]).map(|at| from + at) {
+        from = at + 3;
+        let Some(start) = scheme_start(text, at) else { continue };
+        // Whatever comes of it, no byte is looked at twice.
+        let run = run_length(&text[from..]);
+        let (run_start, run_end) = (from, from + run);
+        from = run_end;
+        let Some(end) = address_end(text, start, run_start..run_end) else { continue };
+        // ASCII by now.
+        let written = String::from_utf8_lossy(&text[start..end]);
+        if let Some(target) = tracked(&written, rules) {
+            found.push((start..end, Spot::Link(target)));
+            if found.len() == LINKS_MAX {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// Where `http` or `https` begins before the `://`, if it is a word of its own.
+fn scheme_start(text: &[u8], separator: usize) -> Option<usize> {
+    let scheme = [&b"https"[..], b"http"].into_iter().find(|scheme| {
+        text[..separator].len() >= scheme.len()
+            && text[separator - scheme.len()..separator].eq_ignore_ascii_case(scheme)
+    })?;
+    let start = separator - scheme.len();
+    let before = text[..start].last();
+    let is_in_word =
+        before.is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'=' | b'/' | b'+' | b'-' | b'.'));
+    (!is_in_word).then_some(start)
+}
+
+/// Bytes that an address can be written with.
+fn run_length(text: &[u8]) -> usize {
+    let is_part = |b: &u8| b.is_ascii_graphic() && !matches!(b, b'<' | b'>' | b'"' | b'`');
+    text.iter().position(|b| !is_part(b)).unwrap_or(text.len())
+}
+
+/// `None` if it is not certain where it ends: what is beyond ASCII may belong to the address or be the next word.
+fn address_end(text: &[u8], start: usize, run: Range<usize>) -> Option<usize> {
+    if run.len() > TARGET_BYTES_MAX || text.get(run.end).is_some_and(|b| !b.is_ascii()) {
+        return None;
+    }
+    let mut open = [(b'(', b')'), (b'[', b']'), (b'{', b'}')].map(|(opening, closing)| {
+        let difference = |sum: i64, b: &u8| sum + i64::from(*b == opening) - i64::from(*b == closing);
+        (closing, text[start..run.end].iter().fold(0, difference))
+    });
+    // Punctuation at the end is the sentence's; a closing bracket is if it was opened outside.
+    let mut end = run.end;
+    while end > run.start {
+        let last = text[end - 1];
+        let is_outside = match open.iter_mut().find(|(closing, _)| *closing == last) {
+            Some((_, difference)) if *difference < 0 => {
+                *difference += 1;
+                true
+            }
+            Some(_) => false,
+            None => b".,;:!?'*_~|".contains(&last),
+        };
+        if !is_outside {
+            break;
+        }
+        end -= 1;
+    }
+    (end > run.start).then_some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        let rules = LinkRules::new("https://track.example.net", &[], Vec::new());
+        find(text.as_bytes(), &rules).into_iter().map(|(range, _)| text[range].to_owned()).collect()
+    }
+
+    #[test]
+    fn addresses_end_where_a_reader_would_say() {
+        for (text, expected) in [
+            ("See https://example.com/a.", "https://example.com/a"),
+            ("(https://example.com/a)", "https://example.com/a"),
+            ("https://example.com/a_(b)", "https://example.com/a_(b)"),
+            ("(see https://example.com/a_(b)).", "https://example.com/a_(b)"),
+            ("<https://example.com/a>", "https://example.com/a"),
+            ("\"https://example.com/a\", he said", "https://example.com/a"),
+            ("[1]: https://example.com/a?b=c&d#e\r\n", "https://example.com/a?b=c&d#e"),
+            ("*https://example.com*", "https://example.com"),
+            ("Really?! HTTP://EXAMPLE.com/?!", "HTTP://EXAMPLE.com/"),
+            ("äöü https://example.com/ ä", "https://example.com/"),
+        ] {
+            assert_eq!(found(text), [expected], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_certain_address_is_left_alone() {
+        for text in [
+            "",
+            "://",
+            "xhttps://example.com",
+            "ftp://example.com",
+            "https://",
+            "https://.",
+            "https://example.com/über",
+            "詳細はhttps://example.com/をご覧",
+            "mailto:a@example.com",
+            "www.example.com",
+            "https://example.com/unsubscribe?x",
+        ] {
+            assert_eq!(found(text), Vec::<String>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_in_an_address_is_one() {
+        let text = "https://example.com/?to=https://other.example/x https://b.example";
+        assert_eq!(found(text), ["https://example.com/?to=https://other.example/x", "https://b.example"]);
+    }
+
+    #[test]
+    fn a_bomb_of_addresses_costs_no_more_than_its_size() {
+        for bomb in ["(https://", "https://a)", "https://a)))))))))))))))))))))", "https://"] {
+            found(&bomb.repeat(4_000_000 / bomb.len()));
+        }
+    }
+
+    #[test]
+    fn beyond_the_limit_links_stay() {
+        assert_eq!(found(&"https://example.com/ ".repeat(LINKS_MAX + 5)).len(), LINKS_MAX);
+    }
+}

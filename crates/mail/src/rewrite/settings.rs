@@ -1,0 +1,47 @@
+//! What of a message is to be rewritten.
+
+use super::target::WebAddress;
+
+/// The most links of one part that are rewritten.
+pub(super) const LINKS_MAX: usize = 2_000;
+/// Larger parts are left alone.
+pub(super) const PART_BYTES_MAX: usize = 5 << 20;
+
+/// As decided when the message was accepted.
+#[derive(Debug, Clone, Copy)]
+pub struct RewriteSettings<'a> {
+    /// Where tracking links lead: `https://track.example.com`.
+    pub base_url: &'a str,
+    pub opens: bool,
+    pub clicks: bool,
+    /// Links to these hosts are left alone; `*.example.com` means every host below.
+    pub excluded_hosts: &'a [String],
+}
+
+/// Which links are left alone.
+#[derive(Debug)]
+pub(super) struct LinkRules {
+    /// A link that begins so is one that we made.
+    own_base: String,
+    excluded_hosts: Vec<String>,
+    /// What the message names as the way to unsubscribe.
+    unsubscribe_urls: Vec<String>,
+}
+
+impl LinkRules {
+    pub(super) fn new(base_url: &str, excluded_hosts: &[String], unsubscribe_urls: Vec<String>) -> Self {
+        Self { own_base: format!("{base_url}/"), excluded_hosts: excluded_hosts.to_vec(), unsubscribe_urls }
+    }
+
+    pub(super) fn leaves_alone(&self, url: &str, address: &WebAddress<'_>) -> bool {
+        let is_unsubscribe = |known: &String| {
+            known == url || WebAddress::parse(known).is_some_and(|known| known.is_same_page(address))
+        };
+        let is_own =
+            url.get(..self.own_base.len()).is_some_and(|start| start.eq_ignore_ascii_case(&self.own_base));
+        is_own
+            || self.excluded_hosts.iter().any(|pattern| address.matches(pattern))
+            || address.names_unsubscribing()
+            || self.unsubscribe_urls.iter().any(is_unsubscribe)
+    }
+}

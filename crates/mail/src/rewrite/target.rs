@@ -1,0 +1,189 @@
+//! Which links are tracked, and where they lead.
+
+use postroad_model::DomainName;
+
+use super::settings::LinkRules;
+use crate::track::TARGET_BYTES_MAX;
+
+/// A web address taken apart just far enough.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct WebAddress<'a> {
+    /// As written.
+    host: &'a str,
+    /// From the first `/` to query and fragment.
+    path: &'a str,
+    /// The length of scheme and `://`.
+    host_start: usize,
+}
+
+impl<'a> WebAddress<'a> {
+    /// `None` for everything but `http://` and `https://` with a host.
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        let scheme = text.split_once("://").map(|(scheme, _)| scheme)?;
+        if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+            return None;
+        }
+        let after = &text[scheme.len() + 3..];
+        // Browsers take `\` for `/` here.
+        let end = after.find(['/', '\\', '?', '#']).unwrap_or(after.len());
+        let authority = &after[..end];
+        let named = authority.rfind('@').map_or(0, |at| at + 1);
+        let host = match authority[named..].rfind(':') {
+            Some(colon) if !authority[named..].ends_with(']') => &authority[named..named + colon],
+            _ => &authority[named..],
+        };
+        let rest = &after[end..];
+        let path = &rest[..rest.find(['?', '#']).unwrap_or(rest.len())];
+        (!host.is_empty()).then_some(Self { host, path, host_start: scheme.len() + 3 + named })
+    }
+
+    fn has_host(&self, host: &str) -> bool {
+        self.host.eq_ignore_ascii_case(host)
+    }
+
+    /// `example.com` is that host, `*.example.com` every host below it.
+    pub(super) fn matches(&self, pattern: &str) -> bool {
+        match pattern.strip_prefix('*') {
+            Some(suffix) => {
+                let start = self.host.len().saturating_sub(suffix.len());
+                start > 0 && self.host.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+            }
+            None => self.has_host(pattern),
+        }
+    }
+
+    /// People must be able to leave even when tracking does not work.
+    pub(super) fn names_unsubscribing(&self) -> bool {
+        self.path.to_ascii_lowercase().contains("unsubscribe")
+    }
+
+    /// Whether both lead to the same page, whatever their queries say. A page without a path is every link of its site,
+    /// so there the whole has to be the same.
+    pub(super) fn is_same_page(&self, other: &WebAddress<'_>) -> bool {
+        self.has_host(other.host) && self.path == other.path && !matches!(self.path, "" | "/")
+    }
+}
+
+/// Where a link that is written as `written` leads, fit for a `Location` header; `None` if it is left alone.
+pub(super) fn tracked(written: &str, rules: &LinkRules) -> Option<String> {
+    // URL standard 4.4: white space around it and line breaks and tabs in it do not count.
+    let plain: String = written
+        .trim_matches(|c: char| c <= ' ')
+        .chars()
+        .filter(|c| !matches!(c, '\t' | '\r' | '\n'))
+        .collect();
+    let address = WebAddress::parse(&plain)?;
+    if plain.len() > TARGET_BYTES_MAX / 3 && !plain.is_ascii() || plain.len() > TARGET_BYTES_MAX {
+        return None;
+    }
+    if rules.leaves_alone(&plain, &address) {
+        return None;
+    }
+    let target = in_ascii(&plain, &address)?;
+    (target.len() <= TARGET_BYTES_MAX).then_some(target)
+}
+
+/// International host names in the form of the DNS, everything else beyond visible ASCII with percent signs.
+fn in_ascii(plain: &str, address: &WebAddress<'_>) -> Option<String> {
+    let host_end = address.host_start + address.host.len();
+    let mut out = String::with_capacity(plain.len());
+    push_escaped(&plain[..address.host_start], &mut out);
+    if address.host.is_ascii() {
+        // What no client could dial is none of our business.
+        let is_host = |b: u8| b.is_ascii_alphanumeric() || b"-._~[]:%".contains(&b);
+        if !address.host.bytes().all(is_host) {
+            return None;
+        }
+        out.push_str(address.host);
+    } else {
+        out.push_str(DomainName::parse(address.host).ok()?.as_str());
+    }
+    push_escaped(&plain[host_end..], &mut out);
+    Some(out)
+}
+
+fn push_escaped(text: &str, out: &mut String) {
+    for byte in text.bytes() {
+        if byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>') {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            for digit in [byte >> 4, byte & 15] {
+                out.push(char::from_digit(digit.into(), 16).unwrap_or('0').to_ascii_uppercase());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> LinkRules {
+        let excluded = ["static.example.com".to_owned(), "*.example.org".to_owned()];
+        let unsubscribe =
+            ["https://example.com/lists/leave?u=1".to_owned(), "https://leave.example/".to_owned()];
+        LinkRules::new("https://track.example.net", &excluded, unsubscribe.to_vec())
+    }
+
+    #[test]
+    fn web_links_are_tracked() {
+        for (written, target) in [
+            ("https://example.com", "https://example.com"),
+            ("HTTP://Example.COM:8080/A?b=c&d#e", "HTTP://Example.COM:8080/A?b=c&d#e"),
+            ("  https://example.com/a\r\n b ", "https://example.com/a%20b"),
+            ("https://bücher.example/ü?q=ä", "https://xn--bcher-kva.example/%C3%BC?q=%C3%A4"),
+            ("https://user:pw@example.com/\"<>", "https://user:pw@example.com/%22%3C%3E"),
+            ("https://[2001:db8::1]:80/", "https://[2001:db8::1]:80/"),
+            (
+                "https://example.com?next=https://other.example/",
+                "https://example.com?next=https://other.example/",
+            ),
+            ("https://example.org/", "https://example.org/"),
+            ("https://example.com/lists/join?u=1", "https://example.com/lists/join?u=1"),
+            ("https://leave.example/other", "https://leave.example/other"),
+        ] {
+            assert_eq!(tracked(written, &rules()).as_deref(), Some(target), "{written}");
+        }
+    }
+
+    #[test]
+    fn other_links_are_left_alone() {
+        for written in [
+            "",
+            "#top",
+            "/relative",
+            "//example.com/",
+            "mailto:a@example.com",
+            "tel:+49123",
+            "data:text/html,x",
+            "javascript:alert(1)",
+            "ftp://example.com/",
+            "xhttp://example.com/",
+            "http:/example.com",
+            "http://",
+            "https:///path",
+            "{{ link }}",
+            "https://{{host}}/",
+            "https://static.example.com/x",
+            "https://STATIC.example.com:443/x",
+            "https://cdn.example.org/",
+            "https://a.b.example.org/",
+            "https://track.example.net/c/abc",
+            "https://example.com/lists/leave?u=2",
+            "https://leave.example/",
+            "https://example.com/Unsubscribe?id=1",
+            &format!("https://example.com/{}", "x".repeat(TARGET_BYTES_MAX)),
+        ] {
+            assert_eq!(tracked(written, &rules()), None, "{written}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_what_a_browser_would_dial() {
+        let host = |text| WebAddress::parse(text).map(|address| address.host.to_owned());
+        assert_eq!(host("https://good.example@evil.example/").as_deref(), Some("evil.example"));
+        assert_eq!(host("https://evil.example\\@good.example/").as_deref(), Some("evil.example"));
+        assert_eq!(host("https://evil.example#@good.example/").as_deref(), Some("evil.example"));
+    }
+}

@@ -1,0 +1,21 @@
+//! The headers by which a mail client offers to unsubscribe with one click, at our own address (RFC 2369, RFC 8058).
+
+/// Both headers, each with its line ending. `mailto` is an address without its scheme.
+pub fn one_click_headers(url: &str, mailto: Option<&str>) -> String {
+    let written = mailto.map(|address| format!(",\r\n <mailto:{address}>")).unwrap_or_default();
+    format!("List-Unsubscribe: <{url}>{written}\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_web_address_comes_first() {
+        insta::assert_snapshot!(one_click_headers("https://track.example.net/u/abc", Some("leave@example.com")).replace("\r\n", "|\n"), @r"
+        List-Unsubscribe: <https://track.example.net/u/abc>,|
+         <mailto:leave@example.com>|
+        List-Unsubscribe-Post: List-Unsubscribe=One-Click|
+        ");
+    }
+}
