@@ -1,6 +1,7 @@
 //! The outermost layer: every request gets an id, every answer its headers and one line in the log, and a panic
 //! becomes an answer like any other failure.
 
+use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use uuid::Uuid;
 
 use crate::failure::Reason;
 use crate::request_id::X_REQUEST_ID;
-use crate::{Mode, drain, envelope, peer, redirect, request_id};
+use crate::{Mode, drain, envelope, host, peer, redirect, request_id};
 
 /// Characters of a path that go into the log.
 const LOGGED_PATH_CHARS_MAX: usize = 200;
@@ -54,10 +55,25 @@ pub(crate) struct Noted {
     pub(crate) caller: Option<(ServerId, CredentialId)>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Boundary {
     pub(crate) router: Router,
     pub(crate) trusted_proxies: Vec<IpNet>,
+    /// Some host names are for other things, and for nothing of the API.
+    pub(crate) other_site: Option<OtherSite>,
+}
+
+/// What is served under host names of its own.
+#[derive(Clone)]
+pub(crate) struct OtherSite {
+    pub(crate) is_host: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    pub(crate) router: Router,
+}
+
+impl fmt::Debug for OtherSite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OtherSite").field("router", &self.router).finish_non_exhaustive()
+    }
 }
 
 impl Boundary {
@@ -69,6 +85,7 @@ impl Boundary {
         let (method, uri, version) = (request.method().clone(), request.uri().clone(), request.version());
         let (mut request, rest) = drain::watch(request);
         request.extensions_mut().insert(info.clone());
+        request.extensions_mut().insert(peer);
 
         let answer = AssertUnwindSafe(self.route(mode, peer, request)).catch_unwind().await;
         // What the panic says may quote addresses and content, so nobody looks at it; its place in the code is for
@@ -105,13 +122,21 @@ impl Boundary {
             // Behind a proxy of ours that speaks TLS a redirect would go round in circles.
             Mode::RedirectToHttps { port } if !peer.tls => redirect::answer(&request, port),
             Mode::RedirectToHttps { .. } | Mode::Serve => {
-                self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
+                let host = host::of(&request);
+                let other =
+                    self.other_site.as_ref().filter(|site| host.is_some_and(|host| (site.is_host)(host)));
+                let router = other.map_or(&self.router, |site| &site.router);
+                router.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
             }
         }
     }
 }
 
+/// Tracking links are secrets of their recipients: who has one can unsubscribe them.
 fn logged_path(path: &str) -> &str {
+    if let Some(kind) = ["/c/", "/o/", "/u/"].into_iter().find(|kind| path.starts_with(kind)) {
+        return kind;
+    }
     let end = path.char_indices().nth(LOGGED_PATH_CHARS_MAX).map_or(path.len(), |(at, _)| at);
     &path[..end]
 }
@@ -153,8 +178,11 @@ mod tests {
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
         let _guard = tracing::subscriber::set_default(subscriber.finish());
-        let boundary =
-            Boundary { router: Router::new().route("/api/v1/boom", any(explode)), trusted_proxies: vec![] };
+        let boundary = Boundary {
+            router: Router::new().route("/api/v1/boom", any(explode)),
+            trusted_proxies: vec![],
+            other_site: None,
+        };
         let socket = Peer { address: [127, 0, 0, 1].into(), tls: false };
         let request = Request::builder().uri("/api/v1/boom").header(X_REQUEST_ID, "abc").body(Body::empty());
         let response = boundary.answer(Mode::Serve, socket, request.unwrap()).await;
@@ -174,6 +202,7 @@ mod tests {
     #[test]
     fn logged_paths_are_bounded() {
         assert_eq!(logged_path("/api"), "/api");
+        assert_eq!(logged_path("/u/secret"), "/u/");
         assert_eq!(logged_path(&"x".repeat(300)).len(), 200);
     }
 }

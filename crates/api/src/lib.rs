@@ -38,6 +38,7 @@ mod webhooks;
 
 use std::sync::Arc;
 
+use axum::Router;
 use postroad_app::App;
 use postroad_delivery::Inbox;
 use postroad_events::WebhookDesk;
@@ -60,7 +61,7 @@ impl Api {
         let router = routes::router(Arc::clone(&door));
         let trusted_proxies = settings.trusted_proxies.clone();
         Self {
-            boundary: Arc::new(boundary::Boundary { router, trusted_proxies }),
+            boundary: Arc::new(boundary::Boundary { router, trusted_proxies, other_site: None }),
             door,
             settings: Arc::new(settings),
         }
@@ -76,8 +77,22 @@ impl Api {
     /// Shows what the inbox has caught under `/dev/`, to callers on this machine only.
     #[must_use]
     pub fn with_inbox(self, inbox: Inbox) -> Self {
-        let router = self.boundary.router.clone().merge(dev::router(inbox));
-        let trusted_proxies = self.boundary.trusted_proxies.clone();
-        Self { boundary: Arc::new(boundary::Boundary { router, trusted_proxies }), ..self }
+        self.with_routes(dev::router(inbox))
+    }
+
+    /// Serves more under the same host names. Requests carry their `Peer` as an extension.
+    #[must_use]
+    pub fn with_routes(self, routes: Router) -> Self {
+        let router = self.boundary.router.clone().merge(routes);
+        let boundary = boundary::Boundary { router, ..(*self.boundary).clone() };
+        Self { boundary: Arc::new(boundary), ..self }
+    }
+
+    /// Serves something else, and nothing of the API, under the host names that `is_host` knows.
+    #[must_use]
+    pub fn with_site(self, is_host: impl Fn(&str) -> bool + Send + Sync + 'static, router: Router) -> Self {
+        let site = boundary::OtherSite { is_host: Arc::new(is_host), router };
+        let boundary = boundary::Boundary { other_site: Some(site), ..(*self.boundary).clone() };
+        Self { boundary: Arc::new(boundary), ..self }
     }
 }

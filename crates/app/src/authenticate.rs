@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use postroad_model::{CredentialId, Scope, ServerId, ServerMode};
-use postroad_store::{CredentialAccess, KeyHash, StoreError};
+use postroad_store::{CredentialAccess, KeyHash, ServerTracking, StoreError};
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
@@ -31,6 +31,8 @@ pub struct Caller {
     pub test: bool,
     /// The server's limit of messages an hour.
     pub hourly_limit: Option<u32>,
+    /// Whether the server's mail is tracked, unless domain or message says otherwise.
+    pub tracking: ServerTracking,
     pub peer: Peer,
 }
 
@@ -84,6 +86,7 @@ impl App {
             hold: credential.hold,
             test: credential.test,
             hourly_limit: access.hourly_limit,
+            tracking: access.tracking,
             peer,
         })
     }

@@ -7,6 +7,7 @@ mod bad_keys;
 mod dev_setup;
 mod feed;
 mod find_message;
+pub mod hits;
 mod installation;
 mod log_in;
 mod maintenance;
@@ -21,10 +22,10 @@ mod upkeep;
 mod webhook_key;
 mod webhooks;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use postroad_model::{Clock, DomainName, Limits, ServerId};
-use postroad_store::{CredentialAccess, KeyHash, Store};
+use postroad_store::{CredentialAccess, DomainTracking, KeyHash, Store};
 
 pub use authenticate::{AuthFailure, Caller, Peer};
 pub use dev_setup::DevSetup;
@@ -88,8 +89,10 @@ struct Inner {
     pools: ttl_cache::TtlCache<ServerId, Arc<[UsablePool]>>,
     /// Keys seen in the last moments, so that a request costs no read.
     access: ttl_cache::TtlCache<KeyHash, CredentialAccess>,
-    /// Domains found verified in the last moments.
-    verified: ttl_cache::TtlCache<(ServerId, DomainName), ()>,
+    /// Domains found verified in the last moments, and how they are tracked.
+    verified: ttl_cache::TtlCache<(ServerId, DomainName), DomainTracking>,
+    /// Where tracking links lead, once it is known where we listen.
+    tracking_base: OnceLock<String>,
     /// Whether maintenance is on, as read in the last moments.
     maintenance: ttl_cache::TtlCache<(), bool>,
     /// Networks that credentials are bound to, as read in the last moments.
@@ -122,6 +125,7 @@ impl App {
                 pools: ttl_cache::TtlCache::default(),
                 access: ttl_cache::TtlCache::default(),
                 verified: ttl_cache::TtlCache::default(),
+                tracking_base: OnceLock::new(),
                 maintenance: ttl_cache::TtlCache::default(),
                 bound_networks: ttl_cache::TtlCache::default(),
                 bad_keys: bad_keys::BadKeys::default(),
@@ -134,6 +138,16 @@ impl App {
 
     pub fn limits(&self) -> &Limits {
         &self.inner.limits
+    }
+
+    /// Where tracking links lead from now on: `https://track.example.com`. Said once, before anything is accepted.
+    pub fn set_tracking_base(&self, base_url: String) {
+        // A second one would be another listener's: the first stays.
+        let _ = self.inner.tracking_base.set(base_url);
+    }
+
+    fn tracking_base(&self) -> &str {
+        self.inner.tracking_base.get_or_init(|| format!("https://track.{}", self.inner.hostname))
     }
 
     /// Forgets what was read of the set-up: after a change of it in this process. Other nodes see the change when

@@ -24,7 +24,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_mail::{ReturnPathKey, Signer};
+use postroad_mail::Signer;
 use postroad_model::{Clock, DomainName};
 use postroad_net::client_tls::{ClientTls, ExtraRootsError};
 use postroad_net::dns::{Dns, DnsSettings, DnsSetupError};
@@ -194,6 +194,11 @@ impl Delivery {
         self.simulator.mail_back_to(bounce_listener);
     }
 
+    /// Tells the simulator where pixels and links are served; before that, nobody opens or clicks.
+    pub fn visit_at(&self, door: SocketAddr) {
+        self.simulator.visit_at(door);
+    }
+
     /// Questions and orders about the queue.
     pub fn queue_desk(&self) -> QueueDesk {
         QueueDesk::live(Arc::clone(&self.hub))
@@ -235,7 +240,7 @@ fn preparer(
         store.clone(),
         signing,
         keys,
-        ReturnPathKey::new(&identity.return_path_secret),
+        &identity.return_path_secret,
         settings.hostname.clone(),
         return_domain,
         settings.fresh_bytes_max,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ipnet::IpNet;
-use postroad_app::admin::WarmUpState;
+use postroad_app::admin::{Switch, WarmUpState};
 use postroad_model::{CredentialId, Scope, SendRate, ServerMode, Timestamp};
 
 pub(crate) use suppressions::SuppressionCommand;
@@ -272,6 +272,30 @@ pub(crate) enum OnOff {
     Off,
 }
 
+impl OnOff {
+    pub(crate) fn is_on(self) -> bool {
+        matches!(self, Self::On)
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum OnOffDefault {
+    On,
+    Off,
+    /// As the server's
+    Default,
+}
+
+impl From<OnOffDefault> for Switch {
+    fn from(given: OnOffDefault) -> Self {
+        match given {
+            OnOffDefault::On => Self::On,
+            OnOffDefault::Off => Self::Off,
+            OnOffDefault::Default => Self::Default,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {
     /// Create an account
@@ -335,6 +359,17 @@ pub(crate) enum ServerCommand {
         /// Leave out for no limit
         limit: Option<u32>,
     },
+    /// Track opens and clicks of a server's mail, where neither domain nor message says otherwise
+    SetTracking {
+        name: String,
+        #[arg(long, value_enum)]
+        opens: Option<OnOff>,
+        #[arg(long, value_enum)]
+        clicks: Option<OnOff>,
+        /// Leave links to this host alone; `*.example.com` for all below. Replaces those set before; "" for none
+        #[arg(long = "exclude-host", value_name = "HOST")]
+        exclude_hosts: Vec<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -395,6 +430,19 @@ pub(crate) enum DomainCommand {
         /// Take the verified state away instead
         #[arg(long)]
         no: bool,
+    },
+    /// Track opens and clicks of a domain's mail, where the message does not say otherwise
+    SetTracking {
+        name: String,
+        #[arg(long)]
+        server: Option<String>,
+        #[arg(long, value_enum)]
+        opens: Option<OnOffDefault>,
+        #[arg(long, value_enum)]
+        clicks: Option<OnOffDefault>,
+        /// Host name of its links, such as track.example.com, pointed at this service; "" for the installation's
+        #[arg(long, value_name = "NAME")]
+        host: Option<String>,
     },
     /// Show the DNS records a domain needs
     Records {

@@ -15,9 +15,10 @@ use postroad_model::SystemClock;
 use postroad_net::ReloadingCertificate;
 use postroad_relay::Relay;
 use postroad_store::{Role, Store};
+use postroad_track::Tracking;
 use tokio::net::TcpListener;
 
-use crate::config::{Config, Database};
+use crate::config::{Config, Database, base_host};
 use crate::control::ControlSocket;
 use crate::smtp_listeners::{self, SmtpAddresses};
 
@@ -29,6 +30,7 @@ pub(crate) struct Service {
     pub(crate) smtp_addresses: SmtpAddresses,
     servers: Vec<Server>,
     relays: Vec<Relay>,
+    tracking: Option<Tracking>,
     certificate: Option<Arc<ReloadingCertificate>>,
     upkeep: Upkeep,
     delivery: Delivery,
@@ -61,6 +63,7 @@ impl Service {
             smtp_addresses: SmtpAddresses::default(),
             servers: Vec::new(),
             relays: Vec::new(),
+            tracking: None,
             certificate: None,
             upkeep,
             delivery,
@@ -69,11 +72,14 @@ impl Service {
             _node_lock: node_lock,
         };
         service.load_certificate(config)?;
-        service.listen(config).await?;
+        service.listen(config, dev).await?;
         (service.relays, service.smtp_addresses) =
             smtp_listeners::start(&service.app, config, service.certificate.as_ref()).await?;
         if let Some(address) = service.smtp_addresses.bounce {
             service.delivery.mail_back_to(address);
+        }
+        if let Some(address) = service.http_address {
+            service.delivery.visit_at(address);
         }
         Ok(service)
     }
@@ -91,7 +97,7 @@ impl Service {
         Ok(())
     }
 
-    async fn listen(&mut self, config: &Config) -> anyhow::Result<()> {
+    async fn listen(&mut self, config: &Config, dev: bool) -> anyhow::Result<()> {
         let settings = postroad_api::Settings {
             request_bytes_max: config.limits.request_bytes_max,
             in_flight_bytes_max: config.in_flight_bytes_max,
@@ -102,14 +108,18 @@ impl Service {
         if let Some(inbox) = self.delivery.inbox() {
             api = api.with_inbox(inbox.clone());
         }
+        let plain_listener = match config.http.listen {
+            Some(address) => Some(bind(address).await?),
+            None => None,
+        };
+        self.http_address = plain_listener.as_ref().map(TcpListener::local_addr).transpose()?;
+        api = self.with_tracking(api, config, dev).await?;
         if let (Some(address), Some(certificate)) = (config.http.https_listen, &self.certificate) {
             let listener = bind(address).await?;
             self.https_address = Some(listener.local_addr()?);
             self.servers.push(Server::start(&api, listener, Some(certificate.https_config()), Mode::Serve));
         }
-        if let Some(address) = config.http.listen {
-            let listener = bind(address).await?;
-            self.http_address = Some(listener.local_addr()?);
+        if let (Some(listener), Some(address)) = (plain_listener, config.http.listen) {
             let plain = address.ip().is_loopback() || config.http.allow_plain;
             let mode = match self.https_address {
                 Some(https) if !plain => Mode::RedirectToHttps { port: https.port() },
@@ -123,6 +133,30 @@ impl Service {
             "listening"
         );
         Ok(())
+    }
+
+    /// Tracking links lead to host names of their own, which serve nothing else; where there is no such name, as in
+    /// `dev`, beside the API.
+    async fn with_tracking(&mut self, api: Api, config: &Config, dev: bool) -> anyhow::Result<Api> {
+        let base = match self.http_address {
+            Some(address) if dev && config.tracking.base_url.is_none() => format!("http://{address}"),
+            _ => config.tracking_base(),
+        };
+        let host = base_host(&base).to_owned();
+        self.app.set_tracking_base(base);
+        let secret = self.app.installation().await?.return_path_secret;
+        let is_shared = dev
+            || [config.hostname.as_str(), "localhost"].contains(&host.as_str())
+            || !host.contains(char::is_alphabetic);
+        let tracking = Tracking::start(self.app.clone(), &secret, &host);
+        let api = if is_shared {
+            api.with_routes(tracking.routes())
+        } else {
+            let hosts = tracking.hosts();
+            api.with_site(move |host| hosts.contains(host), tracking.site())
+        };
+        self.tracking = Some(tracking);
+        Ok(api)
     }
 
     /// Reads the certificate files anew; keeps the old pair if the new one is not good.
@@ -148,6 +182,10 @@ impl Service {
             stopping.spawn(relay.stop());
         }
         stopping.join_all().await;
+        // Nobody fetches any more: what waits is all there is.
+        if let Some(tracking) = self.tracking {
+            tracking.stop().await;
+        }
         self.delivery.stop().await;
         self.webhooks.stop().await;
         self.upkeep.stop().await;

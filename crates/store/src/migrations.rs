@@ -26,6 +26,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     4 => "0004_domain_reports.sql",
     5 => "0005_events.sql",
     6 => "0008_suppressions.sql",
+    7 => "0006_tracking.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

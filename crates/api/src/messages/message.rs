@@ -86,6 +86,10 @@ async fn find(
     let mut out = MessageOut { id: summary.id.0, token: summary.token.0, ..MessageOut::default() };
     let Some(record) = record else { return Ok((out, None)) };
     describe(&mut out, &record, &expansions);
+    if expansions.has(Expansion::ActivityEntries) {
+        let activity = call.app.list_activity(&call.caller, record.id).await?;
+        out.activity_entries = Some(ActivityOut::of(activity));
+    }
     if !expansions.needs_bytes() {
         return Ok((out, None));
     }
@@ -106,7 +110,6 @@ fn describe(out: &mut MessageOut, record: &Message, expansions: &Expansions) {
     out.status = expansions.has(Expansion::Status).then(|| StatusOut::from(record));
     out.details = expansions.has(Expansion::Details).then(|| DetailsOut::from(record));
     out.inspection = expansions.has(Expansion::Inspection).then(InspectionOut::default);
-    out.activity_entries = expansions.has(Expansion::ActivityEntries).then(ActivityOut::default);
 }
 
 /// What the message itself says.

@@ -6,6 +6,7 @@ use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use postroad_app::MessageView;
+use postroad_app::hits::Activity;
 use postroad_model::{Status, Timestamp};
 use postroad_store::Message;
 use serde::{Serialize, Serializer};
@@ -116,6 +117,8 @@ pub(crate) struct LoadOut {
     user_agent: String,
     #[schema(format = "date-time")]
     timestamp: String,
+    /// A scanner or a prefetching program, not a reader.
+    bot: bool,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -125,6 +128,8 @@ pub(crate) struct ClickOut {
     user_agent: String,
     #[schema(format = "date-time")]
     timestamp: String,
+    /// A scanner or a prefetching program, not a reader.
+    bot: bool,
 }
 
 /// Bytes that are base64 on the wire, encoded as they are written.
@@ -177,6 +182,21 @@ impl From<&Message> for DetailsOut {
             test: send.test,
             metadata: send.metadata.clone(),
         }
+    }
+}
+
+impl ActivityOut {
+    pub(super) fn of(activity: Vec<Activity>) -> Self {
+        let mut out = Self::default();
+        for entry in activity {
+            let Activity { url, ip_address, user_agent, at, bot } = entry;
+            let timestamp = at.to_rfc3339();
+            match url {
+                Some(url) => out.clicks.push(ClickOut { url, ip_address, user_agent, timestamp, bot }),
+                None => out.loads.push(LoadOut { ip_address, user_agent, timestamp, bot }),
+            }
+        }
+        out
     }
 }
 

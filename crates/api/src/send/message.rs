@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use postroad_app::send::{AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, TemplateDraft};
+use postroad_app::send::{
+    AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, TemplateDraft, TrackWish,
+};
 use postroad_model::split_address_list;
-use postroad_store::Tracking;
 
 use super::prepare::prepare;
 use super::{SendMessageIn, SendOut};
@@ -142,11 +143,11 @@ fn metadata(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<(String, St
     pairs.collect()
 }
 
-fn track(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Tracking> {
-    let mut track = fields.object("track", findings)?;
-    let tracking = Tracking { opens: track.flag("opens", findings), clicks: track.flag("clicks", findings) };
+fn track(fields: &mut Fields<'_>, findings: &mut Findings) -> TrackWish {
+    let Some(mut track) = fields.object("track", findings) else { return TrackWish::default() };
+    let wish = TrackWish { opens: track.flag("opens", findings), clicks: track.flag("clicks", findings) };
     track.finish(findings);
-    Some(tracking)
+    wish
 }
 
 fn template<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Option<TemplateDraft<'a>> {

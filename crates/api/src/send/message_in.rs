@@ -127,6 +127,7 @@ pub(crate) struct ListUnsubscribeIn {
     #[schema(format = "uri")]
     url: Option<String>,
     mailto: Option<String>,
-    /// One-click by RFC 8058; needs an https `url`.
+    /// One-click by RFC 8058: with an https `url` of yours, or without any, which makes it a link of ours that
+    /// suppresses the recipient.
     one_click: Option<bool>,
 }

@@ -25,9 +25,11 @@ pub enum Command {
     ServerSetPool { server: String, pool: Option<String> },
     ServerSetRate { server: String, rate: Option<SendRate> },
     ServerSetHourlyLimit { server: String, limit: Option<u32> },
+    ServerSetTracking(SetServerTracking),
     DomainCreate { name: String, server: String },
     DomainList { server: Option<String> },
     DomainSetVerified { name: String, server: Option<String>, verified: bool },
+    DomainSetTracking(SetDomainTracking),
     DomainRecords { name: String, server: Option<String> },
     InstallationRecords,
     PoolCreate { name: String, shared: bool },
@@ -47,6 +49,45 @@ pub enum Command {
     SuppressionExport { server: String, after: Option<String> },
     Reports { domain: Option<String> },
     Maintenance { on: bool },
+}
+
+/// What is not given stays.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SetServerTracking {
+    pub server: String,
+    pub opens: Option<bool>,
+    pub clicks: Option<bool>,
+    pub excluded_hosts: Option<Vec<String>>,
+}
+
+/// Likewise.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SetDomainTracking {
+    pub name: String,
+    pub server: Option<String>,
+    pub opens: Option<Switch>,
+    pub clicks: Option<Switch>,
+    /// Empty for the installation's.
+    pub host: Option<String>,
+}
+
+/// A domain's own word, or its server's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Switch {
+    On,
+    Off,
+    Default,
+}
+
+impl From<Switch> for Option<bool> {
+    fn from(switch: Switch) -> Self {
+        match switch {
+            Switch::On => Some(true),
+            Switch::Off => Some(false),
+            Switch::Default => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

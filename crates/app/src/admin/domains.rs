@@ -44,7 +44,7 @@ impl App {
         Ok(self.shown(&self.find_domain(name, server).await?))
     }
 
-    async fn find_domain(&self, name: &str, server: Option<&str>) -> Result<Domain, AdminError> {
+    pub(super) async fn find_domain(&self, name: &str, server: Option<&str>) -> Result<Domain, AdminError> {
         let name = parse_name(name)?;
         let server_id = match server {
             Some(given) => Some(self.find_server(given).await?.id),
@@ -141,7 +141,7 @@ impl App {
     }
 }
 
-fn parse_name(name: &str) -> Result<DomainName, AdminError> {
+pub(super) fn parse_name(name: &str) -> Result<DomainName, AdminError> {
     DomainName::parse(name).map_err(|e| AdminError::refused(format!("`{name}`: {e}")))
 }
 

@@ -8,11 +8,12 @@ mod keys;
 mod pools;
 mod servers;
 mod suppressions;
+mod tracking;
 
 use postroad_store::{Server, StoreError};
 use serde_json::{Value, json};
 
-pub use command::{Command, NewKey};
+pub use command::{Command, NewKey, SetDomainTracking, SetServerTracking, Switch};
 pub(crate) use domains::new_domain;
 pub use pools::WarmUpState;
 
@@ -49,6 +50,8 @@ impl App {
             Command::ServerSetPool { server, pool } => self.set_server_pool(&server, pool.as_deref()).await,
             Command::ServerSetRate { server, rate } => self.set_server_rate(&server, rate).await,
             Command::ServerSetHourlyLimit { server, limit } => self.set_server_limit(&server, limit).await,
+            Command::ServerSetTracking(order) => self.set_server_tracking(order).await,
+            Command::DomainSetTracking(order) => self.set_domain_tracking(order).await,
             Command::DomainCreate { name, server } => self.create_domain(&name, &server).await,
             Command::DomainList { server } => self.list_domains(server.as_deref()).await,
             Command::DomainSetVerified { name, server, verified } => {

@@ -2,6 +2,7 @@
 //! sub-domain of a verified domain is not verified.
 
 use postroad_model::{DomainName, ServerId, mailbox::claimed_domain};
+use postroad_store::{DomainTracking, StoreError};
 use tokio::time::Instant;
 
 use crate::{App, Refusal};
@@ -18,16 +19,23 @@ impl App {
     }
 
     async fn authorise_domain(&self, server_id: ServerId, domain: DomainName) -> Result<(), Refusal> {
+        self.find_verified(server_id, domain).await?.map(drop).ok_or(Refusal::UnauthenticatedFromAddress)
+    }
+
+    /// What a domain that is verified for the server says of tracking.
+    pub(super) async fn find_verified(
+        &self,
+        server_id: ServerId,
+        domain: DomainName,
+    ) -> Result<Option<DomainTracking>, StoreError> {
         let key = (server_id, domain);
-        if self.inner.verified.find(&key).is_some() {
-            return Ok(());
+        if let Some(tracking) = self.inner.verified.find(&key) {
+            return Ok(Some(tracking));
         }
         let read_at = Instant::now();
         let found = self.inner.store.find_domain(server_id, key.1.clone()).await?;
-        if found.is_none_or(|domain| domain.verified_at.is_none()) {
-            return Err(Refusal::UnauthenticatedFromAddress);
-        }
-        self.inner.verified.put(key, (), read_at);
-        Ok(())
+        let Some(domain) = found.filter(|domain| domain.verified_at.is_some()) else { return Ok(None) };
+        self.inner.verified.put(key, domain.tracking.clone(), read_at);
+        Ok(Some(domain.tracking))
     }
 }

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use postroad_store::Tracking;
-
 use super::idempotency::IdempotencyRequest;
+use super::tracking::TrackWish;
 use crate::Caller;
 
 /// Who sends, and how.
@@ -39,7 +38,7 @@ pub struct MessageDraft<'a> {
     pub metadata: Vec<(String, String)>,
     pub send_at: Option<Cow<'a, str>>,
     pub expires_at: Option<Cow<'a, str>>,
-    pub track: Option<Tracking>,
+    pub track: TrackWish,
     pub ip_pool: Option<Cow<'a, str>>,
     pub require_tls: bool,
     pub list_unsubscribe: Option<ListUnsubscribe<'a>>,

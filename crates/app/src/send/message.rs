@@ -6,6 +6,7 @@ use postroad_mail::{
     Attachment, Composition, check_content_type, check_date, check_header_name, check_header_value,
 };
 use postroad_model::{EmailAddress, Limits, Mailbox, PoolId};
+use postroad_store::OwnUnsubscribe;
 use uuid::Uuid;
 
 use super::accept::{Checked, SendAnswer};
@@ -30,7 +31,9 @@ impl App {
                 Some(name) => self.find_pool_for(context.caller.server_id, name).await?,
                 None => None,
             };
-            let checked = self.compose_checked(&draft, pool_id)?;
+            let (mut checked, unsubscribe) = self.compose_checked(&draft, pool_id)?;
+            checked.options.tracking =
+                self.decide_tracking(&context.caller, &checked.from_domain, draft.track, unsubscribe).await?;
             self.store_send(&context, checked).await
         })
         .await
@@ -72,7 +75,11 @@ impl App {
     }
 
     /// Check 10, everything else at once; then the message's bytes.
-    fn compose_checked(&self, draft: &MessageDraft<'_>, pool_id: Option<PoolId>) -> Result<Checked, Refusal> {
+    fn compose_checked(
+        &self,
+        draft: &MessageDraft<'_>,
+        pool_id: Option<PoolId>,
+    ) -> Result<(Checked, Option<OwnUnsubscribe>), Refusal> {
         let limits = &self.inner.limits;
         let now = self.inner.clock.now();
         let mut problems = Vec::new();
@@ -122,7 +129,7 @@ impl App {
         }
         let recipients: Vec<EmailAddress> =
             addresses::unique(to.iter().chain(&cc).chain(&bcc).map(|mailbox| &mailbox.address));
-        Ok(Checked {
+        let checked = Checked {
             bytes,
             message_id,
             mail_from: from.address.as_str().to_owned(),
@@ -138,7 +145,8 @@ impl App {
             options: wishes.options,
             bounce: draft.bounce,
             recipients,
-        })
+        };
+        Ok((checked, wishes.unsubscribe))
     }
 }
 

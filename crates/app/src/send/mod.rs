@@ -12,6 +12,7 @@ mod options;
 mod pool;
 mod raw;
 mod submit;
+mod tracking;
 mod wishes;
 
 pub use accept::{AcceptedMessage, SendAnswer};
@@ -23,3 +24,4 @@ pub(crate) use idempotency::InProgress;
 pub use idempotency::{IdempotencyRequest, is_idempotency_key};
 pub(crate) use pool::UsablePool;
 pub use submit::Submission;
+pub use tracking::TrackWish;

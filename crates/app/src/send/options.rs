@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use postroad_model::{EmailAddress, Limits, PoolId, Protocol, Timestamp};
-use postroad_store::SendOptions;
+use postroad_store::{OwnUnsubscribe, SendOptions};
 
 use super::draft::{ListUnsubscribe, MessageDraft};
 use crate::FieldProblem;
@@ -17,6 +17,8 @@ pub(super) struct CheckedOptions {
     pub(super) options: SendOptions,
     /// Headers that the wishes turn into.
     pub(super) headers: Vec<(String, String)>,
+    /// Likewise, for what differs from recipient to recipient.
+    pub(super) unsubscribe: Option<OwnUnsubscribe>,
 }
 
 pub(super) fn check(
@@ -47,18 +49,20 @@ pub(super) fn check(
     if expires_at.is_some_and(|at| at <= send_at.unwrap_or(now).max(now)) {
         problems.push(FieldProblem::new("/expires_at", "`expires_at` must be after the time of sending"));
     }
-    let headers = draft.list_unsubscribe.as_ref().map(|list| check_list_unsubscribe(list, problems));
+    let list = draft.list_unsubscribe.as_ref().map(|list| check_list_unsubscribe(list, problems));
+    let (headers, unsubscribe) = list.unwrap_or_default();
     CheckedOptions {
         metadata: check_metadata(&draft.metadata, problems),
         options: SendOptions {
-            track: draft.track,
+            tracking: None,
             require_tls: draft.require_tls,
             send_at,
             expires_at,
             pool_id,
             protocol: Protocol::Http,
         },
-        headers: headers.unwrap_or_default(),
+        headers,
+        unsubscribe,
     }
 }
 
@@ -117,12 +121,14 @@ pub(super) fn pointer_token(text: &str) -> String {
     text.replace('~', "~0").replace('/', "~1")
 }
 
-/// RFC 2369 List-Unsubscribe and RFC 8058 one-click.
+/// RFC 2369 List-Unsubscribe and RFC 8058 one-click. One click without an address of the sender's own comes to us, by a
+/// link that is each recipient's own: such headers are written when a message is sent.
 fn check_list_unsubscribe(
     list: &ListUnsubscribe<'_>,
     problems: &mut Vec<FieldProblem>,
-) -> Vec<(String, String)> {
+) -> (Vec<(String, String)>, Option<OwnUnsubscribe>) {
     let mut targets = Vec::new();
+    let mut mail_target = None;
     if let Some(url) = list.url.as_deref() {
         if is_web_url(url) {
             targets.push(format!("<{url}>"));
@@ -137,24 +143,28 @@ fn check_list_unsubscribe(
         let bare = address.split('?').next().unwrap_or_default();
         if EmailAddress::parse(bare).is_ok() && is_plain_target(address) {
             targets.push(format!("<mailto:{address}>"));
+            mail_target = Some(address.to_owned());
         } else {
             let message = "`list_unsubscribe.mailto` must be an e-mail address or a mailto: URL";
             problems.push(FieldProblem::new("/list_unsubscribe/mailto", message));
         }
     }
-    if list.one_click && !list.url.as_deref().is_some_and(|url| url.starts_with("https://")) {
-        let message = "`list_unsubscribe.one_click` needs an https `url` (RFC 8058)";
+    if list.one_click && list.url.as_deref().is_some_and(|url| !url.starts_with("https://")) {
+        let message = "`list_unsubscribe.one_click` needs an https `url` (RFC 8058), or none for our own";
         problems.push(FieldProblem::new("/list_unsubscribe/one_click", message));
     }
+    if list.url.is_none() && list.one_click {
+        return (Vec::new(), Some(OwnUnsubscribe { mailto: mail_target }));
+    }
     if list.url.is_none() && list.mailto.is_none() {
-        problems
-            .push(FieldProblem::new("/list_unsubscribe", "`list_unsubscribe` needs a `url` or a `mailto`"));
+        let message = "`list_unsubscribe` needs a `url`, a `mailto` or `one_click`";
+        problems.push(FieldProblem::new("/list_unsubscribe", message));
     }
     let mut headers = vec![("List-Unsubscribe".to_owned(), targets.join(", "))];
     if list.one_click {
         headers.push(("List-Unsubscribe-Post".to_owned(), "List-Unsubscribe=One-Click".to_owned()));
     }
-    headers
+    (headers, None)
 }
 
 fn is_web_url(url: &str) -> bool {

@@ -10,7 +10,7 @@ use super::accept::{Checked, SendAnswer};
 use super::built::{built_domain, built_refusal, built_subject};
 use super::draft::{RawDraft, SendContext};
 use super::message::too_large;
-use super::{addresses, base64_text, options};
+use super::{TrackWish, addresses, base64_text, options};
 use crate::{App, FieldProblem, Refusal};
 
 impl App {
@@ -52,15 +52,18 @@ impl App {
         if !problems.is_empty() {
             return Err(Refusal::Validation(problems));
         }
+        let from_domain = built_domain(&raw);
+        let tracking =
+            self.decide_tracking(&context.caller, &from_domain, TrackWish::default(), None).await?;
         Ok(Checked {
+            from_domain,
             subject: built_subject(&raw),
-            from_domain: built_domain(&raw),
             message_id: raw.message_id,
             mail_from,
             bytes: raw.bytes,
             tag,
             metadata: BTreeMap::new(),
-            options: SendOptions::default(),
+            options: SendOptions { tracking, ..SendOptions::default() },
             bounce: draft.bounce,
             recipients: addresses::unique(rcpt_to.iter().map(|mailbox| &mailbox.address)),
         })

@@ -43,6 +43,8 @@ impl App {
         let (raw, fingerprint) = read.map_err(|problem: RawProblem| built_refusal(problem))?;
         self.authorise_built(caller.server_id, &raw).await?;
         let wishes = wishes::read(&raw, &self.inner.limits)?;
+        let from_domain = built_domain(&raw);
+        let tracking = self.decide_tracking(&caller, &from_domain, wishes.track, None).await?;
         let idempotency = wishes.idempotency_key.zip(fingerprint);
         let context = SendContext {
             caller,
@@ -51,14 +53,14 @@ impl App {
             warnings: Vec::new(),
         };
         let checked = Checked {
+            from_domain,
             subject: built_subject(&raw),
-            from_domain: built_domain(&raw),
             message_id: raw.message_id,
             mail_from: envelope.mail_from,
             bytes: raw.bytes,
             tag: wishes.tag,
             metadata: wishes.metadata,
-            options: SendOptions { track: wishes.track, protocol, ..SendOptions::default() },
+            options: SendOptions { tracking, protocol, ..SendOptions::default() },
             bounce,
             recipients: envelope.recipients,
         };

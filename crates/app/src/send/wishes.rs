@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use postroad_mail::RawMessage;
 use postroad_model::Limits;
-use postroad_store::Tracking;
 
-use super::{is_idempotency_key, options};
+use super::{TrackWish, is_idempotency_key, options};
 use crate::{FieldProblem, Refusal};
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -14,7 +13,7 @@ pub(super) struct Wishes {
     pub(super) tag: Option<String>,
     pub(super) metadata: BTreeMap<String, String>,
     pub(super) test: bool,
-    pub(super) track: Option<Tracking>,
+    pub(super) track: TrackWish,
     pub(super) idempotency_key: Option<String>,
 }
 
@@ -44,7 +43,7 @@ pub(super) fn read(raw: &RawMessage, limits: &Limits) -> Result<Wishes, Refusal>
         metadata,
         // As in the header of an HTTP request: `true` and nothing else.
         test: raw.control("x-test-mode").is_some_and(|value| value.eq_ignore_ascii_case("true")),
-        track: (opens.is_some() || clicks.is_some()).then_some(Tracking { opens, clicks }),
+        track: TrackWish { opens, clicks },
         idempotency_key,
     })
 }
@@ -86,7 +85,7 @@ mod tests {
     fn switches_are_read_in_any_case() {
         let found = wishes("X-Test-Mode: TRUE\r\nX-Track-Opens: No\r\nX-Track-Clicks: true\r\n").unwrap();
         assert!(found.test);
-        assert_eq!(found.track, Some(Tracking { opens: Some(false), clicks: Some(true) }));
+        assert_eq!(found.track, TrackWish { opens: Some(false), clicks: Some(true) });
     }
 
     #[test]

@@ -3,12 +3,15 @@
 
 mod keys;
 mod memory;
+mod personal;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
-use postroad_mail::{Canonical, ReturnPathKey, find_from_domain, has_utf8_header, received};
+use postroad_mail::{
+    Canonical, ReturnPathKey, RewritePlan, TrackKey, find_from_domain, has_utf8_header, received,
+};
 use postroad_model::{DomainName, EmailAddress, MessageId, MessageToken, SendId, ServerId};
 use postroad_smtp::{Body, OutgoingMessage};
 use postroad_store::{Fresh, Message, SendInfo, Store, StoreError};
@@ -38,12 +41,14 @@ impl Work {
     }
 }
 
-/// What the messages of one send share: read once, signed once.
+/// What the messages of one send share: read once, and signed once unless each copy has links of its own.
 #[derive(Debug)]
 pub(crate) struct PreparedSend {
     pub(crate) info: Arc<SendInfo>,
     body: OnceCell<Bytes>,
     signature: OnceCell<Bytes>,
+    /// Where the copies of a tracked send differ.
+    plan: OnceCell<Arc<RewritePlan>>,
     /// Its part of the memory for fresh messages.
     _share: Option<memory::Share>,
 }
@@ -65,6 +70,7 @@ pub(crate) struct Preparer {
     signing: SigningPool,
     keys: SigningKeyCache,
     return_paths: ReturnPathKey,
+    track_key: TrackKey,
     hostname: DomainName,
     /// Where bounces come back to.
     return_domain: DomainName,
@@ -78,13 +84,22 @@ impl Preparer {
         store: Store,
         signing: SigningPool,
         keys: SigningKeyCache,
-        return_paths: ReturnPathKey,
+        secret: &[u8; 32],
         hostname: DomainName,
         return_domain: DomainName,
         fresh_bytes_max: usize,
     ) -> Self {
-        let memory = FreshMemory::new(fresh_bytes_max);
-        Self { store, signing, keys, return_paths, hostname, return_domain, memory, sends: Mutex::default() }
+        Self {
+            store,
+            signing,
+            keys,
+            return_paths: ReturnPathKey::new(secret),
+            track_key: TrackKey::new(secret),
+            hostname,
+            return_domain,
+            memory: FreshMemory::new(fresh_bytes_max),
+            sends: Mutex::default(),
+        }
     }
 
     /// Works for the messages of a send that was accepted just now; `None` if there is no memory for them, so that they
@@ -95,6 +110,7 @@ impl Preparer {
             info: Arc::clone(&fresh.send),
             body: OnceCell::new_with(Some(fresh.body.clone())),
             signature: OnceCell::new(),
+            plan: OnceCell::new(),
             _share: Some(share),
         });
         let works = fresh.recipients.iter().map(|recipient| {
@@ -130,8 +146,13 @@ impl Preparer {
             sends.retain(|_, send| send.strong_count() > 0);
         }
         let id = info.id;
-        let send =
-            Arc::new(PreparedSend { info, body: OnceCell::new(), signature: OnceCell::new(), _share: None });
+        let send = Arc::new(PreparedSend {
+            info,
+            body: OnceCell::new(),
+            signature: OnceCell::new(),
+            plan: OnceCell::new(),
+            _share: None,
+        });
         sends.insert(id, Arc::downgrade(&send));
         send
     }
@@ -142,18 +163,30 @@ impl Preparer {
         let read =
             || async { self.store.read_body(info.server_id, info.id, info.size).await.map(Bytes::from) };
         let body = send.body.get_or_try_init(read).await?;
-        let signature = send.signature.get_or_try_init(|| self.sign(info, body)).await?;
+        let (body, signature) = match &info.options.tracking {
+            None => {
+                let signature = send.signature.get_or_try_init(|| self.sign(info, body)).await?;
+                (body.clone(), signature.clone())
+            }
+            Some(tracking) => {
+                let plan = send.plan.get_or_try_init(|| personal::plan(tracking, body)).await?;
+                let copy = personal::copy(Arc::clone(plan), tracking, &self.track_key, work, body).await?;
+                let signature = self.sign(info, &copy).await?;
+                (copy, signature)
+            }
+        };
         let broken = |problem: String| PrepareError::Broken(problem);
         let rcpt_to =
             EmailAddress::parse(&work.rcpt_to).map_err(|e| broken(format!("{}: {e}", work.rcpt_to)))?;
         let mail_from = if info.bounce { None } else { Some(self.return_path(work).map_err(broken)?) };
         let trace = received(&self.hostname, &work.token, info.options.protocol.as_str(), info.created_at);
-        let parts = vec![Bytes::from(trace), signature.clone(), body.clone()];
+        let has_utf8_header = has_utf8_header(&body);
+        let parts = vec![Bytes::from(trace), signature, body];
         Ok(OutgoingMessage {
             mail_from,
             rcpt_to,
             body: Body::parse(parts).map_err(|e| broken(e.to_string()))?,
-            has_utf8_header: has_utf8_header(body),
+            has_utf8_header,
         })
     }
 
@@ -163,7 +196,7 @@ impl Preparer {
         EmailAddress::parse(&address).map_err(|e| format!("return path {address}: {e}"))
     }
 
-    /// One signature for all recipients: they get the same signed bytes.
+    /// Where all recipients get the same bytes, one signature does for all.
     async fn sign(&self, info: &SendInfo, body: &Bytes) -> Result<Bytes, PrepareError> {
         let signers = self.keys.find(info.server_id, find_from_domain(body)).await?;
         let canonical = if body.len() <= HASH_INLINE_BYTES_MAX {

@@ -4,6 +4,8 @@
 use postroad_smtp::server::StandardReply;
 use postroad_smtp::{EnhancedCode, Reply};
 
+use super::visits::Visit;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Behaviour {
     /// Accepts or refuses, every time.
@@ -14,12 +16,13 @@ pub(super) enum Behaviour {
     Silent,
 }
 
-/// What comes back once a message was taken.
+/// What follows once a message was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Afterwards {
     Nothing,
     Bounce,
     Complaint,
+    Visit(Visit),
 }
 
 impl Afterwards {
@@ -27,6 +30,8 @@ impl Afterwards {
         match plain_name(local_part).as_str() {
             "bounce-later" => Self::Bounce,
             "complaint" => Self::Complaint,
+            "open" => Self::Visit(Visit::Open),
+            "click" => Self::Visit(Visit::Click),
             _ => Self::Nothing,
         }
     }
@@ -40,7 +45,7 @@ enum Effect {
 }
 
 /// In the words of real servers, so that classification has something to chew on. What comes after acceptance is not in
-/// this table: a bounce and a complaint are `Afterwards`, an open and a click not the mail server's part.
+/// this table: it is `Afterwards`.
 const RECIPIENTS: &[(&str, Effect)] = &[
     ("delivered", Effect::Accept),
     ("defer", Effect::RefuseFirst(2, 451, "4.7.1 Service unavailable, please try again later")),

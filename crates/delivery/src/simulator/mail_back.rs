@@ -131,7 +131,7 @@ async fn exchange(to: SocketAddr, name: &DomainName, message: OutgoingMessage) -
 }
 
 /// A listener on all addresses is reached on this machine's own.
-fn reachable(listener: SocketAddr) -> SocketAddr {
+pub(super) fn reachable(listener: SocketAddr) -> SocketAddr {
     let ip = match listener.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

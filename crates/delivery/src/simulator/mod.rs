@@ -6,6 +6,7 @@ mod behaviour;
 mod mail_back;
 mod repeats;
 mod returned_mail;
+mod visits;
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ use behaviour::{Afterwards, Behaviour};
 use mail_back::MailBack;
 use repeats::Repeats;
 use returned_mail::Original;
+use visits::Visits;
 
 const HOST: &str = "sim.postroad.test";
 
@@ -29,6 +31,7 @@ const HOST: &str = "sim.postroad.test";
 pub struct SimulatorServer {
     _server: LocalSmtp,
     bounce_listener: watch::Sender<Option<SocketAddr>>,
+    door: watch::Sender<Option<SocketAddr>>,
 }
 
 impl SimulatorServer {
@@ -36,15 +39,25 @@ impl SimulatorServer {
     pub async fn start(clock: Arc<dyn Clock>) -> io::Result<(Self, SocketAddr)> {
         let (bounce_listener, watching) = watch::channel(None);
         let name = DomainName::parse(HOST).expect("the constant is a domain name");
-        let simulator =
-            Simulator { clock, repeats: Mutex::default(), mail_back: MailBack::start(name, watching) };
+        let (door, watching_door) = watch::channel(None);
+        let simulator = Simulator {
+            clock,
+            repeats: Mutex::default(),
+            mail_back: MailBack::start(name, watching),
+            visits: Visits::start(watching_door),
+        };
         let (server, address) = LocalSmtp::start(HOST, Arc::new(simulator)).await?;
-        Ok((Self { _server: server, bounce_listener }, address))
+        Ok((Self { _server: server, bounce_listener, door }, address))
     }
 
     /// From now on bounces and complaints are mailed there.
     pub(crate) fn mail_back_to(&self, bounce_listener: SocketAddr) {
         self.bounce_listener.send_replace(Some(bounce_listener));
+    }
+
+    /// From now on pixels and links are fetched there.
+    pub(crate) fn visit_at(&self, door: SocketAddr) {
+        self.door.send_replace(Some(door));
     }
 }
 
@@ -52,14 +65,16 @@ struct Simulator {
     clock: Arc<dyn Clock>,
     repeats: Mutex<Repeats>,
     mail_back: MailBack,
+    visits: Visits,
 }
 
 impl Simulator {
-    fn mail_back(&self, received: &Received, return_path: &EmailAddress, recipient: &EmailAddress) {
+    fn follow_up(&self, received: &Received, return_path: &EmailAddress, recipient: &EmailAddress) {
         let original =
             Original { host: HOST, return_path, recipient, bytes: &received.bytes, now: self.clock.now() };
         let text = match Afterwards::of(recipient.local_part()) {
             Afterwards::Nothing => return,
+            Afterwards::Visit(visit) => return self.visits.hand_in(visit, &received.bytes),
             Afterwards::Bounce => original.bounce(),
             Afterwards::Complaint => original.complaint(),
         };
@@ -86,7 +101,7 @@ impl Policy for Simulator {
         let envelope = &received.envelope;
         if let ReversePath::Address(return_path) = &envelope.mail_from.path {
             for rcpt in &envelope.rcpt_to {
-                self.mail_back(&received, return_path, &rcpt.address);
+                self.follow_up(&received, return_path, &rcpt.address);
             }
         }
         Reply::new(250, vec!["2.0.0 OK taken by the simulator".to_owned()])

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use anyhow::Context;
 use postroad_app::App;
-use postroad_app::admin::{Command, NewKey};
+use postroad_app::admin::{Command, NewKey, SetDomainTracking, SetServerTracking};
 use postroad_store::Role;
 use serde_json::Value;
 
@@ -88,12 +88,29 @@ fn order(given: AdminCommand) -> Order {
             ServerCommand::SetHourlyLimit { name, limit } => {
                 Command::ServerSetHourlyLimit { server: name, limit }
             }
+            ServerCommand::SetTracking { name, opens, clicks, exclude_hosts } => {
+                Command::ServerSetTracking(SetServerTracking {
+                    server: name,
+                    opens: opens.map(OnOff::is_on),
+                    clicks: clicks.map(OnOff::is_on),
+                    excluded_hosts: (!exclude_hosts.is_empty()).then_some(exclude_hosts),
+                })
+            }
         },
         AdminCommand::Domain(domain) => match domain {
             DomainCommand::Create { name, server } => Command::DomainCreate { name, server },
             DomainCommand::List { server } => Command::DomainList { server },
             DomainCommand::SetVerified { name, server, no } => {
                 Command::DomainSetVerified { name, server, verified: !no }
+            }
+            DomainCommand::SetTracking { name, server, opens, clicks, host } => {
+                Command::DomainSetTracking(SetDomainTracking {
+                    name,
+                    server,
+                    opens: opens.map(Into::into),
+                    clicks: clicks.map(Into::into),
+                    host,
+                })
             }
             DomainCommand::Records { name: Some(name), server, .. } => {
                 Command::DomainRecords { name, server }
@@ -120,7 +137,7 @@ fn order(given: AdminCommand) -> Order {
         },
         AdminCommand::Suppression(suppression) => return Order::Suppressions(suppression),
         AdminCommand::Reports { domain } => Command::Reports { domain },
-        AdminCommand::Maintenance { state } => Command::Maintenance { on: matches!(state, OnOff::On) },
+        AdminCommand::Maintenance { state } => Command::Maintenance { on: state.is_on() },
     })
 }
 

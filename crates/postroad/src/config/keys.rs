@@ -4,6 +4,7 @@
 //! A new setting is one row here and one field in `Config`.
 
 use super::given::Given;
+use super::tracking::parse_base;
 use super::{Config, LogFormat, SmartHostTls};
 
 pub(super) type Set = fn(&mut Config, &Given) -> Result<(), String>;
@@ -351,6 +352,13 @@ pub(crate) const KEYS: &[Key] = &[
         default: r#""""#,
         doc: "PEM file of authorities to trust for receivers' certificates, beside the public ones.",
         set: |config, given| put(&mut config.webhooks.ca_file, given.path()),
+    },
+    Key {
+        path: "tracking.base_url",
+        default: r#""""#,
+        doc: "Where links of tracked messages lead, like \"https://track.example.com\"; this service answers there.\n\
+              Empty: https://track. before the hostname; `postroad dev` takes its own address.",
+        set: |config, given| put(&mut config.tracking.base_url, given.text().and_then(parse_base)),
     },
     Key {
         path: "limits.request_bytes",

@@ -11,6 +11,7 @@ mod problem;
 mod smtp;
 #[cfg(test)]
 mod tests;
+mod tracking;
 mod units;
 mod webhooks;
 
@@ -26,6 +27,7 @@ pub(crate) use keys::default_toml;
 pub(crate) use postroad_delivery::SmartHostTls;
 pub(crate) use problem::{ConfigError, Warning};
 pub(crate) use smtp::Smtp;
+pub(crate) use tracking::{Tracking, base_host};
 pub(crate) use units::parse_duration;
 pub(crate) use webhooks::Webhooks;
 
@@ -44,6 +46,7 @@ pub(crate) struct Config {
     pub(crate) delivery: Delivery,
     pub(crate) smtp: Smtp,
     pub(crate) webhooks: Webhooks,
+    pub(crate) tracking: Tracking,
     pub(crate) limits: Limits,
     pub(crate) in_flight_bytes_max: usize,
     pub(crate) store: Store,
@@ -164,6 +167,7 @@ impl Config {
             delivery: Delivery::unset(),
             smtp: Smtp::default(),
             webhooks: Webhooks::default(),
+            tracking: Tracking::default(),
             limits: Limits::default(),
             in_flight_bytes_max: 0,
             store: Store::default(),

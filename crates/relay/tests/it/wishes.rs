@@ -1,7 +1,6 @@
 //! Wishes by header: the same that the HTTP API takes as fields.
 
 use postroad_model::Status;
-use postroad_store::Tracking;
 
 use crate::service::{FROM, Service, text};
 
@@ -20,7 +19,8 @@ async fn tags_metadata_and_tracking_are_kept_and_their_headers_are_not() {
     let metadata: Vec<_> =
         send.metadata.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(metadata, [("order", "4711"), ("who", "Jürgen")]);
-    assert_eq!(send.options.track, Some(Tracking { opens: Some(true), clicks: Some(false) }));
+    let tracking = send.options.tracking.as_ref().unwrap();
+    assert_eq!((tracking.opens, tracking.clicks), (true, false));
     let kept: Vec<&str> = stored.text.lines().filter(|line| line.starts_with("X-")).collect();
     assert_eq!(kept, ["X-Mailer: stays"]);
     client.deliver(FROM, &TO, &text("X-Postal-Tag: b\r\nX-Postroad-Tag: a\r\n")).await;

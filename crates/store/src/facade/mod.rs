@@ -3,6 +3,7 @@
 mod delivery_setup;
 mod domain_reports;
 mod events;
+mod hits;
 mod mail;
 mod queue;
 mod queue_desk;

@@ -5,6 +5,7 @@ mod delivery_setup;
 mod domain_report;
 mod fresh;
 mod held;
+mod hit;
 mod message;
 mod queue_desk;
 mod returned;
@@ -22,11 +23,13 @@ pub use delivery_setup::{
 pub use domain_report::{DomainReport, DomainReportSum, ReportKind};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
 pub(crate) use held::sentence as held_sentence;
+pub use hit::{HitKind, NewHit};
 pub use message::{Message, MessageSummary};
 pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
 pub use returned::{NewReturn, ReturnEffect, Taken};
 pub use send::{
-    Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredAnswer, Tracking,
+    Accepted, Idempotency, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions,
+    SendTracking, StoredAnswer,
 };
 pub use server_change::ServerChange;
 pub use setup::{

@@ -39,8 +39,9 @@ pub struct SendInfo {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SendOptions {
+    /// What each recipient's copy has of its own. Most sends have nothing, and should not carry the room for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub track: Option<Tracking>,
+    pub tracking: Option<Box<SendTracking>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub require_tls: bool,
     /// Not before this time; also kept here because a held message has no queue entry to keep it.
@@ -57,13 +58,30 @@ pub struct SendOptions {
     pub protocol: Protocol,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// How the copies of a send are tracked, as decided when it was accepted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Tracking {
+pub struct SendTracking {
+    /// Where links lead: `https://track.example.com`.
+    pub base_url: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub opens: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub clicks: bool,
+    /// Links to these hosts are left alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub excluded_hosts: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub opens: Option<bool>,
+    pub unsubscribe: Option<OwnUnsubscribe>,
+}
+
+/// One click that comes to us (RFC 8058).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OwnUnsubscribe {
+    /// Another way, for those who write.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub clicks: Option<bool>,
+    pub mailto: Option<String>,
 }
 
 /// A send that passed every check, with all its ids.

@@ -10,6 +10,7 @@ pub(crate) mod domains;
 pub(crate) mod events;
 pub(crate) mod finish;
 pub(crate) mod gates;
+pub(crate) mod hits;
 pub(crate) mod idempotency;
 pub(crate) mod messages;
 pub(crate) mod pools;

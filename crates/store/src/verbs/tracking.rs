@@ -45,6 +45,12 @@ pub(crate) async fn set_of_domain(
     .await
 }
 
+/// The host names that domains have for their links.
+pub(crate) async fn list_hosts(sql: &Sql<'_>) -> Result<Vec<String>, StoreError> {
+    let rows = sql.query("SELECT DISTINCT track_host FROM domains WHERE track_host IS NOT NULL", &[]).await?;
+    rows.iter().map(|row| row.text(0)).collect()
+}
+
 /// From `track_opens, track_clicks, track_excluded_hosts`.
 pub(crate) fn read_of_server(row: &Row, at: usize) -> Result<ServerTracking, StoreError> {
     Ok(ServerTracking { opens: row.flag(at)?, clicks: row.flag(at + 1)?, excluded_hosts: row.json(at + 2)? })

@@ -1,0 +1,84 @@
+//! Tracking on the command line: a server's defaults, a domain's own word.
+
+use postroad_store::{Domain, DomainTracking, Server, ServerTracking};
+use serde_json::{Value, json};
+
+use super::domains::parse_name;
+use super::{AdminError, SetDomainTracking, SetServerTracking};
+use crate::App;
+
+const EXCLUDED_HOSTS_MAX: usize = 100;
+
+impl App {
+    pub(super) async fn set_server_tracking(&self, order: SetServerTracking) -> Result<Value, AdminError> {
+        let server = self.find_server(&order.server).await?;
+        let excluded_hosts = order.excluded_hosts.map(|hosts| check_hosts(&hosts)).transpose()?;
+        let old = server.tracking.clone();
+        let new = ServerTracking {
+            opens: order.opens.unwrap_or(old.opens),
+            clicks: order.clicks.unwrap_or(old.clicks),
+            excluded_hosts: excluded_hosts.unwrap_or(old.excluded_hosts),
+        };
+        self.inner.store.set_server_tracking(server.id, new.clone()).await?;
+        Ok(shown_server(&server, &new))
+    }
+
+    pub(super) async fn set_domain_tracking(&self, order: SetDomainTracking) -> Result<Value, AdminError> {
+        let domain = self.find_domain(&order.name, order.server.as_deref()).await?;
+        let old = domain.tracking.clone();
+        let host = match order.host.as_deref() {
+            None => old.host,
+            Some("") => None,
+            Some(host) => Some(parse_name(host)?.as_str().to_owned()),
+        };
+        if host.as_deref() == Some(self.inner.hostname.as_str()) {
+            return Err(AdminError::refused(format!(
+                "`{}` is the name of this service itself: take one of the customer's, such as track.{}",
+                self.inner.hostname, domain.name
+            )));
+        }
+        let new = DomainTracking {
+            opens: order.opens.map_or(old.opens, Into::into),
+            clicks: order.clicks.map_or(old.clicks, Into::into),
+            host,
+        };
+        self.inner.store.set_domain_tracking(domain.id, new.clone()).await?;
+        Ok(shown_domain(&domain, &new))
+    }
+}
+
+/// Host names, or `*.` and a host name. One empty text is none.
+fn check_hosts(given: &[String]) -> Result<Vec<String>, AdminError> {
+    if given.len() > EXCLUDED_HOSTS_MAX {
+        return Err(AdminError::refused(format!("at most {EXCLUDED_HOSTS_MAX} hosts can be excluded")));
+    }
+    let hosts = given.iter().filter(|host| !host.is_empty()).map(|host| {
+        let (star, name) = match host.strip_prefix("*.") {
+            Some(name) => ("*.", name),
+            None => ("", host.as_str()),
+        };
+        Ok(format!("{star}{}", parse_name(name)?))
+    });
+    hosts.collect()
+}
+
+fn shown_server(server: &Server, tracking: &ServerTracking) -> Value {
+    json!({
+        "id": server.id,
+        "name": server.name,
+        "tracking": {
+            "opens": tracking.opens,
+            "clicks": tracking.clicks,
+            "excluded_hosts": tracking.excluded_hosts,
+        },
+    })
+}
+
+/// `null` is the server's.
+fn shown_domain(domain: &Domain, tracking: &DomainTracking) -> Value {
+    json!({
+        "id": domain.id,
+        "name": domain.name,
+        "tracking": { "opens": tracking.opens, "clicks": tracking.clicks, "host": tracking.host },
+    })
+}

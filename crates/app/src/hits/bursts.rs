@@ -1,0 +1,98 @@
+//! Scanners follow all links of a message at once; people do not. Clicks are looked at together with those around them,
+//! which is why they are written a little later.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Duration;
+
+use postroad_model::{MessageId, ServerId, Timestamp};
+
+/// So long a click waits for others of its message.
+pub const CLICK_WINDOW: Duration = Duration::from_secs(2);
+/// So many different links within the window are nobody's fingers.
+const LINKS_OF_A_BURST: usize = 3;
+/// More of one message are not remembered: it is a burst anyhow.
+const REMEMBERED_MAX: usize = 32;
+
+/// The clicks of the last moments.
+#[derive(Debug, Default)]
+pub struct Bursts {
+    /// When, and on which link.
+    recent: HashMap<(ServerId, MessageId), Vec<(Timestamp, u64)>>,
+}
+
+impl Bursts {
+    /// A click has come.
+    pub fn note(&mut self, server_id: ServerId, message_id: MessageId, target: &str, at: Timestamp) {
+        let mut hasher = DefaultHasher::new();
+        target.hash(&mut hasher);
+        let clicks = self.recent.entry((server_id, message_id)).or_default();
+        if clicks.len() < REMEMBERED_MAX {
+            clicks.push((at, hasher.finish()));
+        }
+    }
+
+    /// Whether a click at that time was one of many.
+    pub fn is_burst(&self, server_id: ServerId, message_id: MessageId, at: Timestamp) -> bool {
+        let Some(clicks) = self.recent.get(&(server_id, message_id)) else { return false };
+        let is_near = |other: Timestamp| at.since(other).max(other.since(at)) <= CLICK_WINDOW;
+        let mut links: Vec<u64> =
+            clicks.iter().filter(|(other, _)| is_near(*other)).map(|(_, link)| *link).collect();
+        links.sort_unstable();
+        links.dedup();
+        links.len() >= LINKS_OF_A_BURST
+    }
+
+    /// Forgets what can no longer be near a click that waits.
+    pub fn forget(&mut self, now: Timestamp) {
+        let kept = CLICK_WINDOW * 4;
+        self.recent.retain(|_, clicks| {
+            clicks.retain(|(at, _)| now.since(*at) <= kept);
+            !clicks.is_empty()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_micros(1_000_000_000 + millis * 1_000)
+    }
+
+    fn bursts(clicks: &[(&str, i64)]) -> Bursts {
+        let mut bursts = Bursts::default();
+        for (target, millis) in clicks {
+            bursts.note(ServerId(1), MessageId(2), target, at(*millis));
+        }
+        bursts
+    }
+
+    fn is_burst(bursts: &Bursts, millis: i64) -> bool {
+        bursts.is_burst(ServerId(1), MessageId(2), at(millis))
+    }
+
+    #[test]
+    fn three_links_within_two_seconds_are_a_burst_and_each_belongs_to_it() {
+        let found = bursts(&[("a", 0), ("b", 300), ("c", 900), ("d", 5_000)]);
+        assert!([0, 300, 900].into_iter().all(|millis| is_burst(&found, millis)));
+        assert!(!is_burst(&found, 5_000));
+    }
+
+    #[test]
+    fn two_links_or_the_same_link_often_are_a_person() {
+        assert!(!is_burst(&bursts(&[("a", 0), ("b", 100)]), 0));
+        assert!(!is_burst(&bursts(&[("a", 0), ("a", 100), ("a", 200), ("b", 300)]), 100));
+        assert!(!is_burst(&bursts(&[("a", 0), ("b", 1_500), ("c", 3_100)]), 0));
+    }
+
+    #[test]
+    fn other_messages_do_not_count_and_old_clicks_are_forgotten() {
+        let mut found = bursts(&[("a", 0), ("b", 0), ("c", 0)]);
+        assert!(!found.is_burst(ServerId(1), MessageId(3), at(0)));
+        assert!(!found.is_burst(ServerId(2), MessageId(2), at(0)));
+        found.forget(at(9_000));
+        assert!(!is_burst(&found, 0) && found.recent.is_empty());
+    }
+}

@@ -1,0 +1,108 @@
+//! What became of a message after it arrived: pixels and links that were fetched, and who unsubscribed.
+
+mod agents;
+mod bursts;
+
+use std::net::IpAddr;
+
+use postroad_mail::{TrackKind, TrackToken};
+use postroad_model::{EventKind, MessageId, Timestamp};
+use postroad_store::{Event, HitKind, NewHit, StoreError};
+use serde::Deserialize;
+
+pub use agents::{Agents, Fetch};
+pub use bursts::{Bursts, CLICK_WINDOW};
+
+use crate::{App, Caller};
+
+/// Somebody fetched a pixel, followed a link or unsubscribed.
+#[derive(Debug, Clone)]
+pub struct Hit {
+    pub token: TrackToken,
+    /// Names the link within its message.
+    pub link: String,
+    pub at: Timestamp,
+    pub ip_address: IpAddr,
+    /// Cut to a length that can be stored.
+    pub user_agent: String,
+    pub is_bot: bool,
+}
+
+/// An open or, with a `url`, a click.
+#[derive(Debug)]
+pub struct Activity {
+    pub url: Option<String>,
+    pub ip_address: String,
+    pub user_agent: String,
+    pub at: Timestamp,
+    pub bot: bool,
+}
+
+/// What the event says of it.
+#[derive(Deserialize)]
+struct Told {
+    url: Option<String>,
+    ip_address: String,
+    user_agent: String,
+    bot: bool,
+}
+
+impl App {
+    pub fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// Writes them with their events, all or none. Hits of messages that are not there (any more) are passed over.
+    pub async fn record_hits(&self, hits: Vec<Hit>) -> Result<(), StoreError> {
+        let hits = hits.into_iter().map(new_hit).collect();
+        self.inner.store.record_hits(hits, self.inner.simulator_domain.clone()).await
+    }
+
+    /// Opens and clicks of a message, in time order.
+    pub async fn list_activity(&self, caller: &Caller, id: MessageId) -> Result<Vec<Activity>, StoreError> {
+        let events = self.inner.store.list_events(caller.server_id, id).await?;
+        Ok(events.iter().filter_map(activity).collect())
+    }
+
+    /// Host names that customers' domains have for tracking links.
+    pub async fn list_tracking_hosts(&self) -> Result<Vec<String>, StoreError> {
+        self.inner.store.list_tracking_hosts().await
+    }
+}
+
+fn activity(event: &Event) -> Option<Activity> {
+    if !matches!(event.event.kind, EventKind::Opened | EventKind::Clicked) {
+        return None;
+    }
+    let told: Told = serde_json::from_str(&event.event.data).ok()?;
+    Some(Activity {
+        url: told.url,
+        ip_address: told.ip_address,
+        user_agent: told.user_agent,
+        at: event.at,
+        bot: told.bot,
+    })
+}
+
+fn new_hit(hit: Hit) -> NewHit {
+    let TrackToken { server_id, message_id, kind } = hit.token;
+    let kind = match kind {
+        TrackKind::Open => HitKind::Open,
+        TrackKind::Click { target } => HitKind::Click { url: target, link: hit.link },
+        TrackKind::Unsubscribe => HitKind::Unsubscribe,
+    };
+    NewHit {
+        server_id,
+        message_id,
+        kind,
+        at: hit.at,
+        ip_address: hit.ip_address.to_string(),
+        user_agent: printable(&hit.user_agent),
+        is_bot: hit.is_bot,
+    }
+}
+
+/// What a stranger sent, fit to be stored and shown.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}

@@ -1,0 +1,41 @@
+//! Whether a send is tracked, and how: the message's own wish, else its domain's setting, else its server's. Decided when
+//! it is accepted and kept with it, so that every attempt sends the same bytes whatever is changed meanwhile.
+
+use postroad_model::DomainName;
+use postroad_store::{DomainTracking, OwnUnsubscribe, SendTracking};
+
+use crate::{App, Caller, Refusal};
+
+/// What a message asks for; what it does not say is decided by its domain and server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TrackWish {
+    pub opens: Option<bool>,
+    pub clicks: Option<bool>,
+}
+
+impl App {
+    pub(super) async fn decide_tracking(
+        &self,
+        caller: &Caller,
+        from_domain: &str,
+        wish: TrackWish,
+        unsubscribe: Option<OwnUnsubscribe>,
+    ) -> Result<Option<Box<SendTracking>>, Refusal> {
+        let domain = match DomainName::parse(from_domain) {
+            Ok(domain) => self.find_verified(caller.server_id, domain).await?.unwrap_or_default(),
+            Err(_) => DomainTracking::default(),
+        };
+        let server = &caller.tracking;
+        let opens = wish.opens.or(domain.opens).unwrap_or(server.opens);
+        let clicks = wish.clicks.or(domain.clicks).unwrap_or(server.clicks);
+        if !opens && !clicks && unsubscribe.is_none() {
+            return Ok(None);
+        }
+        let base_url = match &domain.host {
+            Some(host) => format!("https://{host}"),
+            None => self.tracking_base().to_owned(),
+        };
+        let excluded_hosts = if clicks { server.excluded_hosts.clone() } else { Vec::new() };
+        Ok(Some(Box::new(SendTracking { base_url, opens, clicks, excluded_hosts, unsubscribe })))
+    }
+}

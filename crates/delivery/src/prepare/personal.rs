@@ -1,0 +1,65 @@
+//! A recipient's own copy of a tracked send: links and pixel that name its message, and the way to unsubscribe. Made of
+//! the stored bytes anew for each attempt, and always the same.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use postroad_mail::{Personal, RewritePlan, RewriteSettings, TrackKey, TrackKind, one_click_headers};
+use postroad_store::SendTracking;
+
+use super::{PrepareError, Work};
+
+/// Above this size a message is rewritten off the async threads.
+const REWRITE_INLINE_BYTES_MAX: usize = 64 << 10;
+
+/// Where a send is to be rewritten: the same places in every copy.
+pub(super) async fn plan(tracking: &SendTracking, body: &Bytes) -> Result<Arc<RewritePlan>, PrepareError> {
+    let (tracking, body) = (tracking.clone(), body.clone());
+    aside_if_large(body.len(), move || {
+        let settings = RewriteSettings {
+            base_url: &tracking.base_url,
+            opens: tracking.opens,
+            clicks: tracking.clicks,
+            excluded_hosts: &tracking.excluded_hosts,
+        };
+        Arc::new(RewritePlan::of(&body, &settings))
+    })
+    .await
+}
+
+pub(super) async fn copy(
+    plan: Arc<RewritePlan>,
+    tracking: &SendTracking,
+    key: &TrackKey,
+    work: &Work,
+    body: &Bytes,
+) -> Result<Bytes, PrepareError> {
+    let headers = tracking.unsubscribe.as_ref().map(|unsubscribe| {
+        let token = key.token(work.server_id, work.message_id, &TrackKind::Unsubscribe);
+        one_click_headers(&format!("{}/u/{token}", tracking.base_url), unsubscribe.mailto.as_deref())
+    });
+    if plan.is_empty() && headers.is_none() {
+        return Ok(body.clone());
+    }
+    let (key, body) = (key.clone(), body.clone());
+    let (server_id, message_id) = (work.server_id, work.message_id);
+    aside_if_large(body.len(), move || {
+        let written = plan.write(&body, &Personal { key: &key, server_id, message_id });
+        match headers {
+            Some(headers) => [headers.into_bytes(), written].concat().into(),
+            None => written.into(),
+        }
+    })
+    .await
+}
+
+async fn aside_if_large<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, PrepareError> {
+    if bytes <= REWRITE_INLINE_BYTES_MAX {
+        return Ok(work());
+    }
+    let working = tokio::task::spawn_blocking(work);
+    working.await.map_err(|_| PrepareError::Broken("rewriting its links failed".into()))
+}

@@ -1,0 +1,77 @@
+//! The section `[tracking]`.
+
+use postroad_model::DomainName;
+
+use super::Config;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Tracking {
+    /// Without a slash at its end. `None` for the usual one.
+    pub(crate) base_url: Option<String>,
+}
+
+impl Config {
+    /// Where tracking links lead, unless a domain has a host name of its own.
+    pub(crate) fn tracking_base(&self) -> String {
+        self.tracking.base_url.clone().unwrap_or_else(|| format!("https://track.{}", self.hostname))
+    }
+}
+
+/// Scheme, host and perhaps a port: paths are ours.
+pub(super) fn parse_base(text: &str) -> Result<Option<String>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let plain = text.strip_suffix('/').unwrap_or(text);
+    let authority =
+        plain.strip_prefix("https://").or_else(|| plain.strip_prefix("http://")).unwrap_or_default();
+    let host = base_host(plain);
+    let is_host = DomainName::parse(host).is_ok()
+        || host == "localhost"
+        || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
+    let port = authority[authority.len().min(host.len())..].strip_prefix(':');
+    let has_port = authority == host || port.is_some_and(|port| port.parse::<u16>().is_ok());
+    if is_host && has_port {
+        return Ok(Some(plain.to_owned()));
+    }
+    Err(format!("{text:?} is no address for links; write one like \"https://track.example.com\""))
+}
+
+/// The host name of a base URL, without its port.
+pub(crate) fn base_host(base_url: &str) -> &str {
+    let authority = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
+        _ => authority,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_is_a_scheme_and_a_host() {
+        for (text, host) in [
+            ("https://track.example.com", "track.example.com"),
+            ("https://track.example.com/", "track.example.com"),
+            ("http://127.0.0.1:8025", "127.0.0.1"),
+            ("http://localhost:1", "localhost"),
+            ("https://[::1]:8443", "[::1]"),
+        ] {
+            let base = parse_base(text).unwrap().unwrap();
+            assert_eq!((base.as_str(), base_host(&base)), (text.trim_end_matches('/'), host));
+        }
+        assert_eq!(parse_base(""), Ok(None));
+        for bad in [
+            "track.example.com",
+            "ftp://a.example",
+            "https://",
+            "https://a.example/x",
+            "https://a.example:x",
+            "https://a b.example",
+        ] {
+            assert!(parse_base(bad).is_err(), "{bad}");
+        }
+    }
+}

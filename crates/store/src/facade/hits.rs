@@ -1,0 +1,25 @@
+//! What tracking finds out.
+
+use postroad_model::DomainName;
+
+use crate::records::NewHit;
+use crate::verbs::{hits, tracking};
+use crate::{Result, Store};
+
+impl Store {
+    /// Marks messages and appends events, all of them or none; who unsubscribed is suppressed, except at the
+    /// simulator's domain. Keep it to a few hundred at a time.
+    pub async fn record_hits(&self, new: Vec<NewHit>, simulator_domain: DomainName) -> Result<()> {
+        self.write_with_ids(move |sql, ids| {
+            Box::pin(async move { hits::record(sql, &ids, new, &simulator_domain).await })
+        })
+        .await?;
+        self.note_told();
+        Ok(())
+    }
+
+    /// The host names that domains have for their links.
+    pub async fn list_tracking_hosts(&self) -> Result<Vec<String>> {
+        self.read(move |sql| Box::pin(tracking::list_hosts(sql))).await
+    }
+}

@@ -1,0 +1,193 @@
+//! What waits to be written. Bounded: when the store is away for long, the oldest go first, and how many is told.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use postroad_app::hits::{Bursts, CLICK_WINDOW, Hit};
+use postroad_mail::TrackKind;
+use postroad_model::Timestamp;
+use tokio::sync::Notify;
+
+const WAITING_MAX: usize = 100_000;
+/// Addresses may be long: together no more than this.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+
+#[derive(Debug, Default)]
+pub(crate) struct HitQueue {
+    waiting: Mutex<Waiting>,
+    /// Rung when something came.
+    pub(crate) bell: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Each in the order of time.
+    clicks: VecDeque<Hit>,
+    others: VecDeque<Hit>,
+    /// What both take.
+    bytes: usize,
+    bursts: Bursts,
+    dropped: u64,
+}
+
+impl HitQueue {
+    pub(crate) fn add(&self, hit: Hit) {
+        let mut waiting = self.waiting();
+        waiting.bytes += weight(&hit);
+        let token = &hit.token;
+        if let TrackKind::Click { target } = &token.kind {
+            waiting.bursts.note(token.server_id, token.message_id, target, hit.at);
+            waiting.clicks.push_back(hit);
+        } else {
+            waiting.others.push_back(hit);
+        }
+        waiting.drop_oldest();
+        drop(waiting);
+        self.bell.notify_one();
+    }
+
+    /// Up to `count` that may be written by now: clicks after their window, for what comes in it says whether they were
+    /// a person's. At the end `everything`.
+    pub(crate) fn take(&self, count: usize, now: Timestamp, everything: bool) -> Vec<Hit> {
+        let mut waiting = self.waiting();
+        let mut taken: Vec<Hit> = Vec::new();
+        while taken.len() < count
+            && let Some(hit) = waiting.others.pop_front()
+        {
+            taken.push(hit);
+        }
+        while taken.len() < count
+            && waiting.clicks.front().is_some_and(|hit| everything || now.since(hit.at) >= CLICK_WINDOW)
+            && let Some(mut hit) = waiting.clicks.pop_front()
+        {
+            hit.is_bot |= waiting.bursts.is_burst(hit.token.server_id, hit.token.message_id, hit.at);
+            taken.push(hit);
+        }
+        waiting.bytes -= taken.iter().map(weight).sum::<usize>();
+        waiting.bursts.forget(now);
+        taken
+    }
+
+    /// They could not be written; they are still the oldest.
+    pub(crate) fn put_back(&self, hits: Vec<Hit>) {
+        let mut waiting = self.waiting();
+        for hit in hits.into_iter().rev() {
+            waiting.bytes += weight(&hit);
+            // Their window is over: they need not wait again.
+            waiting.others.push_front(hit);
+        }
+        waiting.drop_oldest();
+    }
+
+    /// How many were dropped since this was asked last.
+    pub(crate) fn take_dropped(&self) -> u64 {
+        std::mem::take(&mut self.waiting().dropped)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        let waiting = self.waiting();
+        waiting.clicks.len() + waiting.others.len()
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn drop_oldest(&mut self) {
+        while self.clicks.len() + self.others.len() > WAITING_MAX || self.bytes > WAITING_BYTES_MAX {
+            let Some(oldest) = self.others.pop_front().or_else(|| self.clicks.pop_front()) else { return };
+            self.bytes -= weight(&oldest);
+            self.dropped += 1;
+        }
+    }
+}
+
+/// About what it takes in memory.
+fn weight(hit: &Hit) -> usize {
+    let target = match &hit.token.kind {
+        TrackKind::Click { target } => target.len(),
+        _ => 0,
+    };
+    256 + target + hit.user_agent.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use postroad_mail::TrackToken;
+    use postroad_model::{MessageId, ServerId};
+
+    use super::*;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_micros(1_000_000_000 + millis * 1_000)
+    }
+
+    fn hit(kind: TrackKind, message: i64, millis: i64) -> Hit {
+        Hit {
+            token: TrackToken { server_id: ServerId(1), message_id: MessageId(message), kind },
+            link: String::new(),
+            at: at(millis),
+            ip_address: [192, 0, 2, 1].into(),
+            user_agent: "x".to_owned(),
+            is_bot: false,
+        }
+    }
+
+    fn click(target: &str, millis: i64) -> Hit {
+        hit(TrackKind::Click { target: target.to_owned() }, 7, millis)
+    }
+
+    #[test]
+    fn opens_go_at_once_and_clicks_after_their_window() {
+        let queue = HitQueue::default();
+        queue.add(click("a", 0));
+        queue.add(hit(TrackKind::Open, 7, 10));
+        let taken = queue.take(10, at(20), false);
+        assert_eq!(taken.iter().map(|hit| &hit.token.kind).collect::<Vec<_>>(), [&TrackKind::Open]);
+        assert_eq!(queue.take(10, at(1_999), false).len(), 0);
+        let taken = queue.take(10, at(2_000), false);
+        assert!(taken.len() == 1 && !taken[0].is_bot);
+    }
+
+    #[test]
+    fn many_links_at_once_are_a_bots_the_first_included() {
+        let queue = HitQueue::default();
+        for (target, millis) in [("a", 0), ("b", 100), ("c", 200)] {
+            queue.add(click(target, millis));
+        }
+        assert!(queue.take(10, at(5_000), false).iter().all(|hit| hit.is_bot));
+    }
+
+    #[test]
+    fn what_could_not_be_written_stays_in_order_and_the_end_takes_all() {
+        let queue = HitQueue::default();
+        for number in 0..5 {
+            queue.add(hit(TrackKind::Open, number, number));
+        }
+        queue.add(click("a", 6));
+        let taken = queue.take(3, at(10), false);
+        queue.put_back(taken);
+        let ids: Vec<i64> = queue.take(10, at(10), true).iter().map(|hit| hit.token.message_id.0).collect();
+        assert_eq!(ids, [0, 1, 2, 3, 4, 7]);
+    }
+
+    #[test]
+    fn beyond_the_limit_the_oldest_go_and_are_counted() {
+        let queue = HitQueue::default();
+        for number in 0..WAITING_MAX as i64 + 3 {
+            queue.add(hit(TrackKind::Open, number, number));
+        }
+        assert_eq!((queue.len(), queue.take_dropped(), queue.take_dropped()), (WAITING_MAX, 3, 0));
+        assert_eq!(queue.take(1, at(0), false)[0].token.message_id, MessageId(3));
+        let long = "x".repeat(4_000);
+        for number in 0..20_000 {
+            queue.add(click(&long, number));
+        }
+        assert!(queue.len() < 20_000 && queue.waiting().bytes <= WAITING_BYTES_MAX);
+        let left = queue.len();
+        assert_eq!(queue.take(left, at(0), true).len(), left);
+        assert_eq!(queue.waiting().bytes, 0);
+    }
+}

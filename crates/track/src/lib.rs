@@ -1,0 +1,71 @@
+//! The tracking door: `/c/…` leads on to where a link goes, `/o/…` is the pixel, `/u/…` unsubscribes (contract 11).
+//!
+//! It reads nothing but its token: the answer comes at once, also when the store is down. What happened goes into a
+//! bounded queue, and from there into the store a moment later.
+
+mod hits;
+mod hosts;
+mod pages;
+mod requests;
+mod routes;
+mod writer;
+
+use std::sync::Arc;
+
+use axum::Router;
+use postroad_app::App;
+use postroad_app::hits::Agents;
+use postroad_mail::TrackKey;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use hits::HitQueue;
+pub use hosts::TrackingHosts;
+use requests::Door;
+
+/// A running door. Stop it: what waits is written then.
+#[derive(Debug)]
+pub struct Tracking {
+    door: Arc<Door>,
+    hosts: TrackingHosts,
+    stopping: watch::Sender<bool>,
+    writing: JoinHandle<()>,
+    watching: JoinHandle<()>,
+}
+
+impl Tracking {
+    /// `secret` is the installation's; `own_host` the host name of the links of all who have none of their own.
+    pub fn start(app: App, secret: &[u8; 32], own_host: &str) -> Self {
+        let (stopping, stop) = watch::channel(false);
+        let queue = Arc::new(HitQueue::default());
+        let hosts = TrackingHosts::new(own_host);
+        let writing = tokio::spawn(writer::work(app.clone(), Arc::clone(&queue), stop));
+        let watching = tokio::spawn(hosts.clone().follow(app.clone()));
+        let door = Door { app, key: TrackKey::new(secret), agents: Agents::built_in(), queue };
+        Self { door: Arc::new(door), hosts, stopping, writing, watching }
+    }
+
+    /// To be put beside other routes.
+    pub fn routes(&self) -> Router {
+        routes::routes(Arc::clone(&self.door))
+    }
+
+    /// For host names that serve nothing else.
+    pub fn site(&self) -> Router {
+        self.routes().fallback(async || pages::nothing_here())
+    }
+
+    /// Which host names are for tracking and nothing else.
+    pub fn hosts(&self) -> TrackingHosts {
+        self.hosts.clone()
+    }
+
+    /// Writes what waits, if that can be done soon.
+    pub async fn stop(self) {
+        self.watching.abort();
+        self.stopping.send_replace(true);
+        if let Err(error) = self.writing.await {
+            tracing::error!(%error, "the writer of clicks and opens had failed");
+        }
+    }
+}

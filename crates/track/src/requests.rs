@@ -1,0 +1,192 @@
+//! What each request does. Nothing of it waits for the store but an unsubscription, which must not be promised in vain.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, Request, State};
+use axum::http::header::{CONTENT_TYPE, LOCATION, USER_AGENT};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::Response;
+use postroad_app::hits::{Agents, Fetch, Hit};
+use postroad_app::{App, Peer};
+use postroad_mail::{TrackKey, TrackKind, TrackToken};
+use tokio::time::timeout;
+
+use crate::hits::HitQueue;
+use crate::pages;
+
+/// The smallest picture there is: one transparent point.
+const PIXEL: &[u8; 43] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
+/// A form with one field, also as multipart.
+const FORM_BYTES_MAX: usize = 4 << 10;
+const FORM_TIME_MAX: Duration = Duration::from_secs(10);
+/// A mailbox provider hangs up after some seconds.
+const STORE_TIME_MAX: Duration = Duration::from_secs(5);
+const USER_AGENT_CHARS_MAX: usize = 500;
+/// The end of a token names its link well enough.
+const LINK_CHARS: usize = 8;
+
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(crate) app: App,
+    pub(crate) key: TrackKey,
+    pub(crate) agents: Agents,
+    pub(crate) queue: Arc<HitQueue>,
+}
+
+type Shared = State<Arc<Door>>;
+
+/// On to where the link leads: only where a token of ours says, so nobody can borrow our name.
+pub(crate) async fn click(State(door): Shared, Path(text): Path<String>, request: Request) -> Response {
+    let Some(token) = door.key.parse(&text) else { return pages::nothing_here() };
+    let TrackKind::Click { target } = &token.kind else { return pages::nothing_here() };
+    let Some(location) = web_location(target) else { return pages::nothing_here() };
+    door.queue.add(door.hit(token, &text, &request));
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::FOUND;
+    response.headers_mut().insert(LOCATION, location);
+    pages::guard(&mut response);
+    response
+}
+
+pub(crate) async fn open(State(door): Shared, Path(text): Path<String>, request: Request) -> Response {
+    match door.key.parse(&text) {
+        Some(token) if token.kind == TrackKind::Open => door.queue.add(door.hit(token, &text, &request)),
+        _ => return pages::nothing_here(),
+    }
+    let mut response = Response::new(Body::from(&PIXEL[..]));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("image/gif"));
+    pages::guard(&mut response);
+    response
+}
+
+/// Looking at it changes nothing.
+pub(crate) async fn ask_to_unsubscribe(State(door): Shared, Path(text): Path<String>) -> Response {
+    match door.key.parse(&text) {
+        Some(token) if token.kind == TrackKind::Unsubscribe => pages::ask(),
+        _ => pages::nothing_here(),
+    }
+}
+
+/// RFC 8058 3.2, and the page's own button.
+pub(crate) async fn unsubscribe(State(door): Shared, Path(text): Path<String>, request: Request) -> Response {
+    let Some(token) = door.key.parse(&text).filter(|token| token.kind == TrackKind::Unsubscribe) else {
+        return pages::nothing_here();
+    };
+    let hit = door.hit(token, &text, &request);
+    let form = timeout(FORM_TIME_MAX, to_bytes(request.into_body(), FORM_BYTES_MAX)).await;
+    if !form.is_ok_and(|form| form.is_ok_and(|form| says_one_click(&form))) {
+        return pages::not_one_click();
+    }
+    match timeout(STORE_TIME_MAX, door.app.record_hits(vec![hit.clone()])).await {
+        Ok(Ok(())) => pages::done(),
+        failed => {
+            if let Ok(Err(error)) = failed {
+                tracing::warn!(%error, "an unsubscription waits for the store");
+            }
+            // Done twice is done once, so it may also wait here; but only what is stored is promised.
+            door.queue.add(hit);
+            pages::try_again()
+        }
+    }
+}
+
+pub(crate) async fn method_not_allowed() -> Response {
+    pages::wrong_method()
+}
+
+impl Door {
+    fn hit(&self, token: TrackToken, text: &str, request: &Request) -> Hit {
+        let headers = request.headers();
+        let agent =
+            headers.get(USER_AGENT).map(|agent| String::from_utf8_lossy(agent.as_bytes()).into_owned());
+        // Cut here: it may wait in memory.
+        let user_agent: String = agent.unwrap_or_default().chars().take(USER_AGENT_CHARS_MAX).collect();
+        let fetch = Fetch {
+            is_head: request.method() == Method::HEAD,
+            is_prefetch: is_prefetch(headers),
+            user_agent: &user_agent,
+        };
+        let is_bot = self.agents.is_bot(&fetch);
+        let peer = request.extensions().get::<Peer>();
+        Hit {
+            token,
+            link: text[text.len().saturating_sub(LINK_CHARS)..].to_owned(),
+            at: self.app.now(),
+            ip_address: peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.address.to_canonical()),
+            user_agent,
+            is_bot,
+        }
+    }
+}
+
+fn is_prefetch(headers: &HeaderMap) -> bool {
+    ["purpose", "sec-purpose", "x-purpose", "x-moz"].into_iter().any(|name| {
+        headers.get_all(name).iter().any(|value| {
+            let value = value.as_bytes().to_ascii_lowercase();
+            ["prefetch", "preview", "prerender"]
+                .into_iter()
+                .any(|word| value.windows(word.len()).any(|window| window == word.as_bytes()))
+        })
+    })
+}
+
+/// Tokens hold web addresses only; a door that leads out looks once more.
+fn web_location(target: &str) -> Option<HeaderValue> {
+    let is_web = ["http://", "https://"]
+        .into_iter()
+        .any(|scheme| target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
+    if is_web { HeaderValue::from_str(target).ok() } else { None }
+}
+
+/// As a form, or as a part of a multipart form.
+fn says_one_click(form: &[u8]) -> bool {
+    let has = |word: &[u8]| form.windows(word.len()).any(|window| window == word);
+    has(b"List-Unsubscribe") && has(b"One-Click")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefetching_is_seen_by_its_headers() {
+        let headers = |name: &'static str, value: &'static str| {
+            HeaderMap::from_iter([(
+                axum::http::HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )])
+        };
+        for (name, value) in [
+            ("purpose", "prefetch"),
+            ("sec-purpose", "Prefetch;prerender"),
+            ("x-moz", "prefetch"),
+            ("x-purpose", "preview"),
+        ] {
+            assert!(is_prefetch(&headers(name, value)), "{name}");
+        }
+        assert!(!is_prefetch(&headers("purpose", "navigate")));
+        assert!(!is_prefetch(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn only_web_addresses_are_led_to() {
+        for target in
+            ["javascript:alert(1)", "//evil.example", "/x", "", "data:text/html,x", "https://a\r\nX: y"]
+        {
+            assert!(web_location(target).is_none(), "{target}");
+        }
+        assert!(web_location("HTTPS://example.com/?a=b").is_some());
+    }
+
+    #[test]
+    fn one_click_is_known_in_both_forms() {
+        assert!(says_one_click(b"List-Unsubscribe=One-Click"));
+        assert!(says_one_click(
+            b"--x\r\nContent-Disposition: form-data; name=\"List-Unsubscribe\"\r\n\r\nOne-Click\r\n--x--\r\n"
+        ));
+        assert!(!says_one_click(b"") && !says_one_click(b"List-Unsubscribe=no"));
+    }
+}

@@ -1,0 +1,20 @@
+//! Every route on one page.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+
+use crate::requests::{self, Door, method_not_allowed};
+
+pub(crate) fn routes(door: Arc<Door>) -> Router {
+    // `get` takes HEAD as well.
+    Router::new()
+        .route("/c/{token}", get(requests::click).fallback(method_not_allowed))
+        .route("/o/{token}", get(requests::open).fallback(method_not_allowed))
+        .route(
+            "/u/{token}",
+            get(requests::ask_to_unsubscribe).post(requests::unsubscribe).fallback(method_not_allowed),
+        )
+        .with_state(door)
+}
