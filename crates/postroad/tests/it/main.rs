@@ -25,6 +25,7 @@ mod smtp_clients;
 mod smtp_crowd;
 mod suppressions;
 mod test_mode;
+mod tracking;
 mod transport;
 mod webhooks;
 mod world;

@@ -99,6 +99,7 @@ TABLE domains
     UNIQUE (server_id, name)
     PRIMARY KEY (id)
     FOREIGN KEY (server_id) REFERENCES servers(id)
+    CREATE INDEX domains_by_track_host ON public.domains USING btree (track_host) WHERE (track_host IS NOT NULL)
 
 TABLE events
     server_id bigint NOT NULL

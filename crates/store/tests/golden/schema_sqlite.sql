@@ -88,6 +88,8 @@ CREATE TABLE domains (
     UNIQUE (server_id, name)
 );
 
+CREATE INDEX domains_by_track_host ON domains (track_host) WHERE track_host IS NOT NULL;
+
 CREATE TABLE events (
     server_id INTEGER NOT NULL,
     id INTEGER NOT NULL,

@@ -12,6 +12,7 @@ mod domain_reports;
 mod feed;
 mod fixture;
 mod fresh;
+mod hits;
 mod hourly_limit;
 mod idempotency;
 mod model;

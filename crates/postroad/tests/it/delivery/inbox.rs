@@ -34,7 +34,7 @@ both_engines! {
 }
 
 /// The TXT records that `admin domain records` asks a domain's owner to publish for DKIM.
-fn dkim_records(shown: &Value) -> Vec<(String, String)> {
+pub(crate) fn dkim_records(shown: &Value) -> Vec<(String, String)> {
     let text = |record: &Value, key: &str| record[key].as_str().expect("a text").to_owned();
     let records = shown["records"].as_array().expect("a list").iter();
     let records = records.filter(|record| record["purpose"] == "dkim");

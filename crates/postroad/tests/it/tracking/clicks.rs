@@ -1,0 +1,164 @@
+//! Clicks and opens, and what links cannot be used for.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use postroad_model::EventKind;
+use postroad_testkit::dkim_verifier;
+use postroad_testkit::http::Method;
+use postroad_testkit::smtp_peer::{Answer, Script, Stage};
+use serde_json::{Value, json};
+
+use super::{FIREFOX, delivered, fetch, look, paths_in, read_on, received, tracked_html, until_activity};
+use crate::delivery::inbox::dkim_records;
+use crate::delivery::outside::Outside;
+use crate::world::{Engine, World, both_engines, good_but};
+
+const HTML: &str = "<html><body><p  CLASS=x>Hi</p><a href='https://example.com/a?b=1&amp;c=2'>A</a> \
+                    <a href=\"mailto:a@example.com\">M</a></body></html>";
+
+both_engines! {
+    async fn a_click_leads_on_and_both_are_told(world: World) {
+        let mut world = world;
+        let got = delivered(&world, &tracked_html("ann@example.net", HTML)).await;
+        assert!(got.html.contains("<p  CLASS=x>Hi</p>") && got.html.contains("\"mailto:a@example.com\""), "{}", got.html);
+        let (link, pixel) = (got.paths("/c/").remove(0), got.paths("/o/").remove(0));
+        read_on().await;
+        let reply = look(&world, &link).await;
+        assert_eq!((reply.status, reply.header("location")), (302, Some("https://example.com/a?b=1&c=2")));
+        assert_eq!(reply.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(reply.header("cache-control"), Some("no-store"));
+        assert!(reply.header("x-robots-tag").is_some() && reply.body.is_empty());
+        let reply = look(&world, &pixel).await;
+        assert_eq!((reply.status, reply.header("content-type"), reply.body.len()), (200, Some("image/gif"), 43));
+        look(&world, &link).await;
+        let activity = until_activity(&world, got.id, 1, 2).await;
+        let click = &activity["clicks"][0];
+        assert_eq!((&click["url"], &click["bot"]), (&json!("https://example.com/a?b=1&c=2"), &json!(false)));
+        assert_eq!((&click["ip_address"], &click["user_agent"]), (&json!("127.0.0.1"), &json!(FIREFOX.1)));
+        assert!(click["timestamp"].as_str().unwrap().ends_with('Z'));
+        assert_eq!(activity["loads"][0]["bot"], false);
+        // What was stored is the sender's own.
+        let stored = world.expanded(got.id).await["raw_message"].as_str().unwrap().to_owned();
+        let stored = BASE64_STANDARD.decode(stored).unwrap();
+        assert!(!String::from_utf8_lossy(&stored).contains("/c/"));
+        let events = world.events_at_the_end(got.id).await;
+        let told: Vec<(EventKind, i64, Value)> = events[2..]
+            .iter()
+            .map(|event| (event.event.kind, event.seq, serde_json::from_str(&event.event.data).unwrap()))
+            .collect();
+        let (kinds, seqs): (Vec<EventKind>, Vec<i64>) = told.iter().map(|(kind, seq, _)| (*kind, *seq)).unzip();
+        assert_eq!(kinds, [EventKind::Opened, EventKind::Clicked, EventKind::Clicked]);
+        assert_eq!(seqs, [3, 4, 5]);
+        let firsts: Vec<&Value> = told.iter().map(|(_, _, data)| &data["first"]).collect();
+        assert_eq!(firsts, [true, true, false]);
+        assert_eq!(told[1].2["first_including_bots"], true);
+        assert_eq!(told[1].2["token"].as_str().unwrap().len(), 8);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_with_one_character_changed_is_refused() {
+    let world = World::start(Engine::Sqlite);
+    let got = delivered(&world, &tracked_html("ann@example.net", HTML)).await;
+    for kind in ["/c/", "/o/"] {
+        let path = got.paths(kind).remove(0);
+        for at in kind.len()..path.len() {
+            let mut changed = path.clone();
+            let other = if &path[at..=at] == "A" { "B" } else { "A" };
+            changed.replace_range(at..=at, other);
+            let reply = look(&world, &changed).await;
+            assert_eq!((reply.status, reply.header("location")), (404, None), "{changed}");
+        }
+    }
+    // A token is good for what it was made for.
+    let pixel_as_click = got.paths("/o/").remove(0).replace("/o/", "/c/");
+    assert_eq!(look(&world, &pixel_as_click).await.status, 404);
+    let click_as_unsubscription = got.paths("/c/").remove(0).replace("/c/", "/u/");
+    assert_eq!(look(&world, &click_as_unsubscription).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_can_make_a_link_lead_elsewhere() {
+    let world = World::start(Engine::Sqlite);
+    let got = delivered(&world, &tracked_html("ann@example.net", HTML)).await;
+    let good = got.paths("/c/").remove(0);
+    let evil = base64::prelude::BASE64_URL_SAFE_NO_PAD.encode("https://evil.example/");
+    for path in [
+        "/c/",
+        "/c/https://evil.example/",
+        "/c/https%3A%2F%2Fevil.example%2F",
+        "/c/?url=https://evil.example/",
+        "/c//evil.example",
+        &format!("/c/{evil}"),
+        &format!("{good}{evil}"),
+        &format!("/c/{}", "A".repeat(20_000)),
+    ] {
+        let reply = look(&world, path).await;
+        assert!(reply.status == 404 || reply.status == 414, "{path}: {}", reply.status);
+        assert_eq!(reply.header("location"), None, "{path}");
+    }
+    let reply = look(&world, &format!("{good}?url=https://evil.example/")).await;
+    assert_eq!(reply.header("location"), Some("https://example.com/a?b=1&c=2"));
+    assert_eq!(fetch(&world, Method::POST, &good, &[FIREFOX]).await.status, 405);
+    assert!(!world.daemon.stderr_text().contains(&good), "the log shows a link");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_recipients_copy_is_its_own_and_signed() {
+    let world = World::start(Engine::Sqlite);
+    let records = dkim_records(&world.admin(&["domain", "records", "example.test"]));
+    let body = good_but(json!({
+        "to": ["ann@example.net", "bob@example.net"], "html_body": HTML, "plain_body": "See https://example.com/plain.",
+        "track": {"opens": true, "clicks": true}, "list_unsubscribe": {"one_click": true, "mailto": "leave@example.test"},
+        "attachments": [{"name": "a.html", "content_type": "text/html", "data": BASE64_STANDARD.encode(HTML)}],
+    }));
+    let accepted = world.accepted(&body).await;
+    let mut copies = Vec::new();
+    for to in ["ann@example.net", "bob@example.net"] {
+        let id = accepted["messages"][to]["id"].as_i64().unwrap();
+        let got = received(&world, id, to).await;
+        let text = String::from_utf8_lossy(&got.raw).into_owned();
+        let named: Vec<(&str, &str)> = records.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        assert_eq!(dkim_verifier::verify(&got.raw, &named), [true], "{text}");
+        let signed = text.split("DKIM-Signature:").nth(1).unwrap().to_ascii_lowercase();
+        assert!(signed.contains("list-unsubscribe-post"), "{signed}");
+        let forged = text.replace("List-Unsubscribe=One-Click", "List-Unsubscribe=Two-Click");
+        assert_eq!(dkim_verifier::verify(forged.as_bytes(), &named), [false]);
+        assert_eq!(paths_in(&got.plain, "/c/").len(), 1, "{}", got.plain);
+        assert!(got.plain.ends_with('.'));
+        let attachment = postroad_mail::view(&got.raw).attachments.remove(0);
+        assert_eq!(attachment.content, HTML.as_bytes());
+        copies.push((got.paths("/c/"), got.paths("/o/")));
+    }
+    assert_ne!(copies[0], copies[1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_attempt_sends_the_same_bytes_whatever_is_changed_meanwhile() {
+    let outside = Outside::new();
+    let later = Answer::reply("451 4.3.0 Not now");
+    let peer = outside.site("later.example", Script::new().first(2, Stage::Message, later));
+    let world = outside.start(Engine::Sqlite, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1s")]);
+    let body = good_but(json!({
+        "to": ["ann@later.example"], "html_body": HTML, "track": {"opens": true, "clicks": true},
+        "list_unsubscribe": {"one_click": true},
+    }));
+    let id = world.accepted_id(&body).await;
+    world.until_deliveries(id, 1).await;
+    world.admin(&["server", "set-tracking", "dev", "--opens", "off", "--exclude-host", "example.com"]);
+    world.admin(&["domain", "set-tracking", "example.test", "--host", "track.example.test"]);
+    world.until_status(id, "Sent").await;
+    let copies = peer.messages();
+    assert_eq!(copies.len(), 3);
+    for copy in &copies {
+        assert!(copy.bytes == copies[0].bytes, "attempts differ");
+        let size = format!("SIZE={}", copy.bytes.len());
+        assert!(
+            copy.mail_parameters.split(' ').any(|given| given == size),
+            "{size}: {}",
+            copy.mail_parameters
+        );
+    }
+    let text = String::from_utf8_lossy(&copies[0].bytes).into_owned();
+    assert!(text.contains("/u/") && text.contains("/c/") && text.contains("/o/"), "{text}");
+}

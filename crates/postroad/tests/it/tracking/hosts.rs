@@ -1,0 +1,58 @@
+//! `postroad serve`: tracking has host names of its own, which serve nothing else.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use postroad_testkit::http::raw_to_end;
+use postroad_testkit::{Daemon, daemon};
+use tempfile::TempDir;
+
+use crate::world::program;
+
+async fn status(address: SocketAddr, host: &str, path: &str) -> u16 {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let answer = raw_to_end(address, request.as_bytes()).await.unwrap();
+    let text = String::from_utf8_lossy(&answer).into_owned();
+    text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{text}"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tracking_hosts_serve_tracking_and_the_api_does_not() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("postroad.toml");
+    let data_dir = folder.path().join("data");
+    let text = format!(
+        "data_dir = {:?}\nhostname = \"mail.example.net\"\n[http]\nlisten = \"127.0.0.1:0\"\n",
+        data_dir.to_str().unwrap()
+    );
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap().to_owned();
+    let server = Daemon::start(program(), ["serve", "--json", "--config", &file], &[]);
+    let admin = |args: &[&str]| {
+        let output = daemon::command(program(), &[])
+            .arg("admin")
+            .args(args)
+            .args(["--json", "--config", &file])
+            .output();
+        assert!(output.unwrap().status.success(), "{args:?}");
+    };
+    let address: SocketAddr = server.ready()["http"].as_str().unwrap().parse().unwrap();
+    // The page for links that are none says that somebody looked at the token.
+    for path in ["/c/x", "/o/x", "/u/x", "/", "/health", "/api/v1/openapi.json", "/ready"] {
+        assert_eq!(status(address, "track.mail.example.net", path).await, 404, "{path}");
+        assert_eq!(status(address, "TRACK.mail.example.net:443", path).await, 404, "{path}");
+    }
+    assert_eq!(status(address, "mail.example.net", "/api/v1/openapi.json").await, 200);
+    assert_eq!(status(address, "mail.example.net", "/health").await, 200);
+    assert_eq!(status(address, "track.example.org", "/health").await, 200, "nobody's yet");
+    admin(&["account", "create", "a"]);
+    admin(&["server", "create", "s", "--account", "a"]);
+    admin(&["domain", "create", "example.org", "--server", "s"]);
+    admin(&["domain", "set-tracking", "example.org", "--host", "track.example.org"]);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while status(address, "track.example.org", "/health").await != 404 {
+        assert!(Instant::now() < deadline, "the new host name is not seen");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(status(address, "mail.example.net", "/health").await, 200);
+}

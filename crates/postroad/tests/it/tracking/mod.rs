@@ -1,0 +1,102 @@
+//! Tracked mail from outside: what recipients get, what their clicks and opens do, and what nobody can do with our links.
+
+mod bots;
+mod clicks;
+mod hosts;
+mod outage;
+mod simulator;
+mod switches;
+mod unsubscribing;
+
+use std::time::{Duration, Instant};
+
+use postroad_testkit::http::{Method, Reply};
+use serde_json::{Value, json};
+
+use crate::delivery::inbox::wait_for;
+use crate::world::{World, good_but};
+
+/// A person's.
+pub(crate) const FIREFOX: (&str, &str) =
+    ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:115.0) Gecko/20100101 Firefox/115.0");
+const EVENTUALLY: Duration = Duration::from_secs(30);
+/// Before that a click is taken for a scanner's.
+const A_PERSONS_TIME: Duration = Duration::from_millis(1_100);
+
+/// A message as its recipient got it.
+pub(crate) struct Got {
+    pub(crate) id: i64,
+    pub(crate) raw: Vec<u8>,
+    pub(crate) html: String,
+    pub(crate) plain: String,
+}
+
+pub(crate) fn tracked_html(to: &str, html: &str) -> Value {
+    good_but(json!({"to": [to], "html_body": html, "track": {"opens": true, "clicks": true}}))
+}
+
+/// Sends to one address and waits until it was delivered.
+pub(crate) async fn delivered(world: &World, body: &Value) -> Got {
+    let to = body["to"][0].as_str().unwrap().to_owned();
+    let id = world.accepted_id(body).await;
+    world.until_status(id, "Sent").await;
+    received(world, id, &to).await
+}
+
+pub(crate) async fn received(world: &World, id: i64, to: &str) -> Got {
+    let caught = wait_for(world, to).await;
+    let path = format!("/dev/messages/{}/raw", caught["id"]);
+    let raw = world.client.get(&path).await.unwrap().body.to_vec();
+    let view = postroad_mail::view(&raw);
+    let (html, plain) = (view.html_body.unwrap_or_default(), view.plain_body.unwrap_or_default());
+    Got { id, raw, html, plain }
+}
+
+impl Got {
+    /// The paths of our links of a kind (`/c/`, `/o/`), in the order of the text.
+    pub(crate) fn paths(&self, kind: &str) -> Vec<String> {
+        paths_in(&self.html, kind)
+    }
+}
+
+pub(crate) fn paths_in(text: &str, kind: &str) -> Vec<String> {
+    let is_token = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    text.match_indices(kind)
+        .map(|(at, _)| {
+            let token = &text[at + kind.len()..];
+            format!("{kind}{}", &token[..token.find(|c| !is_token(c)).unwrap_or(token.len())])
+        })
+        .filter(|path| path.len() > 20)
+        .collect()
+}
+
+pub(crate) async fn fetch(world: &World, method: Method, path: &str, headers: &[(&str, &str)]) -> Reply {
+    world.client.request(method, path, headers, Vec::new().into()).await.expect("the server answers")
+}
+
+pub(crate) async fn look(world: &World, path: &str) -> Reply {
+    fetch(world, Method::GET, path, &[FIREFOX]).await
+}
+
+/// As long as a person needs to find a link.
+pub(crate) async fn read_on() {
+    tokio::time::sleep(A_PERSONS_TIME).await;
+}
+
+/// Waits for so many loads and clicks.
+pub(crate) async fn until_activity(world: &World, id: i64, loads: usize, clicks: usize) -> Value {
+    let deadline = Instant::now() + EVENTUALLY;
+    loop {
+        let activity = world.expanded(id).await["activity_entries"].take();
+        let count = |name: &str| activity[name].as_array().unwrap().len();
+        if count("loads") >= loads && count("clicks") >= clicks {
+            return activity;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "not {loads} loads and {clicks} clicks: {activity:#}\n{}",
+            world.daemon.stderr_text()
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

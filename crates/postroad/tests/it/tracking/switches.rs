@@ -1,0 +1,73 @@
+//! Message beats domain beats server; off unless somebody turns it on.
+
+use serde_json::{Value, json};
+
+use super::{delivered, paths_in, received};
+use crate::smtp::log_in;
+use crate::world::{Engine, World, both_engines, good_but};
+
+const HTML: &str =
+    "<body><a href='https://example.com/'>1</a><a href='https://cdn.example.com/'>2</a></body>";
+
+/// How many pixels and links the copy has.
+async fn counted(world: &World, to: &str, track: Value) -> (usize, usize) {
+    let got = delivered(world, &good_but(json!({"to": [to], "html_body": HTML, "track": track}))).await;
+    (got.paths("/o/").len(), got.paths("/c/").len())
+}
+
+both_engines! {
+    async fn message_beats_domain_beats_server(world: World) {
+        assert_eq!(counted(&world, "a@example.net", Value::Null).await, (0, 0));
+        assert_eq!(counted(&world, "b@example.net", json!({"clicks": true})).await, (0, 2));
+        let set = world.admin(&["server", "set-tracking", "dev", "--opens", "on", "--clicks", "on",
+                                "--exclude-host", "*.example.com", "--exclude-host", "static.example.org"]);
+        assert_eq!(set["tracking"], json!({"opens": true, "clicks": true,
+                                           "excluded_hosts": ["*.example.com", "static.example.org"]}));
+        assert_eq!(counted(&world, "c@example.net", Value::Null).await, (1, 1));
+        assert_eq!(counted(&world, "d@example.net", json!({"opens": false})).await, (0, 1));
+        let set = world.admin(&["domain", "set-tracking", "example.test", "--server", "dev", "--clicks", "off"]);
+        assert_eq!(set["tracking"], json!({"opens": null, "clicks": false, "host": null}));
+        assert_eq!(counted(&world, "e@example.net", Value::Null).await, (1, 0));
+        assert_eq!(counted(&world, "f@example.net", json!({"clicks": true})).await, (1, 1));
+        // What is not given stays; what is given as default is the server's.
+        world.admin(&["domain", "set-tracking", "example.test", "--opens", "off", "--clicks", "default"]);
+        assert_eq!(counted(&world, "g@example.net", Value::Null).await, (0, 1));
+        world.admin(&["server", "set-tracking", "dev", "--clicks", "off", "--exclude-host", ""]);
+        assert_eq!(counted(&world, "h@example.net", Value::Null).await, (0, 0));
+        assert_eq!(counted(&world, "i@example.net", json!({"clicks": true})).await, (0, 2));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_domain_may_have_a_host_name_of_its_own() {
+    let world = World::start(Engine::Sqlite);
+    world.admin(&["domain", "set-tracking", "example.test", "--opens", "on", "--host", "Track.Example.test"]);
+    let got = delivered(&world, &good_but(json!({"to": ["a@example.net"], "html_body": HTML}))).await;
+    assert!(got.html.contains("src=\"https://track.example.test/o/"), "{}", got.html);
+    for (args, problem) in [
+        (&["domain", "set-tracking", "example.test", "--host", "no host"][..], "no host"),
+        (
+            &["domain", "set-tracking", "example.test", "--host", "postroad.localhost"],
+            "the name of this service",
+        ),
+        (&["domain", "set-tracking", "nobody.test", "--opens", "on"], "there is no domain"),
+        (&["server", "set-tracking", "dev", "--exclude-host", "https://example.com"], "https://example.com"),
+        (&["server", "set-tracking", "nobody", "--opens", "on"], "there is no server"),
+    ] {
+        let (success, _, err) = world.admin_output(args);
+        assert!(!success && err.contains(problem), "{args:?}: {err}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn headers_turn_it_on_over_smtp_and_go_no_further() {
+    let world = World::start(Engine::Sqlite);
+    let mut client = log_in(&world).await;
+    let text = "X-Track-Clicks: yes\r\nX-Track-Opens: off\r\nFrom: Shop <shop@example.test>\r\nSubject: Hello\r\n\
+                MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nSee https://example.com/a, please.\r\n";
+    let reply = client.deliver("shop@example.test", &["ann@example.net"], text).await;
+    assert!(reply.starts_with("250"), "{reply}");
+    let got = received(&world, 0, "ann@example.net").await;
+    assert_eq!(paths_in(&got.plain, "/c/").len(), 1, "{}", got.plain);
+    assert!(!String::from_utf8_lossy(&got.raw).contains("X-Track"));
+}

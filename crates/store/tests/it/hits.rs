@@ -1,0 +1,204 @@
+//! Opens, clicks and unsubscriptions: told with their message's facts, marked, and bounded.
+
+use postroad_model::{DomainName, EventKind, MessageId, ServerId, Status, SuppressionReason, Timestamp};
+use postroad_store::{DomainTracking, HitKind, InitialState, NewDomain, NewHit, ServerTracking};
+use serde_json::Value;
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(
+    first_ones_are_told_apart_by_person_and_bot,
+    a_click_within_a_second_of_delivery_is_a_bots,
+    unsubscribing_suppresses_once,
+    hits_of_unknown_messages_are_passed_over,
+    a_flood_of_hits_has_an_end,
+    hits_of_test_messages_are_marked_and_suppress_nobody,
+    hits_of_many_messages_are_written_together,
+    hosts_of_domains_are_listed,
+    how_a_server_is_tracked_is_kept,
+);
+
+fn simulator() -> DomainName {
+    DomainName::parse("sim.postroad.test").expect("a name")
+}
+
+fn click() -> HitKind {
+    HitKind::Click { url: "https://example.com/".into(), link: "abcdefgh".into() }
+}
+
+fn hit(server_id: ServerId, message_id: MessageId, kind: HitKind, at: Timestamp) -> NewHit {
+    let (ip_address, user_agent) = ("192.0.2.1".into(), "Reader/1.0".into());
+    NewHit { server_id, message_id, kind, at, ip_address, user_agent, is_bot: false }
+}
+
+async fn record(fixture: &Fixture, hits: Vec<NewHit>) {
+    fixture.store.record_hits(hits, simulator()).await.expect("hits can be written");
+}
+
+async fn sent_message(fixture: &Fixture) -> MessageId {
+    let id = fixture.claimed_message().await;
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    id
+}
+
+/// The data of the events from `seq` on.
+async fn told(fixture: &Fixture, id: MessageId, seq: usize) -> Vec<Value> {
+    let events = fixture.events(id).await;
+    events[seq - 1..].iter().map(|event| serde_json::from_str(&event.event.data).expect("JSON")).collect()
+}
+
+async fn first_ones_are_told_apart_by_person_and_bot(fixture: Fixture) {
+    let id = sent_message(&fixture).await;
+    let at = |seconds| fixture.in_secs(seconds);
+    let opened = |seconds, is_bot| NewHit { is_bot, ..hit(fixture.server, id, HitKind::Open, at(seconds)) };
+    record(&fixture, vec![opened(5, true), opened(6, false)]).await;
+    record(&fixture, vec![opened(7, false), hit(fixture.server, id, click(), at(8))]).await;
+    assert_eq!(
+        fixture.event_kinds(id).await[2..],
+        [EventKind::Opened, EventKind::Opened, EventKind::Opened, EventKind::Clicked]
+    );
+    let told = told(&fixture, id, 3).await;
+    let flags: Vec<(bool, bool, bool)> = told
+        .iter()
+        .map(|data| {
+            ["first", "bot", "first_including_bots"].map(|name| data[name].as_bool().expect("a flag")).into()
+        })
+        .collect();
+    assert_eq!(flags, [(true, true, true), (true, false, false), (false, false, false), (true, false, true)]);
+    assert_eq!(told[3]["url"], "https://example.com/");
+    assert_eq!((&told[3]["token"], &told[3]["ip_address"]), (&"abcdefgh".into(), &"192.0.2.1".into()));
+    let marks = fixture.query_int(&format!("SELECT marks FROM messages WHERE id = {}", id.0)).await;
+    assert_eq!(marks, 1 | 2 | 4);
+    let events = fixture.events(id).await;
+    assert_eq!(events[2].at, at(5));
+}
+
+async fn a_click_within_a_second_of_delivery_is_a_bots(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    record(&fixture, vec![hit(fixture.server, id, click(), fixture.now())]).await;
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    let delivered_at = fixture.now();
+    let after = |millis| delivered_at.plus(std::time::Duration::from_millis(millis));
+    let hits = [(999, click()), (1_000, click()), (0, HitKind::Open)];
+    record(&fixture, hits.map(|(millis, kind)| hit(fixture.server, id, kind, after(millis))).to_vec()).await;
+    let told = told(&fixture, id, 2).await;
+    let bots: Vec<&Value> =
+        told.iter().filter(|data| data["bot"].is_boolean()).map(|data| &data["bot"]).collect();
+    // Before it was delivered; the open at once; the two clicks after it.
+    assert_eq!(bots, [true, false, true, false]);
+}
+
+async fn unsubscribing_suppresses_once(fixture: Fixture) {
+    let id = sent_message(&fixture).await;
+    for seconds in [1, 2] {
+        record(&fixture, vec![hit(fixture.server, id, HitKind::Unsubscribe, fixture.in_secs(seconds))]).await;
+    }
+    assert_eq!(fixture.event_kinds(id).await[2..], [EventKind::Unsubscribed]);
+    let found = fixture.store.find_suppression(fixture.server, "ANN@example.com".into()).await;
+    let suppression = found.expect("reading works").expect("it is suppressed");
+    assert_eq!(
+        (suppression.reason, suppression.origin_message_id),
+        (SuppressionReason::Unsubscribe, Some(id))
+    );
+    let simulated = fixture.accept(fixture.send_to(&["click@sim.postroad.test"])).await[0];
+    record(&fixture, vec![hit(fixture.server, simulated, HitKind::Unsubscribe, fixture.now())]).await;
+    assert_eq!(fixture.event_kinds(simulated).await.last(), Some(&EventKind::Unsubscribed));
+    let found = fixture.store.find_suppression(fixture.server, "click@sim.postroad.test".into()).await;
+    assert_eq!(found.expect("reading works"), None);
+}
+
+async fn hits_of_unknown_messages_are_passed_over(fixture: Fixture) {
+    let id = sent_message(&fixture).await;
+    let now = fixture.in_secs(5);
+    record(
+        &fixture,
+        vec![
+            hit(fixture.server, MessageId(12_345), HitKind::Open, now),
+            hit(fixture.other_server, id, HitKind::Open, now),
+            hit(fixture.server, id, HitKind::Open, now),
+        ],
+    )
+    .await;
+    assert_eq!(fixture.event_kinds(id).await[2..], [EventKind::Opened]);
+    assert_eq!(fixture.query_int("SELECT COUNT(*) FROM events WHERE kind = 'message.opened'").await, 1);
+}
+
+async fn a_flood_of_hits_has_an_end(fixture: Fixture) {
+    let id = sent_message(&fixture).await;
+    fixture.execute(&format!("UPDATE messages SET last_seq = 999 WHERE id = {}", id.0)).await;
+    let opened = || hit(fixture.server, id, HitKind::Open, fixture.in_secs(5));
+    record(&fixture, vec![opened(), opened(), opened()]).await;
+    let unsubscribed = hit(fixture.server, id, HitKind::Unsubscribe, fixture.in_secs(6));
+    record(&fixture, vec![opened(), unsubscribed]).await;
+    let kinds: Vec<EventKind> = fixture.events(id).await.iter().map(|event| event.event.kind).collect();
+    assert_eq!(kinds[2..], [EventKind::Opened, EventKind::Unsubscribed], "who wants to leave always can");
+}
+
+async fn hits_of_test_messages_are_marked_and_suppress_nobody(fixture: Fixture) {
+    let state = InitialState::TestSent { details: "test".into() };
+    let mut send = fixture.send(fixture.server, &["ann@example.com"], state, b"Subject: x\r\n\r\nx\r\n");
+    send.info.test = true;
+    let id = fixture.accept(send).await[0];
+    let at = fixture.in_secs(5);
+    record(
+        &fixture,
+        vec![hit(fixture.server, id, click(), at), hit(fixture.server, id, HitKind::Unsubscribe, at)],
+    )
+    .await;
+    let events = fixture.events(id).await;
+    assert!(events[2..].iter().all(|event| event.test) && events.len() == 4, "{events:?}");
+    let found = fixture.store.find_suppression(fixture.server, "ann@example.com".into()).await;
+    assert_eq!(found.expect("reading works"), None);
+}
+
+async fn hits_of_many_messages_are_written_together(fixture: Fixture) {
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(sent_message(&fixture).await);
+    }
+    let told = fixture.store.told();
+    let before = *told.borrow();
+    let hits = ids.iter().rev().map(|id| hit(fixture.server, *id, HitKind::Open, fixture.in_secs(5)));
+    let (one, two): (Vec<NewHit>, Vec<NewHit>) = (hits.clone().collect(), hits.collect());
+    let (first, second) = tokio::join!(
+        fixture.store.record_hits(one, simulator()),
+        fixture.store.record_hits(two, simulator())
+    );
+    first.expect("hits can be written");
+    second.expect("hits can be written at once");
+    for id in ids {
+        assert_eq!(fixture.event_kinds(id).await[2..], [EventKind::Opened, EventKind::Opened]);
+    }
+    assert!(*told.borrow() > before, "who waits for events is woken");
+}
+
+async fn hosts_of_domains_are_listed(fixture: Fixture) {
+    let mut domains = Vec::new();
+    for name in ["one.example", "two.example", "three.example"] {
+        let new = NewDomain {
+            server_id: fixture.server,
+            name: DomainName::parse(name).expect("a name"),
+            verified_at: None,
+            dkim_selector: "s".into(),
+            dkim_private_key: vec![1],
+            dkim_public_key: vec![2],
+            dkim_ed25519: None,
+        };
+        domains.push(fixture.store.create_domain(new).await.expect("it is new").id);
+    }
+    for id in &domains[..2] {
+        let tracking =
+            DomainTracking { host: Some("track.one.example".into()), opens: Some(true), clicks: Some(false) };
+        fixture.store.set_domain_tracking(*id, tracking).await.expect("it is there");
+    }
+    assert_eq!(fixture.store.list_tracking_hosts().await.expect("reading works"), ["track.one.example"]);
+}
+
+async fn how_a_server_is_tracked_is_kept(fixture: Fixture) {
+    let tracking = ServerTracking { opens: true, clicks: true, excluded_hosts: vec!["*.example.com".into()] };
+    fixture.store.set_server_tracking(fixture.server, tracking.clone()).await.expect("it is there");
+    let servers = fixture.store.list_servers().await.expect("reading works");
+    let of = |id| servers.iter().find(|server| server.id == id).map(|server| server.tracking.clone());
+    assert_eq!(of(fixture.server), Some(tracking));
+    assert_eq!(of(fixture.other_server), Some(ServerTracking::default()));
+}
