@@ -13,6 +13,7 @@ mod dev;
 mod drain;
 mod endpoint;
 mod envelope;
+mod events;
 mod failure;
 mod fields;
 mod health;
@@ -33,11 +34,13 @@ mod send;
 mod server;
 mod settings;
 mod suppressions;
+mod webhooks;
 
 use std::sync::Arc;
 
 use postroad_app::App;
 use postroad_delivery::Inbox;
+use postroad_events::WebhookDesk;
 
 pub use openapi::{openapi, openapi_json};
 pub use server::Server;
@@ -47,17 +50,27 @@ pub use settings::{Mode, Settings, TimeLimits};
 #[derive(Debug, Clone)]
 pub struct Api {
     boundary: Arc<boundary::Boundary>,
+    door: Arc<endpoint::Door>,
     settings: Arc<Settings>,
 }
 
 impl Api {
     pub fn new(app: App, settings: Settings) -> Self {
-        let router = routes::router(endpoint::Door::new(app, &settings));
+        let door = Arc::new(endpoint::Door::new(app, &settings));
+        let router = routes::router(Arc::clone(&door));
         let trusted_proxies = settings.trusted_proxies.clone();
         Self {
             boundary: Arc::new(boundary::Boundary { router, trusted_proxies }),
+            door,
             settings: Arc::new(settings),
         }
+    }
+
+    /// Lets callers post samples, and shows the public key of posts in Postal's format.
+    #[must_use]
+    pub fn with_webhooks(self, desk: WebhookDesk) -> Self {
+        self.door.set_webhooks(desk);
+        self
     }
 
     /// Shows what the inbox has caught under `/dev/`, to callers on this machine only.

@@ -10,7 +10,7 @@ use utoipa::{IntoResponses, Modify, OpenApi};
 
 use crate::endpoint::Door;
 use crate::envelope::{self, FailureEnvelope};
-use crate::{messages, own_server, send, suppressions};
+use crate::{events, messages, own_server, send, suppressions, webhooks};
 
 /// The document as a value.
 pub fn openapi() -> utoipa::openapi::OpenApi {
@@ -66,12 +66,24 @@ pub(crate) enum OtherAnswers {
         suppressions::export::handle,
         own_server::get::handle,
         own_server::update::handle,
+        webhooks::create::handle,
+        webhooks::get::handle,
+        webhooks::list::handle,
+        webhooks::update::handle,
+        webhooks::delete::handle,
+        webhooks::rotate_secret::handle,
+        webhooks::test::handle,
+        webhooks::attempts::handle,
+        webhooks::replay::handle,
+        events::list::handle,
     ),
     tags(
         (name = "send", description = "Sending mail; keys of scope `send` or `full`"),
         (name = "messages", description = "Looking up messages; keys of scope `read` or `full`"),
         (name = "suppressions", description = "Addresses that get no more mail; `read` or `full` to look, `full` to change"),
         (name = "server", description = "The settings of the key's server; `read` or `full` to look, `full` to change"),
+        (name = "webhooks", description = "Events posted to your URLs; `read` or `full` to look, `full` to change"),
+        (name = "events", description = "The same events, pulled; keys of scope `read` or `full`"),
     ),
     modifiers(&Key),
 )]
@@ -172,17 +184,18 @@ mod tests {
         assert_eq!(deliveries.asked, documented("DeliveriesIn"));
     }
 
+    fn asked<T>(
+        read: impl Fn(&[u8], &mut Findings) -> Result<T, crate::failure::Failure>,
+    ) -> BTreeSet<String> {
+        let mut findings = Findings::default();
+        for request in ["{}", r#"{"items": [{}]}"#] {
+            assert!(read(request.as_bytes(), &mut findings).is_ok());
+        }
+        findings.asked
+    }
+
     #[test]
     fn documented_fields_of_suppressions_are_those_that_are_read() {
-        fn asked<T>(
-            read: impl Fn(&[u8], &mut Findings) -> Result<T, crate::failure::Failure>,
-        ) -> BTreeSet<String> {
-            let mut findings = Findings::default();
-            for request in ["{}", r#"{"items": [{}]}"#] {
-                assert!(read(request.as_bytes(), &mut findings).is_ok());
-            }
-            findings.asked
-        }
         assert_eq!(asked(suppressions::list::read), documented("ListSuppressionsIn"));
         assert_eq!(asked(suppressions::get::read), documented("GetSuppressionIn"));
         assert_eq!(asked(suppressions::add::read), documented("AddSuppressionIn"));
@@ -196,5 +209,17 @@ mod tests {
         let mut findings = Findings::default();
         own_server::update::read(br#"{"tracking": {}}"#, &mut findings).unwrap();
         assert_eq!(findings.asked, documented("UpdateServerIn"));
+    }
+
+    #[test]
+    fn documented_fields_of_webhooks_and_events_are_those_that_are_read() {
+        assert_eq!(asked(webhooks::create::read), documented("CreateWebhookIn"));
+        assert_eq!(asked(webhooks::get::read), documented("WebhookIdIn"));
+        assert_eq!(asked(webhooks::list::read), documented("ListWebhooksIn"));
+        assert_eq!(asked(webhooks::update::read), documented("UpdateWebhookIn"));
+        assert_eq!(asked(webhooks::test::read), documented("TestWebhookIn"));
+        assert_eq!(asked(webhooks::attempts::read), documented("WebhookAttemptsIn"));
+        assert_eq!(asked(webhooks::replay::read), documented("ReplayWebhookIn"));
+        assert_eq!(asked(events::list::read), documented("ListEventsIn"));
     }
 }

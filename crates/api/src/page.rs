@@ -28,6 +28,11 @@ impl Pagination {
         let next_cursor = next.map(|text| URL_SAFE_NO_PAD.encode(text));
         Self { has_more: next_cursor.is_some(), next_cursor, limit }
     }
+
+    /// Of a stream that never ends: where to go on, whether there is more now or not.
+    pub(crate) fn of_stream(limit: usize, next: &str, has_more: bool) -> Self {
+        Self { next_cursor: Some(URL_SAFE_NO_PAD.encode(next)), has_more, limit }
+    }
 }
 
 /// Takes `limit` out of a request.
@@ -60,12 +65,17 @@ pub(crate) fn read_cursor<T>(
     parse: impl FnOnce(String) -> Option<T>,
 ) -> Option<T> {
     let given = fields.text("cursor", findings)?;
-    let bytes = if given.len() > CURSOR_BYTES_MAX { None } else { URL_SAFE_NO_PAD.decode(&*given).ok() };
-    let cursor = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).and_then(parse);
+    let cursor = decode_cursor(&given).and_then(parse);
     if cursor.is_none() {
         findings.problem("/cursor", "`cursor` is not the `next_cursor` of an earlier page of this list");
     }
     cursor
+}
+
+/// What stands inside a cursor.
+pub(crate) fn decode_cursor(given: &str) -> Option<String> {
+    let bytes = if given.len() > CURSOR_BYTES_MAX { None } else { URL_SAFE_NO_PAD.decode(given).ok() };
+    bytes.and_then(|bytes| String::from_utf8(bytes).ok())
 }
 
 #[cfg(test)]

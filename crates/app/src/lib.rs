@@ -5,6 +5,7 @@ pub mod admin;
 mod authenticate;
 mod bad_keys;
 mod dev_setup;
+mod feed;
 mod find_message;
 mod installation;
 mod log_in;
@@ -17,6 +18,8 @@ pub mod send;
 pub mod suppressions;
 mod ttl_cache;
 mod upkeep;
+mod webhook_key;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -25,6 +28,7 @@ use postroad_store::{CredentialAccess, KeyHash, Store};
 
 pub use authenticate::{AuthFailure, Caller, Peer};
 pub use dev_setup::DevSetup;
+pub use feed::{FeedStart, FeedWish};
 pub use find_message::{FoundMessage, LookupError, Wanted, view_message};
 pub use installation::Installation;
 pub use log_in::{LoginFailure, Submitter};
@@ -33,6 +37,7 @@ pub use postroad_mail::{AttachmentView, MessageView};
 pub use refusal::{AddressList, FieldProblem, Refusal};
 pub use returns::{Destination, ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail};
 pub use upkeep::Upkeep;
+pub use webhooks::{ReplayWish, WebhookChanges, WebhookRefusal, WebhookWish, WishedEvents, shown_events};
 
 use send::UsablePool;
 
@@ -95,6 +100,8 @@ struct Inner {
     in_progress: send::InProgress,
     /// When credentials were used, until the next upkeep writes it down.
     used: upkeep::Used,
+    /// Calls that wait for events.
+    waiting: feed::Waiting,
 }
 
 impl App {
@@ -120,6 +127,7 @@ impl App {
                 bad_keys: bad_keys::BadKeys::default(),
                 in_progress: send::InProgress::default(),
                 used: upkeep::Used::default(),
+                waiting: feed::Waiting::default(),
             }),
         }
     }

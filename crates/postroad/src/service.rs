@@ -9,6 +9,7 @@ use anyhow::Context;
 use postroad_api::{Api, Mode, Server};
 use postroad_app::{App, Upkeep};
 use postroad_delivery::{Delivery, Identity};
+use postroad_events::{PostalSigner, WebhookWorker};
 use postroad_mail::Signer;
 use postroad_model::SystemClock;
 use postroad_net::ReloadingCertificate;
@@ -31,6 +32,7 @@ pub(crate) struct Service {
     certificate: Option<Arc<ReloadingCertificate>>,
     upkeep: Upkeep,
     delivery: Delivery,
+    webhooks: WebhookWorker,
     _control: ControlSocket,
     /// Locked for as long as the process lives: two nodes must not share an identity.
     _node_lock: std::fs::File,
@@ -45,10 +47,11 @@ impl Service {
         let delivery = Delivery::start(
             config.delivery_settings(dev)?,
             own_identity(config, &app).await?,
-            store,
+            store.clone(),
             Arc::new(SystemClock),
         )
         .await?;
+        let webhooks = start_webhooks(config, dev, &app, store).await?;
         let upkeep = Upkeep::start(app.clone());
         let control = ControlSocket::listen(&config.data_dir, app.clone(), delivery.queue_desk())?;
         let mut service = Self {
@@ -61,6 +64,7 @@ impl Service {
             certificate: None,
             upkeep,
             delivery,
+            webhooks,
             _control: control,
             _node_lock: node_lock,
         };
@@ -94,7 +98,7 @@ impl Service {
             trusted_proxies: config.http.trusted_proxies.clone(),
             ..postroad_api::Settings::default()
         };
-        let mut api = Api::new(self.app.clone(), settings);
+        let mut api = Api::new(self.app.clone(), settings).with_webhooks(self.webhooks.desk());
         if let Some(inbox) = self.delivery.inbox() {
             api = api.with_inbox(inbox.clone());
         }
@@ -134,6 +138,8 @@ impl Service {
     /// Finishes the requests and messages in flight, then writes the last notes.
     pub(crate) async fn stop(self) {
         tracing::info!("stopping");
+        // They would keep their connections for half a minute.
+        self.app.stop_waiting();
         let mut stopping = tokio::task::JoinSet::new();
         for server in self.servers {
             stopping.spawn(server.stop());
@@ -143,6 +149,7 @@ impl Service {
         }
         stopping.join_all().await;
         self.delivery.stop().await;
+        self.webhooks.stop().await;
         self.upkeep.stop().await;
     }
 }
@@ -154,6 +161,17 @@ async fn own_identity(config: &Config, app: &App) -> anyhow::Result<Identity> {
         Signer::rsa(&installation.dkim_selector, config.hostname.clone(), &installation.dkim_private_pkcs8)
             .context("the installation's DKIM key is not usable")?;
     Ok(Identity { return_path_secret: installation.return_path_secret, dkim })
+}
+
+async fn start_webhooks(
+    config: &Config,
+    dev: bool,
+    app: &App,
+    store: Store,
+) -> anyhow::Result<WebhookWorker> {
+    let signer = PostalSigner::from_pkcs8(&app.webhook_key().await?)?;
+    let (http, settings) = (config.webhook_client(dev)?, config.webhook_settings());
+    Ok(WebhookWorker::start(store, Arc::new(SystemClock), http, Arc::new(signer), settings))
 }
 
 /// Opens the store and puts the app on it.

@@ -26,4 +26,5 @@ mod smtp_crowd;
 mod suppressions;
 mod test_mode;
 mod transport;
+mod webhooks;
 mod world;
