@@ -39,10 +39,10 @@ pub(crate) enum Reason {
     MessageNotFound {
         id: Box<RawValue>,
     },
-    SuppressionNotFound,
     WebhookNotFound,
     EventNotFound,
     TooManyWebhooks,
+    SuppressionNotFound,
     Refused(Refusal),
     /// The same call may work later; the text is for the log.
     Unavailable(String),
@@ -121,9 +121,6 @@ impl Reason {
             Self::MessageNotFound { .. } => {
                 error(ok, "MessageNotFound", "No message found matching provided ID".into())
             }
-            Self::SuppressionNotFound => {
-                error(ok, "SuppressionNotFound", "The address is not suppressed".into())
-            }
             Self::WebhookNotFound => {
                 error(ok, "WebhookNotFound", "No webhook found matching provided ID".into())
             }
@@ -137,6 +134,9 @@ impl Reason {
                 "TooManyWebhooks",
                 "The server has the maximum number of webhooks; delete one first".into(),
             ),
+            Self::SuppressionNotFound => {
+                error(ok, "SuppressionNotFound", "The address is not suppressed".into())
+            }
             Self::Refused(refusal @ Refusal::Validation(_)) => Row {
                 status: FailureStatus::ParameterError,
                 ..error(ok, refusal.code(), refusal.message().into())
@@ -227,10 +227,10 @@ pub(crate) enum ErrorCode {
     IdempotencyConflict,
     IdempotencyInProgress,
     MessageNotFound,
-    SuppressionNotFound,
     WebhookNotFound,
     EventNotFound,
     TooManyWebhooks,
+    SuppressionNotFound,
     InvalidServerAPIKey,
     ServerSuspended,
     AccessDenied,
@@ -276,10 +276,10 @@ mod tests {
             Reason::AccessDenied { scope: Scope::Read, needed: Scope::Send },
             Reason::RequestTooLarge { bytes_max: 1 },
             Reason::MessageNotFound { id: RawValue::from_string("1".into()).unwrap() },
-            Reason::SuppressionNotFound,
             Reason::WebhookNotFound,
             Reason::EventNotFound,
             Reason::TooManyWebhooks,
+            Reason::SuppressionNotFound,
             Reason::Unavailable("cause".into()),
             Reason::Internal("cause".into()),
         ]);
