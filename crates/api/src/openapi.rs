@@ -10,7 +10,7 @@ use utoipa::{IntoResponses, Modify, OpenApi};
 
 use crate::endpoint::Door;
 use crate::envelope::{self, FailureEnvelope};
-use crate::{messages, send};
+use crate::{analytics, messages, send};
 
 /// The document as a value.
 pub fn openapi() -> utoipa::openapi::OpenApi {
@@ -58,10 +58,15 @@ pub(crate) enum OtherAnswers {
         send::raw::handle,
         messages::message::handle,
         messages::deliveries::handle,
+        analytics::summary::handle,
+        analytics::timeseries::handle,
+        analytics::top::handle,
+        analytics::message::handle,
     ),
     tags(
         (name = "send", description = "Sending mail; keys of scope `send` or `full`"),
         (name = "messages", description = "Looking up messages; keys of scope `read` or `full`"),
+        (name = "analytics", description = "Numbers; keys of scope `read` or `full`"),
     ),
     modifiers(&Key),
 )]
@@ -160,5 +165,19 @@ mod tests {
         let mut deliveries = Findings::default();
         messages::deliveries::read(b"{}", &mut deliveries).unwrap();
         assert_eq!(deliveries.asked, documented("DeliveriesIn"));
+
+        let filtered = br#"{"filters": {}}"#;
+        let mut asked = Findings::default();
+        analytics::summary::read(filtered, &mut asked).unwrap();
+        assert_eq!(asked.asked, documented("SummaryIn"));
+        let mut asked = Findings::default();
+        analytics::timeseries::read(filtered, &mut asked).unwrap();
+        assert_eq!(asked.asked, documented("TimeseriesIn"));
+        let mut asked = Findings::default();
+        analytics::top::read(filtered, &mut asked).unwrap();
+        assert_eq!(asked.asked, documented("TopIn"));
+        let mut asked = Findings::default();
+        analytics::message::read(b"{}", &mut asked).unwrap();
+        assert_eq!(asked.asked, documented("MessageAnalyticsIn"));
     }
 }

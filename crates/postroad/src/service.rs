@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use postroad_api::{Api, Mode, Server};
-use postroad_app::{App, Upkeep};
+use postroad_app::analytics::Folder;
+use postroad_app::{App, Remover, Upkeep};
 use postroad_delivery::{Delivery, Identity};
 use postroad_mail::Signer;
 use postroad_model::SystemClock;
@@ -30,6 +31,8 @@ pub(crate) struct Service {
     relays: Vec<Relay>,
     certificate: Option<Arc<ReloadingCertificate>>,
     upkeep: Upkeep,
+    folder: Folder,
+    remover: Remover,
     delivery: Delivery,
     _control: ControlSocket,
     /// Locked for as long as the process lives: two nodes must not share an identity.
@@ -50,6 +53,8 @@ impl Service {
         )
         .await?;
         let upkeep = Upkeep::start(app.clone());
+        let folder = Folder::start(app.clone());
+        let remover = Remover::start(app.clone());
         let control = ControlSocket::listen(&config.data_dir, app.clone(), delivery.queue_desk())?;
         let mut service = Self {
             app,
@@ -60,6 +65,8 @@ impl Service {
             relays: Vec::new(),
             certificate: None,
             upkeep,
+            folder,
+            remover,
             delivery,
             _control: control,
             _node_lock: node_lock,
@@ -142,6 +149,8 @@ impl Service {
             stopping.spawn(relay.stop());
         }
         stopping.join_all().await;
+        self.remover.stop();
+        self.folder.stop();
         self.delivery.stop().await;
         self.upkeep.stop().await;
     }
@@ -177,6 +186,7 @@ pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<(App
         limits: config.limits.clone(),
         simulator_domain: config.delivery.simulator_domain.clone(),
         dkim_ed25519: config.delivery.dkim_ed25519,
+        retention: config.retention.clone(),
     };
     let app = App::with_settings(store.clone(), clock, settings);
     Ok((app, store))

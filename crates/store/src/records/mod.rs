@@ -1,11 +1,13 @@
 //! What goes into the store and what comes out of it.
 
+mod counter;
 mod delivery;
 mod delivery_setup;
 mod domain_report;
 mod fresh;
 mod message;
 mod queue_desk;
+mod retention;
 mod returned;
 mod send;
 mod setup;
@@ -13,12 +15,14 @@ mod suppression;
 mod told;
 mod webhook;
 
+pub use counter::{CounterRow, Folded};
 pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
 pub use delivery_setup::{DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceDay};
 pub use domain_report::{DomainReport, DomainReportSum, ReportKind};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
 pub use message::{Message, MessageSummary};
 pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
+pub use retention::{OldRows, Removed};
 pub use returned::{NewReturn, ReturnEffect, Taken};
 pub use send::{
     Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredAnswer, Tracking,
