@@ -38,27 +38,38 @@ impl Store {
                 Ok(Removed { rows, has_more: rows == BODIES_AT_ONCE as u64 })
             }
             _ => {
+                // Looking costs the writer nothing, and most of the time there is nothing to remove.
+                let found =
+                    self.read(move |sql| Box::pin(retention::find_server(sql, which, before_id))).await?;
+                let Some(server) = found else { return Ok(Removed::default()) };
                 let rows = self
-                    .write(move |sql| Box::pin(retention::remove_rows(sql, which, before_id, ROWS_AT_ONCE)))
+                    .write(move |sql| {
+                        Box::pin(retention::remove_rows(sql, which, server, before_id, ROWS_AT_ONCE))
+                    })
                     .await?;
-                Ok(Removed { rows, has_more: rows == ROWS_AT_ONCE as u64 })
+                Ok(Removed { rows, has_more: rows > 0 })
             }
         }
     }
 
     /// Removes some of the counters of a grain from before a moment (seconds since 1970).
     pub async fn remove_old_counters(&self, grain: Grain, before: i64) -> Result<Removed> {
+        let found =
+            self.read(move |sql| Box::pin(retention::find_server_with_counters(sql, grain, before))).await?;
+        let Some(server) = found else { return Ok(Removed::default()) };
         let rows = self
-            .write(move |sql| Box::pin(retention::remove_counters(sql, grain, before, ROWS_AT_ONCE)))
+            .write(move |sql| Box::pin(retention::remove_counters(sql, server, grain, before, ROWS_AT_ONCE)))
             .await?;
-        Ok(Removed { rows, has_more: rows >= ROWS_AT_ONCE as u64 })
+        Ok(Removed { rows, has_more: rows > 0 })
     }
 
     /// Likewise the days of recipient domains, and sets of dimensions; when their counters are gone.
     pub async fn remove_old_days(&self, before: i64) -> Result<Removed> {
+        let found = self.read(move |sql| Box::pin(retention::find_server_with_days(sql, before))).await?;
+        let Some(server) = found else { return Ok(Removed::default()) };
         let rows = self
-            .write(move |sql| Box::pin(retention::remove_counted_days(sql, before, ROWS_AT_ONCE)))
+            .write(move |sql| Box::pin(retention::remove_days(sql, server, before, ROWS_AT_ONCE)))
             .await?;
-        Ok(Removed { rows, has_more: rows >= ROWS_AT_ONCE as u64 })
+        Ok(Removed { rows, has_more: rows > 0 })
     }
 }

@@ -256,8 +256,9 @@ pub(crate) async fn list_of_dimensions(
     limit: usize,
 ) -> Result<Vec<CounterRow>, StoreError> {
     let text = if sql.is_sqlite() {
+        // A cross join keeps the order: set by set, not through all counters of the server.
         "SELECT c.dimensions, c.at, c.counts, c.first_attempt, c.sent FROM json_each($3) AS wanted
-         JOIN counters c ON c.server_id = $1 AND c.grain = $2 AND c.dimensions = wanted.value
+         CROSS JOIN counters c ON c.server_id = $1 AND c.grain = $2 AND c.dimensions = wanted.value
                         AND c.at >= $4 AND c.at < $5 LIMIT $6"
     } else {
         "SELECT c.dimensions, c.at, c.counts, c.first_attempt, c.sent

@@ -155,7 +155,7 @@ async fn find_providers(
         return Ok(HashMap::new());
     }
     let text = if sql.is_sqlite() {
-        "SELECT p.domain, p.provider FROM json_each($1) AS wanted JOIN recipient_providers p ON p.domain = wanted.value"
+        "SELECT p.domain, p.provider FROM json_each($1) AS wanted CROSS JOIN recipient_providers p ON p.domain = wanted.value"
     } else {
         "SELECT p.domain, p.provider FROM json_array_elements_text(CAST($1::text AS json)) AS wanted (domain)
          JOIN recipient_providers p ON p.domain = wanted.domain"
@@ -178,8 +178,10 @@ async fn find_holds(
         return Ok(holds);
     }
     let text = if sql.is_sqlite() {
+        // Left to itself SQLite would go through all events of the server.
         "SELECT e.message_id, e.seq, e.data FROM json_each($2) AS wanted
-         JOIN events e ON e.server_id = $1 AND e.message_id = wanted.value AND e.kind = 'message.held'"
+         CROSS JOIN events e INDEXED BY events_by_message
+             ON e.server_id = $1 AND e.message_id = wanted.value AND e.kind = 'message.held'"
     } else {
         "SELECT e.message_id, e.seq, e.data
          FROM json_array_elements_text(CAST($2::text AS json)) AS wanted (message_id)

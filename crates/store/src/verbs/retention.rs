@@ -1,6 +1,6 @@
 //! Removing what is old, few rows at a time: each step is short, so that nobody waits for it.
 
-use postroad_model::SendId;
+use postroad_model::{SendId, ServerId};
 
 use crate::counting::Grain;
 use crate::error::StoreError;
@@ -49,59 +49,105 @@ pub(crate) async fn has_uncounted_before(sql: &Sql<'_>, before: i64) -> Result<b
     Ok(sql.query_opt(text, &[before.into()]).await?.is_some())
 }
 
-/// Bodies have their own way: some are files.
-pub(crate) async fn remove_rows(
+/// A table as removal sees it: who has old rows, and how some of them go. `$1` of `remove` is the server, `$2` the first
+/// id (or second) that stays, `$3` how many rows at most.
+struct Removal {
+    find: &'static str,
+    remove: &'static str,
+}
+
+macro_rules! by_key {
+    ($table:literal, $key:literal, $columns:literal) => {
+        Removal {
+            find: concat!(
+                "SELECT s.id FROM servers s WHERE EXISTS (SELECT 1 FROM ",
+                $table,
+                " old WHERE old.server_id = s.id AND old.",
+                $key,
+                " < $1) LIMIT 1"
+            ),
+            remove: concat!(
+                "DELETE FROM ",
+                $table,
+                " WHERE server_id = $1 AND (",
+                $columns,
+                ") IN (SELECT ",
+                $columns,
+                " FROM ",
+                $table,
+                " WHERE server_id = $1 AND ",
+                $key,
+                " < $2 LIMIT $3)"
+            ),
+        }
+    };
+}
+
+/// Only events that are counted. On SQLite their ids alone say so.
+fn events(is_sqlite: bool, by_message: bool) -> Removal {
+    match (is_sqlite, by_message) {
+        (true, true) => Removal {
+            find: "SELECT c.server_id FROM counter_marks c WHERE EXISTS (SELECT 1 FROM events e
+                       WHERE e.server_id = c.server_id AND e.message_id > 0 AND e.message_id < $1 AND e.id <= c.event_id)
+                   LIMIT 1",
+            remove: "DELETE FROM events WHERE server_id = $1 AND id IN (SELECT e.id FROM events e
+                         WHERE e.server_id = $1 AND e.message_id > 0 AND e.message_id < $2
+                         AND e.id <= (SELECT c.event_id FROM counter_marks c WHERE c.server_id = $1) LIMIT $3)",
+        },
+        (true, false) => Removal {
+            find: "SELECT c.server_id FROM counter_marks c WHERE EXISTS (SELECT 1 FROM events e
+                       WHERE e.server_id = c.server_id AND e.id < $1 AND e.id <= c.event_id) LIMIT 1",
+            remove: "DELETE FROM events WHERE server_id = $1 AND id IN (SELECT e.id FROM events e
+                         WHERE e.server_id = $1 AND e.id < $2
+                         AND e.id <= (SELECT c.event_id FROM counter_marks c WHERE c.server_id = $1) LIMIT $3)",
+        },
+        // By their own ids they go with their week.
+        (false, _) => Removal {
+            find: "SELECT c.server_id FROM counter_marks c WHERE EXISTS (SELECT 1 FROM events e
+                       WHERE e.server_id = c.server_id AND e.message_id > 0 AND e.message_id < $1
+                       AND (e.xact, e.id) <= (c.xact, c.event_id)) LIMIT 1",
+            remove: "DELETE FROM events WHERE server_id = $1 AND id IN (SELECT e.id FROM events e
+                         JOIN counter_marks c ON c.server_id = e.server_id
+                         WHERE e.server_id = $1 AND e.message_id > 0 AND e.message_id < $2
+                         AND (e.xact, e.id) <= (c.xact, c.event_id) LIMIT $3)",
+        },
+    }
+}
+
+/// `None` for bodies, which have their own way: some are files.
+fn removal_of(which: OldRows, is_sqlite: bool) -> Option<Removal> {
+    Some(match which {
+        OldRows::Transcripts => by_key!("delivery_transcripts", "message_id", "message_id, delivery_id"),
+        OldRows::Deliveries => by_key!("deliveries", "message_id", "message_id, id"),
+        OldRows::Events => events(is_sqlite, false),
+        OldRows::EventsOfMessages => events(is_sqlite, true),
+        OldRows::Messages => by_key!("messages", "id", "id"),
+        OldRows::Sends => by_key!("sends", "id", "id"),
+        OldRows::WebhookAttempts => by_key!("webhook_attempts", "id", "id"),
+        OldRows::Bodies => return None,
+    })
+}
+
+/// A server that has some of them.
+pub(crate) async fn find_server(
     sql: &Sql<'_>,
     which: OldRows,
     before: i64,
+) -> Result<Option<ServerId>, StoreError> {
+    let Some(removal) = removal_of(which, sql.is_sqlite()) else { return Ok(None) };
+    let row = sql.query_opt(removal.find, &[before.into()]).await?;
+    row.map(|row| row.int(0).map(ServerId)).transpose()
+}
+
+pub(crate) async fn remove_rows(
+    sql: &Sql<'_>,
+    which: OldRows,
+    server_id: ServerId,
+    before: i64,
     limit: usize,
 ) -> Result<u64, StoreError> {
-    let text = match which {
-        OldRows::Transcripts => {
-            "DELETE FROM delivery_transcripts WHERE (server_id, message_id, delivery_id) IN (
-                 SELECT old.server_id, old.message_id, old.delivery_id FROM servers s
-                 JOIN delivery_transcripts old ON old.server_id = s.id AND old.message_id < $1 LIMIT $2)"
-        }
-        OldRows::Deliveries => {
-            "DELETE FROM deliveries WHERE (server_id, message_id, id) IN (
-                 SELECT old.server_id, old.message_id, old.id FROM servers s
-                 JOIN deliveries old ON old.server_id = s.id AND old.message_id < $1 LIMIT $2)"
-        }
-        OldRows::Events => {
-            "DELETE FROM events WHERE (server_id, id) IN (
-                 SELECT old.server_id, old.id FROM counter_marks c
-                 JOIN events old ON old.server_id = c.server_id AND old.id < $1 AND old.id <= c.event_id LIMIT $2)"
-        }
-        OldRows::EventsOfMessages if sql.is_sqlite() => {
-            "DELETE FROM events WHERE (server_id, id) IN (
-                 SELECT old.server_id, old.id FROM counter_marks c
-                 JOIN events old ON old.server_id = c.server_id AND old.message_id > 0 AND old.message_id < $1
-                                AND old.id <= c.event_id LIMIT $2)"
-        }
-        OldRows::EventsOfMessages => {
-            "DELETE FROM events WHERE (server_id, id) IN (
-                 SELECT old.server_id, old.id FROM counter_marks c
-                 JOIN events old ON old.server_id = c.server_id AND old.message_id > 0 AND old.message_id < $1
-                                AND (old.xact, old.id) <= (c.xact, c.event_id) LIMIT $2)"
-        }
-        OldRows::Messages => {
-            "DELETE FROM messages WHERE (server_id, id) IN (
-                 SELECT old.server_id, old.id FROM servers s
-                 JOIN messages old ON old.server_id = s.id AND old.id < $1 LIMIT $2)"
-        }
-        OldRows::Sends => {
-            "DELETE FROM sends WHERE (server_id, id) IN (
-                 SELECT old.server_id, old.id FROM servers s
-                 JOIN sends old ON old.server_id = s.id AND old.id < $1 LIMIT $2)"
-        }
-        OldRows::WebhookAttempts => {
-            "DELETE FROM webhook_attempts WHERE (server_id, id) IN (
-                 SELECT old.server_id, old.id FROM servers s
-                 JOIN webhook_attempts old ON old.server_id = s.id AND old.id < $1 LIMIT $2)"
-        }
-        OldRows::Bodies => return Err(StoreError::Internal("bodies are removed with their files".into())),
-    };
-    sql.execute(text, &[before.into(), (limit as i64).into()]).await
+    let Some(removal) = removal_of(which, sql.is_sqlite()) else { return Ok(0) };
+    sql.execute(removal.remove, &[server_id.0.into(), before.into(), (limit as i64).into()]).await
 }
 
 /// SQLite only. Returns how many rows went, and whose text was in a file.
@@ -126,50 +172,92 @@ pub(crate) async fn remove_bodies(
     Ok((rows.len() as u64, files))
 }
 
-/// Counters of one grain from before a moment (seconds since 1970).
+/// A server with counters of one grain from before a moment (seconds since 1970).
+pub(crate) async fn find_server_with_counters(
+    sql: &Sql<'_>,
+    grain: Grain,
+    before: i64,
+) -> Result<Option<ServerId>, StoreError> {
+    let row = sql
+        .query_opt(
+            "SELECT s.id FROM servers s
+             WHERE EXISTS (SELECT 1 FROM counters c WHERE c.server_id = s.id AND c.grain = $1 AND c.dimensions = 0
+                           AND c.at < $2)
+                OR EXISTS (SELECT 1 FROM counter_dimensions d WHERE d.server_id = s.id
+                           AND EXISTS (SELECT 1 FROM counters c WHERE c.server_id = d.server_id AND c.grain = $1
+                                       AND c.dimensions = d.id AND c.at < $2))
+             LIMIT 1",
+            &[grain.code().into(), before.into()],
+        )
+        .await?;
+    row.map(|row| row.int(0).map(ServerId)).transpose()
+}
+
 pub(crate) async fn remove_counters(
     sql: &Sql<'_>,
+    server_id: ServerId,
     grain: Grain,
     before: i64,
     limit: usize,
 ) -> Result<u64, StoreError> {
-    let params = [grain.code().into(), before.into(), (limit as i64).into()];
-    let split = sql
+    let params = [server_id.0.into(), grain.code().into(), before.into(), (limit as i64).into()];
+    let totals = sql
         .execute(
-            "DELETE FROM counters WHERE (server_id, grain, dimensions, at) IN (
-                 SELECT old.server_id, old.grain, old.dimensions, old.at FROM counter_dimensions d
-                 JOIN counters old ON old.server_id = d.server_id AND old.grain = $1 AND old.dimensions = d.id
-                                  AND old.at < $2 LIMIT $3)",
+            "DELETE FROM counters WHERE server_id = $1 AND grain = $2 AND dimensions = 0 AND at IN (
+                 SELECT at FROM counters WHERE server_id = $1 AND grain = $2 AND dimensions = 0 AND at < $3 LIMIT $4)",
             &params,
         )
         .await?;
-    let totals = sql
+    // Old ones stand at the front of each set of dimensions: a few sets at a time.
+    let split = sql
         .execute(
-            "DELETE FROM counters WHERE (server_id, grain, dimensions, at) IN (
-                 SELECT old.server_id, old.grain, old.dimensions, old.at FROM servers s
-                 JOIN counters old ON old.server_id = s.id AND old.grain = $1 AND old.dimensions = 0
-                                  AND old.at < $2 LIMIT $3)",
+            "DELETE FROM counters WHERE server_id = $1 AND grain = $2 AND (dimensions, at) IN (
+                 SELECT c.dimensions, c.at FROM counters c WHERE c.server_id = $1 AND c.grain = $2 AND c.at < $3
+                 AND c.dimensions IN (
+                     SELECT d.id FROM counter_dimensions d WHERE d.server_id = $1
+                     AND EXISTS (SELECT 1 FROM counters first WHERE first.server_id = $1 AND first.grain = $2
+                                 AND first.dimensions = d.id AND first.at < $3) LIMIT 100) LIMIT $4)",
             &params,
         )
         .await?;
     Ok(split + totals)
 }
 
-/// Days of recipient domains, likewise, and sets of dimensions that have no counters any more.
-pub(crate) async fn remove_counted_days(sql: &Sql<'_>, before: i64, limit: usize) -> Result<u64, StoreError> {
-    let params = [before.into(), (limit as i64).into()];
+/// A server with days of recipient domains, or sets of dimensions, from before a day.
+pub(crate) async fn find_server_with_days(
+    sql: &Sql<'_>,
+    before: i64,
+) -> Result<Option<ServerId>, StoreError> {
+    let row = sql
+        .query_opt(
+            "SELECT s.id FROM servers s
+             WHERE EXISTS (SELECT 1 FROM recipient_domain_days r WHERE r.server_id = s.id AND r.day < $1)
+                OR EXISTS (SELECT 1 FROM counter_dimensions d WHERE d.server_id = s.id AND d.last_day < $1)
+             LIMIT 1",
+            &[before.into()],
+        )
+        .await?;
+    row.map(|row| row.int(0).map(ServerId)).transpose()
+}
+
+pub(crate) async fn remove_days(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    before: i64,
+    limit: usize,
+) -> Result<u64, StoreError> {
+    let params = [server_id.0.into(), before.into(), (limit as i64).into()];
     let days = sql
         .execute(
-            "DELETE FROM recipient_domain_days WHERE (server_id, day, domain) IN (
-                 SELECT old.server_id, old.day, old.domain FROM servers s
-                 JOIN recipient_domain_days old ON old.server_id = s.id AND old.day < $1 LIMIT $2)",
+            "DELETE FROM recipient_domain_days WHERE server_id = $1 AND (day, domain) IN (
+                 SELECT day, domain FROM recipient_domain_days WHERE server_id = $1 AND day < $2 LIMIT $3)",
             &params,
         )
         .await?;
     let sets = sql
         .execute(
-            "DELETE FROM counter_dimensions WHERE (server_id, id) IN (
-                 SELECT old.server_id, old.id FROM counter_dimensions old WHERE old.last_day < $1 LIMIT $2)",
+            "DELETE FROM counter_dimensions WHERE server_id = $1 AND id IN (
+                 SELECT id FROM counter_dimensions WHERE server_id = $1 AND last_day < $2 LIMIT $3)",
             &params,
         )
         .await?;

@@ -61,7 +61,8 @@ async fn accept_all(fixture: &Fixture, random: &mut StdRng) {
             .map(|at| format!("u{number}.{at}@{}", RECEIVERS[random.random_range(0..RECEIVERS.len())].0))
             .collect();
         let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
-        let at = fixture.now().plus(Duration::from_secs(random.random_range(0..2 * 86_400)));
+        // Two days, one send after the other, as they come in.
+        let at = fixture.now().plus(Duration::from_secs(number as u64 * 2 * 86_400 / SENDS as u64));
         let mut send = new_send(&fixture.store, fixture.server, at, &addresses, InitialState::Pending, b"x");
         SENDERS[random.random_range(0..SENDERS.len())].clone_into(&mut send.info.from_domain);
         send.info.tag = TAGS[random.random_range(0..TAGS.len())].map(ToOwned::to_owned);
@@ -81,7 +82,7 @@ async fn settle_some(fixture: &Fixture, random: &mut StdRng) -> bool {
     let outcomes: Vec<Outcome> = claimed
         .iter()
         .map(|entry| {
-            let at = entry.due_at.plus(Duration::from_secs(random.random_range(1..7_200)));
+            let at = entry.due_at.plus(Duration::from_secs(random.random_range(1..900)));
             let (status, kind, data) = match random.random_range(0..100) {
                 0..75 => (Status::Sent, EventKind::Delivered, r#"{"attempt": 1, "time": 0.1}"#),
                 75..90 => (Status::SoftFail, EventKind::Delayed, r#"{"attempt": 1, "time": 0.1}"#),
@@ -101,8 +102,16 @@ async fn settle_some(fixture: &Fixture, random: &mut StdRng) -> bool {
     let settled = fixture.store.finish(outcomes).await.expect("finishing works");
     assert!(settled.into_iter().all(|settled| settled));
     // A third of those held get another chance, and may be held again.
-    for id in held.into_iter().filter(|_| random.random_ratio(1, 3)) {
-        fixture.store.retry(fixture.server, id).await.expect("a held message is released");
+    let released: Vec<_> = held
+        .into_iter()
+        .filter(|_| random.random_ratio(1, 3))
+        .map(|id| {
+            let (store, server) = (fixture.store.clone(), fixture.server);
+            tokio::spawn(async move { store.retry(server, id).await })
+        })
+        .collect();
+    for released in released {
+        released.await.expect("no panic").expect("a held message is released");
     }
     !claimed.is_empty()
 }
@@ -211,12 +220,16 @@ impl Recount {
         }
         let suppressed = rows(
             fixture,
-            "SELECT e.message_id || '|' || MIN(e.at) FROM events e
-             WHERE e.kind = 'message.held' AND e.data LIKE '%suppressed%' GROUP BY e.message_id",
+            "SELECT e.message_id || '|' || e.at FROM events e
+             WHERE e.kind = 'message.held' AND e.data LIKE '%suppressed%' ORDER BY e.message_id, e.seq",
         )
         .await;
+        let mut before = None;
         for row in suppressed {
-            all.add(&messages[&row[0]], "suppressed", &row[1]);
+            if before.as_ref() != Some(&row[0]) {
+                all.add(&messages[&row[0]], "suppressed", &row[1]);
+                before = Some(row[0].clone());
+            }
         }
         let hits = rows(
             fixture,
