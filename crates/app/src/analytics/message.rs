@@ -140,3 +140,47 @@ fn count_click(links: &mut BTreeMap<String, LinkClicks>, data: &Value, is_bot: b
     let link = links.entry(url.to_owned()).or_insert_with(new);
     if is_bot { link.bot_clicks += 1 } else { link.clicks += 1 }
 }
+
+#[cfg(test)]
+mod tests {
+    use postroad_model::EventId;
+    use postroad_store::NewEvent;
+
+    use super::*;
+
+    fn event(second: i64, kind: EventKind, data: &str) -> Event {
+        Event {
+            id: EventId(second),
+            message_id: MessageId(1),
+            seq: second,
+            at: Timestamp::from_micros(second * 1_000_000),
+            test: false,
+            event: NewEvent { kind, data: data.to_owned() },
+        }
+    }
+
+    #[test]
+    fn attempts_and_hits_are_told_apart() {
+        let events = [
+            event(1, EventKind::Accepted, "{}"),
+            event(2, EventKind::Delayed, r#"{"attempt": 0, "class": "dns"}"#),
+            event(3, EventKind::Delayed, r#"{"attempt": 1, "time": 0.5}"#),
+            event(4, EventKind::Delivered, r#"{"attempt": 2, "time": 0.5}"#),
+            event(5, EventKind::Opened, r#"{"bot": true}"#),
+            event(6, EventKind::Opened, r#"{"bot": false}"#),
+            event(7, EventKind::Clicked, r#"{"bot": false, "url": "https://a.example/"}"#),
+            event(8, EventKind::Clicked, r#"{"bot": true, "url": "https://b.example/"}"#),
+            event(9, EventKind::Bounced, r#"{"bounce": {"kind": "async"}}"#),
+        ];
+        let figures = figures_of(Status::Bounced, Timestamp::from_micros(1_000_000), &events);
+        assert_eq!((figures.attempts, figures.soft_fails), (2, 2));
+        assert_eq!((figures.first_attempt_after, figures.sent_after), (Some(1.5), Some(3.0)));
+        assert_eq!((figures.opens, figures.bot_opens, figures.clicks, figures.bot_clicks), (1, 1, 1, 1));
+        assert_eq!(figures.first_opened_at, Some(Timestamp::from_micros(6_000_000)));
+        assert_eq!(
+            figures.links[0],
+            LinkClicks { url: "https://a.example/".into(), clicks: 1, bot_clicks: 0 }
+        );
+        assert_eq!(figures.links.len(), 2);
+    }
+}

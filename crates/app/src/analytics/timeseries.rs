@@ -146,3 +146,41 @@ fn series_of(collected: Collected, borders: &[i64], query: &TimeseriesQuery) -> 
     }
     series
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query() -> TimeseriesQuery {
+        TimeseriesQuery {
+            from: None,
+            to: None,
+            granularity: Granularity::Day,
+            zone: Zone::utc(),
+            dimensions: vec![Dimension::Tag],
+            filters: Vec::new(),
+            include_bots: false,
+        }
+    }
+
+    #[test]
+    fn beyond_the_largest_series_everything_is_in_the_rest() {
+        let borders: Vec<i64> = (0..=2_000).map(|day| day * 86_400).collect();
+        let mut collected = Collected::new();
+        for number in 1..=9_u64 {
+            let mut sums = Sums::default();
+            (0..number).for_each(|_| sums.counts.count(Metric::Accepted));
+            let group = vec![DimensionValue::Text(format!("tag {number}"))];
+            collected.insert(group, HashMap::from([(number as usize, sums)]));
+        }
+        let series = series_of(collected, &borders, &query());
+        let names: Vec<&DimensionValue> = series.iter().map(|series| &series.values[0]).collect();
+        let tag = |number: u64| DimensionValue::Text(format!("tag {number}"));
+        assert_eq!(names, [&tag(9), &tag(8), &tag(7), &tag(6), &DimensionValue::None]);
+        assert!(series.iter().all(|series| series.points.len() == 2_000));
+        let is_rest: Vec<bool> = series.iter().map(|series| series.is_rest).collect();
+        assert_eq!(is_rest, [false, false, false, false, true]);
+        let total: u64 = series[4].points.iter().map(|point| point.figures.count(Metric::Accepted)).sum();
+        assert_eq!(total, 1 + 2 + 3 + 4 + 5);
+    }
+}
