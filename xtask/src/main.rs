@@ -6,6 +6,7 @@ mod bounces;
 mod ci;
 mod interrupt;
 mod programs;
+mod python;
 mod test;
 mod tidy;
 

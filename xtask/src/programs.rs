@@ -57,6 +57,10 @@ fn list_missing() -> Vec<&'static str> {
     if !runs("node", &["-e", "require('nodemailer')"]) {
         missing.push("node-nodemailer");
     }
+    // What makes environments for Python's libraries; Debian packs it apart.
+    if !runs("python3", &["-c", "import ensurepip, venv"]) {
+        missing.push("python3-venv");
+    }
     if find_verifier().is_none() {
         missing.push("python3-dkim");
     }

@@ -1,19 +1,20 @@
 //! The test command: a private PostgreSQL server, then `cargo test`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use postroad_testkit::Cluster;
 use postroad_testkit::postgres::SERVER_VARIABLE;
+use postroad_testkit::{Cluster, PYTHON_VARIABLE};
 use tokio::process::Command;
 
 use crate::interrupt::Interrupts;
-use crate::programs;
+use crate::{programs, python};
 
 /// The exit code is cargo's. The server goes with `cluster`, on every way out.
 pub(crate) async fn run(repository: &Path, arguments: &[String]) -> anyhow::Result<ExitCode> {
     programs::ensure()?;
+    let interpreter = python::ensure(&target_folder(repository))?;
     // Before the server starts: from here on no signal leaves one behind.
     let mut interrupts = Interrupts::listen()?;
     let mut cargo = cargo(repository);
@@ -22,6 +23,7 @@ pub(crate) async fn run(repository: &Path, arguments: &[String]) -> anyhow::Resu
         cargo.arg("--workspace");
     }
     cargo.args(arguments);
+    cargo.env(PYTHON_VARIABLE, interpreter);
     let cluster = match std::env::var(SERVER_VARIABLE) {
         Ok(url) => {
             eprintln!("PostgreSQL: {url} (from {SERVER_VARIABLE})");
@@ -43,6 +45,12 @@ pub(crate) fn cargo(repository: &Path) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(repository);
     cargo
+}
+
+/// Where cargo builds; what is made once stays there.
+fn target_folder(repository: &Path) -> PathBuf {
+    let given = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    repository.join(given.unwrap_or_else(|| "target".into()))
 }
 
 /// `--workspace` would silently win over `-p`.

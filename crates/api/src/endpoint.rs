@@ -1,6 +1,6 @@
 //! The way of every call: maintenance, key, body, JSON, the endpoint's own work, envelope.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::extract::Request;
 use axum::http::request::Parts;
@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use bytes::Bytes;
 use postroad_app::{App, Caller};
+use postroad_events::WebhookDesk;
 use postroad_model::Scope;
 use serde::Serialize;
 
@@ -27,6 +28,8 @@ pub(crate) struct Door {
     bodies: Bodies,
     answers: Arc<Answers>,
     aside: Arc<Aside>,
+    /// What posts webhooks, where that runs in this process.
+    webhooks: OnceLock<WebhookDesk>,
     /// The OpenAPI document, written once.
     pub(crate) openapi: Bytes,
 }
@@ -40,8 +43,18 @@ impl Door {
             bodies: Bodies::new(settings, Arc::clone(&pools)),
             answers: Arc::new(Answers::new(settings, pools)),
             aside: Arc::new(Aside::new(wait_max)),
+            webhooks: OnceLock::new(),
             openapi: openapi_json().into(),
         }
+    }
+
+    /// The first one counts.
+    pub(crate) fn set_webhooks(&self, desk: WebhookDesk) {
+        self.webhooks.get_or_init(|| desk);
+    }
+
+    pub(crate) fn webhooks(&self) -> Option<&WebhookDesk> {
+        self.webhooks.get()
     }
 }
 
@@ -54,6 +67,8 @@ pub(crate) struct Call {
     /// The request's JSON text, not yet looked at.
     pub(crate) text: Bytes,
     pub(crate) answers: Arc<Answers>,
+    /// What posts webhooks.
+    pub(crate) webhooks: Option<WebhookDesk>,
     /// Where to do long work; `None` if the call is there already.
     aside: Option<Arc<Aside>>,
     /// What the body holds of the memory for bodies, until the call is done.
@@ -90,11 +105,12 @@ where
         let body = door.bodies.read(body).await?;
         let is_large = body.bytes.len() > LARGE_BYTES;
         let (app, answers) = (door.app.clone(), Arc::clone(&door.answers));
+        let webhooks = door.webhooks().cloned();
         let aside = (!is_large).then(|| Arc::clone(&door.aside));
         let work = async move {
             let text = params::find(&parts, body.bytes).await?;
             let headers = parts.headers;
-            handle(Call { app, caller, headers, text, answers, aside, _memory: body.memory }).await
+            handle(Call { app, caller, headers, text, answers, webhooks, aside, _memory: body.memory }).await
         };
         if is_large { door.aside.drive(Box::pin(work)).await } else { work.await }
     };

@@ -15,6 +15,7 @@ use crate::answers::Answers;
 use crate::boundary::{Noted, RequestInfo};
 use crate::failure::{ErrorCode, Failure, FailureStatus, Reason};
 use crate::memory::Share;
+use crate::page::Pagination;
 
 /// A call that was done: its payload, and what there is to say beside it.
 #[derive(Debug)]
@@ -38,6 +39,9 @@ impl<T> Success<T> {
 /// What there is to say beside the payload; `{}` most of the time.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct Flags {
+    /// Of lists: where they go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pagination: Option<Pagination>,
     /// The messages were validated and recorded, and will not be delivered.
     #[serde(skip_serializing_if = "Not::not")]
     #[schema(required = false)]

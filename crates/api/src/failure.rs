@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use axum::http::header::{ALLOW, RETRY_AFTER};
 use axum::http::{HeaderName, Method, StatusCode};
-use postroad_app::{FieldProblem, Refusal};
+use postroad_app::{FieldProblem, Refusal, WebhookRefusal};
 use postroad_model::Scope;
 use postroad_store::StoreError;
 use serde::Serialize;
@@ -39,6 +39,9 @@ pub(crate) enum Reason {
     MessageNotFound {
         id: Box<RawValue>,
     },
+    WebhookNotFound,
+    EventNotFound,
+    TooManyWebhooks,
     Refused(Refusal),
     /// The same call may work later; the text is for the log.
     Unavailable(String),
@@ -117,6 +120,19 @@ impl Reason {
             Self::MessageNotFound { .. } => {
                 error(ok, "MessageNotFound", "No message found matching provided ID".into())
             }
+            Self::WebhookNotFound => {
+                error(ok, "WebhookNotFound", "No webhook found matching provided ID".into())
+            }
+            Self::EventNotFound => error(
+                ok,
+                "EventNotFound",
+                "No event found matching provided ID; events are kept for a limited time".into(),
+            ),
+            Self::TooManyWebhooks => error(
+                ok,
+                "TooManyWebhooks",
+                "The server has the maximum number of webhooks; delete one first".into(),
+            ),
             Self::Refused(refusal @ Refusal::Validation(_)) => Row {
                 status: FailureStatus::ParameterError,
                 ..error(ok, refusal.code(), refusal.message().into())
@@ -172,6 +188,18 @@ impl From<Refusal> for Failure {
     }
 }
 
+impl From<WebhookRefusal> for Failure {
+    fn from(refusal: WebhookRefusal) -> Self {
+        match refusal {
+            WebhookRefusal::Validation(problems) => Self::validation(problems),
+            WebhookRefusal::NotFound => Reason::WebhookNotFound.into(),
+            WebhookRefusal::EventNotFound => Reason::EventNotFound.into(),
+            WebhookRefusal::TooMany => Reason::TooManyWebhooks.into(),
+            WebhookRefusal::Store(error) => error.into(),
+        }
+    }
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Refusal::from(error).into()
@@ -195,6 +223,9 @@ pub(crate) enum ErrorCode {
     IdempotencyConflict,
     IdempotencyInProgress,
     MessageNotFound,
+    WebhookNotFound,
+    EventNotFound,
+    TooManyWebhooks,
     InvalidServerAPIKey,
     ServerSuspended,
     AccessDenied,
@@ -240,6 +271,9 @@ mod tests {
             Reason::AccessDenied { scope: Scope::Read, needed: Scope::Send },
             Reason::RequestTooLarge { bytes_max: 1 },
             Reason::MessageNotFound { id: RawValue::from_string("1".into()).unwrap() },
+            Reason::WebhookNotFound,
+            Reason::EventNotFound,
+            Reason::TooManyWebhooks,
             Reason::Unavailable("cause".into()),
             Reason::Internal("cause".into()),
         ]);

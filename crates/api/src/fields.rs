@@ -84,6 +84,11 @@ impl<'a> Fields<'a> {
         format!("{}/{}", self.pointer, pointer_token(name))
     }
 
+    /// Whether it is there and not `null`.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|(known, json)| known == name && *json != Json::Null)
+    }
+
     pub(crate) fn is_true(&self, name: &str) -> bool {
         self.entries.iter().any(|(known, json)| known == name && *json == Json::Bool(true))
     }

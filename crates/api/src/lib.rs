@@ -14,6 +14,7 @@ mod dev;
 mod drain;
 mod endpoint;
 mod envelope;
+mod events;
 mod failure;
 mod fields;
 mod health;
@@ -23,6 +24,7 @@ mod json;
 mod memory;
 mod messages;
 mod openapi;
+mod page;
 mod params;
 mod peer;
 mod redirect;
@@ -31,11 +33,13 @@ mod routes;
 mod send;
 mod server;
 mod settings;
+mod webhooks;
 
 use std::sync::Arc;
 
 use postroad_app::App;
 use postroad_delivery::Inbox;
+use postroad_events::WebhookDesk;
 
 pub use openapi::{openapi, openapi_json};
 pub use server::Server;
@@ -45,17 +49,27 @@ pub use settings::{Mode, Settings, TimeLimits};
 #[derive(Debug, Clone)]
 pub struct Api {
     boundary: Arc<boundary::Boundary>,
+    door: Arc<endpoint::Door>,
     settings: Arc<Settings>,
 }
 
 impl Api {
     pub fn new(app: App, settings: Settings) -> Self {
-        let router = routes::router(endpoint::Door::new(app, &settings));
+        let door = Arc::new(endpoint::Door::new(app, &settings));
+        let router = routes::router(Arc::clone(&door));
         let trusted_proxies = settings.trusted_proxies.clone();
         Self {
             boundary: Arc::new(boundary::Boundary { router, trusted_proxies }),
+            door,
             settings: Arc::new(settings),
         }
+    }
+
+    /// Lets callers post samples, and shows the public key of posts in Postal's format.
+    #[must_use]
+    pub fn with_webhooks(self, desk: WebhookDesk) -> Self {
+        self.door.set_webhooks(desk);
+        self
     }
 
     /// Shows what the inbox has caught under `/dev/`, to callers on this machine only.

@@ -10,7 +10,7 @@ use utoipa::{IntoResponses, Modify, OpenApi};
 
 use crate::endpoint::Door;
 use crate::envelope::{self, FailureEnvelope};
-use crate::{analytics, messages, send};
+use crate::{analytics, events, messages, send, webhooks};
 
 /// The document as a value.
 pub fn openapi() -> utoipa::openapi::OpenApi {
@@ -62,11 +62,23 @@ pub(crate) enum OtherAnswers {
         analytics::timeseries::handle,
         analytics::top::handle,
         analytics::message::handle,
+        webhooks::create::handle,
+        webhooks::get::handle,
+        webhooks::list::handle,
+        webhooks::update::handle,
+        webhooks::delete::handle,
+        webhooks::rotate_secret::handle,
+        webhooks::test::handle,
+        webhooks::attempts::handle,
+        webhooks::replay::handle,
+        events::list::handle,
     ),
     tags(
         (name = "send", description = "Sending mail; keys of scope `send` or `full`"),
         (name = "messages", description = "Looking up messages; keys of scope `read` or `full`"),
         (name = "analytics", description = "Numbers; keys of scope `read` or `full`"),
+        (name = "webhooks", description = "Events posted to your URLs; `read` or `full` to look, `full` to change"),
+        (name = "events", description = "The same events, pulled; keys of scope `read` or `full`"),
     ),
     modifiers(&Key),
 )]
@@ -179,5 +191,24 @@ mod tests {
         let mut asked = Findings::default();
         analytics::message::read(b"{}", &mut asked).unwrap();
         assert_eq!(asked.asked, documented("MessageAnalyticsIn"));
+    }
+
+    #[test]
+    fn documented_fields_of_webhooks_and_events_are_those_that_are_read() {
+        fn asked<T>(
+            read: impl Fn(&[u8], &mut Findings) -> Result<T, crate::failure::Failure>,
+        ) -> BTreeSet<String> {
+            let mut findings = Findings::default();
+            assert!(read(b"{}", &mut findings).is_ok());
+            findings.asked
+        }
+        assert_eq!(asked(webhooks::create::read), documented("CreateWebhookIn"));
+        assert_eq!(asked(webhooks::get::read), documented("WebhookIdIn"));
+        assert_eq!(asked(webhooks::list::read), documented("ListWebhooksIn"));
+        assert_eq!(asked(webhooks::update::read), documented("UpdateWebhookIn"));
+        assert_eq!(asked(webhooks::test::read), documented("TestWebhookIn"));
+        assert_eq!(asked(webhooks::attempts::read), documented("WebhookAttemptsIn"));
+        assert_eq!(asked(webhooks::replay::read), documented("ReplayWebhookIn"));
+        assert_eq!(asked(events::list::read), documented("ListEventsIn"));
     }
 }

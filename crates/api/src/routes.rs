@@ -10,12 +10,12 @@ use axum::routing::{any, get};
 use postroad_model::Scope;
 
 use crate::endpoint::{self, Door};
-use crate::{analytics, health, messages, openapi, send};
+use crate::{analytics, events, health, messages, openapi, send, webhooks};
 
 /// How handlers get what they work with.
 type Shared = State<Arc<Door>>;
 
-pub(crate) fn router(door: Door) -> Router {
+pub(crate) fn router(door: Arc<Door>) -> Router {
     Router::new()
         .route("/api/v1/send/message", any(send_message))
         .route("/api/v1/send/raw", any(send_raw))
@@ -25,14 +25,25 @@ pub(crate) fn router(door: Door) -> Router {
         .route("/api/v1/analytics/timeseries", any(analytics_timeseries))
         .route("/api/v1/analytics/top", any(analytics_top))
         .route("/api/v1/analytics/message", any(analytics_message))
+        .route("/api/v1/webhooks/create", any(create_webhook))
+        .route("/api/v1/webhooks/get", any(get_webhook))
+        .route("/api/v1/webhooks/list", any(list_webhooks))
+        .route("/api/v1/webhooks/update", any(update_webhook))
+        .route("/api/v1/webhooks/delete", any(delete_webhook))
+        .route("/api/v1/webhooks/rotate_secret", any(rotate_webhook_secret))
+        .route("/api/v1/webhooks/test", any(test_webhook))
+        .route("/api/v1/webhooks/attempts", any(list_webhook_attempts))
+        .route("/api/v1/webhooks/replay", any(replay_webhook))
+        .route("/api/v1/events/list", any(list_events))
         .route("/api/v1/openapi.json", get(openapi::serve).fallback(endpoint::unknown))
         .route("/api", any(endpoint::unknown))
         .route("/api/", any(endpoint::unknown))
         .route("/api/{*rest}", any(endpoint::unknown))
+        .route(webhooks::jwks::PATH, get(webhooks::jwks::serve))
         .route(health::PATH, get(async || health::live()))
         .route("/ready", get(health::ready))
         .fallback(async || not_found())
-        .with_state(Arc::new(door))
+        .with_state(door)
 }
 
 async fn send_message(State(door): Shared, request: Request) -> Response {
@@ -65,6 +76,46 @@ async fn analytics_top(State(door): Shared, request: Request) -> Response {
 
 async fn analytics_message(State(door): Shared, request: Request) -> Response {
     endpoint::answer(&door, request, Scope::Read, analytics::message::handle).await
+}
+
+async fn create_webhook(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Full, webhooks::create::handle).await
+}
+
+async fn get_webhook(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, webhooks::get::handle).await
+}
+
+async fn list_webhooks(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, webhooks::list::handle).await
+}
+
+async fn update_webhook(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Full, webhooks::update::handle).await
+}
+
+async fn delete_webhook(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Full, webhooks::delete::handle).await
+}
+
+async fn rotate_webhook_secret(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Full, webhooks::rotate_secret::handle).await
+}
+
+async fn test_webhook(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Full, webhooks::test::handle).await
+}
+
+async fn list_webhook_attempts(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, webhooks::attempts::handle).await
+}
+
+async fn replay_webhook(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Full, webhooks::replay::handle).await
+}
+
+async fn list_events(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, events::list::handle).await
 }
 
 fn not_found() -> Response {

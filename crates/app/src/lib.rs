@@ -6,6 +6,7 @@ pub mod analytics;
 mod authenticate;
 mod bad_keys;
 mod dev_setup;
+mod feed;
 mod find_message;
 mod installation;
 mod log_in;
@@ -17,6 +18,8 @@ mod secrets;
 pub mod send;
 mod ttl_cache;
 mod upkeep;
+mod webhook_key;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -25,6 +28,7 @@ use postroad_store::{CredentialAccess, KeyHash, Store};
 
 pub use authenticate::{AuthFailure, Caller, Peer};
 pub use dev_setup::DevSetup;
+pub use feed::{FeedStart, FeedWish};
 pub use find_message::{FoundMessage, LookupError, Wanted, view_message};
 pub use installation::Installation;
 pub use log_in::{LoginFailure, Submitter};
@@ -33,6 +37,7 @@ pub use refusal::{AddressList, FieldProblem, Refusal};
 pub use retention::{Remover, Retention};
 pub use returns::{Destination, ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail};
 pub use upkeep::Upkeep;
+pub use webhooks::{ReplayWish, WebhookChanges, WebhookRefusal, WebhookWish, WishedEvents, shown_events};
 
 use send::UsablePool;
 
@@ -107,6 +112,8 @@ struct Inner {
     retention: Retention,
     /// Places for questions about counters, which may hold many rows.
     analytics_reads: tokio::sync::Semaphore,
+    /// Calls that wait for events.
+    waiting: feed::Waiting,
 }
 
 impl App {
@@ -134,6 +141,7 @@ impl App {
                 used: upkeep::Used::default(),
                 retention,
                 analytics_reads: tokio::sync::Semaphore::new(analytics::READS_MAX),
+                waiting: feed::Waiting::default(),
             }),
         }
     }

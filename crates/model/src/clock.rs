@@ -72,6 +72,12 @@ impl Timestamp {
         i64::try_from(moment.unix_timestamp_nanos() / 1_000).ok().map(Self)
     }
 
+    /// The date of an HTTP header (RFC 9110 5.6.7), in the form that is sent today.
+    pub fn parse_http_date(text: &str) -> Option<Self> {
+        let moment = OffsetDateTime::parse(text, &Rfc2822).ok()?;
+        Some(Self(moment.unix_timestamp().checked_mul(1_000_000)?))
+    }
+
     pub fn to_rfc3339(self) -> String {
         self.date_time().format(&Rfc3339).expect("a clamped moment has a four-digit year")
     }

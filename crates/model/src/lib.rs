@@ -14,12 +14,14 @@ pub mod id;
 pub mod idgen;
 pub mod limits;
 pub mod mailbox;
+pub mod postal_events;
 pub mod protocol;
 pub mod send_rate;
 pub mod status;
 pub mod suppression;
 pub mod token;
 pub mod webhook;
+pub mod webhook_url;
 
 pub use access::{Scope, ServerMode};
 pub use address::{AddressError, EmailAddress};
@@ -36,9 +38,11 @@ pub use id::{
 pub use idgen::IdGenerator;
 pub use limits::Limits;
 pub use mailbox::{Mailbox, split_address_list};
+pub use postal_events::postal_events;
 pub use protocol::Protocol;
 pub use send_rate::{RatePeriod, SendRate};
 pub use status::{Direction, Status};
 pub use suppression::SuppressionReason;
 pub use token::MessageToken;
 pub use webhook::WebhookFormat;
+pub use webhook_url::{WebhookHost, WebhookUrl, WebhookUrlError};

@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ipnet::{Ipv4Net, Ipv6Net};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 const fn v4(a: u8, b: u8, c: u8, prefix: u8) -> Ipv4Net {
     Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, 0), prefix)
@@ -14,12 +14,16 @@ const fn v6(a: u16, b: u16, c: u16, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), prefix)
 }
 
+/// The one metadata service that has an address of the public internet.
+const AZURE_METADATA: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(168, 63, 129, 16), 32);
+
 const NOT_PUBLIC_V4: &[Ipv4Net] = &[
-    v4(0, 0, 0, 8),       // "this network"
-    v4(10, 0, 0, 8),      // private
-    v4(100, 64, 0, 10),   // carrier-grade NAT
-    v4(127, 0, 0, 8),     // loopback
-    v4(169, 254, 0, 16),  // link-local, metadata services of clouds
+    v4(0, 0, 0, 8),      // "this network"
+    v4(10, 0, 0, 8),     // private
+    v4(100, 64, 0, 10),  // carrier-grade NAT
+    v4(127, 0, 0, 8),    // loopback
+    v4(169, 254, 0, 16), // link-local, metadata services of clouds
+    AZURE_METADATA,
     v4(172, 16, 0, 12),   // private
     v4(192, 0, 0, 24),    // protocol assignments
     v4(192, 0, 2, 24),    // documentation
@@ -49,6 +53,25 @@ pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+/// Which addresses may be dialled: the public internet, and what the operator allows beside it.
+#[derive(Debug, Clone, Default)]
+pub struct Guard {
+    allowed: Vec<IpNet>,
+}
+
+impl Guard {
+    pub fn allowing(allowed: Vec<IpNet>) -> Self {
+        Self { allowed }
+    }
+
+    /// The address to dial; an IPv4 address inside IPv6 is looked at, and dialled, as what it is.
+    pub fn checked(&self, address: IpAddr) -> Option<IpAddr> {
+        let address = address.to_canonical();
+        let may = is_public(address) || self.allowed.iter().any(|net| net.contains(&address));
+        may.then_some(address)
     }
 }
 
@@ -116,6 +139,8 @@ mod tests {
             "127.255.255.254",
             "169.254.0.1",
             "169.254.169.254",
+            "168.63.129.16",
+            "100.100.100.200",
             "172.16.0.1",
             "172.31.255.255",
             "192.0.0.1",
@@ -166,6 +191,19 @@ mod tests {
             "ff0e::1",
         ] {
             assert!(!is_public(address.parse().unwrap()), "{address} is not public");
+        }
+    }
+
+    #[test]
+    fn the_operator_may_allow_more_in_whatever_form_it_comes() {
+        let guard = Guard::allowing(vec!["10.1.0.0/16".parse().unwrap(), "::1/128".parse().unwrap()]);
+        let checked = |text: &str| guard.checked(text.parse().unwrap()).map(|address| address.to_string());
+        assert_eq!(checked("10.1.2.3").as_deref(), Some("10.1.2.3"));
+        assert_eq!(checked("::ffff:10.1.2.3").as_deref(), Some("10.1.2.3"));
+        assert_eq!(checked("::1").as_deref(), Some("::1"));
+        assert_eq!(checked("8.8.8.8").as_deref(), Some("8.8.8.8"));
+        for refused in ["10.2.0.1", "127.0.0.1", "::ffff:127.0.0.1", "::ffff:169.254.169.254"] {
+            assert_eq!(checked(refused), None, "{refused}");
         }
     }
 }

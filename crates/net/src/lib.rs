@@ -6,6 +6,7 @@ mod certificate;
 pub mod client_tls;
 pub mod dns;
 pub mod guard;
+pub mod guarded_http;
 pub mod mta_sts;
 mod self_signed;
 mod single_flight;

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
+use crate::feed::{self, FeedCommand};
 use crate::queue::{self, QueueCommand};
 
 const COMMAND_BYTES_MAX: u64 = 1 << 20;
@@ -27,6 +28,7 @@ const NAME: &str = "control.sock";
 pub(crate) enum Request {
     Admin(Command),
     Queue(QueueCommand),
+    Feed(FeedCommand),
 }
 
 /// The listening socket; removed when dropped.
@@ -94,6 +96,7 @@ async fn serve(stream: UnixStream, app: App, desk: QueueDesk) {
             let carried_out = match request {
                 Request::Admin(command) => administrate(&app, &desk, command).await,
                 Request::Queue(command) => queue::carry_out(&app, &desk, command).await,
+                Request::Feed(command) => feed::carry_out(&app, command).await,
             };
             match carried_out {
                 Ok(answer) => json!({ "ok": answer }),

@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod config;
 mod control;
+mod feed;
 mod logging;
 mod queue;
 mod service;
@@ -41,6 +42,9 @@ async fn run(cli: cli::Cli) -> anyhow::Result<()> {
         }
         cli::Command::Admin(args) => commands::admin::run(args).await,
         cli::Command::Queue(args) => commands::queue::run(args).await,
+        cli::Command::Webhook { command: cli::WebhookCommand::Listen(args) } => {
+            commands::webhook_listen::run(args).await
+        }
         cli::Command::Explain { command: cli::ExplainCommand::Reply { text, json } } => {
             commands::explain::reply(&text, json)
         }

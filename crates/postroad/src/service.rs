@@ -10,6 +10,7 @@ use postroad_api::{Api, Mode, Server};
 use postroad_app::analytics::Folder;
 use postroad_app::{App, Remover, Upkeep};
 use postroad_delivery::{Delivery, Identity};
+use postroad_events::{PostalSigner, WebhookWorker};
 use postroad_mail::Signer;
 use postroad_model::SystemClock;
 use postroad_net::ReloadingCertificate;
@@ -34,6 +35,7 @@ pub(crate) struct Service {
     folder: Folder,
     remover: Remover,
     delivery: Delivery,
+    webhooks: WebhookWorker,
     _control: ControlSocket,
     /// Locked for as long as the process lives: two nodes must not share an identity.
     _node_lock: std::fs::File,
@@ -48,10 +50,11 @@ impl Service {
         let delivery = Delivery::start(
             config.delivery_settings(dev)?,
             own_identity(config, &app).await?,
-            store,
+            store.clone(),
             Arc::new(SystemClock),
         )
         .await?;
+        let webhooks = start_webhooks(config, dev, &app, store).await?;
         let upkeep = Upkeep::start(app.clone());
         let folder = Folder::start(app.clone());
         let remover = Remover::start(app.clone());
@@ -68,6 +71,7 @@ impl Service {
             folder,
             remover,
             delivery,
+            webhooks,
             _control: control,
             _node_lock: node_lock,
         };
@@ -101,7 +105,7 @@ impl Service {
             trusted_proxies: config.http.trusted_proxies.clone(),
             ..postroad_api::Settings::default()
         };
-        let mut api = Api::new(self.app.clone(), settings);
+        let mut api = Api::new(self.app.clone(), settings).with_webhooks(self.webhooks.desk());
         if let Some(inbox) = self.delivery.inbox() {
             api = api.with_inbox(inbox.clone());
         }
@@ -141,6 +145,8 @@ impl Service {
     /// Finishes the requests and messages in flight, then writes the last notes.
     pub(crate) async fn stop(self) {
         tracing::info!("stopping");
+        // They would keep their connections for half a minute.
+        self.app.stop_waiting();
         let mut stopping = tokio::task::JoinSet::new();
         for server in self.servers {
             stopping.spawn(server.stop());
@@ -152,6 +158,7 @@ impl Service {
         self.remover.stop();
         self.folder.stop();
         self.delivery.stop().await;
+        self.webhooks.stop().await;
         self.upkeep.stop().await;
     }
 }
@@ -163,6 +170,17 @@ async fn own_identity(config: &Config, app: &App) -> anyhow::Result<Identity> {
         Signer::rsa(&installation.dkim_selector, config.hostname.clone(), &installation.dkim_private_pkcs8)
             .context("the installation's DKIM key is not usable")?;
     Ok(Identity { return_path_secret: installation.return_path_secret, dkim })
+}
+
+async fn start_webhooks(
+    config: &Config,
+    dev: bool,
+    app: &App,
+    store: Store,
+) -> anyhow::Result<WebhookWorker> {
+    let signer = PostalSigner::from_pkcs8(&app.webhook_key().await?)?;
+    let (http, settings) = (config.webhook_client(dev)?, config.webhook_settings());
+    Ok(WebhookWorker::start(store, Arc::new(SystemClock), http, Arc::new(signer), settings))
 }
 
 /// Opens the store and puts the app on it.

@@ -171,12 +171,12 @@ fn add_send(
             facts.push(("message.opened", r#"{"first":true,"first_including_bots":true,"bot":false}"#));
         }
         insert_message
-            .execute(params![server.0, message, send, format!("u{number}@{receiver}"), facts.len()])
+            .execute(params![server.0, message, send, format!("u{number}@{receiver}"), facts.len() as i64])
             .expect("it is new");
         for (seq, (kind, data)) in facts.iter().enumerate() {
             let moment = at.plus(Duration::from_millis(seq as u64 * 700)).as_micros();
             insert_event
-                .execute(params![server.0, new_id(), message, seq + 1, kind, moment, data])
+                .execute(params![server.0, new_id(), message, seq as i64 + 1, kind, moment, data])
                 .expect("it is new");
             written += 1;
         }

@@ -15,9 +15,13 @@ pub mod https_server;
 pub mod postgres;
 pub mod smtp_client;
 pub mod smtp_peer;
+pub mod webhook_catcher;
 
 /// Where Debian puts the libraries of node: for `NODE_PATH`.
 pub const NODE_LIBRARIES: &str = "/usr/share/nodejs";
+
+/// Names the interpreter that has the Python libraries of the tests; `cargo xtask test` sets it.
+pub const PYTHON_VARIABLE: &str = "POSTROAD_TEST_PYTHON";
 
 pub use certificate::TestCertificate;
 pub use clock::MovedClock;
@@ -28,3 +32,4 @@ pub use https_server::{HttpsAnswer, HttpsServer};
 pub use postgres::{Cluster, ClusterError, Database, PgProxy};
 pub use smtp_client::SmtpClient;
 pub use smtp_peer::SmtpPeer;
+pub use webhook_catcher::{CatcherAnswer, Received, WebhookCatcher};

@@ -43,6 +43,7 @@ impl From<SendAnswer> for Success<SendOut> {
             test_mode: answer.test_mode,
             idempotent_replay: answer.replayed,
             warnings: answer.warnings,
+            ..Flags::default()
         };
         Self {
             data: SendOut { message_id: answer.message_id, messages: answer.messages },

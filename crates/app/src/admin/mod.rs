@@ -82,6 +82,17 @@ impl App {
         Ok(self.find_server(given).await?.id)
     }
 
+    /// Of an installation with one server.
+    pub async fn only_server_id(&self) -> Result<postroad_model::ServerId, AdminError> {
+        match self.inner.store.list_servers().await?.as_slice() {
+            [only] => Ok(only.id),
+            [] => {
+                Err(AdminError::refused("there is no server yet; `postroad admin server create` makes one"))
+            }
+            _ => Err(AdminError::refused("there are several servers; say which one with --server")),
+        }
+    }
+
     /// Finds a server by id, `NAME` (if only one has it) or `ACCOUNT/NAME`.
     async fn find_server(&self, given: &str) -> Result<Server, AdminError> {
         let servers = self.inner.store.list_servers().await?;

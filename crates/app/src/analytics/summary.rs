@@ -46,7 +46,9 @@ impl App {
         };
         let mut all = Sums::default();
         for spans in self.collect(caller, &wanted).await?.into_values() {
-            spans.values().for_each(|sums| all.add(sums));
+            for sums in spans.values() {
+                all.add(sums);
+            }
         }
         let [from, to] = borders.map(at_second);
         Ok(Summary { from, to, figures: Figures::of(all, query.include_bots), is_current })

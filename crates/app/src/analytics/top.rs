@@ -86,7 +86,9 @@ impl App {
         let collected = self.collect(caller, &wanted).await?;
         let one = |(group, spans): (Vec<DimensionValue>, HashMap<usize, Sums>)| {
             let mut all = Sums::default();
-            spans.values().for_each(|sums| all.add(sums));
+            for sums in spans.values() {
+                all.add(sums);
+            }
             (group.into_iter().next().unwrap_or(DimensionValue::None), all)
         };
         Ok(collected.into_iter().map(one).collect())

@@ -61,7 +61,7 @@ impl Zone {
         let local = self.at(seconds)?;
         match granularity {
             Granularity::Minute => Some(seconds - seconds.rem_euclid(60)),
-            Granularity::Hour => Some(seconds - self.into_hour(&local)),
+            Granularity::Hour => Some(seconds - since_full_hour(&local)),
             Granularity::Day => local.start_of_day().ok().map(|day| day.timestamp().as_second()),
             Granularity::Month => self.begin(local.datetime().first_of_month()),
         }
@@ -73,7 +73,7 @@ impl Zone {
         match granularity {
             Granularity::Minute => Some(start + 60),
             // To the full hour: clocks that are put on or back by half an hour make a shorter one.
-            Granularity::Hour => Some(start + HOUR - self.into_hour(&local)),
+            Granularity::Hour => Some(start + HOUR - since_full_hour(&local)),
             Granularity::Day => self.begin(local.datetime().checked_add(1.day()).ok()?),
             Granularity::Month => self.begin(local.datetime().first_of_month().checked_add(1.month()).ok()?),
         }
@@ -88,11 +88,11 @@ impl Zone {
         let noon = day.date().at(12, 0, 0, 0).to_zoned(self.rules.clone()).ok()?;
         noon.start_of_day().ok().map(|day| day.timestamp().as_second())
     }
+}
 
-    #[expect(clippy::unused_self, reason = "read as `self.start` and `self.next` are")]
-    fn into_hour(&self, local: &Zoned) -> i64 {
-        i64::from(local.minute()) * 60 + i64::from(local.second())
-    }
+/// Seconds since the last full hour there.
+fn since_full_hour(local: &Zoned) -> i64 {
+    i64::from(local.minute()) * 60 + i64::from(local.second())
 }
 
 #[cfg(test)]

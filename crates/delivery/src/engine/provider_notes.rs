@@ -72,7 +72,9 @@ impl ProviderNoter {
         if let Err(error) = self.store.learn_recipient_providers(notes).await {
             tracing::warn!(%error, "the providers of some domains were not noted");
             let mut known = lock(&self.known);
-            domains.iter().for_each(|domain| drop(known.remove(domain)));
+            for domain in domains {
+                known.remove(&domain);
+            }
         }
     }
 }

@@ -29,7 +29,7 @@ impl Key {
 }
 
 /// Variables that steer the program without being settings of the file.
-pub(super) const RESERVED_VARIABLES: &[&str] = &["POSTROAD_CONFIG", "POSTROAD_LOG"];
+pub(super) const RESERVED_VARIABLES: &[&str] = &["POSTROAD_API_KEY", "POSTROAD_CONFIG", "POSTROAD_LOG"];
 
 /// Keys of one section stand together; those without a section stand first, as TOML demands.
 pub(crate) const KEYS: &[Key] = &[
@@ -320,6 +320,37 @@ pub(crate) const KEYS: &[Key] = &[
         default: "false",
         doc: "Give new domains a second DKIM key (Ed25519) beside the RSA one; mail is signed with both.",
         set: |config, given| put(&mut config.delivery.dkim_ed25519, given.flag()),
+    },
+    Key {
+        path: "webhooks.allow",
+        default: "[]",
+        doc: "Networks that webhooks may be posted to although they are not the public internet, like\n\
+              [\"10.1.0.0/16\"]. `dev` allows the loopback.",
+        set: |config, given| put(&mut config.webhooks.allow, given.networks()),
+    },
+    Key {
+        path: "webhooks.concurrency",
+        default: "8",
+        doc: "Posts to one webhook at the same time, once it has shown that it keeps up.",
+        set: |config, given| put(&mut config.webhooks.concurrency, given.count(1)),
+    },
+    Key {
+        path: "webhooks.retry_schedule",
+        default: r#"["5s", "1m", "5m", "30m", "2h", "5h", "10h", "14h", "20h", "24h"]"#,
+        doc: "Pauses before the next attempts for an event; after the last one it is given up.",
+        set: |config, given| put(&mut config.webhooks.retry_schedule, given.durations()),
+    },
+    Key {
+        path: "webhooks.disable_after",
+        default: r#""5d""#,
+        doc: "A webhook without a success for so long is disabled.",
+        set: |config, given| put(&mut config.webhooks.disable_after, given.duration()),
+    },
+    Key {
+        path: "webhooks.ca_file",
+        default: r#""""#,
+        doc: "PEM file of authorities to trust for receivers' certificates, beside the public ones.",
+        set: |config, given| put(&mut config.webhooks.ca_file, given.path()),
     },
     Key {
         path: "limits.request_bytes",

@@ -12,6 +12,7 @@ mod smtp;
 #[cfg(test)]
 mod tests;
 mod units;
+mod webhooks;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -27,6 +28,7 @@ pub(crate) use postroad_delivery::SmartHostTls;
 pub(crate) use problem::{ConfigError, Warning};
 pub(crate) use smtp::Smtp;
 pub(crate) use units::parse_duration;
+pub(crate) use webhooks::Webhooks;
 
 use keys::KEYS;
 use layers::Layers;
@@ -42,6 +44,7 @@ pub(crate) struct Config {
     pub(crate) dns: Dns,
     pub(crate) delivery: Delivery,
     pub(crate) smtp: Smtp,
+    pub(crate) webhooks: Webhooks,
     pub(crate) limits: Limits,
     pub(crate) in_flight_bytes_max: usize,
     pub(crate) store: Store,
@@ -162,6 +165,7 @@ impl Config {
             dns: Dns::default(),
             delivery: Delivery::unset(),
             smtp: Smtp::default(),
+            webhooks: Webhooks::default(),
             limits: Limits::default(),
             in_flight_bytes_max: 0,
             store: Store::default(),

@@ -25,4 +25,5 @@ mod smtp_clients;
 mod smtp_crowd;
 mod test_mode;
 mod transport;
+mod webhooks;
 mod world;

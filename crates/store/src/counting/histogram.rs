@@ -103,7 +103,9 @@ mod tests {
 
     fn of(millis: &[u64]) -> Histogram {
         let mut histogram = Histogram::default();
-        millis.iter().for_each(|millis| histogram.record(Duration::from_millis(*millis)));
+        for millis in millis {
+            histogram.record(Duration::from_millis(*millis));
+        }
         histogram
     }
 

@@ -32,7 +32,9 @@ mod tests {
     fn numbers_are_read_as_they_were_written() {
         let numbers = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX];
         let mut bytes = Vec::new();
-        numbers.iter().for_each(|number| write(*number, &mut bytes));
+        for number in numbers {
+            write(number, &mut bytes);
+        }
         let mut rest = bytes.as_slice();
         for number in numbers {
             assert_eq!(read(&mut rest).unwrap(), number);

@@ -4,7 +4,7 @@ use postroad_model::{DomainName, ServerId};
 
 use crate::counting::{CountingRules, Counts, Dimensions, Grain, Tally};
 use crate::records::{CounterRow, Folded};
-use crate::verbs::{counters, counting, recipient_providers};
+use crate::verbs::{counter_reads, counters, counting, recipient_providers};
 use crate::{Result, Store};
 
 /// Events added up in one transaction: few enough to hold nobody up.
@@ -45,7 +45,7 @@ impl Store {
         from: i64,
         to: i64,
     ) -> Result<Vec<CounterRow>> {
-        self.read(move |sql| Box::pin(counters::list_totals(sql, server_id, grain, from, to))).await
+        self.read(move |sql| Box::pin(counter_reads::list_totals(sql, server_id, grain, from, to))).await
     }
 
     /// Likewise, of these sets of dimensions; at most `limit` rows, in no order.
@@ -59,7 +59,7 @@ impl Store {
     ) -> Result<Vec<CounterRow>> {
         self.read(move |sql| {
             Box::pin(async move {
-                counters::list_of_dimensions(sql, server_id, grain, &numbers, range, limit).await
+                counter_reads::list_of_dimensions(sql, server_id, grain, &numbers, range, limit).await
             })
         })
         .await
@@ -71,7 +71,7 @@ impl Store {
         server_id: ServerId,
         since_day: i64,
     ) -> Result<Vec<(i64, Dimensions)>> {
-        self.read(move |sql| Box::pin(counters::list_dimensions(sql, server_id, since_day))).await
+        self.read(move |sql| Box::pin(counter_reads::list_dimensions(sql, server_id, since_day))).await
     }
 
     /// Counts by recipient domain and day, of whole days (UTC, seconds of their start); at most `limit` rows.
@@ -81,7 +81,8 @@ impl Store {
         range: (i64, i64),
         limit: usize,
     ) -> Result<Vec<(String, Counts)>> {
-        self.read(move |sql| Box::pin(counters::list_recipient_domains(sql, server_id, range, limit))).await
+        self.read(move |sql| Box::pin(counter_reads::list_recipient_domains(sql, server_id, range, limit)))
+            .await
     }
 
     /// Notes whose mail servers these domains have.

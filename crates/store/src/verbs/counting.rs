@@ -55,10 +55,7 @@ pub(crate) async fn read_uncounted(
         None => from,
     };
     let is_full = rows.len() == limit;
-    let pool_id = match rows.is_empty() {
-        true => 0,
-        false => server_pool(sql, server_id).await?,
-    };
+    let pool_id = if rows.is_empty() { 0 } else { server_pool(sql, server_id).await? };
     let mut events = Vec::with_capacity(rows.len());
     for row in &rows {
         events.extend(counted_event(row, pool_id)?);

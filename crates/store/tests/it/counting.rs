@@ -51,7 +51,9 @@ async fn totals(fixture: &Fixture, grain: Grain) -> BTreeMap<i64, Sums> {
 
 async fn total(fixture: &Fixture) -> Sums {
     let mut all = Sums::default();
-    totals(fixture, Grain::Day).await.values().for_each(|sums| all.add(sums));
+    for sums in totals(fixture, Grain::Day).await.values() {
+        all.add(sums);
+    }
     all
 }
 
@@ -102,19 +104,28 @@ async fn what_happened_is_counted_where_it_belongs(fixture: Fixture) {
     assert!(quarters.keys().all(|at| at % 900 == 0));
     assert!(quarters.contains_key(&Grain::Quarter.start(started)), "{:?}", quarters.keys());
 
-    let sets = fixture.store.list_dimensions(fixture.server, 0).await.unwrap();
+    let sets = fixture.store.list_dimensions(fixture.server, 0).await.expect("the store answers");
     let tags: Vec<(&str, &str)> =
         sets.iter().map(|(_, set)| (set.tag.as_str(), set.domain.as_str())).collect();
     assert_eq!(tags, [("orders", "shop.example"), ("", "shop.example")]);
     for grain in Grain::ALL {
         let numbers = sets.iter().map(|(number, _)| *number).collect();
-        let rows =
-            fixture.store.list_counters(fixture.server, grain, numbers, (0, FOREVER), 1_000).await.unwrap();
+        let rows = fixture
+            .store
+            .list_counters(fixture.server, grain, numbers, (0, FOREVER), 1_000)
+            .await
+            .expect("the store answers");
         let mut all = Counts::default();
-        rows.iter().for_each(|row| all.add(&row.sums.counts));
+        for row in &rows {
+            all.add(&row.sums.counts);
+        }
         assert_eq!(non_zero(&all), expected, "{grain:?}");
     }
-    let mut domains = fixture.store.list_recipient_domains(fixture.server, (0, FOREVER), 10).await.unwrap();
+    let mut domains = fixture
+        .store
+        .list_recipient_domains(fixture.server, (0, FOREVER), 10)
+        .await
+        .expect("the store answers");
     domains.sort_by(|a, b| a.0.cmp(&b.0));
     let accepted: Vec<(&str, u64)> =
         domains.iter().map(|(name, counts)| (name.as_str(), counts.of(Metric::Accepted))).collect();
@@ -134,7 +145,7 @@ async fn an_event_counts_once_however_often_it_is_folded(fixture: Fixture) {
         })
         .collect();
     for fold in folds {
-        fold.await.unwrap().expect("nobody fails");
+        fold.await.expect("no panic").expect("nobody fails");
     }
     fold_all(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 20);
@@ -169,10 +180,17 @@ async fn tests_and_the_simulator_do_not_count(fixture: Fixture) {
         .store
         .add_server_event(fixture.server, NewEvent { kind: EventKind::SendLimitExceeded, data: "{}".into() })
         .await
-        .unwrap();
+        .expect("the store answers");
     fold_all(&fixture).await;
     assert!(total(&fixture).await.counts.is_zero());
-    assert!(fixture.store.list_recipient_domains(fixture.server, (0, FOREVER), 10).await.unwrap().is_empty());
+    assert!(
+        fixture
+            .store
+            .list_recipient_domains(fixture.server, (0, FOREVER), 10)
+            .await
+            .expect("the store answers")
+            .is_empty()
+    );
 }
 
 async fn latencies_leave_out_what_was_held(fixture: Fixture) {
@@ -188,24 +206,25 @@ async fn latencies_leave_out_what_was_held(fixture: Fixture) {
 
     let sums = total(&fixture).await;
     assert_eq!((sums.counts.of(Metric::Sent), sums.sent.total(), sums.first_attempt.total()), (3, 2, 2));
-    let seconds = |share, of: &postroad_store::Histogram| of.percentile(share).unwrap().as_secs_f64();
+    let seconds =
+        |share, of: &postroad_store::Histogram| of.percentile(share).expect("there are some").as_secs_f64();
     // An attempt that took 1.5 s and ended after a minute began after 58.5 s.
     assert!((seconds(0.5, &sums.first_attempt) / 58.5 - 1.0).abs() < 0.04);
     assert!((seconds(1.0, &sums.sent) / 180.0 - 1.0).abs() < 0.04);
 }
 
 async fn providers_are_learned_and_forgotten(fixture: Fixture) {
-    let domain = |name: &str| DomainName::parse(name).unwrap();
+    let domain = |name: &str| DomainName::parse(name).expect("a domain");
     let learn = async |provider: &str| {
         let found = vec![(domain("corp.example"), provider.to_owned())];
-        fixture.store.learn_recipient_providers(found).await.unwrap();
+        fixture.store.learn_recipient_providers(found).await.expect("the store answers");
         fixture.accept(send(&fixture, "a@Corp.example", |_| {})).await;
         fold_all(&fixture).await;
     };
     learn("google").await;
     learn("yahoo").await;
     learn("other").await;
-    let sets = fixture.store.list_dimensions(fixture.server, 0).await.unwrap();
+    let sets = fixture.store.list_dimensions(fixture.server, 0).await.expect("the store answers");
     let providers: Vec<&str> = sets.iter().map(|(_, set)| set.provider.as_str()).collect();
     assert_eq!(providers, ["google", "yahoo", "other"]);
     assert_eq!(fixture.query_int("SELECT count(*) FROM recipient_providers").await, 0);
@@ -218,7 +237,11 @@ async fn other_servers_are_apart(fixture: Fixture) {
     fixture.accept(other).await;
     fold_all(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 1);
-    let theirs = fixture.store.list_totals(fixture.other_server, Grain::Day, 0, FOREVER).await.unwrap();
+    let theirs = fixture
+        .store
+        .list_totals(fixture.other_server, Grain::Day, 0, FOREVER)
+        .await
+        .expect("the store answers");
     assert_eq!(theirs[0].sums.counts.of(Metric::Accepted), 2);
 }
 
@@ -232,11 +255,14 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
         fixture.accept(tagged(tag)).await;
     }
     fold_all(&fixture).await;
-    let sets = fixture.store.list_dimensions(fixture.server, 0).await.unwrap();
+    let sets = fixture.store.list_dimensions(fixture.server, 0).await.expect("the store answers");
     let tags: Vec<(i64, &str)> = sets.iter().map(|(number, set)| (*number, set.tag.as_str())).collect();
     assert_eq!(tags, [(10_000, "first"), (10_001, "(other)")]);
     let numbers = vec![10_001];
-    let rows =
-        fixture.store.list_counters(fixture.server, Grain::Day, numbers, (0, FOREVER), 10).await.unwrap();
+    let rows = fixture
+        .store
+        .list_counters(fixture.server, Grain::Day, numbers, (0, FOREVER), 10)
+        .await
+        .expect("the store answers");
     assert_eq!(rows[0].sums.counts.of(Metric::Accepted), 2);
 }

@@ -30,7 +30,7 @@ const RECEIVERS: [(&str, Option<&str>); 5] = [
 
 async fn after_random_fates_the_counters_equal_a_recount(fixture: Fixture) {
     let seed = rand::random();
-    println!("seed {seed}");
+    eprintln!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let known = RECEIVERS.iter().filter_map(|(domain, provider)| {
         Some((DomainName::parse(domain).expect("a domain"), (*provider)?.to_owned()))
@@ -44,14 +44,14 @@ async fn after_random_fates_the_counters_equal_a_recount(fixture: Fixture) {
     fold_all(&fixture).await;
 
     let recounted = Recount::of(&fixture).await;
-    assert!(recounted.by_tag.values().map(|counts| counts["accepted"]).sum::<u64>() > 70_000);
-    assert_eq!(recounted.by_tag.len(), TAGS.len());
+    assert!(recounted.tags.values().map(|counts| counts["accepted"]).sum::<u64>() > 70_000);
+    assert_eq!(recounted.tags.len(), TAGS.len());
     let counted = counted(&fixture).await;
-    assert_eq!(counted.by_hour, recounted.by_hour);
-    assert_eq!(counted.by_domain, recounted.by_domain);
-    assert_eq!(counted.by_tag, recounted.by_tag);
-    assert_eq!(counted.by_provider, recounted.by_provider);
-    assert_eq!(counted.by_recipient_domain, recounted.by_recipient_domain);
+    assert_eq!(counted.hours, recounted.hours);
+    assert_eq!(counted.domains, recounted.domains);
+    assert_eq!(counted.tags, recounted.tags);
+    assert_eq!(counted.providers, recounted.providers);
+    assert_eq!(counted.recipient_domains, recounted.recipient_domains);
 }
 
 async fn accept_all(fixture: &Fixture, random: &mut StdRng) {
@@ -137,9 +137,9 @@ async fn add_hits(fixture: &Fixture, random: &mut StdRng) {
             let is_first = if bot { !opened_by.1 } else { !opened_by.0 };
             let is_first_of_all = opened_by == (false, false);
             if bot {
-                opened_by.1 = true
+                opened_by.1 = true;
             } else {
-                opened_by.0 = true
+                opened_by.0 = true;
             }
             let kind = if number == 2 { "message.clicked" } else { "message.opened" };
             let data =
@@ -171,11 +171,11 @@ type Numbers = BTreeMap<&'static str, u64>;
 
 #[derive(Debug, Default)]
 struct Figures {
-    by_hour: BTreeMap<i64, Numbers>,
-    by_domain: BTreeMap<String, Numbers>,
-    by_tag: BTreeMap<String, Numbers>,
-    by_provider: BTreeMap<String, Numbers>,
-    by_recipient_domain: BTreeMap<String, Numbers>,
+    hours: BTreeMap<i64, Numbers>,
+    domains: BTreeMap<String, Numbers>,
+    tags: BTreeMap<String, Numbers>,
+    providers: BTreeMap<String, Numbers>,
+    recipient_domains: BTreeMap<String, Numbers>,
 }
 
 /// Every message looked at by itself, with no idea of batches, grains or marks.
@@ -269,12 +269,12 @@ impl Recount {
         let receiver = RECEIVERS.iter().find(|(name, _)| name.to_lowercase() == recipient_domain);
         let provider = receiver.and_then(|(_, provider)| *provider).unwrap_or("other");
         let at = Timestamp::from_micros(at.parse().expect("a time"));
-        *self.by_hour.entry(at.as_secs() / 3_600).or_default().entry(name).or_default() += 1;
+        *self.hours.entry(at.as_secs() / 3_600).or_default().entry(name).or_default() += 1;
         for (to, key) in [
-            (&mut self.by_domain, domain),
-            (&mut self.by_tag, tag),
-            (&mut self.by_provider, &provider.to_owned()),
-            (&mut self.by_recipient_domain, &recipient_domain),
+            (&mut self.domains, domain),
+            (&mut self.tags, tag),
+            (&mut self.providers, &provider.to_owned()),
+            (&mut self.recipient_domains, &recipient_domain),
         ] {
             *to.entry(key.clone()).or_default().entry(name).or_default() += 1;
         }
@@ -292,7 +292,7 @@ async fn counted(fixture: &Fixture) -> Figures {
     };
     let store = &fixture.store;
     for row in store.list_totals(fixture.server, Grain::Quarter, 0, forever).await.expect("reading works") {
-        add(all.by_hour.entry(row.at / 3_600).or_default(), &row.sums.counts);
+        add(all.hours.entry(row.at / 3_600).or_default(), &row.sums.counts);
     }
     let sets: HashMap<_, _> =
         store.list_dimensions(fixture.server, 0).await.expect("reading works").into_iter().collect();
@@ -303,9 +303,9 @@ async fn counted(fixture: &Fixture) -> Figures {
         for row in rows.expect("reading works") {
             let set = &sets[&row.dimensions];
             let (to, key) = match which {
-                0 => (&mut all.by_domain, &set.domain),
-                1 => (&mut all.by_tag, &set.tag),
-                _ => (&mut all.by_provider, &set.provider),
+                0 => (&mut all.domains, &set.domain),
+                1 => (&mut all.tags, &set.tag),
+                _ => (&mut all.providers, &set.provider),
             };
             add(to.entry(key.clone()).or_default(), &row.sums.counts);
         }
@@ -313,7 +313,7 @@ async fn counted(fixture: &Fixture) -> Figures {
     for (domain, counts) in
         store.list_recipient_domains(fixture.server, (0, forever), 1_000).await.expect("reading works")
     {
-        add(all.by_recipient_domain.entry(domain).or_default(), &counts);
+        add(all.recipient_domains.entry(domain).or_default(), &counts);
     }
     all
 }

@@ -80,37 +80,40 @@ async fn old_messages_go_with_everything_about_them(fixture: Fixture) {
     assert_eq!(left, expected.into());
     assert_eq!(fixture.message(young[0]).await.status, Status::Sent);
     // What happened is still counted.
-    let totals =
-        fixture.store.list_totals(fixture.server, Grain::Day, 0, i64::MAX / 2_000_000).await.unwrap();
+    let totals = fixture
+        .store
+        .list_totals(fixture.server, Grain::Day, 0, i64::MAX / 2_000_000)
+        .await
+        .expect("the store answers");
     let sent: u64 = totals.iter().map(|row| row.sums.counts.of(postroad_store::Metric::Sent)).sum();
     assert_eq!(sent, 1_202);
 }
 
 async fn the_oldest_live_message_is_known(fixture: Fixture) {
-    assert_eq!(fixture.store.find_oldest_live().await.unwrap(), None);
+    assert_eq!(fixture.store.find_oldest_live().await.expect("the store answers"), None);
     sent(&fixture, 1).await;
-    assert_eq!(fixture.store.find_oldest_live().await.unwrap(), None);
+    assert_eq!(fixture.store.find_oldest_live().await.expect("the store answers"), None);
     let held = fixture.claimed_message().await;
     assert!(fixture.finish(fixture.outcome(held, Status::Held)).await);
     let queued = fixture.accept(fixture.send_to(&["b@example.com"])).await[0];
     assert!(held < queued);
-    assert_eq!(fixture.store.find_oldest_live().await.unwrap(), Some(held.0));
-    fixture.store.cancel(fixture.server, held).await.unwrap();
-    assert_eq!(fixture.store.find_oldest_live().await.unwrap(), Some(queued.0));
+    assert_eq!(fixture.store.find_oldest_live().await.expect("the store answers"), Some(held.0));
+    fixture.store.cancel(fixture.server, held).await.expect("the store answers");
+    assert_eq!(fixture.store.find_oldest_live().await.expect("the store answers"), Some(queued.0));
 }
 
 async fn uncounted_events_stay(fixture: Fixture) {
     sent(&fixture, 3).await;
     fixture.clock.advance(3 * WEEK);
     let before = idgen::first_id_at(fixture.now());
-    assert!(fixture.store.has_uncounted_before(before).await.unwrap());
+    assert!(fixture.store.has_uncounted_before(before).await.expect("the store answers"));
     assert_eq!(remove(&fixture, OldRows::EventsOfMessages, before).await, 0);
     if let Place::Sqlite(_) = fixture.place {
         // On PostgreSQL whoever removes has to ask first.
         assert_eq!(remove(&fixture, OldRows::Events, before).await, 0);
     }
     fold_all(&fixture).await;
-    assert!(!fixture.store.has_uncounted_before(before).await.unwrap());
+    assert!(!fixture.store.has_uncounted_before(before).await.expect("the store answers"));
     assert_eq!(remove(&fixture, OldRows::EventsOfMessages, before).await, 6);
 }
 
@@ -125,12 +128,15 @@ async fn bodies_go_before_their_messages(fixture: Fixture) {
     for id in [small, large] {
         let message = fixture.message(id).await;
         let send = &message.send;
-        assert_eq!(fixture.store.find_body(fixture.server, send.id, send.size).await.unwrap(), None);
+        assert_eq!(
+            fixture.store.find_body(fixture.server, send.id, send.size).await.expect("the store answers"),
+            None
+        );
     }
     if let Place::Sqlite(folder) = &fixture.place {
         let mut files = Vec::new();
-        for folder in std::fs::read_dir(folder.path().join("data/bodies")).unwrap() {
-            files.extend(std::fs::read_dir(folder.unwrap().path()).unwrap());
+        for folder in std::fs::read_dir(folder.path().join("data/bodies")).expect("a folder") {
+            files.extend(std::fs::read_dir(folder.expect("an entry").path()).expect("a folder"));
         }
         assert!(files.is_empty(), "{files:?}");
     }
@@ -144,12 +150,12 @@ async fn counters_go_by_their_time(fixture: Fixture) {
     let before = Grain::Day.start(fixture.now());
     let count = async |text: &str| fixture.query_int(text).await;
     let all = count("SELECT count(*) FROM counters").await;
-    fixture.store.remove_old_counters(Grain::Minute, before).await.unwrap();
+    fixture.store.remove_old_counters(Grain::Minute, before).await.expect("the store answers");
     assert_eq!(count("SELECT count(*) FROM counters").await, all - 1);
     for grain in [Grain::Quarter, Grain::Day] {
-        fixture.store.remove_old_counters(grain, before).await.unwrap();
+        fixture.store.remove_old_counters(grain, before).await.expect("the store answers");
     }
-    fixture.store.remove_old_days(before).await.unwrap();
+    fixture.store.remove_old_days(before).await.expect("the store answers");
     // By minute, quarter and day; the totals by quarter and day.
     assert_eq!(count("SELECT count(*) FROM counters").await, 5);
     assert_eq!(count("SELECT count(*) FROM recipient_domain_days").await, 1);
@@ -157,9 +163,9 @@ async fn counters_go_by_their_time(fixture: Fixture) {
     fixture.clock.advance(2 * WEEK);
     let before = Grain::Day.start(fixture.now());
     for grain in Grain::ALL {
-        fixture.store.remove_old_counters(grain, before).await.unwrap();
+        fixture.store.remove_old_counters(grain, before).await.expect("the store answers");
     }
-    fixture.store.remove_old_days(before).await.unwrap();
+    fixture.store.remove_old_days(before).await.expect("the store answers");
     for table in ["counters", "recipient_domain_days", "counter_dimensions"] {
         assert_eq!(count(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }

@@ -1,0 +1,147 @@
+//! events/list: the events of the server in order, without gaps; waits for the next one if asked to.
+
+use std::time::Duration;
+
+use postroad_app::{FeedStart, FeedWish};
+use postroad_events::body::standard;
+use postroad_model::{EventCursor, EventKind, EventSet, MessageId};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Flags, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings, expect_text};
+use crate::json::{self, Json};
+use crate::openapi::OtherAnswers;
+use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, decode_cursor, read_limit};
+
+const WAIT_SECS_MAX: f64 = 30.0;
+
+/// Which events, and how long to wait for them.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"types": ["message.delivered"], "since_cursor": "latest", "wait_s": 30}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct ListEventsIn {
+    /// Names of events; all if left out.
+    types: Option<Vec<String>>,
+    /// Only those of one message.
+    message_id: Option<i64>,
+    /// `next_cursor` of the answer before; `latest` for what happens from now on; the oldest kept if left out.
+    since_cursor: Option<String>,
+    /// Seconds to wait for the first event if there is none yet, up to 30; 0 if left out.
+    wait_s: Option<f64>,
+    /// Up to 500; 50 if left out.
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EventListOut {
+    /// The same objects as webhooks of the format `standard` are posted.
+    #[schema(value_type = Vec<Object>)]
+    items: Vec<Value>,
+}
+
+/// List events
+///
+/// In the order of the stream: `next_cursor` is always there, and nothing is ever told before it later. An empty
+/// answer with `has_more` means that more was looked through than one call may; go on with its cursor.
+#[utoipa::path(
+    post,
+    path = "/api/v1/events/list",
+    tag = "events",
+    operation_id = "listEvents",
+    request_body = ListEventsIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<EventListOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<EventListOut>, Failure> {
+    let mut findings = Findings::default();
+    let wish = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let page = call.app.list_events(call.caller.server_id, wish).await?;
+    let pagination = Pagination::of_stream(wish.limit, &page.next.to_string(), page.has_more);
+    let flags = Flags { pagination: Some(pagination), warnings, ..Flags::default() };
+    let items = page.events.iter().map(standard).collect();
+    Ok(Success { data: EventListOut { items }, flags, memory: None })
+}
+
+/// The fields of the request; their names are those of `ListEventsIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<FeedWish, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let wish = FeedWish {
+        kinds: read_types(&mut fields, findings),
+        message_id: read_message_id(&mut fields, findings),
+        start: read_start(&mut fields, findings),
+        wait: read_wait(&mut fields, findings),
+        limit: read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX),
+    };
+    fields.finish(findings);
+    Ok(wish)
+}
+
+fn read_types(fields: &mut Fields<'_>, findings: &mut Findings) -> EventSet {
+    let Some(names) = fields.array("types", findings) else { return EventSet::ALL };
+    let mut kinds = Vec::new();
+    for (pointer, json) in names {
+        let Some(name) = expect_text(&pointer, json, findings) else { continue };
+        match EventKind::parse(&name) {
+            Some(kind) => kinds.push(kind),
+            None => {
+                let field = pointer.trim_start_matches('/');
+                findings.problem(
+                    &pointer,
+                    format!("`{field}` should be the name of an event, such as message.delivered"),
+                );
+            }
+        }
+    }
+    if kinds.is_empty() { EventSet::ALL } else { kinds.into_iter().collect() }
+}
+
+fn read_message_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<MessageId> {
+    match fields.take("message_id", findings)? {
+        Json::Number(number) if !number.is_f64() => Some(MessageId(number.as_i64().unwrap_or(-1))),
+        other => {
+            findings.wrong_type("/message_id", "Integer", other.type_name());
+            None
+        }
+    }
+}
+
+fn read_start(fields: &mut Fields<'_>, findings: &mut Findings) -> FeedStart {
+    let Some(given) = fields.text("since_cursor", findings) else { return FeedStart::Oldest };
+    if given == "latest" {
+        return FeedStart::Latest;
+    }
+    let cursor = decode_cursor(&given).and_then(|text| EventCursor::parse(&text));
+    cursor.map_or_else(
+        || {
+            let message = "`since_cursor` should be the `next_cursor` of an earlier answer, or `latest`";
+            findings.problem("/since_cursor", message);
+            FeedStart::Oldest
+        },
+        FeedStart::After,
+    )
+}
+
+fn read_wait(fields: &mut Fields<'_>, findings: &mut Findings) -> Duration {
+    match fields.take("wait_s", findings) {
+        None => Duration::ZERO,
+        Some(Json::Number(number)) => {
+            let seconds = number.as_f64().filter(|seconds| (0.0..=WAIT_SECS_MAX).contains(seconds));
+            if seconds.is_none() {
+                findings.problem("/wait_s", "`wait_s` should be from 0 to 30");
+            }
+            Duration::from_secs_f64(seconds.unwrap_or_default())
+        }
+        Some(other) => {
+            findings.wrong_type("/wait_s", "Float", other.type_name());
+            Duration::ZERO
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The stream of events, pulled.
+
+pub(crate) mod list;

@@ -1,0 +1,117 @@
+//! Lists by pages: `limit` and `cursor` in, `flags.pagination` out. A cursor is opaque; inside it is what the last
+//! entry of a page is found by.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::fields::{Fields, Findings};
+use crate::json::Json;
+
+pub(crate) const LIMIT_DEFAULT: usize = 50;
+pub(crate) const LIMIT_MAX: usize = 500;
+const CURSOR_BYTES_MAX: usize = 1_000;
+
+/// Where a list goes on.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Pagination {
+    /// What to send as `cursor` for the next page; null if this is the last one.
+    next_cursor: Option<String>,
+    has_more: bool,
+    limit: usize,
+}
+
+impl Pagination {
+    /// `next` is what the last entry of this page is found by, if there are more.
+    pub(crate) fn new(limit: usize, next: Option<String>) -> Self {
+        let next_cursor = next.map(|text| URL_SAFE_NO_PAD.encode(text));
+        Self { has_more: next_cursor.is_some(), next_cursor, limit }
+    }
+
+    /// Of a stream that never ends: where to go on, whether there is more now or not.
+    pub(crate) fn of_stream(limit: usize, next: &str, has_more: bool) -> Self {
+        Self { next_cursor: Some(URL_SAFE_NO_PAD.encode(next)), has_more, limit }
+    }
+}
+
+/// Takes `limit` out of a request.
+pub(crate) fn read_limit(
+    fields: &mut Fields<'_>,
+    findings: &mut Findings,
+    default: usize,
+    max: usize,
+) -> usize {
+    match fields.take("limit", findings) {
+        None => default,
+        Some(Json::Number(number)) if !number.is_f64() => match number.as_u64() {
+            Some(limit) if (1..=max as u64).contains(&limit) => limit as usize,
+            _ => {
+                findings.problem("/limit", format!("`limit` should be from 1 to {max}"));
+                default
+            }
+        },
+        Some(other) => {
+            findings.wrong_type("/limit", "Integer", other.type_name());
+            default
+        }
+    }
+}
+
+/// Takes `cursor` out of a request: what `next` of the page before was, as `parse` understands it.
+pub(crate) fn read_cursor<T>(
+    fields: &mut Fields<'_>,
+    findings: &mut Findings,
+    parse: impl FnOnce(String) -> Option<T>,
+) -> Option<T> {
+    let given = fields.text("cursor", findings)?;
+    let cursor = decode_cursor(&given).and_then(parse);
+    if cursor.is_none() {
+        findings.problem("/cursor", "`cursor` is not the `next_cursor` of an earlier page of this list");
+    }
+    cursor
+}
+
+/// What stands inside a cursor.
+pub(crate) fn decode_cursor(given: &str) -> Option<String> {
+    let bytes = if given.len() > CURSOR_BYTES_MAX { None } else { URL_SAFE_NO_PAD.decode(given).ok() };
+    bytes.and_then(|bytes| String::from_utf8(bytes).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::parse_object;
+
+    fn read(request: &str) -> (usize, Option<String>, Vec<String>) {
+        let mut fields = Fields::of_request(parse_object(request.as_bytes()).unwrap(), request.as_bytes());
+        let mut findings = Findings::default();
+        let limit = read_limit(&mut fields, &mut findings, LIMIT_DEFAULT, LIMIT_MAX);
+        let cursor = read_cursor(&mut fields, &mut findings, Some);
+        (limit, cursor, findings.problems.into_iter().map(|problem| problem.message).collect())
+    }
+
+    #[test]
+    fn a_cursor_leads_to_the_next_page() {
+        let page = Pagination::new(7, Some("12:ü@example.com".into()));
+        let request = format!(r#"{{"limit": 7, "cursor": "{}"}}"#, page.next_cursor.unwrap());
+        assert_eq!(read(&request), (7, Some("12:ü@example.com".into()), vec![]));
+        assert!(!Pagination::new(7, None).has_more);
+        assert_eq!(read("{}"), (50, None, vec![]));
+    }
+
+    #[test]
+    fn odd_limits_and_cursors_are_refused() {
+        for limit in ["0", "-1", "501", "18446744073709551615"] {
+            assert_eq!(read(&format!(r#"{{"limit": {limit}}}"#)).2, ["`limit` should be from 1 to 500"]);
+        }
+        for (limit, found) in [("1.5", "Float"), ("\"5\"", "String")] {
+            let message = format!("`limit` should be a `Integer` but is a `{found}`");
+            assert_eq!(read(&format!(r#"{{"limit": {limit}}}"#)).2, [message]);
+        }
+        for cursor in ["!", "_w", &"A".repeat(2_000)] {
+            let problems = read(&format!(r#"{{"cursor": "{cursor}"}}"#)).2;
+            assert_eq!(problems, ["`cursor` is not the `next_cursor` of an earlier page of this list"]);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! webhooks/attempts: what became of a webhook's posts, newest first.
+
+use postroad_model::{WebhookAttemptId, WebhookId};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::attempt_out::AttemptOut;
+use super::given::read_id;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Flags, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::openapi::OtherAnswers;
+use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
+
+/// Of which webhook, and which page.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 7}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct WebhookAttemptsIn {
+    id: i64,
+    /// Up to 500; 50 if left out.
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AttemptListOut {
+    items: Vec<AttemptOut>,
+}
+
+/// What a request asks for.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    id: WebhookId,
+    limit: usize,
+    before: Option<WebhookAttemptId>,
+}
+
+/// List a webhook's attempts
+///
+/// Newest first. They are kept for 30 days.
+#[utoipa::path(
+    post,
+    path = "/api/v1/webhooks/attempts",
+    tag = "webhooks",
+    operation_id = "listWebhookAttempts",
+    request_body = WebhookAttemptsIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<AttemptListOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<AttemptListOut>, Failure> {
+    let mut findings = Findings::default();
+    let Wanted { id, limit, before } = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let (found, has_more) = call.app.list_webhook_attempts(&call.caller, id, before, limit).await?;
+    let next = found.last().filter(|_| has_more).map(|attempt| attempt.id.0.to_string());
+    let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
+    let items = found.into_iter().map(AttemptOut::from).collect();
+    Ok(Success { data: AttemptListOut { items }, flags, memory: None })
+}
+
+/// The fields of the request; their names are those of `WebhookAttemptsIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let id = read_id(&mut fields, findings);
+    let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
+    let before = read_cursor(&mut fields, findings, |text| text.parse().ok().map(WebhookAttemptId));
+    fields.finish(findings);
+    Ok(Wanted { id, limit, before })
+}

@@ -1,0 +1,73 @@
+//! webhooks/create: have events posted to a URL from now on.
+
+use postroad_app::{WebhookWish, WishedEvents};
+use utoipa::ToSchema;
+
+use super::given::read_events;
+use super::webhook_out::WebhookOut;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::openapi::OtherAnswers;
+
+/// A webhook to be.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"url": "https://example.com/events", "events": ["message.delivered", "message.bounced"]}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct CreateWebhookIn {
+    /// http or https, up to 2,048 bytes, without credentials.
+    url: String,
+    /// Names of events, or `"all"`, which is what it is if left out.
+    #[schema(value_type = Option<Vec<String>>)]
+    events: Option<()>,
+    /// `standard` (if left out) or `postal`.
+    format: Option<String>,
+    /// True if left out.
+    enabled: Option<bool>,
+}
+
+/// Create a webhook
+///
+/// The answer shows the secret this once. Events that happen from now on are posted, those before are not.
+#[utoipa::path(
+    post,
+    path = "/api/v1/webhooks/create",
+    tag = "webhooks",
+    operation_id = "createWebhook",
+    request_body = CreateWebhookIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<WebhookOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
+    let mut findings = Findings::default();
+    let wish = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let created = call.app.create_webhook(&call.caller, wish).await.map_err(Failure::from);
+    let shown = created.map(|webhook| WebhookOut::with_secret(webhook, call.webhooks.as_ref()));
+    Success::with_warnings(shown, warnings)
+}
+
+/// The fields of the request; their names are those of `CreateWebhookIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WebhookWish, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let url = if fields.has("url") {
+        fields.text("url", findings).unwrap_or_default().into_owned()
+    } else {
+        fields.take("url", findings);
+        findings.missing("url");
+        String::new()
+    };
+    let wish = WebhookWish {
+        url,
+        events: read_events(&mut fields, findings).unwrap_or(WishedEvents::All),
+        format: fields.text("format", findings).map(std::borrow::Cow::into_owned),
+        enabled: fields.flag("enabled", findings).unwrap_or(true),
+    };
+    fields.finish(findings);
+    Ok(wish)
+}

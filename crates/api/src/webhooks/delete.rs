@@ -1,0 +1,38 @@
+//! webhooks/delete: post nothing more.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::get::{WebhookIdIn, read};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::Findings;
+use crate::openapi::OtherAnswers;
+
+/// What was deleted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeletedWebhookOut {
+    id: i64,
+    deleted: bool,
+}
+
+/// Delete a webhook
+///
+/// What it was still to be told is forgotten; events stay in events/list.
+#[utoipa::path(
+    post,
+    path = "/api/v1/webhooks/delete",
+    tag = "webhooks",
+    operation_id = "deleteWebhook",
+    request_body = WebhookIdIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<DeletedWebhookOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<DeletedWebhookOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let deleted = call.app.delete_webhook(&call.caller, id).await.map_err(Failure::from);
+    Success::with_warnings(deleted.map(|()| DeletedWebhookOut { id: id.0, deleted: true }), warnings)
+}

@@ -1,0 +1,52 @@
+//! webhooks/get: one webhook.
+
+use postroad_model::WebhookId;
+use utoipa::ToSchema;
+
+use super::given::read_id;
+use super::webhook_out::WebhookOut;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::openapi::OtherAnswers;
+
+/// Which webhook.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 7}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct WebhookIdIn {
+    id: i64,
+}
+
+/// Get a webhook
+///
+/// Without its secret. An id of another server is an unknown id.
+#[utoipa::path(
+    post,
+    path = "/api/v1/webhooks/get",
+    tag = "webhooks",
+    operation_id = "getWebhook",
+    request_body = WebhookIdIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<WebhookOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let found = call.app.find_webhook(&call.caller, id).await.map_err(Failure::from);
+    Success::with_warnings(found.map(|webhook| WebhookOut::new(webhook, call.webhooks.as_ref())), warnings)
+}
+
+/// The fields of the request; their names are those of `WebhookIdIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WebhookId, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let id = read_id(&mut fields, findings);
+    fields.finish(findings);
+    Ok(id)
+}

@@ -1,0 +1,62 @@
+//! Parameters that several of the calls take.
+
+use postroad_app::WishedEvents;
+use postroad_model::{EventId, WebhookId};
+
+use crate::fields::{Fields, Findings, expect_text};
+use crate::json::Json;
+
+/// An integer that has to be there. One that nothing can have stands for "not found".
+pub(super) fn read_id(fields: &mut Fields<'_>, findings: &mut Findings) -> WebhookId {
+    WebhookId(read_integer(fields, "id", findings).unwrap_or_else(|| {
+        if findings.problems.is_empty() {
+            findings.missing("id");
+        }
+        0
+    }))
+}
+
+/// `None` if it is not there or no integer; the latter is noted.
+pub(super) fn read_integer(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    findings: &mut Findings,
+) -> Option<i64> {
+    match fields.take(name, findings)? {
+        Json::Number(number) if !number.is_f64() => Some(number.as_i64().unwrap_or(0)),
+        other => {
+            findings.wrong_type(&fields.pointer(name), "Integer", other.type_name());
+            None
+        }
+    }
+}
+
+/// `"all"`, or an array of names.
+pub(super) fn read_events(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<WishedEvents> {
+    match fields.take("events", findings)? {
+        Json::Text(text) if text == "all" => Some(WishedEvents::All),
+        Json::Text(_) => {
+            findings.problem("/events", "`events` should be \"all\" or an array of event names");
+            None
+        }
+        Json::Array(values) => {
+            let names = values.into_iter().enumerate();
+            let names = names.filter_map(|(at, json)| expect_text(&format!("/events/{at}"), json, findings));
+            Some(WishedEvents::Named(names.map(std::borrow::Cow::into_owned).collect()))
+        }
+        other => {
+            findings.wrong_type("/events", "Array", other.type_name());
+            None
+        }
+    }
+}
+
+/// An event's name such as `evt_123`.
+pub(super) fn read_event_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<EventId> {
+    let text = fields.text("event_id", findings)?;
+    let id = text.strip_prefix("evt_").and_then(|digits| digits.parse().ok()).map(EventId);
+    if id.is_none() {
+        findings.problem("/event_id", "`event_id` should be the `id` of an event, such as evt_123");
+    }
+    id
+}

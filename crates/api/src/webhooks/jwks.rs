@@ -1,0 +1,22 @@
+//! The key that posts in Postal's format are signed with, for everybody to verify them (RFC 7517).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, HeaderValue};
+use axum::response::Response;
+
+use crate::endpoint::Door;
+use crate::envelope;
+
+pub(crate) const PATH: &str = "/.well-known/jwks.json";
+
+pub(crate) async fn serve(State(door): State<Arc<Door>>) -> Response {
+    let Some(desk) = door.webhooks() else {
+        return envelope::json(StatusCode::NOT_FOUND, r#"{"keys":[]}"#);
+    };
+    let mut response = envelope::json(StatusCode::OK, desk.signer().jwks().to_string());
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
+    response
+}

@@ -1,0 +1,63 @@
+//! webhooks/list: the webhooks of the server, oldest first.
+
+use postroad_model::WebhookId;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::webhook_out::WebhookOut;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Flags, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::openapi::OtherAnswers;
+use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
+
+/// Which page.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"limit": 50}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct ListWebhooksIn {
+    /// Up to 500; 50 if left out.
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WebhookListOut {
+    items: Vec<WebhookOut>,
+}
+
+/// List webhooks
+#[utoipa::path(
+    post,
+    path = "/api/v1/webhooks/list",
+    tag = "webhooks",
+    operation_id = "listWebhooks",
+    request_body = ListWebhooksIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<WebhookListOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<WebhookListOut>, Failure> {
+    let mut findings = Findings::default();
+    let (limit, after) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let (found, has_more) = call.app.list_webhooks(&call.caller, after, limit).await?;
+    let next = found.last().filter(|_| has_more).map(|webhook| webhook.id.0.to_string());
+    let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
+    let items = found.into_iter().map(|webhook| WebhookOut::new(webhook, call.webhooks.as_ref())).collect();
+    Ok(Success { data: WebhookListOut { items }, flags, memory: None })
+}
+
+/// The fields of the request; their names are those of `ListWebhooksIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(usize, Option<WebhookId>), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
+    let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(WebhookId));
+    fields.finish(findings);
+    Ok((limit, after))
+}

@@ -1,0 +1,15 @@
+//! The calls that set webhooks up and look what became of their posts.
+
+mod attempt_out;
+pub(crate) mod attempts;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod get;
+mod given;
+pub(crate) mod jwks;
+pub(crate) mod list;
+pub(crate) mod replay;
+pub(crate) mod rotate_secret;
+pub(crate) mod test;
+pub(crate) mod update;
+mod webhook_out;

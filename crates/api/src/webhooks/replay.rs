@@ -1,0 +1,108 @@
+//! webhooks/replay: tell a webhook again, one event or those of a time range.
+
+use postroad_app::ReplayWish;
+use postroad_model::{EventId, Timestamp, WebhookAttemptId, WebhookId};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::given::{read_event_id, read_id, read_integer};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Flags, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::openapi::OtherAnswers;
+use crate::page::{Pagination, read_cursor};
+
+/// Events that one call puts into the queue at most; the cursor leads to the rest.
+const EVENTS_MAX: usize = 50_000;
+
+/// What to tell again: `event_id`, or `attempt_id`, or `since` with or without `until`.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 7, "since": "2026-11-15T00:00:00Z", "until": "2026-11-15T06:00:00Z"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct ReplayWebhookIn {
+    id: i64,
+    /// An event's `id`, such as evt_123.
+    event_id: Option<String>,
+    /// The event of one of the webhook's attempts.
+    attempt_id: Option<i64>,
+    /// Events that happened at this time or later (RFC 3339).
+    since: Option<String>,
+    /// Events that happened before this time (RFC 3339); now if left out.
+    until: Option<String>,
+    /// `next_cursor` of the call before, with the same range.
+    cursor: Option<String>,
+}
+
+/// How much is told again.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ReplayedOut {
+    /// Events that were put into the webhook's queue; those it does not want are left out.
+    events: u64,
+}
+
+/// Replay events
+///
+/// They are posted as soon as possible, with the bytes and the id they had.
+#[utoipa::path(
+    post,
+    path = "/api/v1/webhooks/replay",
+    tag = "webhooks",
+    operation_id = "replayWebhook",
+    request_body = ReplayWebhookIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<ReplayedOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<ReplayedOut>, Failure> {
+    let mut findings = Findings::default();
+    let (id, wish) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let replayed = call.app.replay_webhook(&call.caller, id, wish).await?;
+    let next = replayed.continue_after.map(|event| event.0.to_string());
+    let pagination = next.map(|next| Pagination::new(EVENTS_MAX, Some(next)));
+    let flags = Flags { pagination, warnings, ..Flags::default() };
+    Ok(Success { data: ReplayedOut { events: replayed.events }, flags, memory: None })
+}
+
+/// The fields of the request; their names are those of `ReplayWebhookIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, ReplayWish), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let ways = ["event_id", "attempt_id", "since"].into_iter().filter(|name| fields.has(name)).count();
+    let id = read_id(&mut fields, findings);
+    let event = read_event_id(&mut fields, findings);
+    let attempt = read_integer(&mut fields, "attempt_id", findings);
+    let since = read_time(&mut fields, "since", findings);
+    let until = read_time(&mut fields, "until", findings);
+    let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(EventId));
+    fields.finish(findings);
+    if ways != 1 {
+        findings.problem("", "one of `event_id`, `attempt_id` and `since` says what to tell again");
+    }
+    let wish = match (event, attempt, since) {
+        (Some(event), _, _) => ReplayWish::Event(event),
+        (_, Some(attempt), _) => ReplayWish::Attempt(WebhookAttemptId(attempt)),
+        (_, _, since) => ReplayWish::Between {
+            since: since.unwrap_or(Timestamp::from_micros(0)),
+            until: until.unwrap_or(LATEST),
+            after,
+        },
+    };
+    Ok((id, wish))
+}
+
+/// The year 9999: everything so far.
+const LATEST: Timestamp = Timestamp::from_micros(253_402_300_799_000_000);
+
+fn read_time(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Option<Timestamp> {
+    let text = fields.text(name, findings)?;
+    let moment = Timestamp::parse_rfc3339(&text);
+    if moment.is_none() {
+        let message = format!("`{name}` should be a time such as 2026-11-15T12:00:00Z (RFC 3339)");
+        findings.problem(fields.pointer(name), message);
+    }
+    moment
+}

@@ -1,0 +1,30 @@
+//! webhooks/rotate_secret: a new secret, while the old one still signs.
+
+use super::get::{WebhookIdIn, read};
+use super::webhook_out::WebhookOut;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::Findings;
+use crate::openapi::OtherAnswers;
+
+/// Rotate a webhook's secret
+///
+/// The answer shows the new secret this once. For 24 hours posts carry the signatures of both.
+#[utoipa::path(
+    post,
+    path = "/api/v1/webhooks/rotate_secret",
+    tag = "webhooks",
+    operation_id = "rotateWebhookSecret",
+    request_body = WebhookIdIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<WebhookOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let rotated = call.app.rotate_webhook_secret(&call.caller, id).await.map_err(Failure::from);
+    let shown = rotated.map(|webhook| WebhookOut::with_secret(webhook, call.webhooks.as_ref()));
+    Success::with_warnings(shown, warnings)
+}

@@ -1,0 +1,68 @@
+//! webhooks/test: post a sample now, and see what the receiver says.
+
+use postroad_model::{EventKind, WebhookId};
+use utoipa::ToSchema;
+
+use super::attempt_out::AttemptOut;
+use super::given::read_id;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::{Failure, Reason};
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::openapi::OtherAnswers;
+
+/// Which webhook, and a sample of what.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 7, "type": "message.bounced"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct TestWebhookIn {
+    id: i64,
+    /// An event's name; `message.delivered` if left out.
+    r#type: Option<String>,
+}
+
+/// Post a sample event
+///
+/// At once, also to a disabled webhook; the answer is the attempt. The event says `"test": true`, is in no feed, and is
+/// not tried again.
+#[utoipa::path(
+    post,
+    path = "/api/v1/webhooks/test",
+    tag = "webhooks",
+    operation_id = "testWebhook",
+    request_body = TestWebhookIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<AttemptOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<AttemptOut>, Failure> {
+    let mut findings = Findings::default();
+    let (id, kind) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let webhook = call.app.find_webhook(&call.caller, id).await?;
+    let Some(desk) = &call.webhooks else {
+        return Err(Reason::Unavailable("no webhook worker runs here".to_owned()).into());
+    };
+    let attempt = desk.test(webhook.server_id, webhook.id, kind).await?;
+    // Deleted in this moment.
+    let attempt = attempt.ok_or(Failure::from(Reason::WebhookNotFound));
+    Success::with_warnings(attempt.map(AttemptOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `TestWebhookIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, EventKind), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let id = read_id(&mut fields, findings);
+    let kind = match fields.text("type", findings) {
+        None => EventKind::Delivered,
+        Some(name) => EventKind::parse(&name).unwrap_or_else(|| {
+            findings.problem("/type", "`type` should be the name of an event, such as message.delivered");
+            EventKind::Delivered
+        }),
+    };
+    fields.finish(findings);
+    Ok((id, kind))
+}

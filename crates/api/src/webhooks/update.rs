@@ -1,0 +1,67 @@
+//! webhooks/update: change a webhook; what is left out stays.
+
+use postroad_app::WebhookChanges;
+use postroad_model::WebhookId;
+use utoipa::ToSchema;
+
+use super::given::{read_events, read_id};
+use super::webhook_out::WebhookOut;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::openapi::OtherAnswers;
+
+/// What to change.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 7, "enabled": true}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct UpdateWebhookIn {
+    id: i64,
+    url: Option<String>,
+    /// Names of events, or `"all"`.
+    #[schema(value_type = Option<Vec<String>>)]
+    events: Option<()>,
+    /// `standard` or `postal`.
+    format: Option<String>,
+    /// False forgets what it was still to be told; true begins anew with what happens from now on.
+    enabled: Option<bool>,
+}
+
+/// Change a webhook
+///
+/// Posts that wait go to the new URL.
+#[utoipa::path(
+    post,
+    path = "/api/v1/webhooks/update",
+    tag = "webhooks",
+    operation_id = "updateWebhook",
+    request_body = UpdateWebhookIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<WebhookOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
+    let mut findings = Findings::default();
+    let (id, changes) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let changed = call.app.change_webhook(&call.caller, id, changes).await.map_err(Failure::from);
+    Success::with_warnings(changed.map(|webhook| WebhookOut::new(webhook, call.webhooks.as_ref())), warnings)
+}
+
+/// The fields of the request; their names are those of `UpdateWebhookIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, WebhookChanges), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let id = read_id(&mut fields, findings);
+    let changes = WebhookChanges {
+        url: fields.text("url", findings).map(std::borrow::Cow::into_owned),
+        events: read_events(&mut fields, findings),
+        format: fields.text("format", findings).map(std::borrow::Cow::into_owned),
+        enabled: fields.flag("enabled", findings),
+    };
+    fields.finish(findings);
+    Ok((id, changes))
+}

@@ -1,0 +1,33 @@
+//! The RSA key of this installation that signs webhooks in Postal's format. Made once, kept in the store, the same on
+//! every node.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use postroad_mail::DkimKey;
+
+use crate::App;
+use crate::admin::AdminError;
+
+const SETTING: &str = "webhook_key";
+
+impl App {
+    /// PKCS #8. Made if it is missing.
+    pub async fn webhook_key(&self) -> Result<Vec<u8>, AdminError> {
+        let store = &self.inner.store;
+        let stored = match store.find_setting(SETTING).await? {
+            Some(stored) => stored,
+            None => store.setting_or_insert(SETTING, new_key().await?).await?,
+        };
+        let unreadable =
+            || AdminError::refused(format!("the setting `{SETTING}` in the store is not readable"));
+        STANDARD.decode(stored).map_err(|_| unreadable())
+    }
+}
+
+async fn new_key() -> Result<String, AdminError> {
+    let key = tokio::task::spawn_blocking(DkimKey::generate)
+        .await
+        .map_err(|_| AdminError::refused("the service is stopping"))?
+        .map_err(|error| AdminError::refused(format!("no webhook key: {error}")))?;
+    Ok(STANDARD.encode(key.private_pkcs8_der()))
+}

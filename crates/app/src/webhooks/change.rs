@@ -1,0 +1,62 @@
+//! Changing a webhook. Enabling one that we disabled forgives what it did before.
+
+use postroad_model::{EventKind, WebhookFormat, WebhookId};
+use postroad_store::{Webhook, WebhookChange};
+
+use super::WebhookRefusal;
+use super::create::{checked_format, checked_url};
+use super::events::{WishedEvents, all_of, resolve};
+use crate::{App, Caller, FieldProblem};
+
+/// What to change, as it was asked for; `None` stays as it is.
+#[derive(Debug, Clone, Default)]
+pub struct WebhookChanges {
+    pub url: Option<String>,
+    pub events: Option<WishedEvents>,
+    pub format: Option<String>,
+    pub enabled: Option<bool>,
+}
+
+impl App {
+    pub async fn change_webhook(
+        &self,
+        caller: &Caller,
+        id: WebhookId,
+        changes: WebhookChanges,
+    ) -> Result<Webhook, WebhookRefusal> {
+        let before = self.find_webhook(caller, id).await?;
+        let mut problems = Vec::new();
+        let url = changes.url.as_deref().and_then(|url| checked_url(url, &mut problems));
+        let format = changes.format.as_deref().and_then(|text| checked_format(text, &mut problems));
+        let after = format.unwrap_or(before.format);
+        let wished = changes.events.or_else(|| (after != before.format).then(|| kept(&before)));
+        let events = wished.map(|events| resolve(&events, after, &mut problems));
+        if !problems.is_empty() {
+            return Err(WebhookRefusal::Validation(explained(problems, after, &before)));
+        }
+        let change = WebhookChange {
+            url: url.map(|url| url.as_str().to_owned()),
+            events,
+            format,
+            enabled: changes.enabled,
+        };
+        Ok(self.inner.store.change_webhook(caller.server_id, id, change).await?)
+    }
+}
+
+/// What a webhook wants, to be read anew for another format.
+fn kept(webhook: &Webhook) -> WishedEvents {
+    if webhook.events == all_of(webhook.format) {
+        return WishedEvents::All;
+    }
+    let wanted = EventKind::ALL.iter().filter(|kind| webhook.events.contains(**kind));
+    WishedEvents::Named(wanted.map(|kind| kind.as_str().to_owned()).collect())
+}
+
+/// Events that were not in the request can be wrong for the new format: the fix is to name others.
+fn explained(mut problems: Vec<FieldProblem>, after: WebhookFormat, before: &Webhook) -> Vec<FieldProblem> {
+    if after != before.format {
+        problems.push(FieldProblem::new("/format", "`events` must be given with the new `format`"));
+    }
+    problems
+}

@@ -1,0 +1,67 @@
+//! Making a webhook.
+
+use postroad_model::{WebhookFormat, WebhookUrl};
+use postroad_store::{NewWebhook, Webhook};
+
+use super::WebhookRefusal;
+use super::events::{WishedEvents, resolve};
+use super::new_secret;
+use crate::{App, Caller, FieldProblem};
+
+/// Each costs a row for every event it wants.
+const PER_SERVER_MAX: usize = 2_000;
+
+/// As it was asked for; nothing is checked yet.
+#[derive(Debug, Clone)]
+pub struct WebhookWish {
+    pub url: String,
+    pub events: WishedEvents,
+    /// `standard` if left out.
+    pub format: Option<String>,
+    pub enabled: bool,
+}
+
+impl App {
+    pub async fn create_webhook(
+        &self,
+        caller: &Caller,
+        wish: WebhookWish,
+    ) -> Result<Webhook, WebhookRefusal> {
+        let mut problems = Vec::new();
+        let url = checked_url(&wish.url, &mut problems);
+        let format = wish
+            .format
+            .as_deref()
+            .map_or(Some(WebhookFormat::Standard), |text| checked_format(text, &mut problems));
+        let events = resolve(&wish.events, format.unwrap_or(WebhookFormat::Standard), &mut problems);
+        let (Some(url), Some(format), true) = (url, format, problems.is_empty()) else {
+            return Err(WebhookRefusal::Validation(problems));
+        };
+        let store = &self.inner.store;
+        if store.list_webhooks(caller.server_id, None, PER_SERVER_MAX).await?.len() >= PER_SERVER_MAX {
+            return Err(WebhookRefusal::TooMany);
+        }
+        let new = NewWebhook {
+            server_id: caller.server_id,
+            url: url.as_str().to_owned(),
+            events,
+            format,
+            enabled: wish.enabled,
+            secret: new_secret(),
+        };
+        Ok(store.create_webhook(new).await?)
+    }
+}
+
+pub(super) fn checked_url(text: &str, problems: &mut Vec<FieldProblem>) -> Option<WebhookUrl> {
+    let url = WebhookUrl::parse(text);
+    url.map_err(|error| problems.push(FieldProblem::new("/url", format!("`url`: {error}")))).ok()
+}
+
+pub(super) fn checked_format(text: &str, problems: &mut Vec<FieldProblem>) -> Option<WebhookFormat> {
+    let format = WebhookFormat::parse(text);
+    if format.is_none() {
+        problems.push(FieldProblem::new("/format", "`format` should be `standard` or `postal`"));
+    }
+    format
+}

@@ -1,0 +1,99 @@
+//! Which events a webhook wants: all that its format knows, or some by name.
+
+use postroad_model::{EventKind, EventSet, WebhookFormat, postal_events};
+
+use crate::FieldProblem;
+
+/// As they were asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WishedEvents {
+    All,
+    Named(Vec<String>),
+}
+
+/// Everything that a format has words for.
+pub(super) fn all_of(format: WebhookFormat) -> EventSet {
+    match format {
+        WebhookFormat::Standard => EventSet::ALL,
+        WebhookFormat::Postal => postal_events(),
+    }
+}
+
+pub(super) fn resolve(
+    wished: &WishedEvents,
+    format: WebhookFormat,
+    problems: &mut Vec<FieldProblem>,
+) -> EventSet {
+    let names = match wished {
+        WishedEvents::All => return all_of(format),
+        WishedEvents::Named(names) => names,
+    };
+    if names.is_empty() {
+        problems.push(FieldProblem::new("/events", "`events` should name at least one event, or be \"all\""));
+    }
+    let mut kinds = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        let kind = EventKind::parse(name);
+        let problem = match kind {
+            None => {
+                let known: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
+                Some(format!("`events/{at}` should be one of {}", known.join(", ")))
+            }
+            Some(kind) if !all_of(format).contains(kind) => {
+                Some(format!("`events/{at}`: the format `{format}` has no words for {kind}"))
+            }
+            Some(_) => None,
+        };
+        match problem {
+            Some(message) => problems.push(FieldProblem::new(format!("/events/{at}"), message)),
+            None => kinds.extend(kind),
+        }
+    }
+    kinds.into_iter().collect()
+}
+
+/// As they are shown: `None` for all.
+pub fn shown_events(events: EventSet, format: WebhookFormat) -> Option<Vec<EventKind>> {
+    if events == all_of(format) {
+        return None;
+    }
+    Some(EventKind::ALL.iter().copied().filter(|kind| events.contains(*kind)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(names: &[&str]) -> WishedEvents {
+        WishedEvents::Named(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    #[test]
+    fn all_is_what_the_format_has_words_for() {
+        let mut problems = Vec::new();
+        for format in [WebhookFormat::Standard, WebhookFormat::Postal] {
+            let set = resolve(&WishedEvents::All, format, &mut problems);
+            assert_eq!(shown_events(set, format), None);
+        }
+        let some =
+            resolve(&named(&["message.clicked", "message.delivered"]), WebhookFormat::Postal, &mut problems);
+        assert_eq!(
+            shown_events(some, WebhookFormat::Postal),
+            Some(vec![EventKind::Delivered, EventKind::Clicked])
+        );
+        assert!(problems.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_refused_by_its_place() {
+        let mut problems = Vec::new();
+        resolve(
+            &named(&["message.delivered", "message.accepted", "x"]),
+            WebhookFormat::Postal,
+            &mut problems,
+        );
+        resolve(&named(&[]), WebhookFormat::Standard, &mut problems);
+        let pointers: Vec<&str> = problems.iter().map(|problem| problem.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/events/1", "/events/2", "/events"]);
+    }
+}

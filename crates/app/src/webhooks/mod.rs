@@ -1,0 +1,91 @@
+//! Webhooks of a server: where its events are posted to.
+
+mod change;
+mod create;
+mod events;
+mod refusal;
+mod replay;
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use postroad_model::{WebhookAttemptId, WebhookId};
+use postroad_store::{Webhook, WebhookAttempt, WebhookSecret};
+use rand::RngCore as _;
+
+pub use change::WebhookChanges;
+pub use create::WebhookWish;
+pub use events::{WishedEvents, shown_events};
+pub use refusal::WebhookRefusal;
+pub use replay::ReplayWish;
+
+use crate::{App, Caller};
+
+/// The old secret still signs for this long after a rotation.
+const PREVIOUS_SECRET_FOR: Duration = Duration::from_hours(24);
+/// Standard Webhooks wants 24 to 64.
+const SECRET_BYTES: usize = 32;
+
+impl App {
+    pub async fn find_webhook(&self, caller: &Caller, id: WebhookId) -> Result<Webhook, WebhookRefusal> {
+        let found = self.inner.store.find_webhook(caller.server_id, id).await?;
+        found.ok_or(WebhookRefusal::NotFound)
+    }
+
+    /// In the order of their ids, and whether there are more.
+    pub async fn list_webhooks(
+        &self,
+        caller: &Caller,
+        after: Option<WebhookId>,
+        limit: usize,
+    ) -> Result<(Vec<Webhook>, bool), WebhookRefusal> {
+        let found = self.inner.store.list_webhooks(caller.server_id, after, limit + 1).await?;
+        Ok(page_of(found, limit))
+    }
+
+    pub async fn delete_webhook(&self, caller: &Caller, id: WebhookId) -> Result<(), WebhookRefusal> {
+        Ok(self.inner.store.delete_webhook(caller.server_id, id).await?)
+    }
+
+    /// Makes a new secret; for a day both sign.
+    pub async fn rotate_webhook_secret(
+        &self,
+        caller: &Caller,
+        id: WebhookId,
+    ) -> Result<Webhook, WebhookRefusal> {
+        let until = self.inner.clock.now().plus(PREVIOUS_SECRET_FOR);
+        let rotated = self.inner.store.rotate_webhook_secret(caller.server_id, id, new_secret(), until);
+        Ok(rotated.await?)
+    }
+
+    /// Newest first, and whether there are more.
+    pub async fn list_webhook_attempts(
+        &self,
+        caller: &Caller,
+        id: WebhookId,
+        before: Option<WebhookAttemptId>,
+        limit: usize,
+    ) -> Result<(Vec<WebhookAttempt>, bool), WebhookRefusal> {
+        let store = &self.inner.store;
+        let found = store.list_webhook_attempts(caller.server_id, id, before, limit + 1).await?;
+        if found.is_empty() {
+            // Never tried, or never heard of?
+            self.find_webhook(caller, id).await?;
+        }
+        Ok(page_of(found, limit))
+    }
+}
+
+fn page_of<T>(mut found: Vec<T>, limit: usize) -> (Vec<T>, bool) {
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    (found, has_more)
+}
+
+/// `whsec_` and base64: shown once, then only used.
+fn new_secret() -> WebhookSecret {
+    let mut bytes = [0; SECRET_BYTES];
+    rand::rng().fill_bytes(&mut bytes);
+    WebhookSecret(format!("whsec_{}", STANDARD.encode(bytes)))
+}

@@ -1,0 +1,76 @@
+//! Telling a webhook again: one event, or those of a time range.
+
+use postroad_model::{EventId, Timestamp, WebhookAttemptId, WebhookId};
+use postroad_store::{Replay, Replayed, StoreError};
+
+use super::WebhookRefusal;
+use crate::{App, Caller, FieldProblem};
+
+/// Steps of some hundred events that one call makes; the caller goes on from there.
+const STEPS_MAX: usize = 100;
+
+/// What to tell again.
+#[derive(Debug, Clone, Copy)]
+pub enum ReplayWish {
+    Event(EventId),
+    /// The event of an attempt.
+    Attempt(WebhookAttemptId),
+    /// Events that happened in this range, its end excluded; those behind `after`, where an earlier call stopped.
+    Between {
+        since: Timestamp,
+        until: Timestamp,
+        after: Option<EventId>,
+    },
+}
+
+impl App {
+    pub async fn replay_webhook(
+        &self,
+        caller: &Caller,
+        id: WebhookId,
+        wish: ReplayWish,
+    ) -> Result<Replayed, WebhookRefusal> {
+        let webhook = self.find_webhook(caller, id).await?;
+        if !webhook.enabled {
+            let text = "the webhook is disabled; enable it with webhooks/update first";
+            return Err(WebhookRefusal::Validation(vec![FieldProblem::new("/id", text)]));
+        }
+        let store = &self.inner.store;
+        match wish {
+            ReplayWish::Event(event) => self.replay_event(caller, id, event).await,
+            ReplayWish::Attempt(attempt) => {
+                let found = store.find_webhook_attempt(caller.server_id, attempt).await?;
+                let found =
+                    found.filter(|found| found.webhook_id == id).ok_or(WebhookRefusal::EventNotFound)?;
+                self.replay_event(caller, id, found.attempt.event_id).await
+            }
+            ReplayWish::Between { since, until, after } => {
+                let mut sum = Replayed { events: 0, continue_after: after };
+                for _ in 0..STEPS_MAX {
+                    let after = sum.continue_after.unwrap_or(EventId(0));
+                    let range = Replay::Between { from: since, to: until, after };
+                    let step = store.replay_webhook(caller.server_id, id, range).await?;
+                    sum.events += step.events;
+                    sum.continue_after = step.continue_after;
+                    if step.continue_after.is_none() {
+                        break;
+                    }
+                }
+                Ok(sum)
+            }
+        }
+    }
+
+    async fn replay_event(
+        &self,
+        caller: &Caller,
+        id: WebhookId,
+        event: EventId,
+    ) -> Result<Replayed, WebhookRefusal> {
+        let replayed = self.inner.store.replay_webhook(caller.server_id, id, Replay::Event(event)).await;
+        replayed.map_err(|error| match error {
+            StoreError::NotFound => WebhookRefusal::EventNotFound,
+            other => other.into(),
+        })
+    }
+}

@@ -1,0 +1,117 @@
+//! What a webhook is posted: the same bytes at every attempt, because nothing in them can change.
+
+mod postal;
+mod standard;
+
+use postroad_model::{EventId, WebhookFormat};
+use postroad_store::ToldEvent;
+use serde_json::{Map, Value};
+
+pub use standard::standard;
+
+/// The name of an event, stable for ever: what receivers recognise a repetition by.
+pub fn event_name(id: EventId) -> String {
+    format!("evt_{}", id.0)
+}
+
+/// `None` for events that the format has no words for.
+pub fn body(event: &ToldEvent, format: WebhookFormat) -> Option<Vec<u8>> {
+    let value = match format {
+        WebhookFormat::Standard => standard(event),
+        WebhookFormat::Postal => postal::postal(event)?,
+    };
+    Some(value.to_string().into_bytes())
+}
+
+/// What the event says beyond its message.
+fn event_data(event: &ToldEvent) -> Map<String, Value> {
+    match serde_json::from_str(&event.event.event.data) {
+        Ok(Value::Object(data)) => data,
+        // The store's own rows: anything else would be a bug, and telling the rest is better than telling nothing.
+        _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use postroad_model::{EventKind, ServerId, Timestamp, postal_events};
+    use postroad_store::NewEvent;
+
+    use super::*;
+    use crate::sample;
+
+    fn sample_of(kind: EventKind) -> ToldEvent {
+        let at = Timestamp::parse_rfc3339("2026-11-15T10:00:00.25Z").unwrap();
+        let mut event = sample(ServerId(1), 5_123_456_789_012_345, kind, at);
+        event.event.test = false;
+        event
+    }
+
+    /// The one kind that Postal has two names for.
+    fn async_bounce() -> ToldEvent {
+        let data = r#"{"status":"Bounced","details":"Sent back later","output":"550 5.1.1 no such user",
+            "sent_with_ssl":false,"time":null,"bounce":{"kind":"async","class":"bad_mailbox","code":550,
+            "enhanced_code":"5.1.1","diagnostic":"550 5.1.1 no such user","message_id":77}}"#;
+        let mut event = sample_of(EventKind::Bounced);
+        event.event.event = NewEvent { kind: EventKind::Bounced, data: data.to_owned() };
+        event
+    }
+
+    #[test]
+    fn every_event_looks_as_in_the_golden_files() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+        let mut events: Vec<(String, ToldEvent)> =
+            EventKind::ALL.iter().map(|kind| (kind.to_string(), sample_of(*kind))).collect();
+        events.push(("message.bounced-async".to_owned(), async_bounce()));
+        for format in [WebhookFormat::Standard, WebhookFormat::Postal] {
+            for (name, event) in &events {
+                let Some(body) = body(event, format) else { continue };
+                let value: Value = serde_json::from_slice(&body).unwrap();
+                let text = serde_json::to_string_pretty(&value).unwrap() + "\n";
+                let path = folder.join(format!("{format}/{name}.json"));
+                if std::env::var_os("UPDATE_GOLDEN").is_some() {
+                    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                    std::fs::write(&path, &text).unwrap();
+                }
+                let golden = std::fs::read_to_string(&path).unwrap_or_default();
+                assert_eq!(text, golden, "{} differs; UPDATE_GOLDEN=1 rewrites it", path.display());
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_are_the_same_at_every_attempt() {
+        for kind in EventKind::ALL {
+            for format in [WebhookFormat::Standard, WebhookFormat::Postal] {
+                assert_eq!(body(&sample_of(*kind), format), body(&sample_of(*kind), format));
+            }
+        }
+    }
+
+    #[test]
+    fn postal_has_words_for_what_the_set_says() {
+        for kind in EventKind::ALL {
+            let told = body(&sample_of(*kind), WebhookFormat::Postal).is_some();
+            assert_eq!(told, postal_events().contains(*kind), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_postal_body_is_no_inbound_message() {
+        for event in [sample_of(EventKind::Delivered), async_bounce()] {
+            let body = body(&event, WebhookFormat::Postal).unwrap();
+            let value: Value = serde_json::from_slice(&body).unwrap();
+            let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
+            assert_eq!(keys, ["event", "timestamp", "payload", "uuid"]);
+        }
+    }
+
+    #[test]
+    fn an_event_whose_message_is_gone_still_names_it() {
+        let mut event = sample_of(EventKind::Delivered);
+        event.message = None;
+        assert_eq!(standard(&event)["data"]["message"], serde_json::json!({ "id": 1 }));
+    }
+}

@@ -1,0 +1,126 @@
+//! The `postal` body, for receivers that were written for Postal's webhooks.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use postroad_model::EventKind;
+use postroad_store::{EventMessage, ToldEvent};
+use serde_json::{Map, Value, json};
+
+use super::event_data;
+
+/// `{"event", "timestamp", "payload", "uuid"}`; `None` for events that Postal does not know.
+pub(super) fn postal(event: &ToldEvent) -> Option<Value> {
+    let data = event_data(event);
+    let name = name(event.kind(), &data)?;
+    Some(json!({
+        "event": name,
+        "timestamp": event.event.at.as_epoch_seconds(),
+        "payload": payload(name, event, &data),
+        "uuid": uuid(event),
+    }))
+}
+
+fn name(kind: EventKind, data: &Map<String, Value>) -> Option<&'static str> {
+    Some(match kind {
+        EventKind::Delivered => "MessageSent",
+        EventKind::Delayed => "MessageDelayed",
+        EventKind::Bounced if is_async(data) => "MessageBounced",
+        EventKind::Bounced | EventKind::Failed => "MessageDeliveryFailed",
+        EventKind::Held => "MessageHeld",
+        EventKind::Opened => "MessageLoaded",
+        EventKind::Clicked => "MessageLinkClicked",
+        EventKind::DomainFailing => "DomainDNSError",
+        EventKind::SendLimitApproaching => "SendLimitApproaching",
+        EventKind::SendLimitExceeded => "SendLimitExceeded",
+        EventKind::Accepted
+        | EventKind::Released
+        | EventKind::Cancelled
+        | EventKind::Complained
+        | EventKind::Unsubscribed
+        | EventKind::DomainVerified
+        | EventKind::WebhookDisabled
+        | EventKind::IpWarmupPaused => return None,
+    })
+}
+
+fn is_async(data: &Map<String, Value>) -> bool {
+    data.get("bounce").and_then(|bounce| bounce.get("kind")).is_some_and(|kind| kind == "async")
+}
+
+fn payload(name: &str, event: &ToldEvent, data: &Map<String, Value>) -> Value {
+    let field = |key: &str| data.get(key).cloned().unwrap_or(Value::Null);
+    let message = || match &event.message {
+        Some(message) => message_object(message),
+        None => json!({ "id": event.event.message_id.0 }),
+    };
+    match name {
+        "MessageBounced" => {
+            json!({ "original_message": message(), "bounce": bounce_object(event, &field("bounce")) })
+        }
+        "MessageLinkClicked" => json!({
+            "message": message(),
+            "url": field("url"),
+            "token": field("token"),
+            "ip_address": field("ip_address"),
+            "user_agent": field("user_agent"),
+        }),
+        "MessageLoaded" => json!({
+            "message": message(),
+            "ip_address": field("ip_address"),
+            "user_agent": field("user_agent"),
+        }),
+        _ if event.kind().is_about_message() => json!({
+            "message": message(),
+            "status": field("status"),
+            "details": field("details"),
+            "output": data.get("output").cloned().unwrap_or_else(|| "".into()),
+            "sent_with_ssl": data.get("sent_with_ssl").cloned().unwrap_or_else(|| false.into()),
+            "timestamp": event.event.at.as_epoch_seconds(),
+            "time": field("time"),
+        }),
+        _ => Value::Object(data.clone()),
+    }
+}
+
+fn message_object(message: &EventMessage) -> Value {
+    json!({
+        "id": message.id.0,
+        "token": message.token.0,
+        "direction": message.direction.as_str(),
+        "message_id": message.message_id,
+        "to": message.rcpt_to,
+        "from": message.mail_from,
+        "subject": message.subject,
+        "timestamp": message.accepted_at.as_epoch_seconds(),
+        "spam_status": "NotChecked",
+        "tag": message.tag,
+    })
+}
+
+/// The returned message, as far as the event knows it; messages/message has the rest under its id.
+fn bounce_object(event: &ToldEvent, bounce: &Value) -> Value {
+    let field = |key: &str| bounce.get(key).cloned().unwrap_or(Value::Null);
+    json!({
+        "id": field("message_id"),
+        "token": null,
+        "direction": "incoming",
+        "message_id": null,
+        "to": null,
+        "from": null,
+        "subject": null,
+        "timestamp": event.event.at.as_epoch_seconds(),
+        "spam_status": "NotChecked",
+        "tag": null,
+        "class": field("class"),
+        "code": field("code"),
+        "enhanced_code": field("enhanced_code"),
+        "diagnostic": field("diagnostic"),
+    })
+}
+
+/// Made of the event, so that it is the same at every attempt and on every node.
+fn uuid(event: &ToldEvent) -> String {
+    let text = format!("postroad event {} {}", event.server_id.0, event.event.id.0);
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest(&SHA256, text.as_bytes()).as_ref()[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string()
+}

@@ -1,0 +1,50 @@
+//! The `standard` body, which is also an item of events/list.
+
+use postroad_store::{EventMessage, ToldEvent};
+use serde_json::{Map, Value, json};
+
+use super::{event_data, event_name};
+
+/// `{"type", "timestamp", "id", "seq", "data"}`.
+pub fn standard(event: &ToldEvent) -> Value {
+    let mut data = Map::new();
+    if event.kind().is_about_message() {
+        let message = match &event.message {
+            Some(message) => message_object(message, event.event.test),
+            // Removed by retention meanwhile.
+            None => json!({ "id": event.event.message_id.0 }),
+        };
+        data.insert("message".to_owned(), message);
+    }
+    if event.event.test {
+        data.insert("test".to_owned(), true.into());
+    }
+    for (key, value) in event_data(event) {
+        data.entry(key).or_insert(value);
+    }
+    json!({
+        "type": event.kind().as_str(),
+        "timestamp": event.event.at.to_rfc3339(),
+        "id": event_name(event.event.id),
+        "seq": event.event.seq,
+        "data": data,
+    })
+}
+
+fn message_object(message: &EventMessage, test: bool) -> Value {
+    json!({
+        "id": message.id.0,
+        "token": message.token.0,
+        "direction": message.direction.as_str(),
+        "message_id": message.message_id,
+        "to": message.rcpt_to,
+        "from": message.mail_from,
+        "subject": message.subject,
+        "timestamp": message.accepted_at.to_rfc3339(),
+        "tag": message.tag,
+        "metadata": message.metadata,
+        "size": message.size,
+        "bounce": message.bounce,
+        "test": test,
+    })
+}

@@ -1,0 +1,117 @@
+//! Events told to the outside: webhook bodies, their signatures, and the worker that posts them.
+//!
+//! It must never delay mail: it reads what the transactions of others left in the outbox, and writes what came of it
+//! in small batches. On failure: what could not be told stays in the outbox and is told later, with the same bytes.
+
+pub mod body;
+mod pacing;
+mod post;
+mod retry;
+mod sample;
+mod signature;
+mod worker;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::{Clock, EventKind, ServerId, WebhookId};
+use postroad_net::guarded_http::GuardedHttp;
+use postroad_store::{Store, StoreError, Webhook, WebhookAttempt, WebhookNext, WebhookOutcome};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use post::{Post, Poster};
+pub use retry::RetrySettings;
+pub use sample::sample;
+pub use signature::{PostalSigner, PostalSignerError, SecretError, StandardSecret};
+
+/// For posts under way when it stops; what they say afterwards is told again after the next start.
+const STOP_TIME_MAX: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone)]
+pub struct WebhookSettings {
+    /// Posts to one endpoint at the same time, once it has shown that it keeps up.
+    pub concurrency_max: usize,
+    pub retry: RetrySettings,
+}
+
+impl Default for WebhookSettings {
+    fn default() -> Self {
+        Self { concurrency_max: 8, retry: RetrySettings::default() }
+    }
+}
+
+/// The running worker. Stop it: one that is dropped ends in the middle of its posts.
+#[derive(Debug)]
+pub struct WebhookWorker {
+    desk: WebhookDesk,
+    stop: watch::Sender<bool>,
+    working: JoinHandle<()>,
+}
+
+impl WebhookWorker {
+    pub fn start(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        http: GuardedHttp,
+        signer: Arc<PostalSigner>,
+        settings: WebhookSettings,
+    ) -> Self {
+        let poster = Poster::new(http, signer, Arc::clone(&clock));
+        let desk = WebhookDesk { store: store.clone(), poster: poster.clone() };
+        let (stop, stopping) = watch::channel(false);
+        let working = tokio::spawn(worker::run(store, clock, poster, settings, stopping));
+        Self { desk, stop, working }
+    }
+
+    /// For what doors ask of it.
+    pub fn desk(&self) -> WebhookDesk {
+        self.desk.clone()
+    }
+
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        let mut working = self.working;
+        if tokio::time::timeout(STOP_TIME_MAX, &mut working).await.is_err() {
+            working.abort();
+        }
+    }
+}
+
+/// What doors ask beside the worker: posts at once, and the public key.
+#[derive(Debug, Clone)]
+pub struct WebhookDesk {
+    store: Store,
+    poster: Poster,
+}
+
+impl WebhookDesk {
+    pub fn signer(&self) -> &PostalSigner {
+        self.poster.signer()
+    }
+
+    /// Posts a sample of an event at once and records the attempt. `None` if the webhook is not there.
+    pub async fn test(
+        &self,
+        server_id: ServerId,
+        id: WebhookId,
+        kind: EventKind,
+    ) -> Result<Option<WebhookAttempt>, StoreError> {
+        let Some(webhook) = self.store.find_webhook(server_id, id).await? else { return Ok(None) };
+        let event = sample(server_id, self.store.ids()?.next(), kind, self.poster.now());
+        let event_id = event.event.id;
+        let post = self.poster.post(&webhook, event, 0).await;
+        self.record(&webhook, post).await?;
+        Ok(self.store.list_event_attempts(server_id, event_id, 1).await?.into_iter().next())
+    }
+
+    async fn record(&self, webhook: &Webhook, post: Post) -> Result<(), StoreError> {
+        let outcome = WebhookOutcome {
+            server_id: webhook.server_id,
+            webhook_id: webhook.id,
+            attempt: post.attempt,
+            next: WebhookNext::Nothing,
+        };
+        self.store.settle_webhooks(vec![outcome]).await
+    }
+}

@@ -1,0 +1,172 @@
+//! One attempt to tell a webhook of an event: body, signature, post, and what is recorded of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::HeaderMap;
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
+use postroad_model::{Clock, Timestamp, WebhookFormat, WebhookUrl};
+use postroad_net::guarded_http::{GuardedHttp, HttpAnswer, PostFailure};
+use postroad_store::{NewWebhookAttempt, ToldEvent, Webhook};
+use tokio::time::Instant;
+
+use crate::body;
+use crate::signature::{PostalSigner, StandardSecret, signatures};
+
+/// Of an answer, in the log of attempts.
+const ANSWER_BYTES_MAX: usize = 4 * 1024;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Poster {
+    http: GuardedHttp,
+    signer: Arc<PostalSigner>,
+    clock: Arc<dyn Clock>,
+}
+
+/// What came of an attempt.
+#[derive(Debug)]
+pub(crate) struct Post {
+    pub(crate) attempt: NewWebhookAttempt,
+    pub(crate) is_told: bool,
+    pub(crate) retry_after: Option<String>,
+}
+
+/// Why nothing was posted at all: bugs and broken rows, which waiting does not mend.
+struct Unusable(&'static str, String);
+
+impl Poster {
+    pub(crate) fn new(http: GuardedHttp, signer: Arc<PostalSigner>, clock: Arc<dyn Clock>) -> Self {
+        Self { http, signer, clock }
+    }
+
+    pub(crate) fn signer(&self) -> &PostalSigner {
+        &self.signer
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// `attempts` were made before.
+    pub(crate) async fn post(&self, webhook: &Webhook, event: ToldEvent, attempts: u32) -> Post {
+        let (at, begun) = (self.clock.now(), Instant::now());
+        let said = match self.request(webhook, &event, at).await {
+            Ok((url, headers, body)) => Ok(self.http.post(&url, &headers, &body).await),
+            Err(unusable) => Err(unusable),
+        };
+        let mut post = Post {
+            attempt: NewWebhookAttempt {
+                event_id: event.event.id,
+                message_id: event.event.message_id,
+                kind: event.kind(),
+                at,
+                number: attempts + 1,
+                url: webhook.url.clone(),
+                status: None,
+                answer: String::new(),
+                error_class: None,
+                error: None,
+                connect_us: None,
+                duration_us: begun.elapsed().as_micros() as i64,
+            },
+            is_told: false,
+            retry_after: None,
+        };
+        match said {
+            Ok(Ok(answer)) => post.answered(answer),
+            Ok(Err(failure)) => post.failed(&failure),
+            Err(Unusable(class, text)) => post.attempt.set_error(class, text),
+        }
+        post
+    }
+
+    async fn request(
+        &self,
+        webhook: &Webhook,
+        event: &ToldEvent,
+        at: Timestamp,
+    ) -> Result<(WebhookUrl, HeaderMap, Bytes), Unusable> {
+        let url = WebhookUrl::parse(&webhook.url).map_err(|error| Unusable("url", error.to_string()))?;
+        let body: Bytes = body::body(event, webhook.format)
+            .ok_or_else(|| Unusable("format", "This format has no words for the event".to_owned()))?
+            .into();
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(USER_AGENT, HeaderValue::from_static("Postroad-Webhooks"));
+        match webhook.format {
+            WebhookFormat::Standard => self.sign_standard(webhook, event, at, &body, &mut headers)?,
+            WebhookFormat::Postal => self.sign_postal(&body, &mut headers).await?,
+        }
+        Ok((url, headers, body))
+    }
+
+    fn sign_standard(
+        &self,
+        webhook: &Webhook,
+        event: &ToldEvent,
+        at: Timestamp,
+        body: &[u8],
+        headers: &mut HeaderMap,
+    ) -> Result<(), Unusable> {
+        let previous = webhook.previous_secret.as_ref().filter(|(_, until)| *until > at);
+        let texts = [Some(&webhook.secret), previous.map(|(secret, _)| secret)];
+        let secrets: Result<Vec<StandardSecret>, _> =
+            texts.into_iter().flatten().map(|secret| StandardSecret::parse(&secret.0)).collect();
+        let secrets = secrets.map_err(|error| Unusable("secret", error.to_string()))?;
+        let id = body::event_name(event.event.id);
+        put(headers, "webhook-signature", &signatures(&secrets, &id, at.as_secs(), body));
+        put(headers, "webhook-timestamp", &at.as_secs().to_string());
+        put(headers, "webhook-id", &id);
+        Ok(())
+    }
+
+    async fn sign_postal(&self, body: &Bytes, headers: &mut HeaderMap) -> Result<(), Unusable> {
+        let (signer, signed_body) = (Arc::clone(&self.signer), body.clone());
+        let signed = tokio::task::spawn_blocking(move || signer.sign(&signed_body)).await;
+        let signed = signed.map_err(|error| Unusable("signature", error.to_string()))?;
+        let signed = signed.map_err(|error| Unusable("signature", error.to_string()))?;
+        put(headers, "x-postal-signature", &signed.sha1);
+        put(headers, "x-postal-signature-256", &signed.sha256);
+        put(headers, "x-postal-signature-kid", self.signer.key_id());
+        Ok(())
+    }
+}
+
+fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    let value = HeaderValue::from_str(value).expect("base64, numbers and event names are visible ASCII");
+    headers.insert(HeaderName::from_static(name), value);
+}
+
+impl Post {
+    fn answered(&mut self, answer: HttpAnswer) {
+        let start = &answer.body[..answer.body.len().min(ANSWER_BYTES_MAX)];
+        // PostgreSQL takes no NUL in a text.
+        self.attempt.answer = String::from_utf8_lossy(start).replace('\0', "\u{fffd}");
+        self.attempt.status = Some(answer.status);
+        self.attempt.connect_us = answer.connected_in.map(|time| time.as_micros() as i64);
+        self.retry_after = answer.retry_after;
+        self.is_told = (200..300).contains(&answer.status);
+        if !self.is_told {
+            let text = match answer.status {
+                300..=399 => format!("The receiver answered {}; redirects are not followed", answer.status),
+                status => format!("The receiver answered {status}"),
+            };
+            self.attempt.set_error("http_status", text);
+        }
+    }
+
+    fn failed(&mut self, failure: &PostFailure) {
+        self.attempt.set_error(failure.class().as_str(), failure.to_string());
+    }
+}
+
+trait SetError {
+    fn set_error(&mut self, class: &str, text: String);
+}
+
+impl SetError for NewWebhookAttempt {
+    fn set_error(&mut self, class: &str, text: String) {
+        self.error_class = Some(class.to_owned());
+        self.error = Some(text);
+    }
+}

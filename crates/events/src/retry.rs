@@ -1,0 +1,163 @@
+//! When a webhook is told again, and when it is given up. Pure: time and chance are arguments.
+
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+
+/// Each is perhaps a fifth shorter or longer, so that what failed together does not come back together.
+const JITTER: f64 = 0.2;
+/// However long a receiver asks us to wait.
+const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
+
+#[derive(Debug, Clone)]
+pub struct RetrySettings {
+    /// The pauses after the first attempt, the second, …; after the last one it is given up.
+    pub schedule: Vec<Duration>,
+    /// An endpoint without a success for this long is disabled.
+    pub disable_after: Duration,
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        let (minute, hour) = (60, 3_600);
+        let secs = [
+            5,
+            minute,
+            5 * minute,
+            30 * minute,
+            2 * hour,
+            5 * hour,
+            10 * hour,
+            14 * hour,
+            20 * hour,
+            24 * hour,
+        ];
+        Self { schedule: secs.map(Duration::from_secs).to_vec(), disable_after: Duration::from_hours(5 * 24) }
+    }
+}
+
+/// What an attempt without success leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Consequence {
+    RetryAt(Timestamp),
+    GiveUp,
+    /// The endpoint is told nothing any more, and why.
+    Disable(String),
+}
+
+/// A failed attempt as far as it matters here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Failed<'a> {
+    pub(crate) at: Timestamp,
+    /// This one counted.
+    pub(crate) attempts: u32,
+    /// If there was an answer.
+    pub(crate) status: Option<u16>,
+    pub(crate) retry_after: Option<&'a str>,
+    /// Of the endpoint, before this attempt.
+    pub(crate) failing_since: Option<Timestamp>,
+}
+
+impl RetrySettings {
+    /// `chance` is from 0 to 1.
+    pub(crate) fn consequence(&self, failed: Failed<'_>, chance: f64) -> Consequence {
+        if failed.status == Some(410) {
+            return Consequence::Disable("The receiver answered 410 Gone".to_owned());
+        }
+        let failing_for = failed.failing_since.map(|since| failed.at.since(since));
+        if failing_for.is_some_and(|failing_for| failing_for >= self.disable_after) {
+            let hours = self.disable_after.as_secs() / 3_600;
+            return Consequence::Disable(format!("No attempt has succeeded for {hours} hours"));
+        }
+        let pause = failed.attempts.checked_sub(1).and_then(|at| self.schedule.get(at as usize));
+        let Some(pause) = pause else { return Consequence::GiveUp };
+        let pause = pause.mul_f64(1.0 - JITTER + 2.0 * JITTER * chance.clamp(0.0, 1.0));
+        let asked = failed.retry_after.and_then(|text| retry_after(text, failed.at)).unwrap_or_default();
+        Consequence::RetryAt(failed.at.plus(pause.max(asked)))
+    }
+}
+
+/// RFC 9110 10.2.3: seconds, or a date.
+fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
+    let text = text.trim();
+    let asked = match text.parse::<u64>() {
+        Ok(secs) => Duration::from_secs(secs),
+        Err(_) => Timestamp::parse_http_date(text)?.since(now),
+    };
+    Some(asked.min(RETRY_AFTER_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_micros(secs * 1_000_000)
+    }
+
+    fn failed(attempts: u32) -> Failed<'static> {
+        Failed { at: at(1_000_000), attempts, status: Some(500), retry_after: None, failing_since: None }
+    }
+
+    fn pause_of(consequence: Consequence) -> Option<u64> {
+        match consequence {
+            Consequence::RetryAt(next) => Some(next.since(at(1_000_000)).as_secs()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_schedule_of_the_contract_is_followed_to_its_end() {
+        let settings = RetrySettings::default();
+        let pauses: Vec<Option<u64>> =
+            (1..=11).map(|attempts| pause_of(settings.consequence(failed(attempts), 0.5))).collect();
+        let hours = |hours: u64| Some(hours * 3_600);
+        let expected = [
+            Some(5),
+            Some(60),
+            Some(300),
+            Some(1_800),
+            hours(2),
+            hours(5),
+            hours(10),
+            hours(14),
+            hours(20),
+            hours(24),
+            None,
+        ];
+        assert_eq!(pauses, expected);
+        assert_eq!(settings.consequence(failed(11), 0.5), Consequence::GiveUp);
+    }
+
+    #[test]
+    fn chance_moves_a_retry_by_a_fifth_at_most() {
+        let settings = RetrySettings::default();
+        assert_eq!(pause_of(settings.consequence(failed(2), 0.0)), Some(48));
+        assert_eq!(pause_of(settings.consequence(failed(2), 1.0)), Some(72));
+    }
+
+    #[test]
+    fn a_receiver_may_ask_for_more_time_but_not_for_ever() {
+        let settings = RetrySettings::default();
+        let asking = |text| Failed { retry_after: Some(text), ..failed(1) };
+        assert_eq!(pause_of(settings.consequence(asking("120"), 0.5)), Some(120));
+        assert_eq!(pause_of(settings.consequence(asking("1"), 0.5)), Some(5));
+        assert_eq!(pause_of(settings.consequence(asking("99999999"), 0.5)), Some(24 * 3_600));
+        assert_eq!(pause_of(settings.consequence(asking("soon"), 0.5)), Some(5));
+        // Ten minutes after second 1,000,000.
+        let date = asking("Mon, 12 Jan 1970 13:56:40 GMT");
+        assert_eq!(pause_of(settings.consequence(date, 0.5)), Some(600));
+        let past = asking("Sun, 06 Nov 1960 08:49:37 GMT");
+        assert_eq!(pause_of(settings.consequence(past, 0.5)), Some(5));
+    }
+
+    #[test]
+    fn gone_disables_at_once_and_five_days_without_success_do() {
+        let settings = RetrySettings::default();
+        let gone = Failed { status: Some(410), ..failed(1) };
+        assert!(matches!(settings.consequence(gone, 0.5), Consequence::Disable(_)));
+        let since = |secs: i64| Failed { failing_since: Some(at(1_000_000 - secs)), ..failed(3) };
+        assert!(matches!(settings.consequence(since(5 * 86_400), 0.5), Consequence::Disable(_)));
+        assert!(matches!(settings.consequence(since(5 * 86_400 - 1), 0.5), Consequence::RetryAt(_)));
+    }
+}

@@ -1,0 +1,107 @@
+//! An event of each kind that never happened: for webhooks/test and for the golden files of the formats.
+
+use std::collections::BTreeMap;
+
+use postroad_model::{Direction, EventId, EventKind, MessageId, MessageToken, ServerId, Timestamp};
+use postroad_store::{Event, EventMessage, NewEvent, ToldEvent};
+use serde_json::{Value, json};
+
+/// Marked as a test.
+pub fn sample(server_id: ServerId, id: i64, kind: EventKind, at: Timestamp) -> ToldEvent {
+    let message_id = MessageId(if kind.is_about_message() { 1 } else { 0 });
+    let event = Event {
+        id: EventId(id),
+        message_id,
+        seq: if kind == EventKind::Accepted || message_id.0 == 0 { 1 } else { 2 },
+        at,
+        test: true,
+        event: NewEvent { kind, data: data(kind).to_string() },
+    };
+    let message = kind.is_about_message().then(|| message(message_id, at));
+    ToldEvent { server_id, event, message }
+}
+
+fn message(id: MessageId, at: Timestamp) -> EventMessage {
+    EventMessage {
+        id,
+        token: MessageToken("SampleToken12345".to_owned()),
+        rcpt_to: "recipient@example.com".to_owned(),
+        mail_from: "sender@example.org".to_owned(),
+        message_id: "b4cbc7c0-sample@rp.example.org".to_owned(),
+        subject: "A sample".to_owned(),
+        tag: Some("sample".to_owned()),
+        metadata: BTreeMap::from([("order".to_owned(), "4711".to_owned())]),
+        direction: Direction::Outgoing,
+        size: 1_024,
+        bounce: false,
+        accepted_at: at,
+    }
+}
+
+fn data(kind: EventKind) -> Value {
+    match kind {
+        EventKind::Accepted | EventKind::Released | EventKind::Cancelled => json!({}),
+        EventKind::Delivered => attempt("Sent", "Message for recipient@example.com accepted", "250 2.0.0 OK"),
+        EventKind::Delayed => {
+            attempt("SoftFail", "Greylisted, tried again soon", "451 4.7.1 Try again later")
+        }
+        EventKind::Bounced => {
+            let mut data = attempt("HardFail", "The mailbox does not exist", "550 5.1.1 User unknown");
+            data["bounce"] = json!({
+                "kind": "sync",
+                "class": "bad_mailbox",
+                "code": 550,
+                "enhanced_code": "5.1.1",
+                "diagnostic": "550 5.1.1 User unknown",
+            });
+            data
+        }
+        EventKind::Failed => attempt("HardFail", "Given up after 48 hours", ""),
+        EventKind::Held => {
+            json!({ "status": "Held", "details": "The recipient is suppressed", "reason": "suppressed" })
+        }
+        EventKind::Complained => json!({
+            "details": "Called spam by its recipient",
+            "complaint": { "reporting_mta": "mx.example.com", "diagnostic": "abuse", "message_id": 2 },
+        }),
+        EventKind::Opened => seen(&json!({})),
+        EventKind::Clicked => seen(&json!({ "url": "https://example.org/offer" })),
+        EventKind::Unsubscribed => json!({ "ip_address": "192.0.2.1", "user_agent": "Mozilla/5.0" }),
+        EventKind::DomainVerified => json!({ "domain": { "name": "example.org" } }),
+        EventKind::DomainFailing => json!({ "domain": { "name": "example.org" }, "records": ["dkim"] }),
+        EventKind::SendLimitApproaching => json!({ "limit": 1_000, "volume": 900 }),
+        EventKind::SendLimitExceeded => json!({ "limit": 1_000, "volume": 1_000 }),
+        EventKind::WebhookDisabled => {
+            json!({ "webhook": { "id": 1, "url": "https://example.org/hook", "reason": "410 Gone" } })
+        }
+        EventKind::IpWarmupPaused => json!({ "address": "192.0.2.25", "reason": "bounce rate" }),
+    }
+}
+
+fn attempt(status: &str, details: &str, output: &str) -> Value {
+    json!({
+        "status": status,
+        "details": details,
+        "output": output,
+        "sent_with_ssl": true,
+        "time": 0.42,
+        "mx": "mx.example.com",
+        "remote_ip": "192.0.2.2",
+        "source_ip": "192.0.2.25",
+        "attempt": 1,
+    })
+}
+
+fn seen(more: &Value) -> Value {
+    let mut data = json!({
+        "first": true,
+        "bot": false,
+        "first_including_bots": true,
+        "ip_address": "192.0.2.1",
+        "user_agent": "Mozilla/5.0",
+    });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        data[key] = value.clone();
+    }
+    data
+}

@@ -1,0 +1,197 @@
+//! One endpoint while it has something to be told: claims a little, posts as many at once as its pace allows, and
+//! ends when nothing is due.
+//!
+//! On SQLite a claim is only a look, so a lane remembers what it has (`held`) until the outcome is stored.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use postroad_model::EventId;
+use postroad_store::{StoreError, Webhook, WebhookNext, WebhookOutcome, WebhookWork};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use super::{Key, Shared, SharedPacing, rest_until};
+use crate::post::Post;
+use crate::retry::{Consequence, Failed};
+
+/// Posted, but not yet stored: more are not begun.
+const UNSETTLED_MAX: usize = 64;
+
+pub(super) struct Lane {
+    shared: Arc<Shared>,
+    key: Key,
+    pacing: SharedPacing,
+    stopping: watch::Receiver<bool>,
+    queue: VecDeque<WebhookWork>,
+    held: HashSet<EventId>,
+    posts: FuturesUnordered<BoxFuture<'static, (Arc<Webhook>, Post)>>,
+    settling: FuturesUnordered<BoxFuture<'static, EventId>>,
+}
+
+/// Why a lane goes no further.
+enum End {
+    NothingDue,
+    Disabled(String),
+}
+
+impl Lane {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        key: Key,
+        pacing: SharedPacing,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            shared,
+            key,
+            pacing,
+            stopping,
+            queue: VecDeque::new(),
+            held: HashSet::new(),
+            posts: FuturesUnordered::new(),
+            settling: FuturesUnordered::new(),
+        }
+    }
+
+    pub(super) async fn run(mut self) -> Key {
+        let (key, shared) = (self.key, Arc::clone(&self.shared));
+        let end = self.work().await;
+        // What is under way is finished and stored, whatever ended the lane.
+        while let Some((_, post)) = self.posts.next().await {
+            self.note(None, post);
+        }
+        while self.settling.next().await.is_some() {}
+        match end {
+            Ok(End::NothingDue) => {}
+            Ok(End::Disabled(reason)) => disable(&shared, key, reason).await,
+            Err(error) => {
+                tracing::warn!(%error, webhook.id = key.1.0, "cannot go on with a webhook; trying again");
+                let now = self.shared.clock.now();
+                self.pacing.lock().rest(rest_until(now));
+            }
+        }
+        key
+    }
+
+    async fn work(&mut self) -> Result<End, StoreError> {
+        let mut webhook = None;
+        let mut has_posted = false;
+        loop {
+            if *self.stopping.borrow() || self.pacing.lock().is_resting(self.shared.clock.now()) {
+                return Ok(End::NothingDue);
+            }
+            let free = self.free_places();
+            if free > 0 && self.queue.is_empty() {
+                let Some(found) = self.claim().await? else { return Ok(End::NothingDue) };
+                webhook = Some(found);
+            }
+            if let Some(webhook) = &webhook {
+                for work in self.queue.drain(..free.min(self.queue.len())) {
+                    has_posted = true;
+                    let is_failing = self.pacing.lock().is_failing();
+                    self.posts.push(begin(Arc::clone(&self.shared), Arc::clone(webhook), is_failing, work));
+                }
+            }
+            if self.posts.is_empty() && self.settling.is_empty() {
+                if !has_posted {
+                    self.pacing.lock().rest(rest_until(self.shared.clock.now()));
+                }
+                return Ok(End::NothingDue);
+            }
+            tokio::select! {
+                Some((webhook, post)) = self.posts.next() => {
+                    if let Some(reason) = self.note(Some(&webhook), post) {
+                        return Ok(End::Disabled(reason));
+                    }
+                }
+                Some(stored) = self.settling.next() => {
+                    self.held.remove(&stored);
+                }
+            }
+        }
+    }
+
+    fn free_places(&self) -> usize {
+        if self.settling.len() >= UNSETTLED_MAX {
+            return 0;
+        }
+        self.pacing.lock().window().saturating_sub(self.posts.len())
+    }
+
+    /// Fills the queue; `None` if the webhook is told nothing any more.
+    async fn claim(&mut self) -> Result<Option<Arc<Webhook>>, StoreError> {
+        let (server_id, id) = self.key;
+        let found = self.shared.store.find_webhook(server_id, id).await?;
+        let Some(webhook) = found.filter(|webhook| webhook.enabled) else { return Ok(None) };
+        let limit = self.pacing.lock().window() * 2;
+        let held = self.held.iter().copied().collect();
+        let works = self.shared.store.claim_webhook_work(server_id, id, limit, held).await?;
+        self.held.extend(works.iter().map(|work| work.event.event.id));
+        self.queue.extend(works);
+        Ok(Some(Arc::new(webhook)))
+    }
+
+    /// Decides what a post means and has it stored. Some reason if the endpoint is to be disabled.
+    fn note(&mut self, webhook: Option<&Webhook>, post: Post) -> Option<String> {
+        let now = self.shared.clock.now();
+        let mut disabled = None;
+        let next = if post.is_told {
+            self.pacing.lock().succeeded();
+            WebhookNext::Done
+        } else {
+            self.pacing.lock().failed(now);
+            let failed = Failed {
+                at: now,
+                attempts: post.attempt.number,
+                status: post.attempt.status,
+                retry_after: post.retry_after.as_deref(),
+                failing_since: webhook.and_then(|webhook| webhook.failing_since),
+            };
+            match self.shared.settings.retry.consequence(failed, rand::random()) {
+                Consequence::RetryAt(at) => WebhookNext::RetryAt(at),
+                Consequence::GiveUp => WebhookNext::GiveUp,
+                Consequence::Disable(reason) => {
+                    disabled = Some(reason);
+                    WebhookNext::GiveUp
+                }
+            }
+        };
+        let (server_id, webhook_id) = self.key;
+        let (settler, event_id) = (self.shared.settler.clone(), post.attempt.event_id);
+        let outcome = WebhookOutcome { server_id, webhook_id, attempt: post.attempt, next };
+        self.settling.push(Box::pin(async move {
+            settler.settle(outcome).await;
+            event_id
+        }));
+        disabled
+    }
+}
+
+async fn disable(shared: &Shared, (server_id, id): Key, reason: String) {
+    match shared.store.disable_webhook(server_id, id, reason.clone()).await {
+        Ok(true) => {
+            tracing::info!(server.id = server_id.0, webhook.id = id.0, reason, "a webhook was disabled");
+        }
+        Ok(false) => {}
+        // What made it so will do it again.
+        Err(error) => tracing::warn!(%error, webhook.id = id.0, "cannot disable a webhook"),
+    }
+}
+
+fn begin(
+    shared: Arc<Shared>,
+    webhook: Arc<Webhook>,
+    is_failing: bool,
+    work: WebhookWork,
+) -> BoxFuture<'static, (Arc<Webhook>, Post)> {
+    Box::pin(async move {
+        let places = Arc::clone(shared.places(&webhook, is_failing));
+        // Never closed; without a place it is posted all the same.
+        let _place: Option<OwnedSemaphorePermit> = places.acquire_owned().await.ok();
+        let post = shared.poster.post(&webhook, work.event, work.attempts).await;
+        (webhook, post)
+    })
+}

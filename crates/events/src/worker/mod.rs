@@ -1,0 +1,190 @@
+//! The outbox worked off. A dispatcher looks what is due and starts a lane for each endpoint that has something to be
+//! told; lanes know nothing of each other, so that one that hangs delays only itself.
+//!
+//! Posts under way are counted in three classes with places of their own: endpoints that have answered well, those
+//! that are new, and those that fail. However many fail, the others find their places free.
+
+mod lane;
+mod settler;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use postroad_model::{Clock, ServerId, Timestamp, WebhookId};
+use postroad_store::{Store, Webhook, WebhookDue};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::WebhookSettings;
+use crate::pacing::Pacing;
+use crate::post::Poster;
+use lane::Lane;
+use settler::Settler;
+
+/// Other nodes append events too, and nobody tells of those.
+const POLL: Duration = Duration::from_secs(1);
+/// Between two looks at what is due, however much happens.
+const SCAN_PAUSE_MIN: Duration = Duration::from_millis(10);
+/// After a look that failed.
+const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
+/// Something is due and cannot be had: another node works on it.
+const EMPTY_REST: Duration = Duration::from_secs(1);
+const PROVEN_POSTS_MAX: usize = 1_024;
+const NEW_POSTS_MAX: usize = 1_024;
+const FAILING_POSTS_MAX: usize = 64;
+/// Endpoints whose pace is remembered while they have nothing to be told.
+const PACINGS_MAX: usize = 100_000;
+
+/// What all lanes share.
+#[derive(Debug)]
+struct Shared {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    poster: Poster,
+    settler: Settler,
+    settings: WebhookSettings,
+    proven: Arc<Semaphore>,
+    new: Arc<Semaphore>,
+    failing: Arc<Semaphore>,
+}
+
+impl Shared {
+    /// The places of an endpoint's class.
+    fn places(&self, webhook: &Webhook, is_failing: bool) -> &Arc<Semaphore> {
+        if is_failing || webhook.failing_since.is_some() {
+            &self.failing
+        } else if webhook.last_success_at.is_some() {
+            &self.proven
+        } else {
+            &self.new
+        }
+    }
+}
+
+type Key = (ServerId, WebhookId);
+
+/// The pace of one endpoint, kept from lane to lane.
+#[derive(Debug, Clone)]
+struct SharedPacing(Arc<Mutex<Pacing>>);
+
+impl SharedPacing {
+    fn lock(&self) -> MutexGuard<'_, Pacing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) async fn run(
+    store: Store,
+    clock: Arc<dyn Clock>,
+    poster: Poster,
+    settings: WebhookSettings,
+    stopping: watch::Receiver<bool>,
+) {
+    let (settler, settling) = Settler::start(store.clone());
+    let shared = Arc::new(Shared {
+        store,
+        clock,
+        poster,
+        settler,
+        settings,
+        proven: Arc::new(Semaphore::new(PROVEN_POSTS_MAX)),
+        new: Arc::new(Semaphore::new(NEW_POSTS_MAX)),
+        failing: Arc::new(Semaphore::new(FAILING_POSTS_MAX)),
+    });
+    Dispatcher { shared, lanes: JoinSet::new(), paces: HashMap::new() }.run(stopping).await;
+    // Every lane is over, and with the last of them the settler's channel: it writes what it has and ends.
+    drop(settling.await);
+}
+
+struct Dispatcher {
+    shared: Arc<Shared>,
+    lanes: JoinSet<Key>,
+    paces: HashMap<Key, Pace>,
+}
+
+struct Pace {
+    pacing: SharedPacing,
+    has_lane: bool,
+}
+
+impl Dispatcher {
+    async fn run(mut self, mut stopping: watch::Receiver<bool>) {
+        let mut told = self.shared.store.told();
+        loop {
+            told.mark_unchanged();
+            let begun = Instant::now();
+            let patience = match self.shared.store.list_due_webhooks().await {
+                Ok(due) => self.start_lanes(&due, &stopping),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot read what webhooks are to be told; trying again");
+                    TROUBLE_PAUSE
+                }
+            };
+            // A look that takes long is taken less often.
+            let pause = SCAN_PAUSE_MIN.max(begun.elapsed() * 2);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = stopping.wait_for(|stop| *stop) => break,
+            }
+            tokio::select! {
+                _ = told.changed() => {}
+                () = tokio::time::sleep(patience) => {}
+                Some(ended) = self.lanes.join_next() => self.ended(ended.ok()),
+                _ = stopping.wait_for(|stop| *stop) => break,
+            }
+            while let Some(ended) = self.lanes.try_join_next() {
+                self.ended(ended.ok());
+            }
+        }
+        while self.lanes.join_next().await.is_some() {}
+    }
+
+    /// Returns how long nothing else is due.
+    fn start_lanes(&mut self, due: &[WebhookDue], stopping: &watch::Receiver<bool>) -> Duration {
+        let now = self.shared.clock.now();
+        let mut patience = POLL;
+        if self.paces.len() > PACINGS_MAX {
+            self.paces.retain(|_, pace| pace.has_lane);
+        }
+        for due in due {
+            let key = (due.server_id, due.webhook_id);
+            let window_max = self.shared.settings.concurrency_max;
+            let pace = self.paces.entry(key).or_insert_with(|| Pace {
+                pacing: SharedPacing(Arc::new(Mutex::new(Pacing::new(window_max)))),
+                has_lane: false,
+            });
+            if pace.has_lane {
+                continue;
+            }
+            let begins_at = due.due_at.max(pace.pacing.lock().resumes_at.unwrap_or(due.due_at));
+            if begins_at > now {
+                patience = patience.min(begins_at.since(now));
+                continue;
+            }
+            pace.has_lane = true;
+            let lane = Lane::new(Arc::clone(&self.shared), key, pace.pacing.clone(), stopping.clone());
+            self.lanes.spawn(lane.run());
+        }
+        patience
+    }
+
+    fn ended(&mut self, key: Option<Key>) {
+        match key {
+            Some(key) => {
+                if let Some(pace) = self.paces.get_mut(&key) {
+                    pace.has_lane = false;
+                }
+            }
+            // A lane that panicked does not say which it was: all may be started again, and `held` of those that still
+            // run is lost to the new ones. At least once is what is promised.
+            None => self.paces.values_mut().for_each(|pace| pace.has_lane = false),
+        }
+    }
+}
+
+/// When a lane that found nothing may look again.
+fn rest_until(now: Timestamp) -> Timestamp {
+    now.plus(EMPTY_REST)
+}

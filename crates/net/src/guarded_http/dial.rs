@@ -1,0 +1,113 @@
+//! From a URL to an open connection: resolve, check, connect, TLS; the address checked is the address dialled.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::client::conn::http1;
+use hyper::rt::{Read, Write};
+use hyper_util::rt::TokioIo;
+use postroad_model::{WebhookHost, WebhookUrl};
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+
+use super::failure::PostFailure;
+use super::pool::Connection;
+use crate::dns::Dns;
+use crate::guard::Guard;
+
+/// More of a host's addresses are not tried in one exchange.
+const ADDRESSES_TRIED_MAX: usize = 4;
+/// The head of an answer must fit in.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+
+pub(super) struct Dialler {
+    dns: Dns,
+    tls: TlsConnector,
+    guard: Guard,
+    connect_timeout: Duration,
+}
+
+impl Dialler {
+    pub(super) fn new(
+        dns: Dns,
+        verified: Arc<ClientConfig>,
+        guard: Guard,
+        connect_timeout: Duration,
+    ) -> Self {
+        Self { dns, tls: TlsConnector::from(verified), guard, connect_timeout }
+    }
+
+    pub(super) async fn connect(&self, url: &WebhookUrl) -> Result<Connection, PostFailure> {
+        let mut addresses: Vec<IpAddr> =
+            self.resolve(url).await?.into_iter().filter_map(|address| self.guard.checked(address)).collect();
+        if addresses.is_empty() {
+            return Err(PostFailure::RefusedAddress);
+        }
+        addresses.truncate(ADDRESSES_TRIED_MAX);
+        let deadline = Instant::now() + self.connect_timeout;
+        let mut failure = PostFailure::ConnectLate(self.connect_timeout);
+        let count = addresses.len() as u32;
+        for (at, address) in (0..count).zip(addresses) {
+            // A dead address leaves the others their share of the time.
+            let share = deadline.saturating_duration_since(Instant::now()) / (count - at);
+            match tokio::time::timeout(share, self.connect_to(address, url)).await {
+                Ok(Ok(connection)) => return Ok(connection),
+                Ok(Err(error)) => failure = error,
+                Err(_) => failure = PostFailure::ConnectLate(self.connect_timeout),
+            }
+        }
+        Err(failure)
+    }
+
+    async fn resolve(&self, url: &WebhookUrl) -> Result<Vec<IpAddr>, PostFailure> {
+        match url.host() {
+            WebhookHost::Address(address) => Ok(vec![address]),
+            // RFC 6761 6.3: never asked of the DNS. Whether the loopback may be dialled is the guard's decision.
+            WebhookHost::Name(name) if is_localhost(&name) => {
+                Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()])
+            }
+            WebhookHost::Name(name) => Ok(self.dns.addresses(&name).await?),
+        }
+    }
+
+    async fn connect_to(&self, address: IpAddr, url: &WebhookUrl) -> Result<Connection, PostFailure> {
+        let stream = TcpStream::connect(SocketAddr::new(address, url.port())).await;
+        let stream = stream.map_err(PostFailure::Connect)?;
+        // A body that follows its head in a second packet must not wait for the peer's delayed acknowledgement.
+        stream.set_nodelay(true).map_err(PostFailure::Connect)?;
+        if !url.is_https() {
+            return opened(TokioIo::new(stream), address).await;
+        }
+        let name = match url.host() {
+            WebhookHost::Name(name) => ServerName::try_from(name)
+                .map_err(|error| PostFailure::Tls(io::Error::new(io::ErrorKind::InvalidInput, error)))?,
+            WebhookHost::Address(address) => ServerName::from(address),
+        };
+        let stream = self.tls.connect(name, stream).await.map_err(PostFailure::Tls)?;
+        opened(TokioIo::new(stream), address).await
+    }
+}
+
+async fn opened(
+    stream: impl Read + Write + Unpin + Send + 'static,
+    address: IpAddr,
+) -> Result<Connection, PostFailure> {
+    let (sender, driver) = http1::Builder::new()
+        .max_buf_size(HEAD_BYTES_MAX)
+        .handshake(stream)
+        .await
+        .map_err(PostFailure::Protocol)?;
+    // Ends with the value: what a receiver still sends is not read.
+    let driver = tokio::spawn(async move { drop(driver.await) });
+    Ok(Connection::new(sender, driver, address))
+}
+
+fn is_localhost(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name == "localhost" || name.ends_with(".localhost")
+}

@@ -1,0 +1,113 @@
+//! Connections that wait for the next exchange: few, for a short time, and looked through when one is put back.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http1::SendRequest;
+use postroad_model::WebhookUrl;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Origin {
+    is_https: bool,
+    authority: String,
+}
+
+impl Origin {
+    pub(super) fn of(url: &WebhookUrl) -> Self {
+        Self { is_https: url.is_https(), authority: url.authority() }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) sender: SendRequest<Full<Bytes>>,
+    pub(super) address: IpAddr,
+    driver: JoinHandle<()>,
+}
+
+impl Connection {
+    pub(super) fn new(sender: SendRequest<Full<Bytes>>, driver: JoinHandle<()>, address: IpAddr) -> Self {
+        Self { sender, address, driver }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+#[derive(Debug)]
+struct Idle {
+    connection: Connection,
+    until: Instant,
+}
+
+#[derive(Debug)]
+pub(super) struct Pool {
+    idle: Mutex<Kept>,
+    per_origin_max: usize,
+    max: usize,
+    idle_for: Duration,
+}
+
+#[derive(Debug)]
+struct Kept {
+    by_origin: HashMap<Origin, Vec<Idle>>,
+    count: usize,
+    swept_at: Instant,
+}
+
+impl Pool {
+    pub(super) fn new(per_origin_max: usize, max: usize, idle_for: Duration) -> Self {
+        let kept = Kept { by_origin: HashMap::new(), count: 0, swept_at: Instant::now() };
+        Self { idle: Mutex::new(kept), per_origin_max, max, idle_for }
+    }
+
+    /// The one that was used last: it is the least likely to have ended.
+    pub(super) fn take(&self, origin: &Origin) -> Option<Connection> {
+        let now = Instant::now();
+        let mut kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let list = kept.by_origin.get_mut(origin)?;
+            let Some(idle) = list.pop() else {
+                kept.by_origin.remove(origin);
+                return None;
+            };
+            kept.count -= 1;
+            if idle.until > now && idle.connection.sender.is_ready() {
+                return Some(idle.connection);
+            }
+        }
+    }
+
+    pub(super) fn keep(&self, origin: Origin, connection: Connection) {
+        let now = Instant::now();
+        let mut kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.count >= self.max || kept.swept_at + self.idle_for <= now {
+            kept.sweep(now);
+        }
+        let of_origin = kept.by_origin.get(&origin).map_or(0, Vec::len);
+        if kept.count < self.max && of_origin < self.per_origin_max {
+            kept.count += 1;
+            kept.by_origin.entry(origin).or_default().push(Idle { connection, until: now + self.idle_for });
+        }
+    }
+}
+
+impl Kept {
+    fn sweep(&mut self, now: Instant) {
+        self.by_origin.retain(|_, list| {
+            list.retain(|idle| idle.until > now && !idle.connection.sender.is_closed());
+            !list.is_empty()
+        });
+        self.count = self.by_origin.values().map(Vec::len).sum();
+        self.swept_at = now;
+    }
+}

@@ -1,0 +1,34 @@
+//! What a receiver can make us do at most.
+
+use postroad_testkit::{CatcherAnswer, DnsServer, WebhookCatcher};
+
+use super::{client, post, refusal, settings};
+
+#[tokio::test]
+async fn of_an_endless_answer_16_kib_are_read() {
+    let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
+    catcher.answer("/", CatcherAnswer::Endless);
+    let client = client(&dns, None, settings());
+    let answer = post(&client, &catcher.url("/")).await.unwrap();
+    assert_eq!((answer.status, answer.body.len()), (200, 16 * 1024));
+    // The connection it came on is not used again.
+    post(&client, &catcher.url("/")).await.unwrap();
+    assert_eq!(catcher.connections(), 2);
+}
+
+#[tokio::test]
+async fn redirects_are_answers_and_not_followed() {
+    let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
+    catcher.answer("/", CatcherAnswer::redirect(&catcher.url("/inside")));
+    let answer = post(&client(&dns, None, settings()), &catcher.url("/")).await.unwrap();
+    assert_eq!(answer.status, 302);
+    assert_eq!(catcher.received().len(), 1);
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_a_protocol_failure() {
+    let (dns, catcher) = (DnsServer::start(), WebhookCatcher::start());
+    let headers = vec![("x-long".to_owned(), "x".repeat(200_000))];
+    catcher.answer("/", CatcherAnswer::Full(200, headers, Vec::new()));
+    assert_eq!(refusal(&client(&dns, None, settings()), &catcher.url("/")).await, "protocol");
+}

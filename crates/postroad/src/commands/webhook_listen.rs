@@ -1,0 +1,198 @@
+//! `postroad webhook listen`: prints the events of a server as they come. It polls the feed, so the server needs no way
+//! to reach this machine.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use bytes::Bytes;
+use hyper::HeaderMap;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use ipnet::{Ipv4Net, Ipv6Net};
+use postroad_model::WebhookUrl;
+use postroad_net::client_tls::ClientTls;
+use postroad_net::guarded_http::{GuardedHttp, GuardedHttpSettings};
+use serde_json::{Value, json};
+
+use super::{load_config, print};
+use crate::cli::ListenArgs;
+use crate::control::{self, Request};
+use crate::feed::FeedCommand;
+
+const WAIT_SECS: u64 = 20;
+/// After trouble; a server that restarts is not the end.
+const PAUSE: Duration = Duration::from_secs(1);
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Where events come from.
+enum Source {
+    Http { http: GuardedHttp, url: WebhookUrl, key: HeaderValue },
+    Folder { data_dir: PathBuf, server: Option<String> },
+}
+
+/// Some events, and where to go on.
+struct Page {
+    items: Vec<Value>,
+    next_cursor: String,
+}
+
+pub(crate) async fn run(args: ListenArgs) -> anyhow::Result<()> {
+    let http = http()?;
+    let forward_to = args.forward_to.as_deref().map(WebhookUrl::parse).transpose().context("--forward-to")?;
+    let source = source(&args, http.clone())?;
+    // Trouble at the very beginning is a mistake; later it passes.
+    let mut cursor = source.poll(&args.types, None).await?.next_cursor;
+    eprintln!("postroad: listening for events; stop with Ctrl-C");
+    loop {
+        match source.poll(&args.types, Some(&cursor)).await {
+            Ok(page) => {
+                for event in &page.items {
+                    print(&if args.json { event.to_string() } else { line(event) });
+                    if let Some(url) = &forward_to {
+                        forward(&http, url, event).await;
+                    }
+                }
+                cursor = page.next_cursor;
+            }
+            Err(error) => {
+                eprintln!("postroad: {error:#}; trying again");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+fn source(args: &ListenArgs, http: GuardedHttp) -> anyhow::Result<Source> {
+    if let Some(url) = &args.url {
+        let key = args.key.clone().or_else(|| std::env::var("POSTROAD_API_KEY").ok());
+        let key = key.context("--url needs --key, or the key in POSTROAD_API_KEY")?;
+        let url = WebhookUrl::parse(&format!("{}/api/v1/events/list", url.trim_end_matches('/')));
+        let mut key = HeaderValue::from_str(&key).context("--key: this is no API key")?;
+        key.set_sensitive(true);
+        return Ok(Source::Http { http, url: url.context("--url")?, key });
+    }
+    let data_dir = match &args.data_dir {
+        Some(data_dir) => data_dir.clone(),
+        None => load_config(None)?.data_dir,
+    };
+    Ok(Source::Folder { data_dir, server: args.server.clone() })
+}
+
+/// For URLs that the person at the keyboard chose: any address will do.
+fn http() -> anyhow::Result<GuardedHttp> {
+    let everything = [Ipv4Net::default().into(), Ipv6Net::default().into()];
+    let settings = GuardedHttpSettings {
+        allowed: everything.to_vec(),
+        exchange_timeout: Duration::from_secs(WAIT_SECS + 10),
+        answer_bytes_max: ANSWER_BYTES_MAX,
+        ..GuardedHttpSettings::default()
+    };
+    Ok(GuardedHttp::new(load_config(None)?.dns()?, ClientTls::new(None)?.verified(), settings))
+}
+
+impl Source {
+    /// Without a cursor only the place where the stream is now.
+    async fn poll(&self, types: &[String], cursor: Option<&str>) -> anyhow::Result<Page> {
+        match self {
+            Self::Http { http, url, key } => {
+                let wait = if cursor.is_some() { WAIT_SECS } else { 0 };
+                let mut request = json!({
+                    "since_cursor": cursor.unwrap_or("latest"),
+                    "wait_s": wait,
+                    "limit": 500,
+                });
+                if !types.is_empty() {
+                    request["types"] = json!(types);
+                }
+                let mut headers = HeaderMap::new();
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                headers.insert("x-server-api-key", key.clone());
+                let answer = http.post(url, &headers, &Bytes::from(request.to_string())).await?;
+                page_of_envelope(&answer.body)
+            }
+            Self::Folder { data_dir, server } => {
+                let command = FeedCommand {
+                    feed_of: server.clone(),
+                    since_cursor: cursor.map(str::to_owned),
+                    types: types.to_vec(),
+                    wait: cursor.is_some(),
+                };
+                let answer = control::send(data_dir, &Request::Feed(command)).await?;
+                let mut answer = answer.with_context(|| {
+                    format!("no server runs on {}; --data-dir or --url with --key", data_dir.display())
+                })?;
+                page(answer["items"].take(), &answer["next_cursor"])
+            }
+        }
+    }
+}
+
+fn page_of_envelope(body: &[u8]) -> anyhow::Result<Page> {
+    let mut envelope: Value =
+        serde_json::from_slice(body).context("the answer is not that of a Postroad API")?;
+    if envelope["status"] != "success" {
+        bail!("the server says: {}", envelope["data"]["message"].as_str().unwrap_or("nothing"));
+    }
+    let next_cursor = envelope["flags"]["pagination"]["next_cursor"].take();
+    page(envelope["data"]["items"].take(), &next_cursor)
+}
+
+fn page(items: Value, next_cursor: &Value) -> anyhow::Result<Page> {
+    let (Value::Array(items), Some(next_cursor)) = (items, next_cursor.as_str()) else {
+        bail!("the answer has no events; is it the same version of postroad?");
+    };
+    ensure!(!next_cursor.is_empty(), "the answer does not say where to go on");
+    Ok(Page { items, next_cursor: next_cursor.to_owned() })
+}
+
+/// `time  type  message  recipient  what happened`.
+fn line(event: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (data, message) = (&event["data"], &event["data"]["message"]);
+    let details = [&data["details"], &data["url"], &data["webhook"]["reason"], &data["domain"]["name"]];
+    let details = details.into_iter().find_map(Value::as_str).unwrap_or_default();
+    let columns = [
+        text(&event["timestamp"]),
+        format!("{:<22}", text(&event["type"])),
+        message["id"].as_i64().map(|id| id.to_string()).unwrap_or_default(),
+        text(&message["to"]),
+        details.to_owned(),
+    ];
+    let columns: Vec<String> = columns.into_iter().filter(|column| !column.is_empty()).collect();
+    // Nothing that came from outside may move the cursor of a terminal.
+    columns.join("  ").replace(|c: char| c.is_control(), " ").trim_end().to_owned()
+}
+
+async fn forward(http: &GuardedHttp, url: &WebhookUrl, event: &Value) {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(id) = event["id"].as_str().and_then(|id| HeaderValue::from_str(id).ok()) {
+        headers.insert("webhook-id", id);
+    }
+    match http.post(url, &headers, &Bytes::from(event.to_string())).await {
+        Ok(answer) if (200..300).contains(&answer.status) => {}
+        Ok(answer) => eprintln!("postroad: {url} answered {}", answer.status),
+        Err(error) => eprintln!("postroad: {url}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_tells_what_happened_and_moves_no_cursor() {
+        let event = json!({
+            "type": "message.bounced",
+            "timestamp": "2026-11-15T10:00:00Z",
+            "data": {
+                "message": { "id": 12, "to": "a@example.com" },
+                "details": "No such \u{1b}[2Jmailbox\r\n",
+            },
+        });
+        assert_eq!(
+            line(&event),
+            "2026-11-15T10:00:00Z  message.bounced         12  a@example.com  No such  [2Jmailbox"
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! The section `[webhooks]`, and what the worker and its HTTP client are told of it.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use ipnet::{IpNet, Ipv4Net};
+use postroad_events::{RetrySettings, WebhookSettings};
+use postroad_net::client_tls::ClientTls;
+use postroad_net::dns::{Dns, DnsSettings};
+use postroad_net::guarded_http::{GuardedHttp, GuardedHttpSettings};
+
+use super::Config;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Webhooks {
+    pub(crate) allow: Vec<IpNet>,
+    pub(crate) concurrency: usize,
+    pub(crate) retry_schedule: Vec<Duration>,
+    pub(crate) disable_after: Duration,
+    pub(crate) ca_file: Option<PathBuf>,
+}
+
+impl Config {
+    pub(crate) fn webhook_settings(&self) -> WebhookSettings {
+        WebhookSettings {
+            concurrency_max: self.webhooks.concurrency,
+            retry: RetrySettings {
+                schedule: self.webhooks.retry_schedule.clone(),
+                disable_after: self.webhooks.disable_after,
+            },
+        }
+    }
+
+    /// What posts to the URLs of customers; `dev` allows the loopback.
+    pub(crate) fn webhook_client(&self, dev: bool) -> anyhow::Result<GuardedHttp> {
+        let mut allowed = self.webhooks.allow.clone();
+        if dev {
+            let loopback = Ipv4Net::new(Ipv4Addr::LOCALHOST, 8).expect("8 is a prefix length of IPv4");
+            allowed.extend([loopback.into(), IpNet::from(std::net::IpAddr::from(Ipv6Addr::LOCALHOST))]);
+        }
+        let tls = ClientTls::new(self.webhooks.ca_file.as_deref()).context("`webhooks.ca_file`")?;
+        let settings = GuardedHttpSettings { allowed, ..GuardedHttpSettings::default() };
+        Ok(GuardedHttp::new(self.dns()?, tls.verified(), settings))
+    }
+
+    pub(crate) fn dns(&self) -> anyhow::Result<Dns> {
+        Ok(Dns::new(&DnsSettings { nameservers: self.dns.nameservers.clone(), ..DnsSettings::default() })?)
+    }
+}

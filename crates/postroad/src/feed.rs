@@ -1,0 +1,55 @@
+//! What `postroad webhook listen` asks of a running server over the control socket: the next events of a server.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use postroad_app::{App, FeedStart, FeedWish};
+use postroad_events::body::standard;
+use postroad_model::{EventCursor, EventKind, EventSet};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+const EVENTS_MAX: usize = 500;
+/// Shorter than the socket's patience.
+const WAIT: Duration = Duration::from_secs(20);
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct FeedCommand {
+    /// `NAME`, `ACCOUNT/NAME` or id; the only one if left out.
+    pub(crate) feed_of: Option<String>,
+    /// `None` for what happens from now on.
+    pub(crate) since_cursor: Option<String>,
+    pub(crate) types: Vec<String>,
+    /// False answers at once, to learn where the stream is.
+    pub(crate) wait: bool,
+}
+
+/// `{"items", "next_cursor"}`.
+pub(crate) async fn carry_out(app: &App, command: FeedCommand) -> anyhow::Result<Value> {
+    let server_id = match &command.feed_of {
+        Some(name) => app.find_server_id(name).await?,
+        None => app.only_server_id().await?,
+    };
+    let start = match &command.since_cursor {
+        Some(text) => FeedStart::After(EventCursor::parse(text).context("this is no cursor")?),
+        None => FeedStart::Latest,
+    };
+    let wish = FeedWish {
+        start,
+        kinds: kinds(&command.types)?,
+        message_id: None,
+        limit: EVENTS_MAX,
+        wait: if command.wait { WAIT } else { Duration::ZERO },
+    };
+    let page = app.list_events(server_id, wish).await?;
+    let items: Vec<Value> = page.events.iter().map(standard).collect();
+    Ok(json!({ "items": items, "next_cursor": page.next.to_string() }))
+}
+
+fn kinds(names: &[String]) -> anyhow::Result<EventSet> {
+    if names.is_empty() {
+        return Ok(EventSet::ALL);
+    }
+    let read = |name: &String| EventKind::parse(name).with_context(|| format!("there is no event `{name}`"));
+    names.iter().map(read).collect()
+}

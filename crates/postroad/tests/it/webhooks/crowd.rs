@@ -1,0 +1,89 @@
+//! Many messages, many endpoints.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::{Duration, Instant};
+
+use postroad_testkit::{CatcherAnswer, WebhookCatcher};
+use serde_json::{Value, json};
+
+use super::EVENTS;
+use crate::world::{Engine, World, both_engines, good, good_but};
+
+const MESSAGES: usize = 10_000;
+const DEAD: usize = 1_000;
+
+both_engines! {
+    async fn of_ten_thousand_messages_every_event_arrives_and_no_seq_is_missing(engine: Engine) {
+        let world = World::start(engine);
+        let catcher = WebhookCatcher::start();
+        world.new_webhook(&catcher.url("/in"), json!("all")).await;
+        let begun = Instant::now();
+        for batch in 0..MESSAGES / 50 {
+            let to: Vec<String> = (0..50).map(|n| format!("user-{batch}-{n}@example.com")).collect();
+            let answer = world
+                .call_with("/api/v1/send/message", &[("X-Test-Mode", "true")], &good_but(json!({ "to": to })))
+                .await;
+            assert_eq!(answer["status"], "success", "{answer}");
+        }
+        let accepted_in = begun.elapsed();
+        // Accepted and sent, each with its number.
+        let patience = Duration::from_secs(240);
+        let posts = catcher.wait_until("/in", patience, |posts| posts.len() >= 2 * MESSAGES);
+        eprintln!("{engine:?}: accepted in {accepted_in:?}, all {} told after {:?}", posts.len(), begun.elapsed());
+        let mut seqs: BTreeMap<i64, HashSet<i64>> = BTreeMap::new();
+        let mut ids = HashSet::new();
+        for post in &posts {
+            let body = post.json();
+            assert_eq!(body["data"]["test"], true);
+            ids.insert(body["id"].as_str().unwrap().to_owned());
+            let message = body["data"]["message"]["id"].as_i64().unwrap();
+            seqs.entry(message).or_default().insert(body["seq"].as_i64().unwrap());
+        }
+        assert_eq!((seqs.len(), ids.len()), (MESSAGES, 2 * MESSAGES));
+        assert!(seqs.values().all(|seqs| *seqs == HashSet::from([1, 2])));
+
+        let mut pulled = HashSet::new();
+        let mut request = json!({ "limit": 500 });
+        loop {
+            let answer = world.call(EVENTS, &request).await;
+            let items = answer["data"]["items"].as_array().unwrap();
+            pulled.extend(items.iter().map(|item: &Value| item["id"].as_str().unwrap().to_owned()));
+            request["since_cursor"] = answer["flags"]["pagination"]["next_cursor"].clone();
+            if answer["flags"]["pagination"]["has_more"] == false {
+                break;
+            }
+        }
+        assert_eq!(pulled, ids);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_dead_endpoints_delay_a_living_one_little() {
+    let world = World::start(Engine::Sqlite);
+    let catcher = WebhookCatcher::start();
+    catcher.answer("/hangs", CatcherAnswer::Hang);
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let wanted = json!(["message.accepted"]);
+    world.new_webhook(&catcher.url("/lives"), wanted.clone()).await;
+    world.accepted(&good()).await;
+    catcher.wait_for("/lives", 1);
+    let alone = delay(&world, &catcher, 2).await;
+    for n in 0..DEAD {
+        // Most hang until their time is over, some refuse.
+        let url = if n % 5 == 0 { format!("http://{closed}/{n}") } else { catcher.url("/hangs") };
+        world.new_webhook(&url, wanted.clone()).await;
+    }
+    let mut slowest = Duration::ZERO;
+    for count in 3..=12 {
+        slowest = slowest.max(delay(&world, &catcher, count).await);
+    }
+    eprintln!("from call to post: {alone:?} alone, at most {slowest:?} among {DEAD} dead endpoints");
+    assert!(slowest < Duration::from_secs(5), "{slowest:?}");
+}
+
+/// From a call to its post, which is the `count`th.
+async fn delay(world: &World, catcher: &WebhookCatcher, count: usize) -> Duration {
+    let begun = Instant::now();
+    world.accepted(&good()).await;
+    catcher.wait_for("/lives", count)[count - 1].at.saturating_duration_since(begun)
+}

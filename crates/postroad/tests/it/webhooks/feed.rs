@@ -1,0 +1,92 @@
+//! events/list: the same events, pulled.
+
+use std::time::{Duration, Instant};
+
+use postroad_testkit::WebhookCatcher;
+use serde_json::{Value, json};
+
+use super::EVENTS;
+use crate::world::{both_engines, good, good_but};
+
+both_engines! {
+    async fn the_feed_gives_the_same_objects_as_webhooks(world: World) {
+        let catcher = WebhookCatcher::start();
+        world.new_webhook(&catcher.url("/in"), json!("all")).await;
+        let id = world.accepted_id(&good()).await;
+        world.until_status(id, "Sent").await;
+        let posts = catcher.wait_for("/in", 2);
+        let answer = world.call(EVENTS, &json!({ "message_id": id })).await;
+        let items = answer["data"]["items"].as_array().unwrap();
+        let types: Vec<&Value> = items.iter().map(|item| &item["type"]).collect();
+        assert_eq!(types, ["message.accepted", "message.delivered"]);
+        for item in items {
+            let post = posts.iter().find(|post| post.header("webhook-id") == item["id"].as_str()).unwrap();
+            assert_eq!(&post.json(), item);
+        }
+    }
+
+    async fn a_cursor_goes_on_without_gap_or_repetition(world: World) {
+        let mut expected = Vec::new();
+        for _ in 0..10 {
+            expected.push(world.accepted_id(&good_but(json!({ "to": ["a@example.com"] }))).await);
+        }
+        let mut seen = Vec::new();
+        let mut request = json!({ "types": ["message.accepted"], "limit": 3, "wait_s": 5 });
+        while seen.len() < 10 {
+            let answer = world.call(EVENTS, &request).await;
+            for item in answer["data"]["items"].as_array().unwrap() {
+                seen.push(item["data"]["message"]["id"].as_i64().unwrap());
+            }
+            request["since_cursor"] = answer["flags"]["pagination"]["next_cursor"].clone();
+        }
+        assert_eq!(seen, expected);
+    }
+
+    async fn a_poll_waits_for_what_has_not_happened_yet(world: World) {
+        world.accepted(&good()).await;
+        let latest = world.call(EVENTS, &json!({ "since_cursor": "latest" })).await;
+        assert_eq!(latest["data"]["items"], json!([]));
+        let request = json!({
+            "since_cursor": latest["flags"]["pagination"]["next_cursor"],
+            "types": ["message.accepted"],
+            "wait_s": 30,
+        });
+        let begun = Instant::now();
+        let (answer, id) = tokio::join!(world.call(EVENTS, &request), async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            world.accepted_id(&good()).await
+        });
+        assert_eq!(answer["data"]["items"][0]["data"]["message"]["id"], id, "{answer}");
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        let begun = Instant::now();
+        let request = json!({ "since_cursor": "latest", "wait_s": 0.3, "types": ["ip.warmup_paused"] });
+        assert_eq!(world.call(EVENTS, &request).await["data"]["items"], json!([]));
+        assert!(begun.elapsed() >= Duration::from_millis(300));
+    }
+
+    async fn a_poll_that_waits_does_not_hold_up_a_stop(world: World) {
+        let mut world = world;
+        let request = json!({ "since_cursor": "latest", "wait_s": 30 });
+        let client = world.client.clone();
+        let key = world.key.clone();
+        let poll = tokio::spawn(async move { client.post_json(EVENTS, Some(&key), &request).await });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let begun = Instant::now();
+        assert!(world.daemon.terminate().success(), "{}", world.daemon.stderr_text());
+        assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+        assert_eq!(poll.await.unwrap().unwrap().json()["status"], "success");
+    }
+
+    async fn odd_requests_are_refused_by_their_field(world: World) {
+        for (body, pointer) in [
+            (json!({ "wait_s": 31 }), "/wait_s"),
+            (json!({ "since_cursor": "x" }), "/since_cursor"),
+            (json!({ "types": ["nothing"] }), "/types/0"),
+            (json!({ "message_id": "1" }), "/message_id"),
+            (json!({ "limit": 501 }), "/limit"),
+        ] {
+            let answer = world.call(EVENTS, &body).await;
+            assert_eq!(answer["data"]["errors"][0]["pointer"], pointer, "{body}: {answer}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Webhooks and the feed, seen by those who receive them.
+
+mod calls;
+mod crash;
+mod crowd;
+mod feed;
+mod guard;
+mod libraries;
+mod listen;
+mod trouble;
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+pub(crate) const EVENTS: &str = "/api/v1/events/list";
+
+/// So that a test does not wait for the real pauses.
+const QUICK: (&str, &str) = ("POSTROAD_WEBHOOKS_RETRY_SCHEDULE", "100ms,100ms,100ms,100ms,100ms,100ms");
+
+impl World {
+    /// Calls `webhooks/<action>` and returns the `data` of the success.
+    async fn webhooks(&self, action: &str, body: &Value) -> Value {
+        let answer = self.call(&format!("/api/v1/webhooks/{action}"), body).await;
+        assert_eq!(answer["status"], "success", "{action}: {answer}");
+        answer["data"].clone()
+    }
+
+    /// A new webhook for some events; its object, with the secret.
+    async fn new_webhook(&self, url: &str, events: Value) -> Value {
+        self.webhooks("create", &json!({ "url": url, "events": events })).await
+    }
+
+    async fn attempts(&self, webhook: &Value) -> Vec<Value> {
+        let data = self.webhooks("attempts", &json!({ "id": webhook["id"], "limit": 500 })).await;
+        data["items"].as_array().unwrap().clone()
+    }
+
+    /// The webhook's attempts, newest first, as soon as they are enough.
+    async fn until_attempts(&self, webhook: &Value, is_enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let attempts = self.attempts(webhook).await;
+            if is_enough(&attempts) {
+                return attempts;
+            }
+            assert!(Instant::now() < deadline, "{attempts:#?}\n{}", self.daemon.stderr_text());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn until_webhook(&self, webhook: &Value, is_so: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let now = self.webhooks("get", &json!({ "id": webhook["id"] })).await;
+            if is_so(&now) {
+                return now;
+            }
+            assert!(Instant::now() < deadline, "{now:#}\n{}", self.daemon.stderr_text());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! A receiver of webhooks on the loopback: answers as told, and keeps what it gets with its time.
+//!
+//! It runs on a thread of its own, so that a test may block and daemons in other processes may post to it.
+
+mod conversation;
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustls::ServerConfig;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::TestCertificate;
+
+/// What a post gets.
+#[derive(Debug, Clone)]
+pub enum CatcherAnswer {
+    Status(u16),
+    /// With these headers and this body.
+    Full(u16, Vec<(String, String)>, Vec<u8>),
+    /// 200, and the connection is closed.
+    Close,
+    /// 200 and bytes without end.
+    Endless,
+    /// Never a byte.
+    Hang,
+}
+
+impl CatcherAnswer {
+    pub fn redirect(location: &str) -> Self {
+        Self::Full(302, vec![("location".to_owned(), location.to_owned())], Vec::new())
+    }
+}
+
+/// One post as it came.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// Path and query.
+    pub target: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    pub at: Instant,
+}
+
+impl Received {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("a webhook's body is JSON")
+    }
+}
+
+/// Gone with the value: the port closes and open connections are dropped.
+#[derive(Debug)]
+pub struct WebhookCatcher {
+    address: SocketAddr,
+    is_tls: bool,
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By path; what is not there is answered 200.
+    answers: HashMap<String, CatcherAnswer>,
+    /// Before those.
+    next: HashMap<String, VecDeque<CatcherAnswer>>,
+    received: Vec<Received>,
+    connections: usize,
+    open: usize,
+    open_most: usize,
+}
+
+impl WebhookCatcher {
+    /// Answers 200 to everything at first.
+    pub fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    pub fn start_tls(certificate: &TestCertificate) -> Self {
+        Self::start_with(Some(Arc::new(certificate.server_config())))
+    }
+
+    fn start_with(tls: Option<Arc<ServerConfig>>) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("the loopback has a free port");
+        listener.set_nonblocking(true).expect("a fresh socket can be made non-blocking");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let shared = Arc::new(Shared::default());
+        let (stop, stopped) = watch::channel(false);
+        let (for_thread, is_tls) = (Arc::clone(&shared), tls.is_some());
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a small runtime needs only a few file descriptors");
+            runtime.block_on(async {
+                let listener = TcpListener::from_std(listener).expect("the runtime is running");
+                conversation::serve(listener, tls, for_thread, stopped).await;
+            });
+        });
+        Self { address, is_tls, shared, stop }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL of a path here.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}://{}{path}", if self.is_tls { "https" } else { "http" }, self.address)
+    }
+
+    /// What every post to a path gets from now on.
+    pub fn answer(&self, path: &str, answer: CatcherAnswer) -> &Self {
+        self.lock().answers.insert(path.to_owned(), answer);
+        self
+    }
+
+    /// What the next posts to a path get, one each.
+    pub fn answer_next(&self, path: &str, answers: impl IntoIterator<Item = CatcherAnswer>) -> &Self {
+        self.lock().next.entry(path.to_owned()).or_default().extend(answers);
+        self
+    }
+
+    pub fn received(&self) -> Vec<Received> {
+        self.lock().received.clone()
+    }
+
+    pub fn received_at(&self, path: &str) -> Vec<Received> {
+        self.lock().received.iter().filter(|received| received.target == path).cloned().collect()
+    }
+
+    /// Those of a path as soon as there are `count`; panics when that takes longer than half a minute.
+    pub fn wait_for(&self, path: &str, count: usize) -> Vec<Received> {
+        self.wait_until(path, Duration::from_secs(30), |received| received.len() >= count)
+    }
+
+    /// Those of a path as soon as they are enough.
+    pub fn wait_until(
+        &self,
+        path: &str,
+        patience: Duration,
+        is_enough: impl Fn(&[Received]) -> bool,
+    ) -> Vec<Received> {
+        let deadline = Instant::now() + patience;
+        let mut state = self.lock();
+        loop {
+            let here: Vec<Received> =
+                state.received.iter().filter(|received| received.target == path).cloned().collect();
+            if is_enough(&here) {
+                return here;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{} posts to {path} after {patience:?}, not enough", here.len());
+            let waited = self.shared.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// All so far.
+    pub fn connections(&self) -> usize {
+        self.lock().connections
+    }
+
+    /// The most that were open at one time.
+    pub fn open_most(&self) -> usize {
+        self.lock().open_most
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.shared.lock()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for WebhookCatcher {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}

@@ -1,0 +1,38 @@
+//! The Python libraries that the tests verify with, in an environment of their own under the target folder: the official
+//! library of Standard Webhooks, and django-anymail, which reads Postal's webhooks.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+/// Pinned, so that a test fails for reasons of ours only.
+const LIBRARIES: &[&str] = &["standardwebhooks==1.1.0", "django-anymail[postal]==15.2", "Django>=4.2,<6"];
+/// Says what was installed.
+const MARK: &str = "postroad-libraries";
+
+/// The interpreter that has them.
+pub(crate) fn ensure(target: &Path) -> anyhow::Result<PathBuf> {
+    let folder = target.join("python-for-tests");
+    let interpreter = folder.join("bin/python");
+    let wanted = LIBRARIES.join("\n");
+    if std::fs::read_to_string(folder.join(MARK)).is_ok_and(|have| have == wanted) && works(&interpreter) {
+        return Ok(interpreter);
+    }
+    eprintln!("the tests need {}: installing into {}", LIBRARIES.join(", "), folder.display());
+    let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder).status();
+    ensure!(
+        made.context("cannot run python3")?.success(),
+        "`python3 -m venv` failed; install Debian's python3-venv"
+    );
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    let installed = Command::new(&interpreter).args(pip).args(LIBRARIES).status()?;
+    ensure!(installed.success(), "pip could not install {}", LIBRARIES.join(", "));
+    std::fs::write(folder.join(MARK), wanted)?;
+    Ok(interpreter)
+}
+
+fn works(interpreter: &Path) -> bool {
+    let import = "import standardwebhooks, anymail, django, cryptography";
+    Command::new(interpreter).args(["-c", import]).status().is_ok_and(|status| status.success())
+}
