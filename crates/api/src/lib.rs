@@ -24,6 +24,7 @@ mod json;
 mod memory;
 mod messages;
 mod openapi;
+mod own_server;
 mod page;
 mod params;
 mod peer;
@@ -33,6 +34,7 @@ mod routes;
 mod send;
 mod server;
 mod settings;
+mod suppressions;
 mod webhooks;
 
 use std::sync::Arc;

@@ -9,6 +9,7 @@ mod queue;
 mod queue_desk;
 mod retention;
 mod returns;
+mod server_change;
 mod setup;
 mod suppressions;
 mod webhooks;

@@ -20,6 +20,7 @@ pub(crate) mod queue_list;
 pub(crate) mod recipient_providers;
 pub(crate) mod retention;
 pub(crate) mod returns;
+pub(crate) mod server_change;
 pub(crate) mod servers;
 pub(crate) mod settings;
 pub(crate) mod suppressions;

@@ -25,6 +25,7 @@ mod recount;
 mod retention;
 mod returns;
 mod schema;
+mod server_events;
 mod setup;
 mod suppressions;
 mod webhooks;
