@@ -19,6 +19,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
+use postroad_app::Retention;
 use postroad_model::{DomainName, Limits};
 
 pub(crate) use delivery::Delivery;
@@ -47,6 +48,7 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) in_flight_bytes_max: usize,
     pub(crate) store: Store,
+    pub(crate) retention: Retention,
     pub(crate) log: Log,
 }
 
@@ -167,6 +169,7 @@ impl Config {
             limits: Limits::default(),
             in_flight_bytes_max: 0,
             store: Store::default(),
+            retention: Retention::default(),
             log: Log { format: LogFormat::Text },
         }
     }

@@ -1,5 +1,6 @@
 //! What goes into the store and what comes out of it.
 
+mod counter;
 mod delivery;
 mod delivery_setup;
 mod domain_report;
@@ -7,6 +8,7 @@ mod fresh;
 mod held;
 mod message;
 mod queue_desk;
+mod retention;
 mod returned;
 mod send;
 mod server_change;
@@ -15,6 +17,7 @@ mod suppression;
 mod told;
 mod webhook;
 
+pub use counter::{CounterRow, Folded};
 pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
 pub use delivery_setup::{
     DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceDay, WarmupPause,
@@ -24,6 +27,7 @@ pub use fresh::{Fresh, FreshRecipient, FreshSink};
 pub(crate) use held::sentence as held_sentence;
 pub use message::{Message, MessageSummary};
 pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
+pub use retention::{OldRows, Removed};
 pub use returned::{NewReturn, ReturnEffect, Taken};
 pub use send::{
     Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredAnswer, Tracking,

@@ -9,7 +9,7 @@ mod limits;
 mod mx;
 mod orders;
 mod outcomes;
-mod outside;
+pub(crate) mod outside;
 mod pools;
 mod refusals;
 mod silence;
