@@ -29,7 +29,7 @@ pub(crate) async fn settle(
         let key = (outcome.server_id, outcome.webhook_id);
         let (event, at) = (outcome.attempt.event_id, outcome.attempt.at);
         match outcome.next {
-            WebhookNext::Done | WebhookNext::GiveUp => remove(sql, key, event).await?,
+            WebhookNext::Done | WebhookNext::GiveUp => remove(sql, key, event, at).await?,
             WebhookNext::RetryAt(due_at) => put_off(sql, key, event, due_at).await?,
             WebhookNext::Nothing => continue,
         }
@@ -46,9 +46,15 @@ pub(crate) async fn settle(
     Ok(())
 }
 
-async fn remove(sql: &Sql<'_>, key: (ServerId, WebhookId), event: EventId) -> Result<(), StoreError> {
-    let text = "DELETE FROM webhook_queue WHERE server_id = $1 AND webhook_id = $2 AND event_id = $3";
-    sql.execute(text, &[key.0.0.into(), key.1.0.into(), event.0.into()]).await?;
+/// What was replayed while the attempt was under way stays, and is told again.
+async fn remove(
+    sql: &Sql<'_>,
+    key: (ServerId, WebhookId),
+    event: EventId,
+    begun_at: Timestamp,
+) -> Result<(), StoreError> {
+    let text = "DELETE FROM webhook_queue WHERE server_id = $1 AND webhook_id = $2 AND event_id = $3 AND due_at <= $4";
+    sql.execute(text, &[key.0.0.into(), key.1.0.into(), event.0.into(), begun_at.into()]).await?;
     Ok(())
 }
 
