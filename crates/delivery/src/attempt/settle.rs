@@ -234,7 +234,7 @@ pub(crate) fn settle(
         require_tls: work.is_some_and(|work| work.send.info.options.require_tls),
         entry: Entry { due_at, attempts, begun: false, work: None, ..entry.clone() },
     });
-    let event = NewEvent { kind, data: event_data(&delivery, kind).to_string() };
+    let event = NewEvent { kind, data: event_data(&delivery, kind, entry.attempts + 1).to_string() };
     Settlement {
         source: *source,
         retry,
@@ -258,10 +258,12 @@ pub(crate) fn settle(
     }
 }
 
-fn event_data(delivery: &NewDelivery, kind: EventKind) -> serde_json::Value {
+/// `attempt` counts from 1; one that does not count has the number of the next that does.
+fn event_data(delivery: &NewDelivery, kind: EventKind, attempt: u32) -> serde_json::Value {
     let mut data = json!({
         "status": delivery.status,
         "details": delivery.details,
+        "attempt": attempt,
         "output": delivery.output,
         "sent_with_ssl": delivery.sent_with_ssl,
         "time": delivery.duration_us.map(|us| us as f64 / 1e6),

@@ -14,13 +14,7 @@ impl Store {
     /// The instant a message counts as accepted: when this returns `Stored`, the send, its messages, their queue
     /// entries, events and idempotency key are on stable storage, all of them or none.
     pub async fn accept(&self, send: NewSend) -> Result<Accepted> {
-        let accepted = self.accept_in_engine(send).await?;
-        self.note_told();
-        Ok(accepted)
-    }
-
-    async fn accept_in_engine(&self, send: NewSend) -> Result<Accepted> {
-        match &*self.engine {
+        let accepted = match &*self.engine {
             // In a task of its own, so that a caller who hangs up between the two writes leaves no orphan.
             Engine::Sqlite { ids, .. } if send.is_large() => {
                 let (engine, ids) = (Arc::clone(&self.engine), Arc::clone(ids));
@@ -32,7 +26,11 @@ impl Store {
             }
             Engine::Sqlite { engine, ids } => engine.accept(send, Arc::clone(ids)).await,
             Engine::Postgres(engine) => engine.accept(send).await,
+        };
+        if accepted.is_ok() {
+            self.note_told();
         }
+        accepted
     }
 
     pub async fn find_idempotent_answer(

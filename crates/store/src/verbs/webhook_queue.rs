@@ -13,9 +13,9 @@ use crate::records::{NewEvent, Replay, Replayed, WebhookDue, WebhookWork};
 use crate::sql::{Row, Sql};
 
 /// How long a node has what it claimed. An attempt takes 15 seconds at most.
-const CLAIMED_FOR: Duration = Duration::from_secs(120);
+const CLAIMED_FOR: Duration = Duration::from_mins(2);
 /// The id of an event is made at most this long after what it tells of.
-const ID_DELAY_MAX: Duration = Duration::from_secs(3_600);
+const ID_DELAY_MAX: Duration = Duration::from_hours(1);
 /// Events that a replay puts into the queue at once.
 const REPLAY_EVENTS: i64 = 500;
 

@@ -144,7 +144,7 @@ async fn events_are_told_again_on_demand(fixture: Fixture) {
     let works = claim(&fixture, &webhook).await;
     let told = works.iter().map(|work| outcome(&webhook, work, from, WebhookNext::Done)).collect();
     fixture.store.settle_webhooks(told).await.expect("the store works");
-    fixture.clock.advance(Duration::from_secs(3_600));
+    fixture.clock.advance(Duration::from_hours(1));
     let event = works[0].event.event.id;
     for replay in [Replay::Event(event), Replay::Between { from, to: fixture.clock.now(), after: EventId(0) }]
     {
@@ -221,7 +221,7 @@ async fn deleted_webhook_leaves_nothing_behind(fixture: Fixture) {
 
 async fn rotated_secret_stays_good_for_a_while(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
-    let until = fixture.clock.now().plus(Duration::from_secs(60));
+    let until = fixture.clock.now().plus(Duration::from_mins(1));
     let new = WebhookSecret("whsec_two".into());
     let rotated = fixture
         .store
