@@ -27,7 +27,7 @@ both_engines! {
         }
         let accepted_in = begun.elapsed();
         // Accepted and sent, each with its number.
-        let patience = Duration::from_secs(240);
+        let patience = Duration::from_mins(4);
         let posts = catcher.wait_for_within("/in", 2 * MESSAGES, patience);
         eprintln!("{engine:?}: accepted in {accepted_in:?}, all {} told after {:?}", posts.len(), begun.elapsed());
         let mut seqs: BTreeMap<i64, HashSet<i64>> = BTreeMap::new();
