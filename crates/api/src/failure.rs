@@ -42,6 +42,7 @@ pub(crate) enum Reason {
     WebhookNotFound,
     EventNotFound,
     TooManyWebhooks,
+    SuppressionNotFound,
     Refused(Refusal),
     /// The same call may work later; the text is for the log.
     Unavailable(String),
@@ -133,6 +134,9 @@ impl Reason {
                 "TooManyWebhooks",
                 "The server has the maximum number of webhooks; delete one first".into(),
             ),
+            Self::SuppressionNotFound => {
+                error(ok, "SuppressionNotFound", "The address is not suppressed".into())
+            }
             Self::Refused(refusal @ Refusal::Validation(_)) => Row {
                 status: FailureStatus::ParameterError,
                 ..error(ok, refusal.code(), refusal.message().into())
@@ -226,6 +230,7 @@ pub(crate) enum ErrorCode {
     WebhookNotFound,
     EventNotFound,
     TooManyWebhooks,
+    SuppressionNotFound,
     InvalidServerAPIKey,
     ServerSuspended,
     AccessDenied,
@@ -274,6 +279,7 @@ mod tests {
             Reason::WebhookNotFound,
             Reason::EventNotFound,
             Reason::TooManyWebhooks,
+            Reason::SuppressionNotFound,
             Reason::Unavailable("cause".into()),
             Reason::Internal("cause".into()),
         ]);

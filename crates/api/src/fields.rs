@@ -44,6 +44,12 @@ impl Findings {
         }
     }
 
+    /// Takes over what a part of the request was warned of.
+    pub(crate) fn add_warnings(&mut self, warnings: Vec<String>) {
+        let room = WARNINGS_MAX.saturating_sub(self.warnings.len());
+        self.warnings.extend(warnings.into_iter().take(room));
+    }
+
     /// The warnings if nothing is wrong, else the failure that lists all problems.
     pub(crate) fn into_warnings(self) -> Result<Vec<String>, Failure> {
         if self.problems.is_empty() {

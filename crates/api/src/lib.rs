@@ -23,6 +23,7 @@ mod json;
 mod memory;
 mod messages;
 mod openapi;
+mod own_server;
 mod page;
 mod params;
 mod peer;
@@ -32,6 +33,7 @@ mod routes;
 mod send;
 mod server;
 mod settings;
+mod suppressions;
 mod webhooks;
 
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use utoipa::{IntoResponses, Modify, OpenApi};
 
 use crate::endpoint::Door;
 use crate::envelope::{self, FailureEnvelope};
-use crate::{events, messages, send, webhooks};
+use crate::{events, messages, own_server, send, suppressions, webhooks};
 
 /// The document as a value.
 pub fn openapi() -> utoipa::openapi::OpenApi {
@@ -68,12 +68,22 @@ pub(crate) enum OtherAnswers {
         webhooks::attempts::handle,
         webhooks::replay::handle,
         events::list::handle,
+        suppressions::list::handle,
+        suppressions::get::handle,
+        suppressions::add::handle,
+        suppressions::remove::handle,
+        suppressions::import::handle,
+        suppressions::export::handle,
+        own_server::get::handle,
+        own_server::update::handle,
     ),
     tags(
         (name = "send", description = "Sending mail; keys of scope `send` or `full`"),
         (name = "messages", description = "Looking up messages; keys of scope `read` or `full`"),
         (name = "webhooks", description = "Events posted to your URLs; `read` or `full` to look, `full` to change"),
         (name = "events", description = "The same events, pulled; keys of scope `read` or `full`"),
+        (name = "suppressions", description = "Addresses that get no more mail; `read` or `full` to look, `full` to change"),
+        (name = "server", description = "The settings of the key's server; `read` or `full` to look, `full` to change"),
     ),
     modifiers(&Key),
 )]
@@ -191,5 +201,31 @@ mod tests {
         assert_eq!(asked(webhooks::attempts::read), documented("WebhookAttemptsIn"));
         assert_eq!(asked(webhooks::replay::read), documented("ReplayWebhookIn"));
         assert_eq!(asked(events::list::read), documented("ListEventsIn"));
+    }
+
+    #[test]
+    fn documented_fields_of_suppressions_are_those_that_are_read() {
+        fn asked<T>(
+            read: impl Fn(&[u8], &mut Findings) -> Result<T, crate::failure::Failure>,
+        ) -> BTreeSet<String> {
+            let mut findings = Findings::default();
+            for request in ["{}", r#"{"items": [{}]}"#] {
+                assert!(read(request.as_bytes(), &mut findings).is_ok());
+            }
+            findings.asked
+        }
+        assert_eq!(asked(suppressions::list::read), documented("ListSuppressionsIn"));
+        assert_eq!(asked(suppressions::get::read), documented("GetSuppressionIn"));
+        assert_eq!(asked(suppressions::add::read), documented("AddSuppressionIn"));
+        assert_eq!(asked(suppressions::remove::read), documented("RemoveSuppressionIn"));
+        assert_eq!(asked(suppressions::import::read), documented("ImportSuppressionsIn"));
+        assert_eq!(asked(suppressions::export::read), documented("ExportSuppressionsIn"));
+    }
+
+    #[test]
+    fn documented_settings_of_a_server_are_those_that_are_read() {
+        let mut findings = Findings::default();
+        own_server::update::read(br#"{"tracking": {}}"#, &mut findings).unwrap();
+        assert_eq!(findings.asked, documented("UpdateServerIn"));
     }
 }

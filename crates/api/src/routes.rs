@@ -10,7 +10,7 @@ use axum::routing::{any, get};
 use postroad_model::Scope;
 
 use crate::endpoint::{self, Door};
-use crate::{events, health, messages, openapi, send, webhooks};
+use crate::{events, health, messages, openapi, own_server, send, suppressions, webhooks};
 
 /// How handlers get what they work with.
 type Shared = State<Arc<Door>>;
@@ -31,6 +31,14 @@ pub(crate) fn router(door: Arc<Door>) -> Router {
         .route("/api/v1/webhooks/attempts", any(list_webhook_attempts))
         .route("/api/v1/webhooks/replay", any(replay_webhook))
         .route("/api/v1/events/list", any(list_events))
+        .route("/api/v1/suppressions/list", any(list_suppressions))
+        .route("/api/v1/suppressions/get", any(get_suppression))
+        .route("/api/v1/suppressions/add", any(add_suppressions))
+        .route("/api/v1/suppressions/remove", any(remove_suppressions))
+        .route("/api/v1/suppressions/import", any(import_suppressions))
+        .route("/api/v1/suppressions/export", any(export_suppressions))
+        .route("/api/v1/server/get", any(get_server))
+        .route("/api/v1/server/update", any(update_server))
         .route("/api/v1/openapi.json", get(openapi::serve).fallback(endpoint::unknown))
         .route("/api", any(endpoint::unknown))
         .route("/api/", any(endpoint::unknown))
@@ -96,6 +104,38 @@ async fn replay_webhook(State(door): Shared, request: Request) -> Response {
 
 async fn list_events(State(door): Shared, request: Request) -> Response {
     endpoint::answer(&door, request, Scope::Read, events::list::handle).await
+}
+
+async fn list_suppressions(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, suppressions::list::handle).await
+}
+
+async fn get_suppression(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, suppressions::get::handle).await
+}
+
+async fn add_suppressions(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Full, suppressions::add::handle).await
+}
+
+async fn remove_suppressions(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Full, suppressions::remove::handle).await
+}
+
+async fn import_suppressions(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Full, suppressions::import::handle).await
+}
+
+async fn export_suppressions(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, suppressions::export::handle).await
+}
+
+async fn get_server(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, own_server::get::handle).await
+}
+
+async fn update_server(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Full, own_server::update::handle).await
 }
 
 fn not_found() -> Response {

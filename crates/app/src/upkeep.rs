@@ -1,5 +1,5 @@
 //! What has to be done now and then: write down when credentials were used, forget old idempotency keys, end holds
-//! that nobody released.
+//! that nobody released, remove suppressions that are over.
 //! On failure (store unavailable) it keeps what it has and tries again at the next turn.
 
 use std::collections::HashMap;
@@ -14,6 +14,7 @@ use crate::App;
 const EVERY: Duration = Duration::from_secs(5);
 const PURGE_AT_ONCE: usize = 5_000;
 const EXPIRE_AT_ONCE: usize = 500;
+const SUPPRESSIONS_AT_ONCE: usize = 500;
 
 /// When credentials were used last, not yet written.
 #[derive(Debug, Default)]
@@ -65,6 +66,9 @@ impl App {
         self.write_used().await?;
         while self.inner.store.purge_idempotency_keys(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
         while self.inner.store.expire_holds(EXPIRE_AT_ONCE).await? == EXPIRE_AT_ONCE as u64 {}
+        while self.inner.store.remove_ended_suppressions(SUPPRESSIONS_AT_ONCE).await?
+            == SUPPRESSIONS_AT_ONCE as u64
+        {}
         self.inner.store.purge_gates().await?;
         Ok(())
     }

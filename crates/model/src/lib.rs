@@ -5,11 +5,13 @@
 pub mod access;
 pub mod address;
 pub mod bounce_class;
+pub mod change;
 pub mod clock;
 pub mod domain;
 pub mod event;
 pub mod event_cursor;
 pub mod gate;
+pub mod hold;
 pub mod id;
 pub mod idgen;
 pub mod limits;
@@ -26,11 +28,13 @@ pub mod webhook_url;
 pub use access::{Scope, ServerMode};
 pub use address::{AddressError, EmailAddress};
 pub use bounce_class::BounceClass;
+pub use change::Change;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use domain::{DomainError, DomainName};
 pub use event::{EventKind, EventSet};
 pub use event_cursor::EventCursor;
 pub use gate::{GateAction, GateScope};
+pub use hold::HoldReason;
 pub use id::{
     AccountId, CredentialId, DeliveryId, DomainId, EventId, MessageId, PoolId, SendId, ServerId, SourceId,
     WebhookAttemptId, WebhookId,

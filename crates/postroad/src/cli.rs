@@ -1,5 +1,7 @@
 //! What can be typed. Arguments are only described here; `commands` carries them out.
 
+mod suppressions;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use ipnet::IpNet;
 use postroad_app::admin::WarmUpState;
 use postroad_model::{CredentialId, Scope, SendRate, ServerMode, Timestamp};
+
+pub(crate) use suppressions::SuppressionCommand;
 
 /// Transactional email you run yourself: applications hand in mail over HTTP or SMTP, Postroad stores, signs and
 /// delivers it.
@@ -246,6 +250,9 @@ pub(crate) enum AdminCommand {
     /// Pools of addresses that mail leaves from
     #[command(subcommand)]
     Pool(PoolCommand),
+    /// Addresses that get no more mail from a server
+    #[command(subcommand)]
+    Suppression(SuppressionCommand),
     /// What receivers report of the mail of our domains (DMARC and TLS reports), summed up
     Reports {
         /// Only this domain, with its newest reports

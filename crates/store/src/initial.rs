@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use postroad_model::{
-    DeliveryId, EventKind, IdGenerator, MessageId, ServerId, Status, SuppressionReason, Timestamp,
+    DeliveryId, EventKind, HoldReason, IdGenerator, MessageId, ServerId, Status, SuppressionReason, Timestamp,
 };
+use serde_json::json;
 
-use crate::records::{InitialState, NewRecipient, NewSend};
+use crate::records::{InitialState, NewEvent, NewRecipient, NewSend, held_sentence};
 
 /// How long a recipient that the store holds back is kept (contract 5).
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
@@ -23,13 +24,15 @@ pub(crate) enum Objection {
 impl Objection {
     fn sentence(&self) -> String {
         match self {
-            Self::Suppressed { reason, details, since } if details.is_empty() => {
-                format!("The address is suppressed: {reason} since {since}")
-            }
-            Self::Suppressed { reason, details, since } => {
-                format!("The address is suppressed: {reason} since {since}: {details}")
-            }
+            Self::Suppressed { reason, details, since } => held_sentence(*reason, details, *since),
             Self::OverLimit { limit } => format!("The hourly limit of {limit} messages is reached"),
+        }
+    }
+
+    fn event(&self, details: &str) -> NewEvent {
+        match self {
+            Self::Suppressed { reason, since, .. } => NewEvent::held_suppressed(details, *reason, *since),
+            Self::OverLimit { .. } => NewEvent::held(HoldReason::HourlyLimit, details),
         }
     }
 }
@@ -81,7 +84,7 @@ pub(crate) struct InitialRow<'a> {
 pub(crate) struct FirstDelivery<'a> {
     pub(crate) id: DeliveryId,
     pub(crate) details: Cow<'a, str>,
-    pub(crate) event: EventKind,
+    pub(crate) event: NewEvent,
 }
 
 impl<'a> InitialRow<'a> {
@@ -99,16 +102,21 @@ impl<'a> InitialRow<'a> {
         };
         if let Some(objection) = objections.get(&recipient.id) {
             let expiry = send.info.created_at.plus(HELD_FOR);
-            return settled(Status::Held, Some(expiry), objection.sentence().into(), EventKind::Held);
+            let details = objection.sentence();
+            let event = objection.event(&details);
+            return settled(Status::Held, Some(expiry), details.into(), event);
         }
         match &send.state {
             InitialState::Pending => queued(Status::Pending, send.info.created_at),
             InitialState::Scheduled(due_at) => queued(Status::Scheduled, *due_at),
-            InitialState::Held { details, expiry } => {
-                settled(Status::Held, Some(*expiry), details.into(), EventKind::Held)
+            InitialState::Held { reason, details, expiry } => {
+                let event = NewEvent::held(*reason, details);
+                settled(Status::Held, Some(*expiry), details.into(), event)
             }
             InitialState::TestSent { details } => {
-                settled(Status::Sent, None, details.into(), EventKind::Delivered)
+                let data = json!({ "status": Status::Sent, "details": details });
+                let event = NewEvent { kind: EventKind::Delivered, data: data.to_string() };
+                settled(Status::Sent, None, details.into(), event)
             }
         }
     }

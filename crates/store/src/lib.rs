@@ -9,6 +9,7 @@ mod initial;
 mod migrations;
 mod postgres;
 mod records;
+mod send_limit;
 mod sql;
 mod sqlite;
 mod verbs;

@@ -25,6 +25,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     3 => "0003_returns.sql",
     4 => "0004_domain_reports.sql",
     5 => "0005_events.sql",
+    6 => "0008_suppressions.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use postroad_model::{CredentialId, Scope, SendRate, ServerMode, Timestamp};
+use postroad_model::{CredentialId, Scope, SendRate, ServerMode, SuppressionReason, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::pools::WarmUpState;
+use crate::suppressions::GivenSuppression;
 
 /// One order of an operator. Servers are named by `NAME`, `ACCOUNT/NAME` or id.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -39,6 +40,11 @@ pub enum Command {
     KeyList { server: Option<String> },
     KeyRevoke { id: CredentialId },
     KeyRotate { id: CredentialId, grace_seconds: u64 },
+    SuppressionAdd { server: String, item: GivenSuppression },
+    SuppressionImport { server: String, items: Vec<GivenSuppression> },
+    SuppressionRemove { server: String, address: String },
+    SuppressionList { server: String, reason: Option<SuppressionReason>, limit: usize },
+    SuppressionExport { server: String, after: Option<String> },
     Reports { domain: Option<String> },
     Maintenance { on: bool },
 }

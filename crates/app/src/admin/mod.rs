@@ -7,6 +7,7 @@ mod domains;
 mod keys;
 mod pools;
 mod servers;
+mod suppressions;
 
 use postroad_store::{Server, StoreError};
 use serde_json::{Value, json};
@@ -67,6 +68,13 @@ impl App {
             Command::KeyList { server } => self.list_keys(server.as_deref()).await,
             Command::KeyRevoke { id } => self.revoke_key(id).await,
             Command::KeyRotate { id, grace_seconds } => self.rotate_key(id, grace_seconds).await,
+            Command::SuppressionAdd { server, item } => self.add_suppression(&server, item).await,
+            Command::SuppressionImport { server, items } => self.import_suppressions(&server, &items).await,
+            Command::SuppressionRemove { server, address } => self.remove_suppression(&server, address).await,
+            Command::SuppressionList { server, reason, limit } => {
+                self.show_suppressions(&server, reason, limit).await
+            }
+            Command::SuppressionExport { server, after } => self.export_page(&server, after).await,
             Command::Reports { domain } => self.domain_reports(domain.as_deref()).await,
             Command::Maintenance { on } => {
                 self.set_maintenance(on).await?;

@@ -5,8 +5,8 @@ use std::mem;
 use std::time::Duration;
 
 use postroad_model::{
-    CredentialId, Direction, DomainName, EmailAddress, IdGenerator, MessageId, MessageToken, SendId,
-    ServerMode, Timestamp,
+    CredentialId, Direction, DomainName, EmailAddress, HoldReason, IdGenerator, MessageId, MessageToken,
+    SendId, ServerMode, Timestamp,
 };
 use postroad_store::{
     Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredBody,
@@ -184,15 +184,21 @@ fn initial_state(
     send_at: Option<Timestamp>,
     now: Timestamp,
 ) -> InitialState {
-    let held = |details: &str| InitialState::Held { details: details.to_owned(), expiry: now.plus(HELD_FOR) };
+    let held = |reason, details: &str| InitialState::Held {
+        reason,
+        details: details.to_owned(),
+        expiry: now.plus(HELD_FOR),
+    };
     if test {
         return InitialState::TestSent { details: "Test mode: validated, not delivered".to_owned() };
     }
     if context.caller.mode == ServerMode::Development {
-        return held("The server is in development mode, so the message is held until it is released");
+        let details = "The server is in development mode, so the message is held until it is released";
+        return held(HoldReason::Development, details);
     }
     if context.caller.hold {
-        return held("The credential holds all messages sent with it until they are released");
+        let details = "The credential holds all messages sent with it until they are released";
+        return held(HoldReason::Credential, details);
     }
     match send_at {
         Some(at) if at > now => InitialState::Scheduled(at),

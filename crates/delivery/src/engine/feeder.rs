@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_store::StoreError;
+use postroad_store::{DeliverySetup, ServerDelivery, Source, StoreError, WarmupPause};
 use tokio::sync::watch;
 
 use super::Hub;
@@ -22,6 +22,8 @@ const LANE_ENTRIES_MAX: usize = 50_000;
 const SETUP_EVERY: u32 = 2;
 const REAP_EVERY: u32 = 10;
 const SWEEP_EVERY: u32 = 60;
+/// Servers that are told of a paused warm-up.
+const TOLD_MAX: usize = 200;
 
 pub(crate) struct Feeder {
     pub(crate) hub: Arc<Hub>,
@@ -94,15 +96,29 @@ pub(crate) async fn read_setup(hub: &Arc<Hub>) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn pause_bad_warm_ups(hub: &Arc<Hub>, setup: &postroad_store::DeliverySetup) -> Result<(), StoreError> {
+async fn pause_bad_warm_ups(hub: &Arc<Hub>, setup: &DeliverySetup) -> Result<(), StoreError> {
     for source in &setup.sources {
         if source.warmup_started_at.is_none() || source.warmup_paused_reason.is_some() {
             continue;
         }
         if let Some(reason) = pause_reason(source.sent_today, source.bounced_today, source.complained_today) {
             tracing::warn!(source = %source.address, reason, "the warm-up is paused");
-            hub.store.set_source_warmup(source.id, source.warmup_started_at, Some(reason)).await?;
+            hub.store.pause_warmup(pause(setup, source, reason)).await?;
         }
     }
     Ok(())
+}
+
+/// Servers that send from the address's pool are told, but not any number of them: it is one transaction.
+fn pause(setup: &DeliverySetup, source: &Source, reason: String) -> WarmupPause {
+    let pool = setup.pools.iter().find(|pool| pool.id == source.pool_id);
+    let shared = setup.pools.iter().find(|pool| pool.shared).map(|pool| pool.id);
+    let sends_from_it = |server: &&ServerDelivery| server.pool_id.or(shared) == Some(source.pool_id);
+    let servers = setup.servers.iter().filter(sends_from_it).take(TOLD_MAX).map(|server| server.id).collect();
+    WarmupPause {
+        source_id: source.id,
+        reason,
+        pool: pool.map(|pool| pool.name.clone()).unwrap_or_default(),
+        servers,
+    }
 }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::{EventKind, SourceId, Status, Timestamp};
+use postroad_model::{SourceId, Status, Timestamp};
 use postroad_smtp::{Phase, Reply, SendError, Verdict};
-use postroad_store::{Begun, Message, NewDelivery, NewEvent, Outcome, StoreError, Suppression};
-use serde_json::json;
+use postroad_store::{Begun, Message, NewDelivery, Outcome, StoreError, Suppression};
 
 use super::Hub;
 use super::flight::Flight;
@@ -202,8 +201,7 @@ impl Worker {
 
     fn held(&self, job: &Job, message: &Message, suppression: &Suppression) -> Settlement {
         let now = self.hub.clock.now();
-        let details = said_of(suppression);
-        let event = json!({ "status": Status::Held, "details": details, "reason": suppression.reason });
+        let details = suppression.sentence();
         let outcome = Outcome {
             server_id: job.entry.server_id,
             message_id: message.id,
@@ -214,7 +212,7 @@ impl Worker {
             transcript: None,
             source_id: None,
             delivery: NewDelivery::local(now, Status::Held, details),
-            event: NewEvent { kind: EventKind::Held, data: event.to_string() },
+            event: suppression.held_event(),
         };
         Settlement { outcome, flight: None, source: counted_source(job), retry: None }
     }
@@ -448,10 +446,4 @@ fn is_stale_connection(ending: &Ending, is_marked: bool) -> bool {
         Ending::Interrupted { phase: Phase::MailFrom, after_final: false, .. } => !is_marked,
         _ => false,
     }
-}
-
-fn said_of(suppression: &Suppression) -> String {
-    let Suppression { reason, created_at, details, .. } = suppression;
-    let what = format!("The address is suppressed: {reason} since {}", created_at.to_rfc3339());
-    if details.is_empty() { what } else { format!("{what}: {details}") }
 }

@@ -3,40 +3,74 @@
 
 use std::fmt::Write;
 
+use anyhow::Context;
+use postroad_app::App;
 use postroad_app::admin::{Command, NewKey};
 use postroad_store::Role;
 use serde_json::Value;
 
-use super::{load_config, print};
+use super::{load_config, print, suppressions};
 use crate::cli::{
     AccountCommand, AdminArgs, AdminCommand, DomainCommand, KeyCommand, OnOff, PoolCommand, ServerCommand,
+    SuppressionCommand,
 };
+use crate::config::Config;
 use crate::control::{self, Request};
 use crate::service;
 
 pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
-    let command = command(args.command);
     let file = args.config.as_deref().filter(|_| args.data_dir.is_none());
     let mut config = load_config(file)?;
     if let Some(data_dir) = args.data_dir {
         config.data_dir = data_dir;
     }
-    let answer =
-        if let Some(answer) = control::send(&config.data_dir, &Request::Admin(command.clone())).await? {
-            answer
-        } else {
-            if !matches!(command, Command::AccountCreate { .. }) {
-                service::check_installation(&config)?;
-            }
-            service::open_app(&config, Role::Tool).await?.0.administrate(command).await?
-        };
+    let mut desk = Desk { config, app: None };
+    let answer = match order(args.command) {
+        Order::One(command) => desk.carry_out(command).await?,
+        Order::Suppressions(given) => match suppressions::run(&mut desk, given).await? {
+            Some(answer) => answer,
+            None => return Ok(()),
+        },
+    };
     let text = if args.json { answer.to_string() } else { readable(&answer) };
     print(text.trim_end());
     Ok(())
 }
 
-fn command(given: AdminCommand) -> Command {
-    match given {
+/// Where commands are carried out.
+pub(super) struct Desk {
+    config: Config,
+    /// The store itself, once no server was found to run on it.
+    app: Option<App>,
+}
+
+impl Desk {
+    /// By the running server if there is one.
+    pub(super) async fn carry_out(&mut self, command: Command) -> anyhow::Result<Value> {
+        if self.app.is_none() {
+            let request = Request::Admin(command.clone());
+            if let Some(answer) = control::send(&self.config.data_dir, &request).await? {
+                return Ok(answer);
+            }
+            if !matches!(command, Command::AccountCreate { .. }) {
+                service::check_installation(&self.config)?;
+            }
+            self.app = Some(service::open_app(&self.config, Role::Tool).await?.0);
+        }
+        let app = self.app.as_ref().context("the store was opened")?;
+        Ok(app.administrate(command).await?)
+    }
+}
+
+/// What arguments ask for.
+enum Order {
+    One(Command),
+    /// May be more than one command: a file goes in parts.
+    Suppressions(SuppressionCommand),
+}
+
+fn order(given: AdminCommand) -> Order {
+    Order::One(match given {
         AdminCommand::Account(account) => match account {
             AccountCommand::Create { name } => Command::AccountCreate { name },
             AccountCommand::List => Command::AccountList,
@@ -84,9 +118,10 @@ fn command(given: AdminCommand) -> Command {
             PoolCommand::RemoveAddress { address } => Command::PoolRemoveAddress { address },
             PoolCommand::WarmUp { address, state } => Command::PoolWarmUp { address, state },
         },
+        AdminCommand::Suppression(suppression) => return Order::Suppressions(suppression),
         AdminCommand::Reports { domain } => Command::Reports { domain },
         AdminCommand::Maintenance { state } => Command::Maintenance { on: matches!(state, OnOff::On) },
-    }
+    })
 }
 
 /// For people: one `name: value` line each, lists with a blank line between the entries.

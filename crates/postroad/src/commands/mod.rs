@@ -7,6 +7,7 @@ pub(crate) mod explain;
 pub(crate) mod explain_bounce;
 pub(crate) mod queue;
 pub(crate) mod serve;
+mod suppressions;
 pub(crate) mod webhook_listen;
 
 use crate::config::Config;

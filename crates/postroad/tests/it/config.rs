@@ -70,7 +70,7 @@ fn a_database_url_is_never_printed_with_its_password() {
 /// `UPDATE_GOLDEN=1` writes it anew.
 #[test]
 fn help_is_as_it_was_agreed() {
-    let commands: [&[&str]; 11] = [
+    let commands: [&[&str]; 12] = [
         &["--help"],
         &["dev", "--help"],
         &["serve", "--help"],
@@ -79,6 +79,7 @@ fn help_is_as_it_was_agreed() {
         &["admin", "server", "--help"],
         &["admin", "domain", "--help"],
         &["admin", "key", "--help"],
+        &["admin", "suppression", "--help"],
         &["explain", "--help"],
         &["explain", "reply", "--help"],
         &["explain", "bounce", "--help"],

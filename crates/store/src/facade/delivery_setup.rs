@@ -2,7 +2,7 @@
 
 use postroad_model::{GateScope, PoolId, SourceId, Timestamp};
 
-use crate::records::{DeliverySetup, Gate, NewGate, NewSource, Pool, Source, SourceDay};
+use crate::records::{DeliverySetup, Gate, NewGate, NewSource, Pool, Source, SourceDay, WarmupPause};
 use crate::verbs::{delivery_setup, gates, pools};
 use crate::{Result, Store};
 
@@ -56,6 +56,19 @@ impl Store {
         paused_reason: Option<String>,
     ) -> Result<()> {
         self.change(move |sql| Box::pin(pools::set_warmup(sql, id, started_at, paused_reason))).await
+    }
+
+    /// Pauses a warm-up that is running, and tells the servers that send from there. `false` if somebody was faster.
+    pub async fn pause_warmup(&self, pause: WarmupPause) -> Result<bool> {
+        let now = self.clock.now();
+        let paused = self
+            .write_with_ids(move |sql, ids| {
+                Box::pin(async move { pools::pause_warmup(sql, &ids, &pause, now).await })
+            })
+            .await?;
+        self.note_change();
+        self.note_told();
+        Ok(paused)
     }
 
     /// What a source did, day by day, in time order.

@@ -7,6 +7,7 @@ mod mail;
 mod queue;
 mod queue_desk;
 mod returns;
+mod server_change;
 mod setup;
 mod suppressions;
 mod webhooks;

@@ -131,10 +131,22 @@ impl Store {
         self.read(move |sql| Box::pin(domains::list(sql, server_id))).await
     }
 
-    /// `None` takes the verified state away.
+    /// `None` takes the verified state away. One that becomes verified is told of, unless it is a tool on PostgreSQL
+    /// that says so: it has no ids for events.
     pub async fn set_domain_verified(&self, id: DomainId, verified_at: Option<Timestamp>) -> Result<()> {
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(domains::set_verified(sql, id, verified_at, now))).await
+        if self.ids().is_err() {
+            return self
+                .change(move |sql| Box::pin(domains::set_verified(sql, None, id, verified_at, now)))
+                .await;
+        }
+        self.write_with_ids(move |sql, ids| {
+            Box::pin(async move { domains::set_verified(sql, Some(&ids), id, verified_at, now).await })
+        })
+        .await?;
+        self.note_change();
+        self.note_told();
+        Ok(())
     }
 
     pub async fn set_domain_tracking(&self, id: DomainId, tracking: DomainTracking) -> Result<()> {

@@ -9,6 +9,7 @@ use tokio_postgres::types::ToSql;
 
 use super::columns::{Columns, Making};
 use super::flight::{self, InUse};
+use super::objections::Found;
 use super::{Database, Lane, Node, bounded_for, lease, objections};
 use crate::error::StoreError;
 use crate::records::{Accepted, NewSend, StoredAnswer};
@@ -93,10 +94,14 @@ impl Batch<'_> {
             let with_answers = self.sends.iter().zip(&accepted);
             with_answers.filter(|(_, accepted)| **accepted == Accepted::Stored).map(|(send, _)| send)
         };
-        let objections = objections::find(client, &mut is_begun, new().collect()).await?;
+        let Found { objections, server_events } =
+            objections::find(client, &mut is_begun, new().collect()).await?;
         let claim_for = self.claim.then_some(self.node);
         let making = Making { ids: &self.node.ids, objections: &objections, claim_for };
-        let columns = Columns::of(new(), &making);
+        let mut columns = Columns::of(new(), &making);
+        for event in server_events {
+            columns.add_server_event(self.node.ids.next(), event);
+        }
         let claimed = columns.claimed();
         // Before the commit: from then on a claim gives back what this node does not know of.
         self.database.claims.hold(claimed.iter().copied());

@@ -6,9 +6,10 @@ use postroad_model::{EventKind, IdGenerator, MessageId, Status, Timestamp};
 
 use super::Node;
 use super::claims::Key;
+use super::objections::ServerEvent;
 use super::outbox::Outbox;
 use crate::initial::{InitialRow, Objections};
-use crate::records::NewSend;
+use crate::records::{NewEvent, NewSend, SendInfo};
 use crate::sql::to_json;
 
 /// Pieces a body is cut into; small enough that no single value strains the server.
@@ -75,10 +76,9 @@ table! { Queue, "INSERT INTO queue
 }
 
 table! { Events, "INSERT INTO events (server_id, id, message_id, seq, kind, at, test, data)
-    SELECT server_id, id, message_id, seq, kind, at, test, '{}'
-    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[])
-    AS row (server_id, id, message_id, seq, kind, at, test)",
-    server_id: i64, id: i64, message_id: i64, seq: i64, kind: &'a str, at: i64, test: i64,
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[],
+        $8::text[])",
+    server_id: i64, id: i64, message_id: i64, seq: i64, kind: &'a str, at: i64, test: i64, data: Cow<'a, str>,
 }
 
 table! { Deliveries, "INSERT INTO deliveries (server_id, message_id, id, at, status, details, output, sent_with_ssl, log_id)
@@ -169,7 +169,7 @@ impl<'a> Columns<'a> {
             to.hold_expiry.push(initial.hold_expiry.map(Timestamp::as_micros));
             to.last_delivery_at.push(initial.delivery.is_some().then_some(at));
             to.last_seq.push(initial.last_seq());
-            self.add_event(send, message, making.ids.next(), 1, EventKind::Accepted);
+            self.add_event(send, message, making.ids.next(), 1, EventKind::Accepted, "{}".into());
             if let Some(due_at) = initial.due_at {
                 let to = &mut self.queue;
                 to.server_id.push(server);
@@ -190,20 +190,45 @@ impl<'a> Columns<'a> {
                 to.at.push(at);
                 to.status.push(initial.status.as_str());
                 to.details.push(first.details);
-                self.add_event(send, message, making.ids.next(), 2, first.event);
+                let NewEvent { kind, data } = first.event;
+                self.add_event(send, message, making.ids.next(), 2, kind, data.into());
             }
         }
     }
 
-    fn add_event(&mut self, send: &NewSend, message: i64, id: i64, seq: i64, kind: EventKind) {
-        self.outbox.add(send.info.server_id.0, id, send.info.created_at.as_micros(), kind);
+    fn add_event(
+        &mut self,
+        send: &NewSend,
+        message: i64,
+        id: i64,
+        seq: i64,
+        kind: EventKind,
+        data: Cow<'a, str>,
+    ) {
+        let SendInfo { server_id, created_at, test, .. } = send.info;
+        self.outbox.add(server_id.0, id, created_at.as_micros(), kind);
         let to = &mut self.events;
-        to.server_id.push(send.info.server_id.0);
+        to.server_id.push(server_id.0);
         to.id.push(id);
         to.message_id.push(message);
         to.seq.push(seq);
         to.kind.push(kind.as_str());
-        to.at.push(send.info.created_at.as_micros());
-        to.test.push(i64::from(send.info.test));
+        to.at.push(created_at.as_micros());
+        to.test.push(i64::from(test));
+        to.data.push(data);
+    }
+
+    pub(super) fn add_server_event(&mut self, id: i64, new: ServerEvent) {
+        let ServerEvent { server_id, seq, at, event: NewEvent { kind, data } } = new;
+        self.outbox.add(server_id.0, id, at.as_micros(), kind);
+        let to = &mut self.events;
+        to.server_id.push(server_id.0);
+        to.id.push(id);
+        to.message_id.push(0);
+        to.seq.push(seq);
+        to.kind.push(kind.as_str());
+        to.at.push(at.as_micros());
+        to.test.push(0);
+        to.data.push(data.into());
     }
 }

@@ -76,7 +76,7 @@ table! { Requeues, "UPDATE queue SET begun_at = NULL, due_at = coalesce(row.due_
     server_id: i64, message_id: i64, due_at: Option<i64>, attempt: i64, keep: bool,
 }
 
-// Keeps the older one, unless it is over. Of several for one address the first counts.
+// Keeps the older one, unless it is over or the new one lasts longer. Of several for one address the first counts.
 table! { Suppressions, "INSERT INTO suppressions AS known
         (server_id, address, reason, details, origin_message_id, created_at, expires_at)
     SELECT DISTINCT ON (server_id, address) server_id, address, reason, details, origin, at, expires_at
@@ -86,7 +86,8 @@ table! { Suppressions, "INSERT INTO suppressions AS known
     ON CONFLICT (server_id, address) DO UPDATE SET reason = excluded.reason, details = excluded.details,
         origin_message_id = excluded.origin_message_id, created_at = excluded.created_at,
         expires_at = excluded.expires_at
-    WHERE known.expires_at <= excluded.created_at",
+    WHERE known.expires_at <= excluded.created_at
+        OR known.expires_at < coalesce(excluded.expires_at, 9223372036854775807)",
     server_id: i64, address: String, reason: &'a str, details: Cow<'a, str>, origin_message_id: Option<i64>,
     at: i64, expires_at: Option<i64>,
 }

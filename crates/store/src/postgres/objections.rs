@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::join;
-use postroad_model::{MessageId, SuppressionReason, Timestamp};
+use postroad_model::{MessageId, ServerId, SuppressionReason, Timestamp};
 use tokio_postgres::types::ToSql;
 
 use crate::error::StoreError;
 use crate::initial::{Hour, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
-use crate::records::{NewSend, recipient_key};
+use crate::records::{NewEvent, NewSend, recipient_key};
+use crate::send_limit;
 
 const FIND: &str = "SELECT known.server_id, known.address, reason, details, created_at
     FROM unnest($1::bigint[], $2::text[]) AS wanted (server_id, address)
@@ -28,28 +29,74 @@ const COUNT: &str = "WITH row AS (
     ON CONFLICT (server_id, hour) DO UPDATE SET messages = known.messages + excluded.messages
     RETURNING server_id, hour, messages";
 
+const LAST_SEQ: &str = "SELECT coalesce(max(seq), 0) FROM events WHERE server_id = $1 AND message_id = 0";
+
+/// What a batch meets.
+pub(super) struct Found {
+    pub(super) objections: Objections,
+    /// To be told with it.
+    pub(super) server_events: Vec<ServerEvent>,
+}
+
+/// An event of a server, not of a message: these count their own `seq`.
+pub(super) struct ServerEvent {
+    pub(super) server_id: ServerId,
+    pub(super) seq: i64,
+    pub(super) at: Timestamp,
+    pub(super) event: NewEvent,
+}
+
+/// What a batch adds to an hour of a server.
+struct Added {
+    limit: u32,
+    /// Of the latest send.
+    at: Timestamp,
+    messages: Vec<MessageId>,
+}
+
 /// Begins the transaction if it has something to ask.
 pub(super) async fn find(
     client: &ClientWrapper,
     is_begun: &mut bool,
     sends: Vec<&NewSend>,
-) -> Result<Objections, StoreError> {
+) -> Result<Found, StoreError> {
     let mut objections = suppressed(client, is_begun, &sends).await?;
-    let mut hours: BTreeMap<Hour, (u32, Vec<MessageId>)> = BTreeMap::new();
+    let mut hours: BTreeMap<Hour, Added> = BTreeMap::new();
     for send in &sends {
         let Some(limit) = send.hourly_limit else { continue };
-        let entry = hours.entry((send.info.server_id, hour_of(send))).or_insert((limit, Vec::new()));
-        entry.0 = limit;
-        entry.1.extend(counted(send, &objections).map(|recipient| recipient.id));
+        let at = send.info.created_at;
+        let nothing = Added { limit, at, messages: Vec::new() };
+        let entry = hours.entry((send.info.server_id, hour_of(send))).or_insert(nothing);
+        (entry.limit, entry.at) = (limit, at.max(entry.at));
+        entry.messages.extend(counted(send, &objections).map(|recipient| recipient.id));
     }
+    let mut server_events = Vec::new();
     if !hours.is_empty() {
         for (hour, before) in count(client, is_begun, &hours).await? {
-            if let Some((limit, messages)) = hours.get(&hour) {
-                hold_beyond(*limit, before, messages, &mut objections);
-            }
+            let Some(Added { limit, at, messages }) = hours.get(&hour) else { continue };
+            hold_beyond(*limit, before, messages, &mut objections);
+            let after = before + messages.len() as i64;
+            let crossed = send_limit::crossed(*limit, hour.1, before, after);
+            server_events.extend(numbered(client, hour.0, *at, crossed).await?);
         }
     }
-    Ok(objections)
+    Ok(Found { objections, server_events })
+}
+
+/// Gives events of a server their `seq`. Their hour is locked: no other node tells of this limit now.
+async fn numbered(
+    client: &ClientWrapper,
+    server_id: ServerId,
+    at: Timestamp,
+    events: Vec<NewEvent>,
+) -> Result<Vec<ServerEvent>, StoreError> {
+    if events.is_empty() {
+        return Ok(Vec::new());
+    }
+    let statement = client.prepare_cached(LAST_SEQ).await?;
+    let last: i64 = client.query_one(&statement, &[&server_id.0]).await?.get(0);
+    let numbered = events.into_iter().zip(last + 1..);
+    Ok(numbered.map(|(event, seq)| ServerEvent { server_id, seq, at, event }).collect())
 }
 
 async fn suppressed(
@@ -89,15 +136,15 @@ async fn suppressed(
 async fn count(
     client: &ClientWrapper,
     is_begun: &mut bool,
-    hours: &BTreeMap<Hour, (u32, Vec<MessageId>)>,
+    hours: &BTreeMap<Hour, Added>,
 ) -> Result<Vec<(Hour, i64)>, StoreError> {
     let servers: Vec<i64> = hours.keys().map(|(server_id, _)| server_id.0).collect();
     let numbers: Vec<i64> = hours.keys().map(|(_, hour)| *hour).collect();
-    let messages: Vec<i64> = hours.values().map(|(_, messages)| messages.len() as i64).collect();
+    let messages: Vec<i64> = hours.values().map(|added| added.messages.len() as i64).collect();
     let rows = query(client, is_begun, COUNT, &[&servers, &numbers, &messages]).await?;
     let before = rows.iter().map(|row| {
-        let hour = (postroad_model::ServerId(row.get(0)), row.get(1));
-        let added = hours.get(&hour).map_or(0, |(_, messages)| messages.len() as i64);
+        let hour = (ServerId(row.get(0)), row.get(1));
+        let added = hours.get(&hour).map_or(0, |added| added.messages.len() as i64);
         (hour, row.get::<_, i64>(2) - added)
     });
     Ok(before.collect())

@@ -89,3 +89,14 @@ pub struct Gate {
     pub created_at: Timestamp,
     pub ends_at: Option<Timestamp>,
 }
+
+/// A warm-up that has to stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WarmupPause {
+    pub source_id: SourceId,
+    pub reason: String,
+    /// The name of the address's pool.
+    pub pool: String,
+    /// Those to be told: they send from the pool.
+    pub servers: Vec<ServerId>,
+}

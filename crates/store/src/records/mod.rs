@@ -4,30 +4,36 @@ mod delivery;
 mod delivery_setup;
 mod domain_report;
 mod fresh;
+mod held;
 mod message;
 mod queue_desk;
 mod returned;
 mod send;
+mod server_change;
 mod setup;
 mod suppression;
 mod told;
 mod webhook;
 
 pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
-pub use delivery_setup::{DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceDay};
+pub use delivery_setup::{
+    DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceDay, WarmupPause,
+};
 pub use domain_report::{DomainReport, DomainReportSum, ReportKind};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
+pub(crate) use held::sentence as held_sentence;
 pub use message::{Message, MessageSummary};
 pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
 pub use returned::{NewReturn, ReturnEffect, Taken};
 pub use send::{
     Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredAnswer, Tracking,
 };
+pub use server_change::ServerChange;
 pub use setup::{
     Account, Credential, CredentialAccess, Domain, DomainTracking, Ed25519Key, KeyHash, NewCredential,
     NewDomain, NewServer, Server, ServerTracking, SigningKeys,
 };
-pub use suppression::{NewSuppression, Suppression};
+pub use suppression::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
 pub(crate) use suppression::{address_key, recipient_key};
 pub use told::{EventMessage, FeedPage, FeedQuery, ToldEvent};
 pub use webhook::{

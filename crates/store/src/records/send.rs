@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use postroad_model::{
-    CredentialId, Direction, DomainName, MessageId, MessageToken, PoolId, Protocol, SendId, ServerId,
-    Timestamp,
+    CredentialId, Direction, DomainName, HoldReason, MessageId, MessageToken, PoolId, Protocol, SendId,
+    ServerId, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +96,7 @@ pub enum InitialState {
     /// To be delivered at this time.
     Scheduled(Timestamp),
     /// Kept back, and why.
-    Held { details: String, expiry: Timestamp },
+    Held { reason: HoldReason, details: String, expiry: Timestamp },
     /// Test mode: recorded as sent, never queued.
     TestSent { details: String },
 }

@@ -24,6 +24,32 @@ pub struct Suppression {
     pub expires_at: Option<Timestamp>,
 }
 
+/// How adding an address ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedSuppression {
+    /// The entry that stands now.
+    pub standing: Suppression,
+    /// Whether it is the one that was given; otherwise one that lasts at least as long was there.
+    pub is_new: bool,
+}
+
+/// Which suppressions to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SuppressionFilter {
+    pub reason: Option<SuppressionReason>,
+    /// Made at this time or later.
+    pub since: Option<Timestamp>,
+    /// Made before this time.
+    pub until: Option<Timestamp>,
+}
+
+/// Where a list went on: after this entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SuppressionCursor {
+    pub created_at: Timestamp,
+    pub address: String,
+}
+
 /// The key of an address as somebody wrote it.
 pub(crate) fn address_key(address: &str) -> String {
     match EmailAddress::parse(address) {

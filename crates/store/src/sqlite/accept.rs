@@ -10,7 +10,8 @@ use super::lock;
 use crate::body::INLINE_BYTES_MAX;
 use crate::error::StoreError;
 use crate::initial::{InitialRow, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
-use crate::records::{Accepted, Idempotency, NewRecipient, NewSend, StoredAnswer, recipient_key};
+use crate::records::{Accepted, Idempotency, NewEvent, NewRecipient, NewSend, StoredAnswer, recipient_key};
+use crate::send_limit;
 use crate::sql::to_json;
 
 /// What was written of a send.
@@ -39,7 +40,7 @@ pub(super) fn accept(
         return Ok(Written { accepted: Accepted::Repeated(answer), queued: Vec::new() });
     }
     insert_send(connection, send)?;
-    let objections = objections(connection, send)?;
+    let objections = objections(connection, send, ids)?;
     let mut queued = Vec::new();
     for recipient in &send.recipients {
         let initial = InitialRow::of(send, recipient, &objections, ids);
@@ -53,7 +54,7 @@ pub(super) fn accept(
 }
 
 /// What stands against sending to some of the recipients.
-fn objections(connection: &Connection, send: &NewSend) -> Result<Objections, StoreError> {
+fn objections(connection: &Connection, send: &NewSend, ids: &IdGenerator) -> Result<Objections, StoreError> {
     let mut objections = Objections::new();
     let mut find = connection.prepare_cached(
         "SELECT reason, details, created_at FROM suppressions
@@ -78,6 +79,10 @@ fn objections(connection: &Connection, send: &NewSend) -> Result<Objections, Sto
         let messages: Vec<MessageId> = counted(send, &objections).map(|recipient| recipient.id).collect();
         let before = count_hour(connection, send, messages.len() as i64)?;
         hold_beyond(limit, before, &messages, &mut objections);
+        let after = before + messages.len() as i64;
+        for event in send_limit::crossed(limit, hour_of(send), before, after) {
+            events::append_of_server(connection, ids, server, &event, at)?;
+        }
     }
     Ok(objections)
 }
@@ -215,7 +220,8 @@ fn insert_recipient(
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', 0, '')",
             )?
             .execute(params![server, message, first.id.0, at, initial.status.as_str(), first.details])?;
-        events::append(connection, ids, &NewRow { seq: 2, kind: first.event, ..accepted })?;
+        let NewEvent { kind, data } = &first.event;
+        events::append(connection, ids, &NewRow { seq: 2, kind: *kind, data, ..accepted })?;
     }
     Ok(())
 }

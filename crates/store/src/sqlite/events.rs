@@ -5,6 +5,7 @@ use postroad_model::{EventKind, IdGenerator};
 use rusqlite::{Connection, params};
 
 use crate::error::StoreError;
+use crate::records::NewEvent;
 
 /// An event of a message.
 pub(super) struct NewRow<'a> {
@@ -46,4 +47,19 @@ pub(super) fn append(
         )?
         .execute(params![event.server, id, event.at, event.kind.bit()])?;
     Ok(())
+}
+
+/// An event of a server, not of a message: these count their own `seq`.
+pub(super) fn append_of_server(
+    connection: &Connection,
+    ids: &IdGenerator,
+    server: i64,
+    event: &NewEvent,
+    at: i64,
+) -> Result<(), StoreError> {
+    let last: i64 = connection
+        .prepare_cached("SELECT coalesce(max(seq), 0) FROM events WHERE server_id = ?1 AND message_id = 0")?
+        .query_row([server], |row| row.get(0))?;
+    let NewEvent { kind, data } = event;
+    append(connection, ids, &NewRow { server, message: 0, seq: last + 1, kind: *kind, at, test: false, data })
 }

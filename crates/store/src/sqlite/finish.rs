@@ -104,7 +104,7 @@ fn insert_delivery(
     Ok(())
 }
 
-/// Keeps the older one, unless it is over.
+/// Keeps the older one, unless it is over or the new one lasts longer.
 fn suppress(connection: &Connection, server: i64, new: &NewSuppression, at: i64) -> Result<(), StoreError> {
     connection
         .prepare_cached(
@@ -113,7 +113,8 @@ fn suppress(connection: &Connection, server: i64, new: &NewSuppression, at: i64)
              ON CONFLICT (server_id, address) DO UPDATE SET reason = excluded.reason, details = excluded.details,
                  origin_message_id = excluded.origin_message_id, created_at = excluded.created_at,
                  expires_at = excluded.expires_at
-             WHERE suppressions.expires_at <= excluded.created_at",
+             WHERE suppressions.expires_at <= excluded.created_at
+                 OR suppressions.expires_at < coalesce(excluded.expires_at, 9223372036854775807)",
         )?
         .execute(params![
             server,

@@ -3,6 +3,7 @@
 use postroad_model::{
     DeliveryId, EmailAddress, EventId, EventKind, IdGenerator, MessageId, ServerId, Status, Timestamp,
 };
+use serde_json::json;
 
 use super::{deliveries, events, messages};
 use crate::error::StoreError;
@@ -110,7 +111,9 @@ async fn release_hold(
     if changed == 0 {
         return Ok(None);
     }
-    add_event(sql, ids, key, standing, EventKind::Released, now).await?;
+    let released =
+        NewEvent { kind: EventKind::Released, data: json!({ "status": Status::Pending }).to_string() };
+    add_event(sql, ids, key, standing, &released, now).await?;
     let options = &message.send.options;
     let due_at = options.send_at.map_or(now, |at| at.max(now));
     sql.execute(
@@ -215,7 +218,8 @@ async fn settle(
         return Ok(false);
     }
     deliveries::add(sql, key.0, key.1, DeliveryId(ids.next()), &new).await?;
-    add_event(sql, ids, key, standing, EventKind::Cancelled, new.at).await?;
+    let data = json!({ "status": new.status, "details": new.details }).to_string();
+    add_event(sql, ids, key, standing, &NewEvent { kind: EventKind::Cancelled, data }, new.at).await?;
     Ok(true)
 }
 
@@ -224,10 +228,10 @@ async fn add_event(
     ids: &IdGenerator,
     (server_id, message_id): Key,
     standing: &Standing,
-    kind: EventKind,
+    event: &NewEvent,
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let (id, seq) = (EventId(ids.next()), standing.last_seq + 1);
     let place = events::EventPlace { server_id, message_id, id, seq, at, test: standing.test };
-    events::add(sql, place, &NewEvent { kind, data: "{}".to_owned() }).await
+    events::add(sql, place, event).await
 }

@@ -1,10 +1,11 @@
 //! Sending domains: create, find, list, set verified.
 
-use postroad_model::{DomainId, DomainName, ServerId, Timestamp};
+use postroad_model::{DomainId, DomainName, EventKind, IdGenerator, ServerId, Timestamp};
+use serde_json::json;
 
-use super::tracking;
+use super::{events, tracking};
 use crate::error::StoreError;
-use crate::records::{Domain, NewDomain, SigningKeys};
+use crate::records::{Domain, NewDomain, NewEvent, SigningKeys};
 use crate::sql::{Row, Sql};
 
 pub(crate) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain, StoreError> {
@@ -63,18 +64,30 @@ pub(crate) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<V
     rows.into_iter().map(|mut row| read(&mut row)).collect()
 }
 
-/// `None` takes the verified state away.
+/// `None` takes the verified state away. One that becomes verified is told of, with an id of `ids`.
 pub(crate) async fn set_verified(
     sql: &Sql<'_>,
+    ids: Option<&IdGenerator>,
     id: DomainId,
     verified_at: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    sql.change(
-        "UPDATE domains SET verified_at = $2, updated_at = $3 WHERE id = $1",
-        &[id.0.into(), verified_at.into(), now.into()],
-    )
-    .await
+    let params = [id.0.into(), verified_at.into(), now.into()];
+    if let (Some(verified_at), Some(ids)) = (verified_at, ids) {
+        let row = sql
+            .query_opt(
+                "UPDATE domains SET verified_at = $2, updated_at = $3 WHERE id = $1 AND verified_at IS NULL
+                 RETURNING server_id, name",
+                &params,
+            )
+            .await?;
+        if let Some(row) = row {
+            let data = json!({ "domain": row.text(1)?, "verified_at": verified_at.to_rfc3339() }).to_string();
+            let event = NewEvent { kind: EventKind::DomainVerified, data };
+            return events::add_of_server(sql, ids, ServerId(row.int(0)?), &event, now).await;
+        }
+    }
+    sql.change("UPDATE domains SET verified_at = $2, updated_at = $3 WHERE id = $1", &params).await
 }
 
 /// The keys of a domain that is verified for this server.

@@ -15,6 +15,7 @@ pub(crate) mod messages;
 pub(crate) mod pools;
 pub(crate) mod queue_list;
 pub(crate) mod returns;
+pub(crate) mod server_change;
 pub(crate) mod servers;
 pub(crate) mod settings;
 pub(crate) mod suppressions;

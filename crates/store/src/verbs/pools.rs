@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 
-use postroad_model::{DomainName, PoolId, SourceId, Timestamp};
+use postroad_model::{DomainName, EventKind, IdGenerator, PoolId, SourceId, Timestamp};
+use serde_json::json;
 
+use super::events;
 use super::finish::day_of;
 use crate::error::StoreError;
-use crate::records::{NewSource, Pool, Source, SourceDay};
+use crate::records::{NewEvent, NewSource, Pool, Source, SourceDay, WarmupPause};
 use crate::sql::{Row, Sql};
 
 const DAY_MICROS: i64 = 24 * 3_600 * 1_000_000;
@@ -88,6 +90,30 @@ pub(crate) async fn set_warmup(
         &[id.0.into(), started_at.into(), paused_reason.into()],
     )
     .await
+}
+
+/// Pauses a warm-up that is running, and tells these servers. `false` if somebody was faster.
+pub(crate) async fn pause_warmup(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    pause: &WarmupPause,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let row = sql
+        .query_opt(
+            "UPDATE sources SET warmup_paused_reason = $2
+             WHERE id = $1 AND warmup_started_at IS NOT NULL AND warmup_paused_reason IS NULL
+             RETURNING address",
+            &[pause.source_id.0.into(), pause.reason.as_str().into()],
+        )
+        .await?;
+    let Some(row) = row else { return Ok(false) };
+    let data = json!({ "address": row.text(0)?, "pool": pause.pool, "reason": pause.reason }).to_string();
+    let event = NewEvent { kind: EventKind::IpWarmupPaused, data };
+    for server_id in &pause.servers {
+        events::add_of_server(sql, ids, *server_id, &event, now).await?;
+    }
+    Ok(true)
 }
 
 /// With what each did today.

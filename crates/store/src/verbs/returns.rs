@@ -129,7 +129,7 @@ async fn tell(
     };
     events::add(sql, place, &effect.event).await?;
     if let Some(suppression) = &effect.suppress {
-        suppressions::add(sql, server_id, suppression.clone(), at).await?;
+        suppressions::add(sql, server_id, vec![suppression.clone()], at).await?;
     }
     Ok(())
 }

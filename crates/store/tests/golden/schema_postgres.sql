@@ -276,6 +276,9 @@ TABLE suppressions
     created_at bigint NOT NULL
     expires_at bigint
     PRIMARY KEY (server_id, address)
+    CREATE INDEX suppressions_by_expiry ON public.suppressions USING btree (expires_at) WHERE (expires_at IS NOT NULL)
+    CREATE INDEX suppressions_by_reason ON public.suppressions USING btree (server_id, reason, created_at, address)
+    CREATE INDEX suppressions_by_time ON public.suppressions USING btree (server_id, created_at, address)
 
 TABLE webhook_attempts
     server_id bigint NOT NULL

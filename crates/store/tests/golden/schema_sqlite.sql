@@ -244,6 +244,12 @@ CREATE TABLE suppressions (
     PRIMARY KEY (server_id, address)
 ) WITHOUT ROWID;
 
+CREATE INDEX suppressions_by_expiry ON suppressions (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE INDEX suppressions_by_reason ON suppressions (server_id, reason, created_at, address);
+
+CREATE INDEX suppressions_by_time ON suppressions (server_id, created_at, address);
+
 CREATE TABLE webhook_attempts (
     server_id INTEGER NOT NULL,
     id INTEGER NOT NULL,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postroad_model::{EventKind, MessageId, SendId, Status};
+use postroad_model::{EventKind, HoldReason, MessageId, SendId, Status};
 use postroad_store::InitialState;
 
 use crate::fixture::{Fixture, on_both_engines};
@@ -54,7 +54,8 @@ async fn scheduled_message_is_queued_for_its_time(fixture: Fixture) {
 
 async fn held_message_has_a_delivery_and_no_queue_entry(fixture: Fixture) {
     let expiry = fixture.in_secs(7 * 24 * 3_600);
-    let state = InitialState::Held { details: "in development".into(), expiry };
+    let state =
+        InitialState::Held { reason: HoldReason::Development, details: "in development".into(), expiry };
     let id = fixture.accept(fixture.send(fixture.server, &["ann@example.com"], state, b"held")).await[0];
     let message = fixture.message(id).await;
     assert_eq!((message.status, message.hold_expiry), (Status::Held, Some(expiry)));

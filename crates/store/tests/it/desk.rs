@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postroad_model::{DomainName, EventKind, MessageId, PoolId, Status};
+use postroad_model::{DomainName, EventKind, HoldReason, MessageId, PoolId, Status};
 use postroad_store::{Begin, Begun, Cancelled, InitialState, QueueFilter, Retried};
 
 use crate::fixture::{Fixture, on_both_engines};
@@ -30,7 +30,11 @@ async fn scheduled(fixture: &Fixture, seconds: u64, address: &str) -> MessageId 
 }
 
 async fn held(fixture: &Fixture) -> MessageId {
-    let state = InitialState::Held { details: "held".into(), expiry: fixture.in_secs(3_600) };
+    let state = InitialState::Held {
+        reason: HoldReason::Development,
+        details: "held".into(),
+        expiry: fixture.in_secs(3_600),
+    };
     fixture.accept(fixture.send(fixture.server, &["ann@example.com"], state, b"x")).await[0]
 }
 
@@ -141,7 +145,11 @@ async fn held_message_is_released_into_the_queue(fixture: Fixture) {
 }
 
 async fn released_message_keeps_its_wishes(fixture: Fixture) {
-    let state = InitialState::Held { details: "held".into(), expiry: fixture.in_secs(3_600) };
+    let state = InitialState::Held {
+        reason: HoldReason::Development,
+        details: "held".into(),
+        expiry: fixture.in_secs(3_600),
+    };
     let mut send = fixture.send(fixture.server, &["ann@example.com"], state, b"x");
     let options = &mut send.info.options;
     (options.send_at, options.expires_at) = (Some(fixture.in_secs(60)), Some(fixture.in_secs(600)));

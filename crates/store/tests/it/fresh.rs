@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use postroad_model::{MessageId, PoolId, Status, SuppressionReason};
+use postroad_model::{HoldReason, MessageId, PoolId, Status, SuppressionReason};
 use postroad_store::{Accepted, Begin, Begun, Fresh, FreshSink, InitialState, NewSuppression};
 
 use crate::fixture::{Fixture, on_both_engines};
@@ -84,7 +84,11 @@ async fn nothing_is_claimed_while_nobody_delivers(fixture: Fixture) {
 
 async fn only_what_is_pending_is_handed_over(fixture: Fixture) {
     let basket = Basket::attach(&fixture);
-    let held = InitialState::Held { details: "held".into(), expiry: fixture.in_secs(60) };
+    let held = InitialState::Held {
+        reason: HoldReason::Development,
+        details: "held".into(),
+        expiry: fixture.in_secs(60),
+    };
     let test = InitialState::TestSent { details: "test".into() };
     for state in [held, test, InitialState::Scheduled(fixture.in_secs(30))] {
         fixture.accept(fixture.send(fixture.server, &["ann@example.com"], state, b"x")).await;

@@ -22,6 +22,7 @@ mod outcomes;
 mod queue;
 mod returns;
 mod schema;
+mod server_events;
 mod setup;
 mod suppressions;
 mod webhooks;

@@ -1,7 +1,7 @@
 //! Suppressed addresses: kept per server, and held back when a send comes for them.
 
 use postroad_model::{EventKind, MessageId, Status, SuppressionReason, Timestamp};
-use postroad_store::{InitialState, NewSuppression};
+use postroad_store::{InitialState, NewSuppression, SuppressionCursor, SuppressionFilter};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -10,8 +10,11 @@ on_both_engines!(
     suppression_is_of_one_server_and_any_letter_case,
     suppression_that_is_over_holds_nothing,
     exempt_and_test_recipients_are_not_looked_up,
-    older_suppression_stays_unless_it_is_over,
+    older_suppression_stays_unless_it_is_over_or_ends_sooner,
     suppressions_are_found_listed_and_removed,
+    many_are_added_and_removed_at_once_each_with_its_result,
+    lists_are_newest_first_by_pages_and_filters,
+    those_that_are_over_are_removed_in_time,
 );
 
 fn new(address: &str, reason: SuppressionReason, expires_at: Option<Timestamp>) -> NewSuppression {
@@ -81,7 +84,7 @@ async fn exempt_and_test_recipients_are_not_looked_up(fixture: Fixture) {
     assert_eq!(fixture.message(id).await.status, Status::Sent);
 }
 
-async fn older_suppression_stays_unless_it_is_over(fixture: Fixture) {
+async fn older_suppression_stays_unless_it_is_over_or_ends_sooner(fixture: Fixture) {
     let expiry = fixture.in_secs(60);
     let add = async |reason, expires_at| {
         let new = new("Ann@example.com", reason, expires_at);
@@ -89,12 +92,16 @@ async fn older_suppression_stays_unless_it_is_over(fixture: Fixture) {
     };
     let first = add(SuppressionReason::SoftBounce, Some(expiry)).await;
     assert_eq!((first.address.as_str(), first.created_at), ("ann@example.com", fixture.now()));
-    assert_eq!(add(SuppressionReason::Complaint, None).await, first);
-    fixture.clock.set(expiry);
-    let second = add(SuppressionReason::Manual, None).await;
-    assert_eq!((second.reason, second.created_at), (SuppressionReason::Manual, expiry));
-    assert_eq!((second.expires_at, second.origin_message_id), (None, Some(MessageId(17))));
-    assert_eq!(add(SuppressionReason::Unsubscribe, None).await, second);
+    assert_eq!(add(SuppressionReason::Complaint, Some(fixture.in_secs(59))).await, first);
+    assert_eq!(add(SuppressionReason::Complaint, Some(expiry)).await, first);
+    let longer = add(SuppressionReason::Complaint, Some(fixture.in_secs(61))).await;
+    assert_eq!((longer.reason, longer.expires_at), (SuppressionReason::Complaint, Some(fixture.in_secs(61))));
+    fixture.clock.set(fixture.in_secs(61));
+    let second = add(SuppressionReason::SoftBounce, Some(fixture.in_secs(1))).await;
+    assert_eq!((second.reason, second.created_at), (SuppressionReason::SoftBounce, fixture.now()));
+    let last = add(SuppressionReason::Manual, None).await;
+    assert_eq!((last.expires_at, last.origin_message_id), (None, Some(MessageId(17))));
+    assert_eq!(add(SuppressionReason::Unsubscribe, None).await, last);
 }
 
 async fn suppressions_are_found_listed_and_removed(fixture: Fixture) {
@@ -104,7 +111,7 @@ async fn suppressions_are_found_listed_and_removed(fixture: Fixture) {
     suppress(&fixture, "d@example.com", Some(fixture.now())).await;
     let store = &fixture.store;
     let list = async |after: Option<&str>, limit| {
-        let found = store.list_suppressions(fixture.server, after.map(str::to_owned), limit).await;
+        let found = store.list_suppressions_by_address(fixture.server, after.map(str::to_owned), limit).await;
         found.expect("the store works").into_iter().map(|found| found.address).collect::<Vec<_>>()
     };
     assert_eq!(list(None, 2).await, ["a@example.com", "b@example.com"]);
@@ -119,5 +126,93 @@ async fn suppressions_are_found_listed_and_removed(fixture: Fixture) {
     };
     assert!(remove("B@EXAMPLE.com").await);
     assert!(!remove("b@example.com").await);
+    assert!(!remove("d@example.com").await, "it is over");
     assert!(find("b@example.com").await.is_none());
+}
+
+async fn many_are_added_and_removed_at_once_each_with_its_result(fixture: Fixture) {
+    // More than one transaction takes.
+    let number = 700;
+    let address = |n: usize| format!("User-{n}@example.com");
+    suppress(&fixture, "user-3@example.com", None).await;
+    let mut all: Vec<NewSuppression> =
+        (0..number).map(|n| new(&address(n), SuppressionReason::Manual, None)).collect();
+    all.push(NewSuppression {
+        origin_message_id: None,
+        details: "a \"quote\", a \u{0} and ü".into(),
+        ..new("last@bücher.example", SuppressionReason::Complaint, Some(fixture.in_secs(9)))
+    });
+    all.insert(1, new("USER-0@example.com", SuppressionReason::Complaint, None));
+    let added = fixture.store.add_suppressions(fixture.server, all).await.expect("the store works");
+    assert_eq!(added.len(), number + 2);
+    let not_new: Vec<usize> = (0..added.len()).filter(|at| !added[*at].is_new).collect();
+    assert_eq!(not_new, [1, 4], "the same address twice, and one that was there");
+    assert_eq!(added[1].standing, added[0].standing);
+    assert_eq!(added[4].standing.reason, SuppressionReason::HardBounce);
+    assert_eq!(added[600].standing.address, "user-599@example.com");
+    let last = &added[number + 1].standing;
+    assert_eq!((last.address.as_str(), last.origin_message_id), ("last@xn--bcher-kva.example", None));
+    assert_eq!(last.details, "a \"quote\", a \u{fffd} and ü");
+    assert_eq!((last.created_at, last.expires_at), (fixture.now(), Some(fixture.in_secs(9))));
+    let mut addresses: Vec<String> = (0..number).map(address).collect();
+    addresses.extend(["nobody@example.com".to_owned(), "user-0@EXAMPLE.com".to_owned()]);
+    let removed =
+        fixture.store.remove_suppressions(fixture.server, addresses).await.expect("the store works");
+    assert!(removed[..number].iter().all(|removed| *removed));
+    assert_eq!(removed[number..], [false, false]);
+    let left = fixture.store.list_suppressions_by_address(fixture.server, None, 9).await;
+    assert_eq!(left.expect("the store works"), [last.clone()]);
+    assert!(fixture.store.add_suppressions(fixture.server, Vec::new()).await.expect("works").is_empty());
+}
+
+async fn lists_are_newest_first_by_pages_and_filters(fixture: Fixture) {
+    let begin = fixture.now();
+    for (seconds, address, reason) in [
+        (0, "d@example.com", SuppressionReason::Manual),
+        (1, "b@example.com", SuppressionReason::Complaint),
+        (1, "a@example.com", SuppressionReason::Manual),
+        (1, "c@example.com", SuppressionReason::Manual),
+        (2, "e@example.com", SuppressionReason::Complaint),
+    ] {
+        fixture.clock.set(begin.plus(std::time::Duration::from_secs(seconds)));
+        let new = new(address, reason, None);
+        fixture.store.add_suppression(fixture.server, new).await.expect("the store works");
+    }
+    let list = async |filter: SuppressionFilter, limit: usize| {
+        let mut pages = String::new();
+        let mut after: Option<SuppressionCursor> = None;
+        loop {
+            let found = fixture.store.list_suppressions(fixture.server, filter.clone(), after, limit).await;
+            let found = found.expect("the store works");
+            let Some(last) = found.last() else { return pages };
+            after = Some(SuppressionCursor { created_at: last.created_at, address: last.address.clone() });
+            pages.extend(found.iter().map(|found| &found.address[..1]));
+            pages.push(' ');
+        }
+    };
+    let all = SuppressionFilter::default();
+    assert_eq!(list(all.clone(), 5).await, "eabcd ");
+    assert_eq!(list(all.clone(), 2).await, "ea bc d ");
+    let manual = SuppressionFilter { reason: Some(SuppressionReason::Manual), ..all.clone() };
+    assert_eq!(list(manual.clone(), 2).await, "ac d ");
+    let second = begin.plus(std::time::Duration::from_secs(1));
+    assert_eq!(list(SuppressionFilter { since: Some(second), ..all.clone() }, 1).await, "e a b c ");
+    assert_eq!(list(SuppressionFilter { until: Some(second), ..all.clone() }, 5).await, "d ");
+    assert_eq!(list(SuppressionFilter { since: Some(second), ..manual }, 1).await, "a c ");
+    let other = fixture.store.list_suppressions(fixture.other_server, all, None, 5).await;
+    assert!(other.expect("the store works").is_empty());
+}
+
+async fn those_that_are_over_are_removed_in_time(fixture: Fixture) {
+    for seconds in 1..=3 {
+        suppress(&fixture, &format!("{seconds}@example.com"), Some(fixture.in_secs(seconds))).await;
+    }
+    suppress(&fixture, "for-ever@example.com", None).await;
+    let remove = async |limit| fixture.store.remove_ended_suppressions(limit).await.expect("the store works");
+    assert_eq!(remove(5).await, 0);
+    fixture.clock.set(fixture.in_secs(2));
+    assert_eq!((remove(1).await, remove(5).await, remove(5).await), (1, 1, 0));
+    let left = fixture.store.list_suppressions_by_address(fixture.server, None, 9).await;
+    let left: Vec<String> = left.expect("the store works").into_iter().map(|left| left.address).collect();
+    assert_eq!(left, ["3@example.com", "for-ever@example.com"]);
 }

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use postroad_model::EventKind;
 use postroad_testkit::SmtpPeer;
-use postroad_testkit::smtp_peer::Script;
+use postroad_testkit::smtp_peer::{Answer, Script, Stage};
+use serde_json::{Value, json};
 
 use super::limits::send_many;
 use super::outside::{Outside, to};
@@ -68,6 +70,27 @@ both_engines! {
         let counts = by_source(&peer);
         assert_eq!(counts[&SECOND.parse::<IpAddr>().unwrap()], 5, "{counts:?}");
         assert_eq!(counts[&FIRST.parse::<IpAddr>().unwrap()], 15, "{counts:?}");
+    }
+}
+
+both_engines! {
+    async fn a_warm_up_that_bounces_is_paused_and_told(engine: Engine) {
+        let outside = Outside::new();
+        let gone = Answer::reply("550 5.1.1 no such user here");
+        let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, gone));
+        let mut world = outside.start(engine, &[]);
+        world.admin(&["pool", "create", "fresh"]);
+        add_address(&world, "fresh", FIRST, &["--warm-up"]);
+        world.admin(&["server", "set-pool", "dev", "fresh"]);
+        world.have_changes_heeded();
+        send_many(&world, &world.key, "shop.example", 60).await;
+        world.until_logged("the warm-up is paused").await;
+        let paused = world.admin(&["pool", "list"])[0]["addresses"][0].clone();
+        assert_eq!(paused["warm_up"], "paused", "{paused}");
+        let told = world.events_at_the_end(0).await;
+        assert_eq!((told.len(), told[0].event.kind), (1, EventKind::IpWarmupPaused));
+        let data: Value = serde_json::from_str(&told[0].event.data).unwrap();
+        assert_eq!(data, json!({"address": FIRST, "pool": "fresh", "reason": paused["warm_up_paused_reason"]}));
     }
 }
 

@@ -7,6 +7,7 @@ use postroad_model::{EventKind, Status, Timestamp};
 use postroad_store::{
     Accepted, Cancelled, InitialState, NewDelivery, NewEvent, NewSend, Outcome, Retried, StoredAnswer,
 };
+use serde_json::json;
 
 #[derive(Default)]
 pub(super) struct Expected {
@@ -126,7 +127,11 @@ impl Expected {
             let first = match (&send.state, &suppressed) {
                 (InitialState::Pending | InitialState::Scheduled(_), Some(details)) => {
                     message.hold_expiry = Some(now.plus(Duration::from_hours(7 * 24)));
-                    Some((Status::Held, details, EventKind::Held))
+                    let data = json!({
+                        "status": "Held", "details": details, "reason": "suppressed",
+                        "suppression": { "reason": "manual", "since": since.map(Timestamp::to_string) },
+                    });
+                    Some((Status::Held, details, EventKind::Held, data))
                 }
                 (InitialState::Pending, None) => {
                     message.next_attempt_at = Some(now);
@@ -137,19 +142,21 @@ impl Expected {
                     message.next_attempt_at = Some(*at);
                     None
                 }
-                (InitialState::Held { details, expiry }, _) => {
+                (InitialState::Held { reason, details, expiry }, _) => {
                     message.hold_expiry = Some(*expiry);
-                    Some((Status::Held, details, EventKind::Held))
+                    let data = json!({ "status": "Held", "details": details, "reason": reason });
+                    Some((Status::Held, details, EventKind::Held, data))
                 }
                 (InitialState::TestSent { details }, _) => {
-                    Some((Status::Sent, details, EventKind::Delivered))
+                    let data = json!({ "status": "Sent", "details": details });
+                    Some((Status::Sent, details, EventKind::Delivered, data))
                 }
             };
-            if let Some((status, details, kind)) = first {
+            if let Some((status, details, kind, data)) = first {
                 message.status = status;
                 message.last_delivery_at = Some(now);
                 message.deliveries.push(NewDelivery::local(now, status, details));
-                message.add_event(now, kind, "{}");
+                message.add_event(now, kind, &data.to_string());
             }
             if let Some(due_at) = message.next_attempt_at {
                 self.queue.push(Entry {
@@ -270,7 +277,8 @@ impl Expected {
         (message.status, message.hold_expiry, message.next_attempt_at) = (status, None, None);
         message.last_delivery_at = Some(now);
         message.deliveries.push(NewDelivery::local(now, status, details));
-        message.add_event(now, EventKind::Cancelled, "{}");
+        let data = json!({ "status": status, "details": details });
+        message.add_event(now, EventKind::Cancelled, &data.to_string());
         self.queue.retain(|entry| entry.message != number);
     }
 
@@ -289,7 +297,7 @@ impl Expected {
             return Retried::NotWaiting;
         }
         (message.status, message.hold_expiry, message.next_attempt_at) = (Status::Pending, None, Some(now));
-        message.add_event(now, EventKind::Released, "{}");
+        message.add_event(now, EventKind::Released, &json!({ "status": "Pending" }).to_string());
         let Wish { domain, expires_at, .. } = &self.wishes[number];
         self.queue.push(Entry {
             message: number,

@@ -7,7 +7,7 @@ mod expected;
 
 use std::time::Duration;
 
-use postroad_model::{EventKind, MessageId, ServerId, Status, SuppressionReason, Timestamp};
+use postroad_model::{EventKind, HoldReason, MessageId, ServerId, Status, SuppressionReason, Timestamp};
 use postroad_store::{
     Accepted, Begin, Begun, Idempotency, InitialState, NewDelivery, NewEvent, NewSend, NewSuppression,
     Outcome,
@@ -96,7 +96,11 @@ impl Run {
         let state = match self.rng.random_range(0..10) {
             0..6 => InitialState::Pending,
             6..8 => InitialState::Scheduled(self.soon()),
-            8 => InitialState::Held { details: "held".into(), expiry: self.soon() },
+            8 => InitialState::Held {
+                reason: HoldReason::Development,
+                details: "held".into(),
+                expiry: self.soon(),
+            },
             _ => InitialState::TestSent { details: "test".into() },
         };
         let addresses: Vec<&str> = ADDRESSES[..self.rng.random_range(1..=4)].to_vec();

@@ -1,0 +1,27 @@
+//! server/get: the settings of the key's server.
+
+use super::server_out::ServerOut;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::openapi::OtherAnswers;
+
+/// Get the server
+///
+/// The settings of the server that the key belongs to.
+#[utoipa::path(
+    post,
+    path = "/api/v1/server/get",
+    tag = "server",
+    operation_id = "getServer",
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<ServerOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
+    let mut findings = Findings::default();
+    Fields::of_request(json::parse_object(&call.text)?, &call.text).finish(&mut findings);
+    let found = call.app.find_own_server(call.caller.server_id).await;
+    Success::with_warnings(found.map(ServerOut::from).map_err(Failure::from), findings.into_warnings()?)
+}

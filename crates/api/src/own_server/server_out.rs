@@ -1,0 +1,52 @@
+//! A server's settings, as its key sees them.
+
+use postroad_store::Server;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ServerOut {
+    id: i64,
+    #[schema(example = "shop")]
+    name: String,
+    /// `live`, or `development`: takes mail like a live one and holds all of it.
+    #[schema(example = "live")]
+    mode: &'static str,
+    /// Paces what is sent; null for no limit.
+    #[schema(example = "100/m")]
+    send_rate: Option<String>,
+    /// Messages an hour; those beyond it are held. Null for no limit.
+    hourly_limit: Option<u32>,
+    tracking: TrackingOut,
+    #[schema(example = "2026-11-15T12:00:00Z")]
+    created_at: String,
+    updated_at: String,
+}
+
+/// What is tracked unless a domain or a message says otherwise.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TrackingOut {
+    opens: bool,
+    clicks: bool,
+    /// Links to these hosts are left as they are.
+    excluded_hosts: Vec<String>,
+}
+
+impl From<Server> for ServerOut {
+    fn from(server: Server) -> Self {
+        Self {
+            id: server.id.0,
+            name: server.name,
+            mode: server.mode.as_str(),
+            send_rate: server.send_rate.map(|rate| rate.to_string()),
+            hourly_limit: server.hourly_limit,
+            tracking: TrackingOut {
+                opens: server.tracking.opens,
+                clicks: server.tracking.clicks,
+                excluded_hosts: server.tracking.excluded_hosts,
+            },
+            created_at: server.created_at.to_rfc3339(),
+            updated_at: server.updated_at.to_rfc3339(),
+        }
+    }
+}

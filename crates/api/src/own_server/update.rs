@@ -1,0 +1,113 @@
+//! server/update: changes settings of the key's server.
+
+use std::borrow::Cow;
+
+use postroad_app::GivenServerChange;
+use postroad_model::Change;
+use utoipa::ToSchema;
+
+use super::server_out::ServerOut;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings, expect_text};
+use crate::json::{self, Json};
+use crate::openapi::OtherAnswers;
+
+/// `null` means absent, so a limit is taken away by its name.
+const NO_LIMIT: &str = "none";
+
+/// What to change; what is left out stays as it is.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"hourly_limit": 5000, "tracking": {"opens": true}}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct UpdateServerIn {
+    name: Option<String>,
+    /// `live` or `development`
+    mode: Option<String>,
+    /// Such as `10/s`, `100/m` or `1000/h`; `none` for no limit.
+    send_rate: Option<String>,
+    /// Messages an hour; `"none"` for no limit.
+    hourly_limit: Option<HourlyLimitIn>,
+    tracking: Option<TrackingIn>,
+}
+
+#[derive(Debug, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+pub(crate) enum HourlyLimitIn {
+    Limit(u32),
+    None(String),
+}
+
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+pub(crate) struct TrackingIn {
+    opens: Option<bool>,
+    clicks: Option<bool>,
+    /// Instead of those that are set; up to 100 host names.
+    excluded_hosts: Option<Vec<String>>,
+}
+
+/// Change the server
+///
+/// All that is given is changed, or nothing if any of it is wrong. Needs the scope `full`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/server/update",
+    tag = "server",
+    operation_id = "updateServer",
+    request_body = UpdateServerIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<ServerOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
+    let mut findings = Findings::default();
+    let change = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let changed = call.app.update_own_server(call.caller.server_id, change).await;
+    Success::with_warnings(changed.map(ServerOut::from).map_err(Failure::from), warnings)
+}
+
+/// The fields of the request; their names are those of `UpdateServerIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<GivenServerChange, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut change = GivenServerChange {
+        name: fields.text("name", findings).map(Cow::into_owned),
+        mode: fields.text("mode", findings).map(Cow::into_owned),
+        send_rate: match fields.text("send_rate", findings) {
+            None => Change::Keep,
+            Some(rate) if rate == NO_LIMIT => Change::Clear,
+            Some(rate) => Change::Set(rate.into_owned()),
+        },
+        hourly_limit: read_limit(&mut fields, findings),
+        ..GivenServerChange::default()
+    };
+    if let Some(mut tracking) = fields.object("tracking", findings) {
+        change.track_opens = tracking.flag("opens", findings);
+        change.track_clicks = tracking.flag("clicks", findings);
+        change.track_excluded_hosts = tracking.array("excluded_hosts", findings).map(|hosts| {
+            let texts = hosts.into_iter().map(|(pointer, host)| expect_text(&pointer, host, findings));
+            texts.flatten().map(Cow::into_owned).collect()
+        });
+        tracking.finish(findings);
+    }
+    fields.finish(findings);
+    Ok(change)
+}
+
+fn read_limit(fields: &mut Fields<'_>, findings: &mut Findings) -> Change<i64> {
+    match fields.take("hourly_limit", findings) {
+        None => Change::Keep,
+        // One that is too large for a limit is none: the check says so.
+        Some(Json::Number(number)) if !number.is_f64() => Change::Set(number.as_i64().unwrap_or(-1)),
+        Some(Json::Text(text)) if text == NO_LIMIT => Change::Clear,
+        Some(other) => {
+            findings.wrong_type("/hourly_limit", "Integer", other.type_name());
+            Change::Keep
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! suppressions/add: no more mail to an address, or to many.
+
+use std::borrow::Cow;
+
+use postroad_app::FieldProblem;
+use postroad_app::suppressions::GivenSuppression;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::given::{self, Given};
+use super::suppression_out::{ItemErrorOut, SuppressionOut};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json::Json;
+use crate::openapi::OtherAnswers;
+
+/// One suppression, or `items` with up to 1,000 of them.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"address": "ann@example.com", "reason": "manual", "details": "asked by phone"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct AddSuppressionIn {
+    address: Option<String>,
+    /// `hard_bounce`, `complaint`, `manual` (the default), `unsubscribe` or `soft_bounce`
+    reason: Option<String>,
+    /// Why, in words; up to 500 bytes.
+    details: Option<String>,
+    /// The message that led to it; not checked.
+    origin_message_id: Option<i64>,
+    /// When it is over (RFC 3339); leave out for never.
+    expires_at: Option<String>,
+    /// Many at once, each with its own result; then nothing else is given.
+    items: Option<Vec<SuppressionItemIn>>,
+}
+
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+pub(crate) struct SuppressionItemIn {
+    address: String,
+    reason: Option<String>,
+    details: Option<String>,
+    origin_message_id: Option<i64>,
+    expires_at: Option<String>,
+}
+
+/// The one that was given, or the results of all items in their order.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum AddedOut {
+    One(AddedOneOut),
+    Many(AddedManyOut),
+}
+
+/// The entry that stands now.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AddedOneOut {
+    /// `added`, or `exists`: an entry that lasts at least as long was there, and stays as it was.
+    #[schema(example = "added")]
+    status: &'static str,
+    #[serde(flatten)]
+    suppression: SuppressionOut,
+}
+
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct AddedManyOut {
+    added: usize,
+    exists: usize,
+    failed: usize,
+    /// In the order of the items, as many as there are.
+    results: Vec<AddResultOut>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AddResultOut {
+    index: usize,
+    /// `added`, `exists` or `error`
+    #[schema(example = "added")]
+    status: &'static str,
+    /// The entry that stands now.
+    #[serde(flatten)]
+    suppression: Option<SuppressionOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ItemErrorOut>,
+}
+
+/// Suppress addresses
+///
+/// Later sends to a suppressed address are held and say why. Of an address that is suppressed already the older entry
+/// stays, unless the new one lasts longer. Needs the scope `full`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/suppressions/add",
+    tag = "suppressions",
+    operation_id = "addSuppressions",
+    request_body = AddSuppressionIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<AddedOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<AddedOut>, Failure> {
+    let mut findings = Findings::default();
+    let given = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done = match given {
+        Given::One(one) => add_one(&call, one).await.map(AddedOut::One),
+        Given::Many(items) => add_many(&call, items).await.map(AddedOut::Many),
+    };
+    Success::with_warnings(done, warnings)
+}
+
+/// The fields of the request; their names are those of `AddSuppressionIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Given<GivenSuppression>, Failure> {
+    given::read(text, findings, |fields, findings| GivenSuppression {
+        address: given::read_address(fields, findings),
+        reason: fields.text("reason", findings).map(Cow::into_owned),
+        details: fields.text("details", findings).map(Cow::into_owned),
+        origin_message_id: read_origin(fields, findings),
+        expires_at: fields.text("expires_at", findings).map(Cow::into_owned),
+    })
+}
+
+fn read_origin(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<i64> {
+    match fields.take("origin_message_id", findings)? {
+        // One that is too large for an id is none: the check says so.
+        Json::Number(number) if !number.is_f64() => Some(number.as_i64().unwrap_or_default()),
+        other => {
+            let pointer = fields.pointer("origin_message_id");
+            findings.wrong_type(&pointer, "Integer", other.type_name());
+            None
+        }
+    }
+}
+
+async fn add_one(call: &Call, given: GivenSuppression) -> Result<AddedOneOut, Failure> {
+    let added = call.app.add_suppressions(call.caller.server_id, &[given]).await?;
+    let added = added.into_iter().next().expect("there is a result for each").map_err(Failure::validation)?;
+    Ok(AddedOneOut { status: status(added.is_new), suppression: added.standing.into() })
+}
+
+async fn add_many(
+    call: &Call,
+    items: Vec<Result<GivenSuppression, Vec<FieldProblem>>>,
+) -> Result<AddedManyOut, Failure> {
+    let readable: Vec<GivenSuppression> =
+        items.iter().filter_map(|item| item.as_ref().ok()).cloned().collect();
+    let added = call.app.add_suppressions(call.caller.server_id, &readable).await?;
+    let mut added = added.into_iter();
+    let mut out = AddedManyOut::default();
+    for (index, item) in items.into_iter().enumerate() {
+        let ended = item.and_then(|_| {
+            let added = added.next().expect("there is a result for each");
+            added.map_err(|problems| given::placed(index, problems))
+        });
+        out.results.push(match ended {
+            Ok(added) => {
+                *(if added.is_new { &mut out.added } else { &mut out.exists }) += 1;
+                let suppression = Some(added.standing.into());
+                AddResultOut { index, status: status(added.is_new), suppression, error: None }
+            }
+            Err(problems) => {
+                out.failed += 1;
+                AddResultOut { index, status: "error", suppression: None, error: Some(problems.into()) }
+            }
+        });
+    }
+    Ok(out)
+}
+
+fn status(is_new: bool) -> &'static str {
+    if is_new { "added" } else { "exists" }
+}

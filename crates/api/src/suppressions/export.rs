@@ -1,0 +1,69 @@
+//! suppressions/export: the whole list as CSV, page by page.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Flags, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::openapi::OtherAnswers;
+use crate::page::{Pagination, read_cursor, read_limit};
+
+/// Lines of a page: as many as a person wants to wait for, and few enough to be made in memory.
+const LINES_MAX: usize = 1_000;
+
+/// Which page.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"limit": 1000}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct ExportSuppressionsIn {
+    /// Up to 1,000, which is what it is if left out.
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ExportedOut {
+    /// A header and a line for each: `address,reason,details,origin_message_id,created_at,expires_at`
+    csv: String,
+    /// How many, without the header.
+    count: usize,
+}
+
+/// Export suppressions
+///
+/// In the order of the addresses: one that stands the whole time is on exactly one page. `suppressions/import` takes
+/// every page as it is. Nothing is escaped for spreadsheets: open the text as data, not as formulas.
+#[utoipa::path(
+    post,
+    path = "/api/v1/suppressions/export",
+    tag = "suppressions",
+    operation_id = "exportSuppressions",
+    request_body = ExportSuppressionsIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<ExportedOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<ExportedOut>, Failure> {
+    let mut findings = Findings::default();
+    let (limit, after) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let page = call.app.export_suppressions(call.caller.server_id, after, limit).await?;
+    let flags = Flags { pagination: Some(Pagination::new(limit, page.next)), warnings, ..Flags::default() };
+    Ok(Success { data: ExportedOut { csv: page.csv, count: page.count }, flags, memory: None })
+}
+
+/// The fields of the request; their names are those of `ExportSuppressionsIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(usize, Option<String>), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let limit = read_limit(&mut fields, findings, LINES_MAX, LINES_MAX);
+    // PostgreSQL's text cannot hold NUL.
+    let after = read_cursor(&mut fields, findings, |text| (!text.contains('\0')).then_some(text));
+    fields.finish(findings);
+    Ok((limit, after))
+}

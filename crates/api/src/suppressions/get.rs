@@ -1,0 +1,54 @@
+//! suppressions/get: whether an address is suppressed, and why.
+
+use utoipa::ToSchema;
+
+use super::given::read_address;
+use super::suppression_out::SuppressionOut;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::{Failure, Reason};
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::openapi::OtherAnswers;
+
+/// Which address; letter case and the form of its domain do not matter.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"address": "ann@example.com"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct GetSuppressionIn {
+    address: String,
+}
+
+/// Get a suppression
+///
+/// `SuppressionNotFound` if the address is not suppressed, or no longer.
+#[utoipa::path(
+    post,
+    path = "/api/v1/suppressions/get",
+    tag = "suppressions",
+    operation_id = "getSuppression",
+    request_body = GetSuppressionIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<SuppressionOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<SuppressionOut>, Failure> {
+    let mut findings = Findings::default();
+    let address = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let found = match call.app.find_suppression(call.caller.server_id, &address).await {
+        Ok(found) => found.map(SuppressionOut::from).ok_or_else(|| Reason::SuppressionNotFound.into()),
+        Err(refusal) => Err(refusal.into()),
+    };
+    Success::with_warnings(found, warnings)
+}
+
+/// The fields of the request; their names are those of `GetSuppressionIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<String, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let address = read_address(&mut fields, findings);
+    fields.finish(findings);
+    Ok(address)
+}

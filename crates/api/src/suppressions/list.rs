@@ -1,0 +1,116 @@
+//! suppressions/list: who gets no more mail, newest first.
+
+use postroad_model::{SuppressionReason, Timestamp};
+use postroad_store::{Suppression, SuppressionCursor, SuppressionFilter};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::suppression_out::SuppressionOut;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Flags, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::openapi::OtherAnswers;
+use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
+
+/// Which of them; without anything all.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"reason": "complaint", "since": "2026-11-01T00:00:00Z"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct ListSuppressionsIn {
+    /// Only those with this reason.
+    reason: Option<String>,
+    /// Only those made at this time or later (RFC 3339).
+    since: Option<String>,
+    /// Only those made before this time (RFC 3339).
+    until: Option<String>,
+    /// Up to 500; 50 if left out.
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SuppressionListOut {
+    items: Vec<SuppressionOut>,
+}
+
+/// What a request asks for.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    filter: SuppressionFilter,
+    limit: usize,
+    after: Option<SuppressionCursor>,
+}
+
+/// List suppressions
+///
+/// Newest first; those that are over are left out.
+#[utoipa::path(
+    post,
+    path = "/api/v1/suppressions/list",
+    tag = "suppressions",
+    operation_id = "listSuppressions",
+    request_body = ListSuppressionsIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<SuppressionListOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<SuppressionListOut>, Failure> {
+    let mut findings = Findings::default();
+    let Wanted { filter, limit, after } = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let (found, has_more) = call.app.list_suppressions(call.caller.server_id, filter, after, limit).await?;
+    let next = found.last().filter(|_| has_more).map(cursor);
+    let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
+    let items = found.into_iter().map(SuppressionOut::from).collect();
+    Ok(Success { data: SuppressionListOut { items }, flags, memory: None })
+}
+
+/// The fields of the request; their names are those of `ListSuppressionsIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let filter = SuppressionFilter {
+        reason: read_reason(&mut fields, findings),
+        since: read_time(&mut fields, "since", findings),
+        until: read_time(&mut fields, "until", findings),
+    };
+    let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
+    let after = read_cursor(&mut fields, findings, |text| parse_cursor(&text));
+    fields.finish(findings);
+    Ok(Wanted { filter, limit, after })
+}
+
+fn read_reason(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<SuppressionReason> {
+    let text = fields.text("reason", findings)?;
+    let reason = SuppressionReason::parse(&text);
+    if reason.is_none() {
+        let names = SuppressionReason::ALL.map(SuppressionReason::as_str).join(", ");
+        findings.problem("/reason", format!("`reason` should be one of {names}"));
+    }
+    reason
+}
+
+fn read_time(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Option<Timestamp> {
+    let text = fields.text(name, findings)?;
+    let moment = Timestamp::parse_rfc3339(&text);
+    if moment.is_none() {
+        let message = format!("`{name}` should be a time such as 2026-11-15T12:00:00Z (RFC 3339)");
+        findings.problem(fields.pointer(name), message);
+    }
+    moment
+}
+
+fn cursor(last: &Suppression) -> String {
+    format!("{} {}", last.created_at.as_micros(), last.address)
+}
+
+fn parse_cursor(text: &str) -> Option<SuppressionCursor> {
+    let (micros, address) = text.split_once(' ')?;
+    let created_at = Timestamp::from_micros(micros.parse().ok()?);
+    // PostgreSQL's text cannot hold NUL.
+    (!address.contains('\0')).then(|| SuppressionCursor { created_at, address: address.to_owned() })
+}

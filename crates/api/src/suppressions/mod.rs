@@ -1,0 +1,10 @@
+//! suppressions/*: the addresses that get no more mail from a server.
+
+pub(crate) mod add;
+pub(crate) mod export;
+pub(crate) mod get;
+pub(crate) mod given;
+pub(crate) mod import;
+pub(crate) mod list;
+pub(crate) mod remove;
+mod suppression_out;

@@ -1,0 +1,141 @@
+//! suppressions/remove: mail to an address goes again, or to many.
+
+use postroad_app::FieldProblem;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::given::{self, Given};
+use super::suppression_out::ItemErrorOut;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::{Failure, Reason};
+use crate::fields::Findings;
+use crate::openapi::OtherAnswers;
+
+/// One address, or `items` with up to 1,000 of them.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"address": "ann@example.com"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct RemoveSuppressionIn {
+    address: Option<String>,
+    /// Many at once, each with its own result.
+    items: Option<Vec<RemoveItemIn>>,
+}
+
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+pub(crate) struct RemoveItemIn {
+    address: String,
+}
+
+/// The one that was given, or the results of all items in their order.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum RemovedOut {
+    One(RemovedOneOut),
+    Many(RemovedManyOut),
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RemovedOneOut {
+    #[schema(example = "removed")]
+    status: &'static str,
+    /// As it was sent.
+    address: String,
+}
+
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct RemovedManyOut {
+    removed: usize,
+    not_found: usize,
+    failed: usize,
+    /// In the order of the items, as many as there are.
+    results: Vec<RemoveResultOut>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RemoveResultOut {
+    index: usize,
+    /// `removed`, `not_found` or `error`
+    #[schema(example = "removed")]
+    status: &'static str,
+    /// As it was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ItemErrorOut>,
+}
+
+/// Let addresses get mail again
+///
+/// What was held for an address stays held until it is released. Needs the scope `full`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/suppressions/remove",
+    tag = "suppressions",
+    operation_id = "removeSuppressions",
+    request_body = RemoveSuppressionIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<RemovedOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<RemovedOut>, Failure> {
+    let mut findings = Findings::default();
+    let given = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let done = match given {
+        Given::One(address) => remove_one(&call, address).await.map(RemovedOut::One),
+        Given::Many(items) => remove_many(&call, items).await.map(RemovedOut::Many),
+    };
+    Success::with_warnings(done, warnings)
+}
+
+/// The fields of the request; their names are those of `RemoveSuppressionIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Given<String>, Failure> {
+    given::read(text, findings, given::read_address)
+}
+
+async fn remove_one(call: &Call, address: String) -> Result<RemovedOneOut, Failure> {
+    let removed = call.app.remove_suppressions(call.caller.server_id, std::slice::from_ref(&address)).await?;
+    let was_there = removed.into_iter().next().expect("there is a result for each")?;
+    if !was_there {
+        return Err(Reason::SuppressionNotFound.into());
+    }
+    Ok(RemovedOneOut { status: "removed", address })
+}
+
+async fn remove_many(
+    call: &Call,
+    items: Vec<Result<String, Vec<FieldProblem>>>,
+) -> Result<RemovedManyOut, Failure> {
+    let readable: Vec<String> = items.iter().filter_map(|item| item.as_ref().ok()).cloned().collect();
+    let removed = call.app.remove_suppressions(call.caller.server_id, &readable).await?;
+    let mut removed = removed.into_iter();
+    let mut out = RemovedManyOut::default();
+    for (index, item) in items.into_iter().enumerate() {
+        let ended = item.and_then(|address| {
+            let removed = removed.next().expect("there is a result for each");
+            removed
+                .map(|was_there| (address, was_there))
+                .map_err(|problem| given::placed(index, vec![problem]))
+        });
+        let (status, address, error) = match ended {
+            Ok((address, true)) => {
+                out.removed += 1;
+                ("removed", Some(address), None)
+            }
+            Ok((address, false)) => {
+                out.not_found += 1;
+                ("not_found", Some(address), None)
+            }
+            Err(problems) => {
+                out.failed += 1;
+                ("error", None, Some(problems.into()))
+            }
+        };
+        out.results.push(RemoveResultOut { index, status, address, error });
+    }
+    Ok(out)
+}

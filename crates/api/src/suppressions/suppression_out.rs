@@ -1,0 +1,75 @@
+//! A suppression, and what is wrong with one of many, as the API shows them.
+
+use postroad_app::FieldProblem;
+use postroad_model::Timestamp;
+use postroad_store::Suppression;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// An address that gets no more mail from the server.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SuppressionOut {
+    /// The local part in lower case, the domain in its ASCII form.
+    #[schema(example = "ann@example.com")]
+    address: String,
+    /// `hard_bounce`, `complaint`, `manual`, `unsubscribe` or `soft_bounce`
+    #[schema(example = "hard_bounce")]
+    reason: &'static str,
+    /// Why, in words: what the mail server or the customer said.
+    details: String,
+    /// The message that led to it.
+    origin_message_id: Option<i64>,
+    #[schema(example = "2026-11-15T12:00:00Z")]
+    created_at: String,
+    /// The same as `created_at`: an entry is replaced, never changed.
+    updated_at: String,
+    /// When it is over; null for never.
+    expires_at: Option<String>,
+}
+
+impl From<Suppression> for SuppressionOut {
+    fn from(suppression: Suppression) -> Self {
+        let created_at = suppression.created_at.to_rfc3339();
+        Self {
+            address: suppression.address,
+            reason: suppression.reason.as_str(),
+            details: suppression.details,
+            origin_message_id: suppression.origin_message_id.map(|id| id.0),
+            updated_at: created_at.clone(),
+            created_at,
+            expires_at: suppression.expires_at.map(Timestamp::to_rfc3339),
+        }
+    }
+}
+
+/// What is wrong with one of many items.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ItemErrorOut {
+    #[schema(example = "ValidationError")]
+    code: &'static str,
+    /// The first problem in one sentence.
+    message: String,
+    errors: Vec<ItemProblemOut>,
+}
+
+/// One field of an item that is wrong.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ItemProblemOut {
+    /// JSON pointer to the field.
+    #[schema(example = "/items/3/address")]
+    pointer: String,
+    message: String,
+}
+
+impl From<Vec<FieldProblem>> for ItemErrorOut {
+    fn from(problems: Vec<FieldProblem>) -> Self {
+        Self {
+            code: "ValidationError",
+            message: problems.first().map(|problem| problem.message.clone()).unwrap_or_default(),
+            errors: problems
+                .into_iter()
+                .map(|FieldProblem { pointer, message }| ItemProblemOut { pointer, message })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Suppressions on the command line.
+
+use postroad_model::{SuppressionReason, Timestamp};
+use postroad_store::{Suppression, SuppressionFilter};
+use serde_json::{Value, json};
+
+use super::AdminError;
+use crate::suppressions::GivenSuppression;
+use crate::{App, FieldProblem};
+
+/// What a list shows at most, and a page of an export has.
+const AT_ONCE: usize = 1_000;
+
+impl App {
+    pub(super) async fn add_suppression(
+        &self,
+        server: &str,
+        item: GivenSuppression,
+    ) -> Result<Value, AdminError> {
+        let server = self.find_server(server).await?;
+        match self.add_suppressions(server.id, &[item]).await?.pop() {
+            Some(Ok(added)) => {
+                let mut answer = shown(&added.standing);
+                answer["status"] = if added.is_new { "added" } else { "exists" }.into();
+                Ok(answer)
+            }
+            Some(Err(problems)) => Err(AdminError::refused(sentence(&problems))),
+            None => Ok(Value::Null),
+        }
+    }
+
+    pub(super) async fn import_suppressions(
+        &self,
+        server: &str,
+        items: &[GivenSuppression],
+    ) -> Result<Value, AdminError> {
+        let server = self.find_server(server).await?;
+        let results = self.add_suppressions(server.id, items).await?.into_iter().map(|ended| match ended {
+            Ok(added) if added.is_new => json!({ "status": "added" }),
+            Ok(_) => json!({ "status": "exists" }),
+            Err(problems) => json!({ "status": "error", "message": sentence(&problems) }),
+        });
+        Ok(json!({ "results": results.collect::<Value>() }))
+    }
+
+    pub(super) async fn remove_suppression(
+        &self,
+        server: &str,
+        address: String,
+    ) -> Result<Value, AdminError> {
+        let server = self.find_server(server).await?;
+        let removed = self.remove_suppressions(server.id, std::slice::from_ref(&address)).await?;
+        match removed.into_iter().next() {
+            Some(Ok(true)) => Ok(json!({ "removed": address })),
+            Some(Err(problem)) => Err(AdminError::refused(problem.message)),
+            _ => Err(AdminError::refused(format!(
+                "`{address}` is not suppressed on the server `{}`; \
+                 `postroad admin suppression list --server {}` shows who is",
+                server.name, server.name
+            ))),
+        }
+    }
+
+    pub(super) async fn show_suppressions(
+        &self,
+        server: &str,
+        reason: Option<SuppressionReason>,
+        limit: usize,
+    ) -> Result<Value, AdminError> {
+        if !(1..=AT_ONCE).contains(&limit) {
+            return Err(AdminError::refused(format!(
+                "--limit is from 1 to {AT_ONCE}; `postroad admin suppression export` writes all there are"
+            )));
+        }
+        let server = self.find_server(server).await?;
+        let filter = SuppressionFilter { reason, ..SuppressionFilter::default() };
+        let (found, _) = self.list_suppressions(server.id, filter, None, limit).await?;
+        Ok(found.iter().map(shown).collect())
+    }
+
+    pub(super) async fn export_page(&self, server: &str, after: Option<String>) -> Result<Value, AdminError> {
+        let server = self.find_server(server).await?;
+        let page = self.export_suppressions(server.id, after, AT_ONCE).await?;
+        Ok(json!({ "csv": page.csv, "count": page.count, "next": page.next }))
+    }
+}
+
+fn sentence(problems: &[FieldProblem]) -> String {
+    problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>().join("; ")
+}
+
+fn shown(suppression: &Suppression) -> Value {
+    json!({
+        "address": suppression.address,
+        "reason": suppression.reason,
+        "details": suppression.details,
+        "origin_message_id": suppression.origin_message_id,
+        "created_at": suppression.created_at.to_rfc3339(),
+        "expires_at": suppression.expires_at.map(Timestamp::to_rfc3339),
+    })
+}

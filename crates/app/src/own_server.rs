@@ -1,0 +1,137 @@
+//! A server's own settings, as its key may read and change them.
+
+use postroad_model::{Change, DomainName, SendRate, ServerId, ServerMode};
+use postroad_store::{Server, ServerChange, StoreError};
+
+use crate::{App, FieldProblem, Refusal};
+
+const NAME_BYTES_MAX: usize = 100;
+const HOSTS_MAX: usize = 100;
+
+/// What to change, not yet checked; what is `None` stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GivenServerChange {
+    pub name: Option<String>,
+    pub mode: Option<String>,
+    pub send_rate: Change<String>,
+    pub hourly_limit: Change<i64>,
+    pub track_opens: Option<bool>,
+    pub track_clicks: Option<bool>,
+    pub track_excluded_hosts: Option<Vec<String>>,
+}
+
+impl App {
+    pub async fn find_own_server(&self, id: ServerId) -> Result<Server, Refusal> {
+        let found = self.inner.store.find_server(id).await?;
+        found.ok_or_else(|| Refusal::Internal(format!("there is no server {id}")))
+    }
+
+    /// Changes all that is given, or nothing if any of it is wrong. Heeded at once here, within seconds by other nodes.
+    pub async fn update_own_server(&self, id: ServerId, given: GivenServerChange) -> Result<Server, Refusal> {
+        let change = check(given).map_err(Refusal::Validation)?;
+        let changed = self.inner.store.update_server(id, change).await;
+        self.forget_setup();
+        changed.map_err(|error| match error {
+            StoreError::Conflict => Refusal::Validation(vec![FieldProblem::new(
+                "/name",
+                "`name` is the name of another server of the account",
+            )]),
+            other => other.into(),
+        })
+    }
+}
+
+fn check(given: GivenServerChange) -> Result<ServerChange, Vec<FieldProblem>> {
+    let mut problems = Vec::new();
+    let mut problem = |pointer: &str, message: &str| problems.push(FieldProblem::new(pointer, message));
+    let is_name = |name: &String| {
+        let fits = !name.trim().is_empty() && name.len() <= NAME_BYTES_MAX;
+        fits && !name.chars().any(|c| c.is_control() || c == '/')
+    };
+    if given.name.as_ref().is_some_and(|name| !is_name(name)) {
+        problem("/name", "`name` should have 1 to 100 characters and no `/`");
+    }
+    let mode = given.mode.as_deref().and_then(ServerMode::parse);
+    if given.mode.is_some() && mode.is_none() {
+        problem("/mode", "`mode` should be `live` or `development`");
+    }
+    let send_rate = given.send_rate.and_then(|text| SendRate::parse(&text)).unwrap_or_else(|| {
+        problem("/send_rate", "`send_rate` should be a rate such as `10/s`, `100/m` or `1000/h`, or `none`");
+        Change::Keep
+    });
+    let hourly_limit = given.hourly_limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or_else(|| {
+        problem("/hourly_limit", "`hourly_limit` should be from 0 to 4294967295, or `none`");
+        Change::Keep
+    });
+    let hosts = given.track_excluded_hosts.map(|hosts| check_hosts(&hosts, &mut problem));
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    Ok(ServerChange {
+        name: given.name.map(|name| name.trim().to_owned()),
+        mode,
+        send_rate,
+        hourly_limit,
+        track_opens: given.track_opens,
+        track_clicks: given.track_clicks,
+        track_excluded_hosts: hosts,
+    })
+}
+
+fn check_hosts(hosts: &[String], problem: &mut impl FnMut(&str, &str)) -> Vec<String> {
+    let pointer = "/tracking/excluded_hosts";
+    if hosts.len() > HOSTS_MAX {
+        problem(pointer, "`tracking/excluded_hosts` should have at most 100 names");
+        return Vec::new();
+    }
+    let mut names: Vec<String> = Vec::new();
+    for (at, host) in hosts.iter().enumerate() {
+        match DomainName::parse(host.trim()) {
+            Ok(name) if names.iter().any(|known| known == name.as_str()) => {}
+            Ok(name) => names.push(name.as_str().to_owned()),
+            Err(error) => {
+                let message = format!("`tracking/excluded_hosts/{at}` is not a host name: {error}");
+                problem(&format!("{pointer}/{at}"), &message);
+            }
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_is_checked_and_the_rest_stays() {
+        assert_eq!(check(GivenServerChange::default()), Ok(ServerChange::default()));
+        let given = GivenServerChange {
+            name: Some(" shop ".into()),
+            mode: Some("development".into()),
+            send_rate: Change::Set("10/s".into()),
+            hourly_limit: Change::Clear,
+            track_excluded_hosts: Some(vec!["WWW.Bücher.example".into(), "www.xn--bcher-kva.example".into()]),
+            ..GivenServerChange::default()
+        };
+        let change = check(given).unwrap();
+        assert_eq!((change.name.as_deref(), change.mode), (Some("shop"), Some(ServerMode::Development)));
+        assert_eq!(change.send_rate, Change::Set(SendRate::parse("10/s").unwrap()));
+        assert_eq!(change.hourly_limit, Change::Clear);
+        assert_eq!(change.track_excluded_hosts, Some(vec!["www.xn--bcher-kva.example".to_owned()]));
+        assert_eq!(change.track_opens, None);
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once() {
+        let given = GivenServerChange {
+            name: Some("a/b".into()),
+            mode: Some("test".into()),
+            send_rate: Change::Set("0/s".into()),
+            hourly_limit: Change::Set(-1),
+            track_excluded_hosts: Some(vec!["example.com".into(), "https://x".into()]),
+            ..GivenServerChange::default()
+        };
+        let pointers: Vec<String> = check(given).unwrap_err().into_iter().map(|p| p.pointer).collect();
+        assert_eq!(pointers, ["/name", "/mode", "/send_rate", "/hourly_limit", "/tracking/excluded_hosts/1"]);
+    }
+}

@@ -1,0 +1,242 @@
+//! Suppression lists as CSV (RFC 4180): what people bring from elsewhere, and what they take away.
+
+use std::fmt::Write as _;
+
+use csv::{ByteRecord, QuoteStyle, ReaderBuilder, WriterBuilder};
+use postroad_store::Suppression;
+
+use super::check::GivenSuppression;
+
+/// What is written, in this order; all of it is understood when it comes back.
+const COLUMNS: [&str; 6] = ["address", "reason", "details", "origin_message_id", "created_at", "expires_at"];
+/// What the columns of a text without a header are.
+const WITHOUT_HEADER: [Column; 4] = [Column::Address, Column::Reason, Column::ExpiresAt, Column::Details];
+/// Other names for the address, as other services write it.
+const ADDRESS_NAMES: [&str; 4] = ["address", "email", "email_address", "recipient"];
+
+/// What a text says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct CsvList {
+    pub lines: Vec<CsvLine>,
+    /// Columns of the header that nobody knows.
+    pub unknown_columns: Vec<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct CsvLine {
+    /// Where it begins, counted from 1.
+    pub number: u64,
+    pub given: Result<GivenSuppression, String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Column {
+    Address,
+    Reason,
+    Details,
+    Origin,
+    ExpiresAt,
+    /// Known, and of no use: the list says since when an address is on it.
+    Ignored,
+}
+
+/// Reads a list: with a header that names the columns, or without one. `None` if it has more than `lines_max`.
+pub fn read_csv(text: &str, lines_max: usize) -> Option<CsvList> {
+    // The reader counts lines by their LF.
+    let mut text = text.replace("\r\n", "\n").replace('\r', "\n");
+    text.push('\n');
+    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
+    let mut list = CsvList::default();
+    let mut columns: Option<Vec<Column>> = None;
+    let mut record = ByteRecord::new();
+    // Reading bytes from memory into records of any length cannot fail.
+    while reader.read_byte_record(&mut record).unwrap_or(false) {
+        let fields: Vec<String> =
+            record.iter().map(|field| String::from_utf8_lossy(field).trim().to_owned()).collect();
+        if fields.iter().all(String::is_empty) {
+            continue;
+        }
+        let columns = match &columns {
+            Some(columns) => columns,
+            None => match read_header(&fields) {
+                Some((known, unknown)) => {
+                    columns = Some(known);
+                    list.unknown_columns = unknown;
+                    continue;
+                }
+                None => columns.insert(WITHOUT_HEADER.to_vec()),
+            },
+        };
+        if list.lines.len() == lines_max {
+            return None;
+        }
+        let breaks = record.iter().flatten().filter(|byte| **byte == b'\n').count() as u64;
+        let number = reader.position().line().saturating_sub(1 + breaks);
+        list.lines.push(CsvLine { number, given: read_line(columns, fields) });
+    }
+    Some(list)
+}
+
+/// The columns, and the names of those that mean nothing to us; `None` if this is no header.
+fn read_header(fields: &[String]) -> Option<(Vec<Column>, Vec<String>)> {
+    let mut unknown = Vec::new();
+    let mut column = |field: &String| {
+        let name = field.to_ascii_lowercase().replace([' ', '-'], "_");
+        match name.as_str() {
+            name if ADDRESS_NAMES.contains(&name) => Column::Address,
+            "reason" => Column::Reason,
+            "details" => Column::Details,
+            "origin_message_id" => Column::Origin,
+            "expires_at" => Column::ExpiresAt,
+            "created_at" | "" => Column::Ignored,
+            _ => {
+                unknown.push(field.clone());
+                Column::Ignored
+            }
+        }
+    };
+    let columns: Vec<Column> = fields.iter().map(&mut column).collect();
+    columns.contains(&Column::Address).then_some((columns, unknown))
+}
+
+fn read_line(columns: &[Column], fields: Vec<String>) -> Result<GivenSuppression, String> {
+    if fields.len() > columns.len() && fields[columns.len()..].iter().any(|field| !field.is_empty()) {
+        let (found, expected) = (fields.len(), columns.len());
+        return Err(format!("it has {found} fields where {expected} are expected"));
+    }
+    let mut given = GivenSuppression::default();
+    for (column, field) in columns.iter().zip(fields) {
+        let text = || (!field.is_empty()).then(|| field.clone());
+        match column {
+            Column::Address => given.address = field,
+            Column::Reason => given.reason = text(),
+            Column::Details => given.details = text(),
+            Column::ExpiresAt => given.expires_at = text(),
+            Column::Origin if field.is_empty() => {}
+            Column::Origin => {
+                let id = field.parse().map_err(|_| "`origin_message_id` is not the id of a message")?;
+                given.origin_message_id = Some(id);
+            }
+            Column::Ignored => {}
+        }
+    }
+    Ok(given)
+}
+
+/// Writes a list, with its header. What looks like a formula of a spreadsheet is written as it is: an address that
+/// was changed on its way out would suppress nobody on its way in.
+pub(crate) fn write_csv(list: &[Suppression]) -> String {
+    let mut writer = WriterBuilder::new().quote_style(QuoteStyle::Necessary).from_writer(Vec::new());
+    let mut write = |fields: [&str; 6]| writer.write_record(fields).expect("memory can be written to");
+    write(COLUMNS);
+    let mut origin = String::new();
+    for one in list {
+        origin.clear();
+        if let Some(id) = one.origin_message_id {
+            // Writing into a String cannot fail.
+            let _ = write!(origin, "{id}");
+        }
+        let (created_at, expires_at) =
+            (one.created_at.to_rfc3339(), one.expires_at.map(postroad_model::Timestamp::to_rfc3339));
+        write([
+            &one.address,
+            one.reason.as_str(),
+            &one.details,
+            &origin,
+            &created_at,
+            expires_at.as_deref().unwrap_or_default(),
+        ]);
+    }
+    let bytes = writer.into_inner().expect("memory can be written to");
+    String::from_utf8(bytes).expect("it was made of texts")
+}
+
+#[cfg(test)]
+mod tests {
+    use postroad_model::{MessageId, SuppressionReason, Timestamp};
+
+    use super::*;
+
+    fn read(text: &str) -> CsvList {
+        read_csv(text, 10).unwrap()
+    }
+
+    fn addresses(text: &str) -> Vec<(u64, String)> {
+        read(text).lines.into_iter().map(|line| (line.number, line.given.unwrap().address)).collect()
+    }
+
+    #[test]
+    fn a_bare_list_is_read_with_its_line_numbers() {
+        let expected = [(1, "a@example.com".to_owned()), (4, "b@example.com".to_owned())];
+        for break_ in ["\n", "\r\n", "\r"] {
+            for end in ["", break_] {
+                let text = format!("\u{feff}a@example.com{break_}{break_}  {break_} b@example.com {end}");
+                assert_eq!(addresses(&text), expected, "{text:?}");
+            }
+        }
+        assert_eq!(addresses(""), []);
+        assert_eq!(addresses("Email\n"), [], "only a header");
+    }
+
+    #[test]
+    fn a_header_names_the_columns_in_any_order() {
+        let list = read(
+            "Details,Name,Expires At,EMAIL,reason,created_at,origin_message_id\r\n\
+             \"said \"\"no\"\",\r\ntwice\",Ann,2027-01-01T00:00:00Z,a@example.com,complaint,x,17\r\n\
+             ,,,b@example.com\r\n",
+        );
+        assert_eq!(list.unknown_columns, ["Name"]);
+        let first = GivenSuppression {
+            address: "a@example.com".into(),
+            reason: Some("complaint".into()),
+            details: Some("said \"no\",\ntwice".into()),
+            origin_message_id: Some(17),
+            expires_at: Some("2027-01-01T00:00:00Z".into()),
+        };
+        let second = GivenSuppression { address: "b@example.com".into(), ..GivenSuppression::default() };
+        assert_eq!(
+            list.lines,
+            [CsvLine { number: 2, given: Ok(first) }, CsvLine { number: 4, given: Ok(second) }]
+        );
+    }
+
+    #[test]
+    fn without_a_header_the_columns_have_their_order() {
+        let list = read("a@example.com,manual,2027-01-01T00:00:00Z,asked by phone\nb@example.com,,,,x\n");
+        let given = list.lines[0].given.as_ref().unwrap();
+        assert_eq!(
+            (given.reason.as_deref(), given.details.as_deref()),
+            (Some("manual"), Some("asked by phone"))
+        );
+        assert_eq!(list.lines[1].given, Err("it has 5 fields where 4 are expected".to_owned()));
+    }
+
+    #[test]
+    fn too_long_a_list_is_refused_as_a_whole() {
+        assert!(read_csv("address\na\nb\n", 2).is_some());
+        assert!(read_csv("address\na\nb\nc\n", 2).is_none());
+    }
+
+    #[test]
+    fn what_is_written_can_be_read_again() {
+        let suppression = Suppression {
+            address: "\"=cmd(),x\"@example.com".into(),
+            reason: SuppressionReason::HardBounce,
+            details: "550 \"no\", such user".into(),
+            origin_message_id: Some(MessageId(12)),
+            created_at: Timestamp::parse_rfc3339("2026-11-15T12:00:00Z").unwrap(),
+            expires_at: None,
+        };
+        let text = write_csv(std::slice::from_ref(&suppression));
+        assert_eq!(
+            text,
+            "address,reason,details,origin_message_id,created_at,expires_at\n\
+             \"\"\"=cmd(),x\"\"@example.com\",hard_bounce,\"550 \"\"no\"\", such user\",12,2026-11-15T12:00:00Z,\n"
+        );
+        let line = read(&text).lines.remove(0);
+        let given = line.given.unwrap();
+        assert_eq!((line.number, given.address), (2, suppression.address));
+        assert_eq!((given.details.as_deref(), given.expires_at), (Some(suppression.details.as_str()), None));
+        assert_eq!(given.origin_message_id, Some(12));
+    }
+}

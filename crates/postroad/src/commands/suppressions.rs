@@ -1,0 +1,163 @@
+//! `postroad admin suppression …`. A CSV file of any length goes through the control socket in parts.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use postroad_app::admin::Command;
+use postroad_app::suppressions::{GivenSuppression, read_csv};
+use postroad_model::Timestamp;
+use serde_json::{Value, json};
+
+use super::admin::Desk;
+use crate::cli::SuppressionCommand;
+
+const FILE_BYTES_MAX: u64 = 256 << 20;
+/// What goes through the control socket at once; it takes a megabyte.
+const PART_LINES_MAX: usize = 500;
+const PART_BYTES_MAX: usize = 256 << 10;
+
+/// Returns what to print; nothing if standard output has a list on it.
+pub(super) async fn run(desk: &mut Desk, given: SuppressionCommand) -> anyhow::Result<Option<Value>> {
+    let command = match given {
+        SuppressionCommand::Import { file, server } => return import(desk, &file, &server).await.map(Some),
+        SuppressionCommand::Export { file, server } => return export(desk, &file, &server).await,
+        SuppressionCommand::Add { address, server, reason, details, expires_at } => {
+            let item = GivenSuppression {
+                address,
+                reason: Some(reason.to_string()),
+                details,
+                origin_message_id: None,
+                expires_at: expires_at.map(Timestamp::to_rfc3339),
+            };
+            Command::SuppressionAdd { server, item }
+        }
+        SuppressionCommand::Remove { address, server } => Command::SuppressionRemove { server, address },
+        SuppressionCommand::List { server, reason, limit } => {
+            Command::SuppressionList { server, reason, limit }
+        }
+    };
+    desk.carry_out(command).await.map(Some)
+}
+
+/// Adds every address of the file; says which lines were not taken, and why.
+async fn import(desk: &mut Desk, file: &Path, server: &str) -> anyhow::Result<Value> {
+    let text = read_text(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let list = read_csv(&text, usize::MAX).context("the file has too many lines")?;
+    drop(text);
+    for column in &list.unknown_columns {
+        eprintln!("postroad: warning: the column `{column}` was ignored");
+    }
+    let mut import = Import { lines: list.lines.len(), ..Import::default() };
+    let mut part = Part::default();
+    for line in list.lines {
+        match line.given {
+            Ok(given) => {
+                let bytes = serde_json::to_string(&given)?.len();
+                if bytes > PART_BYTES_MAX {
+                    import.failed(line.number, "it is too long");
+                    continue;
+                }
+                if part.items.len() == PART_LINES_MAX || part.bytes + bytes > PART_BYTES_MAX {
+                    import.add(desk, server, std::mem::take(&mut part)).await?;
+                }
+                part.bytes += bytes;
+                part.numbers.push(line.number);
+                part.items.push(given);
+            }
+            Err(message) => import.failed(line.number, &message),
+        }
+    }
+    // Also with nothing in it: it says whether there is such a server.
+    import.add(desk, server, part).await?;
+    import.errors.sort_by_key(|(line, _)| *line);
+    let errors: Vec<Value> =
+        import.errors.iter().map(|(line, message)| json!({ "line": line, "message": message })).collect();
+    Ok(json!({
+        "lines": import.lines,
+        "added": import.added,
+        "exists": import.exists,
+        "failed": errors.len(),
+        "errors": errors,
+    }))
+}
+
+#[derive(Debug, Default)]
+struct Part {
+    bytes: usize,
+    numbers: Vec<u64>,
+    items: Vec<GivenSuppression>,
+}
+
+#[derive(Debug, Default)]
+struct Import {
+    lines: usize,
+    added: usize,
+    exists: usize,
+    errors: Vec<(u64, String)>,
+}
+
+impl Import {
+    fn failed(&mut self, line: u64, message: &str) {
+        self.errors.push((line, message.to_owned()));
+    }
+
+    async fn add(&mut self, desk: &mut Desk, server: &str, part: Part) -> anyhow::Result<()> {
+        let Part { numbers, items, .. } = part;
+        let command = Command::SuppressionImport { server: server.to_owned(), items };
+        let answer = desk.carry_out(command).await?;
+        let results = answer["results"].as_array().context("the running server is of another version")?;
+        for (number, result) in numbers.into_iter().zip(results) {
+            match result["status"].as_str() {
+                Some("added") => self.added += 1,
+                Some("exists") => self.exists += 1,
+                _ => self.failed(number, result["message"].as_str().unwrap_or("it was refused")),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the whole list. `None` if it went to standard output.
+async fn export(desk: &mut Desk, file: &Path, server: &str) -> anyhow::Result<Option<Value>> {
+    let is_standard_output = file == Path::new("-");
+    // Before the first page is asked for, so that a wrong server leaves no empty file.
+    let mut page = next_page(desk, server, None).await?;
+    let mut out: Box<dyn Write> = if is_standard_output {
+        Box::new(std::io::stdout())
+    } else {
+        Box::new(File::create(file).with_context(|| format!("cannot write {}", file.display()))?)
+    };
+    let unwritten = || format!("{} is not complete", file.display());
+    let mut count = 0;
+    let mut is_first = true;
+    loop {
+        let csv = page["csv"].as_str().context("the running server is of another version")?;
+        // Each page has the header.
+        let lines = if is_first { csv } else { csv.split_once('\n').map_or("", |(_, lines)| lines) };
+        out.write_all(lines.as_bytes()).with_context(unwritten)?;
+        count += page["count"].as_u64().unwrap_or_default();
+        is_first = false;
+        let Some(next) = page["next"].as_str() else { break };
+        page = next_page(desk, server, Some(next.to_owned())).await.with_context(unwritten)?;
+    }
+    out.flush().with_context(unwritten)?;
+    Ok((!is_standard_output).then(|| json!({ "exported": count, "file": file })))
+}
+
+async fn next_page(desk: &mut Desk, server: &str, after: Option<String>) -> anyhow::Result<Value> {
+    desk.carry_out(Command::SuppressionExport { server: server.to_owned(), after }).await
+}
+
+fn read_text(file: &Path) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    let reader: Box<dyn Read> =
+        if file == Path::new("-") { Box::new(std::io::stdin()) } else { Box::new(File::open(file)?) };
+    reader.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    anyhow::ensure!(
+        bytes.len() as u64 <= FILE_BYTES_MAX,
+        "it is larger than {FILE_BYTES_MAX} bytes; import it in parts"
+    );
+    String::from_utf8(bytes).ok().context("it is not UTF-8 text")
+}

@@ -1,0 +1,89 @@
+//! Mail to a suppressed address is held, and goes again when the suppression is gone.
+
+use std::time::Duration;
+
+use postroad_model::{Clock, EventKind, SystemClock};
+use serde_json::{Value, json};
+
+use super::{ADD, GET, REMOVE, add, done};
+use crate::world::{World, both_engines, good_but};
+
+async fn send(world: &World, address: &str) -> i64 {
+    world.accepted_id(&good_but(json!({"to": [address]}))).await
+}
+
+both_engines! {
+    async fn any_spelling_of_a_suppressed_address_is_held_until_it_is_removed(world: World) {
+        done(&world, ADD, &json!({"address": "Ann@Bücher.example", "reason": "unsubscribe", "details": "by letter"})).await;
+        for spelling in ["ann@bücher.example", "ANN@xn--bcher-kva.example", "Ann@BÜCHER.Example"] {
+            let id = send(&world, spelling).await;
+            let deliveries = world.until_status(id, "Held").await;
+            let details = deliveries[0]["details"].as_str().unwrap();
+            assert!(details.starts_with("The address is suppressed: unsubscribe since 20"), "{details}");
+            assert!(details.ends_with(": by letter"), "{details}");
+        }
+        let other = send(&world, "ann.b@bücher.example").await;
+        world.until_status(other, "Sent").await;
+        done(&world, REMOVE, &json!({"address": "ann@bücher.example"})).await;
+        let next = send(&world, "ann@bücher.example").await;
+        world.until_status(next, "Sent").await;
+    }
+
+    async fn a_hold_is_told_with_what_suppressed_the_address(world: World) {
+        let mut world = world;
+        done(&world, ADD, &json!({"address": "ann@example.com", "reason": "complaint"})).await;
+        let since = done(&world, GET, &json!({"address": "ann@example.com"})).await["created_at"].clone();
+        let id = send(&world, "ann@example.com").await;
+        world.until_status(id, "Held").await;
+        world.queue(&["retry", &id.to_string()]);
+        let deliveries = world.until_deliveries(id, 2).await;
+        let events = world.events_at_the_end(id).await;
+        let kinds: Vec<EventKind> = events.iter().map(|told| told.event.kind).collect();
+        assert_eq!(kinds, [EventKind::Accepted, EventKind::Held, EventKind::Released, EventKind::Held]);
+        // When it was accepted, and right before it would have been sent.
+        for event in [&events[1], &events[3]] {
+            let data: Value = serde_json::from_str(&event.event.data).unwrap();
+            assert_eq!(data, json!({
+                "status": "Held", "details": deliveries[0]["details"], "reason": "suppressed",
+                "suppression": {"reason": "complaint", "since": since},
+            }));
+        }
+        assert_eq!(events[2].event.data, r#"{"status":"Pending"}"#);
+    }
+
+    async fn a_suppression_that_is_over_holds_nothing(world: World) {
+        let soon = SystemClock.now().plus(Duration::from_secs(3)).to_rfc3339();
+        done(&world, ADD, &json!({"address": "ann@example.com", "expires_at": soon})).await;
+        let held = send(&world, "ann@example.com").await;
+        world.until_status(held, "Held").await;
+        while world.call(GET, &json!({"address": "ann@example.com"})).await["status"] == "success" {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let next = send(&world, "ann@example.com").await;
+        world.until_status(next, "Sent").await;
+    }
+
+    async fn what_is_released_while_the_address_is_suppressed_is_held_again(world: World) {
+        add(&world, "ann@example.com").await;
+        let id = send(&world, "ann@example.com").await;
+        world.until_status(id, "Held").await;
+        world.queue(&["retry", &id.to_string()]);
+        let deliveries = world.until_deliveries(id, 2).await;
+        assert_eq!(deliveries[1]["status"], "Held");
+        assert_eq!(deliveries[0]["details"], deliveries[1]["details"], "said in the same words");
+        done(&world, REMOVE, &json!({"address": "ann@example.com"})).await;
+        world.queue(&["retry", &id.to_string()]);
+        world.until_status(id, "Sent").await;
+    }
+
+    async fn test_mode_and_simulated_recipients_are_not_looked_up(world: World) {
+        add(&world, "ann@example.com").await;
+        add(&world, "delivered@sim.postroad.test").await;
+        let simulated = send(&world, "delivered@sim.postroad.test").await;
+        world.until_status(simulated, "Sent").await;
+        let body = good_but(json!({"to": ["ann@example.com"]}));
+        let answer = world.call_with(crate::world::SEND, &[("X-Test-Mode", "true")], &body).await;
+        let id = answer["data"]["messages"]["ann@example.com"]["id"].as_i64().unwrap();
+        world.until_status(id, "Sent").await;
+    }
+}

@@ -1,0 +1,5 @@
+-- Suppressions as people look at them: newest first, also of one reason; and those that are over, to be removed.
+
+CREATE INDEX suppressions_by_time ON suppressions (server_id, created_at, address);
+CREATE INDEX suppressions_by_reason ON suppressions (server_id, reason, created_at, address);
+CREATE INDEX suppressions_by_expiry ON suppressions (expires_at) WHERE expires_at IS NOT NULL;

@@ -1,0 +1,43 @@
+//! What is told when a message is held.
+
+use postroad_model::{EventKind, HoldReason, Status, SuppressionReason, Timestamp};
+use serde_json::json;
+
+use super::delivery::NewEvent;
+use super::suppression::Suppression;
+
+impl NewEvent {
+    /// For everything but a suppression.
+    pub(crate) fn held(reason: HoldReason, details: &str) -> Self {
+        let data = json!({ "status": Status::Held, "details": details, "reason": reason });
+        Self { kind: EventKind::Held, data: data.to_string() }
+    }
+
+    pub(crate) fn held_suppressed(details: &str, reason: SuppressionReason, since: Timestamp) -> Self {
+        let data = json!({
+            "status": Status::Held,
+            "details": details,
+            "reason": HoldReason::Suppressed,
+            "suppression": { "reason": reason, "since": since.to_rfc3339() },
+        });
+        Self { kind: EventKind::Held, data: data.to_string() }
+    }
+}
+
+impl Suppression {
+    /// What is said of a message that it holds.
+    pub fn sentence(&self) -> String {
+        sentence(self.reason, &self.details, self.created_at)
+    }
+
+    /// What is told of a message that it holds.
+    pub fn held_event(&self) -> NewEvent {
+        NewEvent::held_suppressed(&self.sentence(), self.reason, self.created_at)
+    }
+}
+
+/// What is said of a message whose recipient is suppressed.
+pub(crate) fn sentence(reason: SuppressionReason, details: &str, since: Timestamp) -> String {
+    let what = format!("The address is suppressed: {reason} since {since}");
+    if details.is_empty() { what } else { format!("{what}: {details}") }
+}

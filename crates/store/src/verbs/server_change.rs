@@ -1,0 +1,41 @@
+//! Several settings of a server changed at once, all or none.
+
+use postroad_model::{ServerId, Timestamp};
+
+use super::servers;
+use crate::error::StoreError;
+use crate::records::{Server, ServerChange};
+use crate::sql::{Sql, to_json};
+
+/// `Conflict` if another server of the account has the name.
+pub(crate) async fn update(
+    sql: &Sql<'_>,
+    id: ServerId,
+    change: ServerChange,
+    now: Timestamp,
+) -> Result<Server, StoreError> {
+    let (keeps_rate, keeps_limit) = (change.send_rate.is_keep(), change.hourly_limit.is_keep());
+    sql.change(
+        "UPDATE servers SET name = coalesce($2, name), mode = coalesce($3, mode),
+             send_rate = CASE CAST($4 AS BIGINT) WHEN 1 THEN send_rate ELSE $5 END,
+             hourly_limit = CASE CAST($6 AS BIGINT) WHEN 1 THEN hourly_limit ELSE $7 END,
+             track_opens = coalesce($8, track_opens), track_clicks = coalesce($9, track_clicks),
+             track_excluded_hosts = coalesce($10, track_excluded_hosts), updated_at = $11
+         WHERE id = $1",
+        &[
+            id.0.into(),
+            change.name.into(),
+            change.mode.map(|mode| mode.as_str()).into(),
+            keeps_rate.into(),
+            change.send_rate.into_value().map(|rate| rate.to_string()).into(),
+            keeps_limit.into(),
+            change.hourly_limit.into_value().map(i64::from).into(),
+            change.track_opens.into(),
+            change.track_clicks.into(),
+            change.track_excluded_hosts.map(|hosts| to_json(&hosts)).into(),
+            now.into(),
+        ],
+    )
+    .await?;
+    servers::find(sql, id).await?.ok_or(StoreError::NotFound)
+}

@@ -1,0 +1,253 @@
+//! What is told of holds, limits, warm-ups and domains, and a server's settings changed at once.
+
+use std::time::Duration;
+
+use postroad_model::{
+    Change, DomainName, EventKind, EventSet, HoldReason, MessageId, SendRate, ServerId, ServerMode,
+    SuppressionReason, WebhookFormat,
+};
+use postroad_store::{
+    InitialState, NewDomain, NewEvent, NewSend, NewSource, NewSuppression, NewWebhook, ServerChange,
+    StoreError, WarmupPause, WebhookSecret,
+};
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(
+    holds_are_told_with_their_reason,
+    releases_and_ends_are_told_with_the_new_status,
+    hourly_limit_is_told_once_at_nine_tenths_and_once_when_it_is_used_up,
+    hourly_limit_is_told_once_by_sends_side_by_side,
+    paused_warm_up_is_told_once_to_the_servers_that_send_from_there,
+    domain_is_told_of_when_it_becomes_verified,
+    settings_are_changed_all_or_none,
+);
+
+fn told(event: &NewEvent) -> (EventKind, Value) {
+    (event.kind, serde_json::from_str(&event.data).expect("it is JSON"))
+}
+
+/// The last event of a message.
+async fn last(fixture: &Fixture, id: MessageId) -> (EventKind, Value) {
+    told(&fixture.events(id).await.last().expect("it has events").event)
+}
+
+/// The events of a server in order; their `seq` has no gap.
+async fn of_server(fixture: &Fixture, server: ServerId) -> Vec<(EventKind, Value)> {
+    let events = fixture.store.list_events(server, MessageId(0)).await.expect("the store works");
+    let seqs: Vec<i64> = events.iter().map(|event| event.seq).collect();
+    assert_eq!(seqs, (1..=events.len() as i64).collect::<Vec<_>>());
+    events.iter().map(|event| told(&event.event)).collect()
+}
+
+fn limited(fixture: &Fixture, recipients: usize, limit: u32) -> NewSend {
+    let addresses: Vec<String> = (0..recipients).map(|n| format!("r{n}@example.com")).collect();
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    NewSend { hourly_limit: Some(limit), ..fixture.send_to(&addresses) }
+}
+
+async fn holds_are_told_with_their_reason(fixture: Fixture) {
+    let new = NewSuppression {
+        address: "ann@example.com".into(),
+        reason: SuppressionReason::Complaint,
+        details: String::new(),
+        origin_message_id: None,
+        expires_at: None,
+    };
+    fixture.store.add_suppression(fixture.server, new).await.expect("the store works");
+    let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
+    let expected = json!({
+        "status": "Held",
+        "details": "The address is suppressed: complaint since 2026-11-15T00:00:00Z",
+        "reason": "suppressed",
+        "suppression": { "reason": "complaint", "since": "2026-11-15T00:00:00Z" },
+    });
+    assert_eq!(last(&fixture, id).await, (EventKind::Held, expected));
+
+    let id = fixture.accept(limited(&fixture, 1, 0)).await[0];
+    let details = "The hourly limit of 0 messages is reached";
+    let expected = json!({ "status": "Held", "details": details, "reason": "hourly_limit" });
+    assert_eq!(last(&fixture, id).await, (EventKind::Held, expected));
+
+    for (reason, name) in [(HoldReason::Development, "development"), (HoldReason::Credential, "credential")] {
+        let state = InitialState::Held { reason, details: "why".into(), expiry: fixture.in_secs(60) };
+        let id = fixture.accept(fixture.send(fixture.server, &["bob@example.com"], state, b"x")).await[0];
+        let expected = json!({ "status": "Held", "details": "why", "reason": name });
+        assert_eq!(last(&fixture, id).await, (EventKind::Held, expected));
+    }
+    let state = InitialState::TestSent { details: "a test".into() };
+    let id = fixture.accept(fixture.send(fixture.server, &["bob@example.com"], state, b"x")).await[0];
+    let expected = json!({ "status": "Sent", "details": "a test" });
+    assert_eq!(last(&fixture, id).await, (EventKind::Delivered, expected));
+    let events = fixture.events(id).await;
+    assert_eq!((events[0].event.kind, events[0].event.data.as_str()), (EventKind::Accepted, "{}"));
+}
+
+async fn releases_and_ends_are_told_with_the_new_status(fixture: Fixture) {
+    let held = async || {
+        let expiry = fixture.in_secs(60);
+        let state = InitialState::Held { reason: HoldReason::Development, details: "held".into(), expiry };
+        fixture.accept(fixture.send(fixture.server, &["ann@example.com"], state, b"x")).await[0]
+    };
+    let id = held().await;
+    fixture.store.retry(fixture.server, id).await.expect("the store works");
+    assert_eq!(last(&fixture, id).await, (EventKind::Released, json!({ "status": "Pending" })));
+    fixture.store.cancel(fixture.server, id).await.expect("the store works");
+    let expected =
+        json!({ "status": "Cancelled", "details": "The message was cancelled before it was sent" });
+    assert_eq!(last(&fixture, id).await, (EventKind::Cancelled, expected));
+    let id = held().await;
+    fixture.clock.set(fixture.in_secs(61));
+    assert_eq!(fixture.store.expire_holds(5).await.expect("the store works"), 1);
+    let expected = json!({ "status": "HoldCancelled", "details": "The hold ended without a release" });
+    assert_eq!(last(&fixture, id).await, (EventKind::Cancelled, expected));
+}
+
+async fn hourly_limit_is_told_once_at_nine_tenths_and_once_when_it_is_used_up(fixture: Fixture) {
+    let wants = [EventKind::SendLimitApproaching, EventKind::SendLimitExceeded].into_iter().collect();
+    let webhook = fixture.store.create_webhook(new_webhook(fixture.server, wants)).await.expect("works");
+    let hour = "2026-11-15T00:00:00Z";
+    let line =
+        |kind, messages: i64, hour: &str| (kind, json!({ "limit": 20, "messages": messages, "hour": hour }));
+    for (recipients, expected) in [(17, 0), (1, 1), (1, 1), (1, 2), (1, 2), (5, 2)] {
+        fixture.accept(limited(&fixture, recipients, 20)).await;
+        assert_eq!(of_server(&fixture, fixture.server).await.len(), expected);
+    }
+    fixture.clock.advance(Duration::from_hours(1));
+    fixture.accept(limited(&fixture, 30, 20)).await;
+    let expected = [
+        line(EventKind::SendLimitApproaching, 18, hour),
+        line(EventKind::SendLimitExceeded, 20, hour),
+        line(EventKind::SendLimitApproaching, 30, "2026-11-15T01:00:00Z"),
+        line(EventKind::SendLimitExceeded, 30, "2026-11-15T01:00:00Z"),
+    ];
+    assert_eq!(of_server(&fixture, fixture.server).await, expected);
+    assert_eq!(of_server(&fixture, fixture.other_server).await, []);
+    let work = fixture.store.claim_webhook_work(fixture.server, webhook.id, 10, Vec::new()).await;
+    let work: Vec<(EventKind, Value)> =
+        work.expect("the store works").iter().map(|work| told(&work.event.event.event)).collect();
+    assert_eq!(work, expected, "webhooks are told, too");
+}
+
+fn new_webhook(server_id: ServerId, events: EventSet) -> NewWebhook {
+    NewWebhook {
+        server_id,
+        url: "https://hooks.example/in".into(),
+        events,
+        format: WebhookFormat::Standard,
+        enabled: true,
+        secret: WebhookSecret("whsec_one".into()),
+    }
+}
+
+async fn hourly_limit_is_told_once_by_sends_side_by_side(fixture: Fixture) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..40 {
+        let mut send = limited(&fixture, 3, 50);
+        if n % 2 == 0 {
+            // Those with a key go another way in PostgreSQL.
+            send.idempotency = fixture.send_with_key(&format!("k{n}"), 1, "a").idempotency;
+        }
+        let store = fixture.store.clone();
+        tasks.spawn(async move { store.accept(send).await.expect("the store works") });
+    }
+    tasks.join_all().await;
+    let kinds: Vec<EventKind> =
+        of_server(&fixture, fixture.server).await.into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(kinds, [EventKind::SendLimitApproaching, EventKind::SendLimitExceeded]);
+}
+
+async fn paused_warm_up_is_told_once_to_the_servers_that_send_from_there(fixture: Fixture) {
+    let store = &fixture.store;
+    let pool = store.create_pool("fresh".into(), false).await.expect("the name is free");
+    let source = store
+        .add_source(NewSource {
+            pool_id: pool.id,
+            address: "192.0.2.1".parse().expect("an address"),
+            helo: DomainName::parse("mail1.example.com").expect("a domain"),
+            weight: 1,
+            warmup_started_at: Some(fixture.now()),
+        })
+        .await
+        .expect("the address is free");
+    let pause = WarmupPause {
+        source_id: source.id,
+        reason: "too many bounces".into(),
+        pool: "fresh".into(),
+        servers: vec![fixture.server],
+    };
+    assert!(store.pause_warmup(pause.clone()).await.expect("the store works"));
+    assert!(!store.pause_warmup(pause.clone()).await.expect("the store works"), "it is paused");
+    let found = store.list_sources().await.expect("the store works").remove(0);
+    assert_eq!(found.warmup_paused_reason.as_deref(), Some("too many bounces"));
+    assert_eq!(found.warmup_started_at, Some(fixture.now()));
+    let data = json!({ "address": "192.0.2.1", "pool": "fresh", "reason": "too many bounces" });
+    assert_eq!(of_server(&fixture, fixture.server).await, [(EventKind::IpWarmupPaused, data)]);
+    assert_eq!(of_server(&fixture, fixture.other_server).await, []);
+    store.set_source_warmup(source.id, None, None).await.expect("it is there");
+    assert!(!store.pause_warmup(pause).await.expect("the store works"), "it is over");
+}
+
+async fn domain_is_told_of_when_it_becomes_verified(fixture: Fixture) {
+    let store = &fixture.store;
+    let new = NewDomain {
+        server_id: fixture.server,
+        name: DomainName::parse("shop.example").expect("a domain"),
+        verified_at: None,
+        dkim_selector: "postroad1".into(),
+        dkim_private_key: vec![1],
+        dkim_public_key: vec![2],
+        dkim_ed25519: None,
+    };
+    let id = store.create_domain(new).await.expect("the name is free").id;
+    let set = async |verified_at| store.set_domain_verified(id, verified_at).await.expect("it is there");
+    set(None).await;
+    assert_eq!(of_server(&fixture, fixture.server).await, []);
+    set(Some(fixture.now())).await;
+    set(Some(fixture.in_secs(5))).await;
+    let data = json!({ "domain": "shop.example", "verified_at": "2026-11-15T00:00:00Z" });
+    assert_eq!(of_server(&fixture, fixture.server).await, [(EventKind::DomainVerified, data)]);
+    set(None).await;
+    set(Some(fixture.now())).await;
+    assert_eq!(of_server(&fixture, fixture.server).await.len(), 2, "it was not, and is again");
+    let unknown = store.set_domain_verified(postroad_model::DomainId(4711), Some(fixture.now())).await;
+    assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
+}
+
+async fn settings_are_changed_all_or_none(fixture: Fixture) {
+    let store = &fixture.store;
+    let update = async |change| store.update_server(fixture.server, change).await;
+    let before = store.find_server(fixture.server).await.expect("the store works").expect("it is there");
+    fixture.clock.set(fixture.in_secs(5));
+    let changed = update(ServerChange {
+        name: Some("Shop".into()),
+        mode: Some(ServerMode::Development),
+        send_rate: Change::Set(SendRate::parse("10/s").expect("a rate")),
+        hourly_limit: Change::Set(7),
+        track_opens: Some(true),
+        track_clicks: None,
+        track_excluded_hosts: Some(vec!["example.com".into()]),
+    });
+    let changed = changed.await.expect("the store works");
+    assert_eq!((changed.name.as_str(), changed.mode), ("Shop", ServerMode::Development));
+    assert_eq!((changed.send_rate, changed.hourly_limit), (SendRate::parse("10/s"), Some(7)));
+    assert_eq!((changed.tracking.opens, changed.tracking.clicks), (true, false));
+    assert_eq!(changed.tracking.excluded_hosts, ["example.com"]);
+    assert_eq!((changed.created_at, changed.updated_at), (before.created_at, fixture.now()));
+    let cleared = update(ServerChange { send_rate: Change::Clear, ..ServerChange::default() }).await;
+    let cleared = cleared.expect("the store works");
+    assert_eq!((cleared.send_rate, cleared.hourly_limit), (None, Some(7)), "the rest stays");
+    assert_eq!((cleared.name.as_str(), cleared.tracking.opens), ("Shop", true));
+    let other = store.find_server(fixture.other_server).await.expect("the store works").expect("it is there");
+    let taken = update(ServerChange {
+        name: Some(other.name),
+        hourly_limit: Change::Clear,
+        ..ServerChange::default()
+    });
+    assert!(matches!(taken.await, Err(StoreError::Conflict)));
+    let after = store.find_server(fixture.server).await.expect("the store works").expect("it is there");
+    assert_eq!(after.hourly_limit, Some(7));
+    let unknown = store.update_server(ServerId(4711), ServerChange::default()).await;
+    assert!(matches!(unknown, Err(StoreError::NotFound)));
+}
