@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// Marked as a test.
 pub fn sample(server_id: ServerId, id: i64, kind: EventKind, at: Timestamp) -> ToldEvent {
-    let message_id = MessageId(if kind.is_about_message() { 1 } else { 0 });
+    let message_id = MessageId(i64::from(kind.is_about_message()));
     let event = Event {
         id: EventId(id),
         message_id,
