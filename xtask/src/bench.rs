@@ -9,8 +9,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use postroad_model::{Clock, SystemClock};
+use postroad_testkit::http::Client;
 use postroad_testkit::postgres::Database;
 use postroad_testkit::{Cluster, Daemon};
+use serde_json::json;
 
 use crate::programs;
 use crate::test::cargo;
@@ -53,6 +56,58 @@ pub(crate) async fn backlog(repository: &Path, postgres: bool) -> anyhow::Result
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Charts over ten million events of 20 servers in 30 days, asked over HTTP.
+pub(crate) async fn analytics(repository: &Path) -> anyhow::Result<ExitCode> {
+    let release = build(repository).await?;
+    let folder = tempfile::TempDir::new()?;
+    let data_dir = folder.path().join("data");
+    let data_dir = data_dir.to_str().context("a plain path")?;
+    let arguments = ["dev", "--json", "--http-port", "0", "--data-dir", data_dir];
+    // Makes the installation with its first server, which is the one that is asked for.
+    let mut daemon = Daemon::start(&release.join("postroad"), arguments, &[]);
+    ensure!(daemon.terminate().success(), "the server does not stop");
+    let mut fill = tokio::process::Command::new(release.join("examples/analytics_fill"));
+    fill.arg("--database").arg(format!("sqlite:{data_dir}/postroad.db"));
+    ensure!(fill.status().await?.success(), "the store could not be filled");
+
+    let daemon = Daemon::start(&release.join("postroad"), arguments, &[]);
+    let text = |name: &str| daemon.ready()[name].as_str().unwrap_or_default();
+    let client = Client::new(text("url"));
+    println!("{:<48} {:>9} {:>9} {:>9}", "question, over HTTP", "first ms", "median ms", "max ms");
+    let questions = [
+        ("30 days by day", "timeseries", json!({})),
+        ("30 days by day, Europe/Berlin", "timeseries", json!({"timezone": "Europe/Berlin"})),
+        ("30 days by hour", "timeseries", json!({"granularity": "hour", "from": days_ago(30)})),
+        ("top recipient domains of 30 days", "top", json!({"dimension": "recipient_domain"})),
+        ("30 days by day and tag", "timeseries", json!({"dimensions": ["tag"]})),
+        (
+            "30 days by day and tag, Europe/Berlin",
+            "timeseries",
+            json!({"dimensions": ["tag"], "timezone": "Europe/Berlin"}),
+        ),
+        ("summary of 30 days, one tag", "summary", json!({"tag": "invoice"})),
+    ];
+    for (name, endpoint, body) in questions {
+        let mut taken = Vec::new();
+        for _ in 0..20 {
+            let begun = Instant::now();
+            let reply = client
+                .post_json(&format!("/api/v1/analytics/{endpoint}"), Some(text("api_key")), &body)
+                .await?;
+            taken.push(begun.elapsed().as_secs_f64() * 1e3);
+            ensure!(reply.json()["status"] == "success", "{name}: {}", reply.text());
+        }
+        let first = taken[0];
+        taken.sort_by(f64::total_cmp);
+        println!("{name:<48} {first:>9.1} {:>9.1} {:>9.1}", taken[10], taken[19]);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn days_ago(days: u64) -> String {
+    SystemClock.now().minus(Duration::from_hours(24 * days)).to_rfc3339()
 }
 
 /// Everything in release; returns the folder it is in.

@@ -52,6 +52,9 @@ enum Command {
         /// Instead, measure what a backlog of a million scheduled messages costs
         #[arg(long)]
         backlog: bool,
+        /// Instead, measure charts over ten million counted events
+        #[arg(long)]
+        analytics: bool,
     },
     /// Measure on real bounces how many are understood; lists the ones that are not
     Bounces {
@@ -66,6 +69,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         Command::Tidy => tidy::run(&repository()),
         Command::Test { arguments } => test::run(&repository(), &arguments).await,
         Command::Ci => ci::run(&repository()).await,
+        Command::Bench { analytics: true, .. } => bench::analytics(&repository()).await,
         Command::Bench { postgres, backlog: true, .. } => bench::backlog(&repository(), postgres).await,
         Command::Bench { seconds, postgres, .. } => bench::run(&repository(), seconds, postgres).await,
         Command::Bounces { folder } => bounces::run(&repository(), folder),

@@ -99,6 +99,10 @@ impl<'a> Fields<'a> {
         self.entries.iter().any(|(known, json)| known == name && *json == Json::Bool(true))
     }
 
+    pub(crate) fn is_absent(&self, name: &str) -> bool {
+        !self.entries.iter().any(|(known, json)| known == name && *json != Json::Null)
+    }
+
     /// `null` is as good as absent.
     pub(crate) fn take(&mut self, name: &'static str, findings: &mut Findings) -> Option<Json<'a>> {
         if cfg!(test) {

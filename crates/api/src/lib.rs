@@ -3,6 +3,7 @@
 //! It translates between HTTP and `app` and decides nothing; no SQL, no MIME. Everything that waits here has a
 //! timeout and everything that grows a limit.
 
+mod analytics;
 mod answers;
 mod aside;
 mod auth;

@@ -10,7 +10,7 @@ use utoipa::{IntoResponses, Modify, OpenApi};
 
 use crate::endpoint::Door;
 use crate::envelope::{self, FailureEnvelope};
-use crate::{events, messages, own_server, send, suppressions, webhooks};
+use crate::{analytics, events, messages, own_server, send, suppressions, webhooks};
 
 /// The document as a value.
 pub fn openapi() -> utoipa::openapi::OpenApi {
@@ -58,6 +58,10 @@ pub(crate) enum OtherAnswers {
         send::raw::handle,
         messages::message::handle,
         messages::deliveries::handle,
+        analytics::summary::handle,
+        analytics::timeseries::handle,
+        analytics::top::handle,
+        analytics::message::handle,
         webhooks::create::handle,
         webhooks::get::handle,
         webhooks::list::handle,
@@ -80,6 +84,7 @@ pub(crate) enum OtherAnswers {
     tags(
         (name = "send", description = "Sending mail; keys of scope `send` or `full`"),
         (name = "messages", description = "Looking up messages; keys of scope `read` or `full`"),
+        (name = "analytics", description = "Numbers; keys of scope `read` or `full`"),
         (name = "webhooks", description = "Events posted to your URLs; `read` or `full` to look, `full` to change"),
         (name = "events", description = "The same events, pulled; keys of scope `read` or `full`"),
         (name = "suppressions", description = "Addresses that get no more mail; `read` or `full` to look, `full` to change"),
@@ -182,6 +187,20 @@ mod tests {
         let mut deliveries = Findings::default();
         messages::deliveries::read(b"{}", &mut deliveries).unwrap();
         assert_eq!(deliveries.asked, documented("DeliveriesIn"));
+
+        let filtered = br#"{"filters": {}}"#;
+        let mut asked = Findings::default();
+        analytics::summary::read(filtered, &mut asked).unwrap();
+        assert_eq!(asked.asked, documented("SummaryIn"));
+        let mut asked = Findings::default();
+        analytics::timeseries::read(filtered, &mut asked).unwrap();
+        assert_eq!(asked.asked, documented("TimeseriesIn"));
+        let mut asked = Findings::default();
+        analytics::top::read(filtered, &mut asked).unwrap();
+        assert_eq!(asked.asked, documented("TopIn"));
+        let mut asked = Findings::default();
+        analytics::message::read(b"{}", &mut asked).unwrap();
+        assert_eq!(asked.asked, documented("MessageAnalyticsIn"));
     }
 
     #[test]

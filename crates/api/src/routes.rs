@@ -10,7 +10,7 @@ use axum::routing::{any, get};
 use postroad_model::Scope;
 
 use crate::endpoint::{self, Door};
-use crate::{events, health, messages, openapi, own_server, send, suppressions, webhooks};
+use crate::{analytics, events, health, messages, openapi, own_server, send, suppressions, webhooks};
 
 /// How handlers get what they work with.
 type Shared = State<Arc<Door>>;
@@ -21,6 +21,10 @@ pub(crate) fn router(door: Arc<Door>) -> Router {
         .route("/api/v1/send/raw", any(send_raw))
         .route("/api/v1/messages/message", any(message))
         .route("/api/v1/messages/deliveries", any(deliveries))
+        .route("/api/v1/analytics/summary", any(analytics_summary))
+        .route("/api/v1/analytics/timeseries", any(analytics_timeseries))
+        .route("/api/v1/analytics/top", any(analytics_top))
+        .route("/api/v1/analytics/message", any(analytics_message))
         .route("/api/v1/webhooks/create", any(create_webhook))
         .route("/api/v1/webhooks/get", any(get_webhook))
         .route("/api/v1/webhooks/list", any(list_webhooks))
@@ -64,6 +68,22 @@ async fn message(State(door): Shared, request: Request) -> Response {
 
 async fn deliveries(State(door): Shared, request: Request) -> Response {
     endpoint::answer(&door, request, Scope::Read, messages::deliveries::handle).await
+}
+
+async fn analytics_summary(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, analytics::summary::handle).await
+}
+
+async fn analytics_timeseries(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, analytics::timeseries::handle).await
+}
+
+async fn analytics_top(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, analytics::top::handle).await
+}
+
+async fn analytics_message(State(door): Shared, request: Request) -> Response {
+    endpoint::answer(&door, request, Scope::Read, analytics::message::handle).await
 }
 
 async fn create_webhook(State(door): Shared, request: Request) -> Response {

@@ -48,10 +48,15 @@ impl App {
         Ok(FoundMessage { summary, record: Some(record) })
     }
 
-    /// The stored bytes of a message that was found: as many as `record.send.size` says.
-    pub async fn read_message_bytes(&self, caller: &Caller, record: &Message) -> Result<Vec<u8>, StoreError> {
+    /// The stored bytes of a message that was found: as many as `record.send.size` says. `None` if they are older than
+    /// bodies are kept.
+    pub async fn read_message_bytes(
+        &self,
+        caller: &Caller,
+        record: &Message,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         let send = &record.send;
-        self.inner.store.read_body(caller.server_id, send.id, send.size).await
+        self.inner.store.find_body(caller.server_id, send.id, send.size).await
     }
 
     /// Delivery attempts in time order.

@@ -2,6 +2,7 @@
 //! these; decisions are made here. Nothing here knows HTTP, HTML or sockets.
 
 pub mod admin;
+pub mod analytics;
 mod authenticate;
 mod bad_keys;
 mod dev_setup;
@@ -13,6 +14,7 @@ mod log_in;
 mod maintenance;
 mod own_server;
 mod refusal;
+mod retention;
 mod returns;
 mod secrets;
 pub mod send;
@@ -36,6 +38,7 @@ pub use log_in::{LoginFailure, Submitter};
 pub use own_server::GivenServerChange;
 pub use postroad_mail::{AttachmentView, MessageView};
 pub use refusal::{AddressList, FieldProblem, Refusal};
+pub use retention::{Remover, Retention};
 pub use returns::{Destination, ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail};
 pub use upkeep::Upkeep;
 pub use webhooks::{ReplayWish, WebhookChanges, WebhookRefusal, WebhookWish, WishedEvents, shown_events};
@@ -55,13 +58,21 @@ pub struct Settings {
     pub simulator_domain: DomainName,
     /// Give new domains a second DKIM key, Ed25519.
     pub dkim_ed25519: bool,
+    /// How long what is kept.
+    pub retention: Retention,
 }
 
 impl Settings {
     /// The usual ones.
     pub fn of(hostname: DomainName) -> Self {
         let simulator_domain = DomainName::parse(SIMULATOR_DOMAIN).expect("the constant is a domain name");
-        Self { hostname, limits: Limits::default(), simulator_domain, dkim_ed25519: false }
+        Self {
+            hostname,
+            limits: Limits::default(),
+            simulator_domain,
+            dkim_ed25519: false,
+            retention: Retention::default(),
+        }
     }
 }
 
@@ -103,6 +114,10 @@ struct Inner {
     in_progress: send::InProgress,
     /// When credentials were used, until the next upkeep writes it down.
     used: upkeep::Used,
+    /// How long what is kept.
+    retention: Retention,
+    /// Places for questions about counters, which may hold many rows.
+    analytics_reads: tokio::sync::Semaphore,
     /// Calls that wait for events.
     waiting: feed::Waiting,
 }
@@ -113,7 +128,7 @@ impl App {
     }
 
     pub fn with_settings(store: Store, clock: Arc<dyn Clock>, settings: Settings) -> Self {
-        let Settings { hostname, limits, simulator_domain, dkim_ed25519 } = settings;
+        let Settings { hostname, limits, simulator_domain, dkim_ed25519, retention } = settings;
         Self {
             inner: Arc::new(Inner {
                 store,
@@ -131,6 +146,8 @@ impl App {
                 bad_keys: bad_keys::BadKeys::default(),
                 in_progress: send::InProgress::default(),
                 used: upkeep::Used::default(),
+                retention,
+                analytics_reads: tokio::sync::Semaphore::new(analytics::READS_MAX),
                 waiting: feed::Waiting::default(),
             }),
         }

@@ -41,7 +41,7 @@ pub use settings::{Settings, SmartHost, SmartHostTls};
 
 use attempt::connection::Patience;
 use attempt::{Connector, Router};
-use engine::{Beginner, Feeder, Hub, Intake, Parts, Settler};
+use engine::{Beginner, Feeder, Hub, Intake, Parts, ProviderNotes, Settler};
 pub use inbox::{CaughtMessage, Inbox, InboxServer, Wanted};
 use journal::Journal;
 use prepare::{Preparer, SigningKeyCache};
@@ -151,6 +151,7 @@ impl Delivery {
         let (begins, beginner) = Beginner::new(store.clone());
         let (settlements, settler) = Settler::new();
         let (alive, all_done) = mpsc::channel(1);
+        let (provider_notes, provider_noter) = ProviderNotes::new(store.clone(), &providers);
         let hub = Arc::new(Hub::new(Parts {
             settings,
             store: store.clone(),
@@ -159,6 +160,7 @@ impl Delivery {
             connector,
             preparer,
             journal: Arc::new(journal),
+            provider_notes,
             begins,
             settlements,
             stopping,
@@ -171,6 +173,7 @@ impl Delivery {
         let feeder = Feeder { hub: Arc::clone(&hub), changes: store.changes() };
         let tasks = vec![
             tokio::spawn(beginner.run()),
+            tokio::spawn(provider_noter.run()),
             tokio::spawn(Arc::clone(&hub).keep_time()),
             tokio::spawn(feeder.run()),
         ];

@@ -94,30 +94,10 @@ impl Poster {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static("Postroad-Webhooks"));
         match webhook.format {
-            WebhookFormat::Standard => self.sign_standard(webhook, event, at, &body, &mut headers)?,
+            WebhookFormat::Standard => sign_standard(webhook, event, at, &body, &mut headers)?,
             WebhookFormat::Postal => self.sign_postal(&body, &mut headers).await?,
         }
         Ok((url, headers, body))
-    }
-
-    fn sign_standard(
-        &self,
-        webhook: &Webhook,
-        event: &ToldEvent,
-        at: Timestamp,
-        body: &[u8],
-        headers: &mut HeaderMap,
-    ) -> Result<(), Unusable> {
-        let previous = webhook.previous_secret.as_ref().filter(|(_, until)| *until > at);
-        let texts = [Some(&webhook.secret), previous.map(|(secret, _)| secret)];
-        let secrets: Result<Vec<StandardSecret>, _> =
-            texts.into_iter().flatten().map(|secret| StandardSecret::parse(&secret.0)).collect();
-        let secrets = secrets.map_err(|error| Unusable("secret", error.to_string()))?;
-        let id = body::event_name(event.event.id);
-        put(headers, "webhook-signature", &signatures(&secrets, &id, at.as_secs(), body));
-        put(headers, "webhook-timestamp", &at.as_secs().to_string());
-        put(headers, "webhook-id", &id);
-        Ok(())
     }
 
     async fn sign_postal(&self, body: &Bytes, headers: &mut HeaderMap) -> Result<(), Unusable> {
@@ -130,6 +110,25 @@ impl Poster {
         put(headers, "x-postal-signature-kid", self.signer.key_id());
         Ok(())
     }
+}
+
+fn sign_standard(
+    webhook: &Webhook,
+    event: &ToldEvent,
+    at: Timestamp,
+    body: &[u8],
+    headers: &mut HeaderMap,
+) -> Result<(), Unusable> {
+    let previous = webhook.previous_secret.as_ref().filter(|(_, until)| *until > at);
+    let texts = [Some(&webhook.secret), previous.map(|(secret, _)| secret)];
+    let secrets: Result<Vec<StandardSecret>, _> =
+        texts.into_iter().flatten().map(|secret| StandardSecret::parse(&secret.0)).collect();
+    let secrets = secrets.map_err(|error| Unusable("secret", error.to_string()))?;
+    let id = body::event_name(event.event.id);
+    put(headers, "webhook-signature", &signatures(&secrets, &id, at.as_secs(), body));
+    put(headers, "webhook-timestamp", &at.as_secs().to_string());
+    put(headers, "webhook-id", &id);
+    Ok(())
 }
 
 fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// Marked as a test.
 pub fn sample(server_id: ServerId, id: i64, kind: EventKind, at: Timestamp) -> ToldEvent {
-    let message_id = MessageId(if kind.is_about_message() { 1 } else { 0 });
+    let message_id = MessageId(i64::from(kind.is_about_message()));
     let event = Event {
         id: EventId(id),
         message_id,
@@ -40,7 +40,11 @@ fn message(id: MessageId, at: Timestamp) -> EventMessage {
 
 fn data(kind: EventKind) -> Value {
     match kind {
-        EventKind::Accepted | EventKind::Released | EventKind::Cancelled => json!({}),
+        EventKind::Accepted => json!({}),
+        EventKind::Released => json!({ "status": "Pending" }),
+        EventKind::Cancelled => {
+            json!({ "status": "HoldCancelled", "details": "The hold ended without a release" })
+        }
         EventKind::Delivered => attempt("Sent", "Message for recipient@example.com accepted", "250 2.0.0 OK"),
         EventKind::Delayed => {
             attempt("SoftFail", "Greylisted, tried again soon", "451 4.7.1 Try again later")
@@ -57,9 +61,12 @@ fn data(kind: EventKind) -> Value {
             data
         }
         EventKind::Failed => attempt("HardFail", "Given up after 48 hours", ""),
-        EventKind::Held => {
-            json!({ "status": "Held", "details": "The recipient is suppressed", "reason": "suppressed" })
-        }
+        EventKind::Held => json!({
+            "status": "Held",
+            "details": "The address is suppressed: complaint since 2026-11-01T12:00:00Z",
+            "reason": "suppressed",
+            "suppression": { "reason": "complaint", "since": "2026-11-01T12:00:00Z" },
+        }),
         EventKind::Complained => json!({
             "details": "Called spam by its recipient",
             "complaint": { "reporting_mta": "mx.example.com", "diagnostic": "abuse", "message_id": 2 },
@@ -67,15 +74,25 @@ fn data(kind: EventKind) -> Value {
         EventKind::Opened => seen(&json!({})),
         EventKind::Clicked => seen(&json!({ "url": "https://example.org/offer" })),
         EventKind::Unsubscribed => json!({ "ip_address": "192.0.2.1", "user_agent": "Mozilla/5.0" }),
-        EventKind::DomainVerified => json!({ "domain": { "name": "example.org" } }),
+        EventKind::DomainVerified => {
+            json!({ "domain": { "name": "example.org" }, "verified_at": "2026-11-15T12:00:00Z" })
+        }
         EventKind::DomainFailing => json!({ "domain": { "name": "example.org" }, "records": ["dkim"] }),
-        EventKind::SendLimitApproaching => json!({ "limit": 1_000, "volume": 900 }),
-        EventKind::SendLimitExceeded => json!({ "limit": 1_000, "volume": 1_000 }),
+        EventKind::SendLimitApproaching => limit(900),
+        EventKind::SendLimitExceeded => limit(1_000),
         EventKind::WebhookDisabled => {
             json!({ "webhook": { "id": 1, "url": "https://example.org/hook", "reason": "410 Gone" } })
         }
-        EventKind::IpWarmupPaused => json!({ "address": "192.0.2.25", "reason": "bounce rate" }),
+        EventKind::IpWarmupPaused => json!({
+            "address": "192.0.2.25",
+            "pool": "fresh",
+            "reason": "9 of 100 messages bounced, which is more than 4 %",
+        }),
     }
+}
+
+fn limit(volume: u32) -> Value {
+    json!({ "limit": 1_000, "volume": volume, "hour": "2026-11-15T12:00:00Z" })
 }
 
 fn attempt(status: &str, details: &str, output: &str) -> Value {

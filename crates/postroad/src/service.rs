@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use postroad_api::{Api, Mode, Server};
-use postroad_app::{App, Upkeep};
+use postroad_app::analytics::Folder;
+use postroad_app::{App, Remover, Upkeep};
 use postroad_delivery::{Delivery, Identity};
 use postroad_events::{PostalSigner, WebhookWorker};
 use postroad_mail::Signer;
@@ -33,6 +34,8 @@ pub(crate) struct Service {
     tracking: Option<Tracking>,
     certificate: Option<Arc<ReloadingCertificate>>,
     upkeep: Upkeep,
+    folder: Folder,
+    remover: Remover,
     delivery: Delivery,
     webhooks: WebhookWorker,
     _control: ControlSocket,
@@ -55,6 +58,8 @@ impl Service {
         .await?;
         let webhooks = start_webhooks(config, dev, &app, store).await?;
         let upkeep = Upkeep::start(app.clone());
+        let folder = Folder::start(app.clone());
+        let remover = Remover::start(app.clone());
         let control = ControlSocket::listen(&config.data_dir, app.clone(), delivery.queue_desk())?;
         let mut service = Self {
             app,
@@ -66,6 +71,8 @@ impl Service {
             tracking: None,
             certificate: None,
             upkeep,
+            folder,
+            remover,
             delivery,
             webhooks,
             _control: control,
@@ -186,6 +193,8 @@ impl Service {
         if let Some(tracking) = self.tracking {
             tracking.stop().await;
         }
+        self.remover.stop();
+        self.folder.stop();
         self.delivery.stop().await;
         self.webhooks.stop().await;
         self.upkeep.stop().await;
@@ -233,6 +242,7 @@ pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<(App
         limits: config.limits.clone(),
         simulator_domain: config.delivery.simulator_domain.clone(),
         dkim_ed25519: config.delivery.dkim_ed25519,
+        retention: config.retention.clone(),
     };
     let app = App::with_settings(store.clone(), clock, settings);
     Ok((app, store))

@@ -2,6 +2,7 @@
 //! this crate holds SQL; nothing here knows HTTP, SMTP or MIME.
 
 mod body;
+mod counting;
 mod error;
 mod facade;
 mod hand_over;
@@ -23,6 +24,7 @@ use postroad_model::{Clock, IdGenerator};
 use tokio::sync::watch;
 
 pub use body::StoredBody;
+pub use counting::{CountingRules, Counts, Dimensions, Grain, Histogram, Metric, OTHER_PROVIDER, Sums};
 pub use error::{OpenError, StoreError};
 pub use records::*;
 use sql::Sql;

@@ -25,8 +25,9 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     3 => "0003_returns.sql",
     4 => "0004_domain_reports.sql",
     5 => "0005_events.sql",
-    6 => "0008_suppressions.sql",
-    7 => "0006_tracking.sql",
+    6 => "0006_suppressions.sql",
+    7 => "0007_analytics.sql",
+    8 => "0008_tracking.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

@@ -16,7 +16,7 @@ pub(crate) fn crossed(limit: u32, hour: i64, before: i64, after: i64) -> Vec<New
     let is_crossed = |line: i64| before < line && line <= after;
     let tell = |kind| {
         let hour = Timestamp::from_micros(hour * HOUR_MICROS).to_rfc3339();
-        let data = json!({ "limit": limit, "messages": after, "hour": hour });
+        let data = json!({ "limit": limit, "volume": after, "hour": hour });
         NewEvent { kind, data: data.to_string() }
     };
     let mut events = Vec::new();

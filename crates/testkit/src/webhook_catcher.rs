@@ -80,6 +80,8 @@ struct State {
     /// Before those.
     next: HashMap<String, VecDeque<CatcherAnswer>>,
     received: Vec<Received>,
+    /// Of those, by path.
+    counts: HashMap<String, usize>,
     connections: usize,
     open: usize,
     open_most: usize,
@@ -141,12 +143,16 @@ impl WebhookCatcher {
     }
 
     pub fn received_at(&self, path: &str) -> Vec<Received> {
-        self.lock().received.iter().filter(|received| received.target == path).cloned().collect()
+        self.lock().at(path)
     }
 
     /// Those of a path as soon as there are `count`; panics when that takes longer than half a minute.
     pub fn wait_for(&self, path: &str, count: usize) -> Vec<Received> {
-        self.wait_until(path, Duration::from_secs(30), |received| received.len() >= count)
+        self.wait_for_within(path, count, Duration::from_secs(30))
+    }
+
+    pub fn wait_for_within(&self, path: &str, count: usize, patience: Duration) -> Vec<Received> {
+        self.wait(path, patience, |state| state.counts.get(path).is_some_and(|have| *have >= count))
     }
 
     /// Those of a path as soon as they are enough.
@@ -156,19 +162,20 @@ impl WebhookCatcher {
         patience: Duration,
         is_enough: impl Fn(&[Received]) -> bool,
     ) -> Vec<Received> {
+        self.wait(path, patience, |state| is_enough(&state.at(path)))
+    }
+
+    fn wait(&self, path: &str, patience: Duration, is_enough: impl Fn(&State) -> bool) -> Vec<Received> {
         let deadline = Instant::now() + patience;
         let mut state = self.lock();
-        loop {
-            let here: Vec<Received> =
-                state.received.iter().filter(|received| received.target == path).cloned().collect();
-            if is_enough(&here) {
-                return here;
-            }
+        while !is_enough(&state) {
             let left = deadline.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "{} posts to {path} after {patience:?}, not enough", here.len());
+            let have = state.counts.get(path).copied().unwrap_or_default();
+            assert!(!left.is_zero(), "{have} posts to {path} after {patience:?}, not enough");
             let waited = self.shared.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        state.at(path)
     }
 
     /// All so far.
@@ -183,6 +190,12 @@ impl WebhookCatcher {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.lock()
+    }
+}
+
+impl State {
+    fn at(&self, path: &str) -> Vec<Received> {
+        self.received.iter().filter(|received| received.target == path).cloned().collect()
     }
 }
 

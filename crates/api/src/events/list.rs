@@ -89,15 +89,12 @@ fn read_types(fields: &mut Fields<'_>, findings: &mut Findings) -> EventSet {
     let mut kinds = Vec::new();
     for (pointer, json) in names {
         let Some(name) = expect_text(&pointer, json, findings) else { continue };
-        match EventKind::parse(&name) {
-            Some(kind) => kinds.push(kind),
-            None => {
-                let field = pointer.trim_start_matches('/');
-                findings.problem(
-                    &pointer,
-                    format!("`{field}` should be the name of an event, such as message.delivered"),
-                );
-            }
+        if let Some(kind) = EventKind::parse(&name) {
+            kinds.push(kind);
+        } else {
+            let field = pointer.trim_start_matches('/');
+            let message = format!("`{field}` should be the name of an event, such as message.delivered");
+            findings.problem(&pointer, message);
         }
     }
     if kinds.is_empty() { EventSet::ALL } else { kinds.into_iter().collect() }

@@ -17,7 +17,7 @@ pub(crate) struct GivenId {
 
 impl GivenId {
     /// Takes `id` out of the fields of a request; what is missing or no integer is noted.
-    pub(super) fn read(fields: &mut Fields<'_>, findings: &mut Findings) -> Self {
+    pub(crate) fn read(fields: &mut Fields<'_>, findings: &mut Findings) -> Self {
         let nothing = Self { text: RawValue::NULL.to_owned(), id: None };
         let number = match fields.take("id", findings) {
             Some(Json::Number(number)) => number,
@@ -41,12 +41,12 @@ impl GivenId {
     }
 
     /// The id to look for; one that no message can have is not found.
-    pub(super) fn possible(&self) -> Result<MessageId, LookupError> {
+    pub(crate) fn possible(&self) -> Result<MessageId, LookupError> {
         self.id.ok_or(LookupError::NotFound)
     }
 
     /// The failure of looking it up.
-    pub(super) fn failure(self, error: LookupError) -> Failure {
+    pub(crate) fn failure(self, error: LookupError) -> Failure {
         match error {
             LookupError::NotFound => Reason::MessageNotFound { id: self.text }.into(),
             LookupError::Store(error) => error.into(),

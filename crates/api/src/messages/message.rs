@@ -98,8 +98,10 @@ async fn find(
     let is_large = memory.is_some();
     let (app, caller) = (call.app.clone(), call.caller.clone());
     let work = async move {
-        let bytes = app.read_message_bytes(&caller, &record).await?;
-        add_content(&mut out, bytes, &expansions);
+        match app.read_message_bytes(&caller, &record).await? {
+            Some(bytes) => add_content(&mut out, bytes, &expansions),
+            None => say_gone(&mut out, &expansions),
+        }
         Ok((out, memory))
     };
     if is_large { call.drive(Box::pin(work)).await } else { work.await }
@@ -116,10 +118,20 @@ fn describe(out: &mut MessageOut, record: &Message, expansions: &Expansions) {
 fn add_content(out: &mut MessageOut, bytes: Vec<u8>, expansions: &Expansions) {
     if expansions.needs_parts() {
         let mut view = view_message(&bytes);
-        out.attachments = expansions.has(Expansion::Attachments).then(|| AttachmentOut::list(&mut view));
+        let attachments = || OrNull(Some(AttachmentOut::list(&mut view)));
+        out.attachments = expansions.has(Expansion::Attachments).then(attachments);
         out.plain_body = expansions.has(Expansion::PlainBody).then_some(OrNull(view.plain_body));
         out.html_body = expansions.has(Expansion::HtmlBody).then_some(OrNull(view.html_body));
-        out.headers = expansions.has(Expansion::Headers).then_some(Headers(view.headers));
+        out.headers = expansions.has(Expansion::Headers).then_some(OrNull(Some(Headers(view.headers))));
     }
-    out.raw_message = expansions.has(Expansion::RawMessage).then_some(Base64(bytes));
+    out.raw_message = expansions.has(Expansion::RawMessage).then_some(OrNull(Some(Base64(bytes))));
+}
+
+/// The text of a message is kept for a shorter time than the rest.
+fn say_gone(out: &mut MessageOut, expansions: &Expansions) {
+    out.attachments = expansions.has(Expansion::Attachments).then_some(OrNull(None));
+    out.plain_body = expansions.has(Expansion::PlainBody).then_some(OrNull(None));
+    out.html_body = expansions.has(Expansion::HtmlBody).then_some(OrNull(None));
+    out.headers = expansions.has(Expansion::Headers).then_some(OrNull(None));
+    out.raw_message = expansions.has(Expansion::RawMessage).then_some(OrNull(None));
 }

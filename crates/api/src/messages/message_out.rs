@@ -32,16 +32,18 @@ pub(crate) struct MessageOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(super) html_body: Option<OrNull<String>>,
+    /// Null, like the other parts of the text, when it is older than bodies are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) attachments: Option<Vec<AttachmentOut>>,
+    #[schema(value_type = Option<Vec<AttachmentOut>>)]
+    pub(super) attachments: Option<OrNull<Vec<AttachmentOut>>>,
     /// By lower-case name, decoded.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<BTreeMap<String, Vec<String>>>)]
-    pub(super) headers: Option<Headers>,
+    pub(super) headers: Option<OrNull<Headers>>,
     /// The stored message, base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub(super) raw_message: Option<Base64>,
+    pub(super) raw_message: Option<OrNull<Base64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) activity_entries: Option<ActivityOut>,
 }

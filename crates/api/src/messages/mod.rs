@@ -5,3 +5,5 @@ mod expansions;
 mod given_id;
 pub(crate) mod message;
 mod message_out;
+
+pub(crate) use given_id::GivenId;

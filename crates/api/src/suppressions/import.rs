@@ -13,6 +13,8 @@ use crate::openapi::OtherAnswers;
 
 /// Lines in one call; longer lists come in parts.
 const LINES_MAX: usize = 10_000;
+/// More than so many lines need; a text is copied while it is read.
+const TEXT_BYTES_MAX: usize = 8 << 20;
 
 /// A list of addresses.
 #[derive(Debug, ToSchema)]
@@ -22,7 +24,7 @@ const LINES_MAX: usize = 10_000;
     reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
 )]
 pub(crate) struct ImportSuppressionsIn {
-    /// CSV text of up to 10,000 lines: with a header that names its columns (`address`, `reason`, `expires_at`,
+    /// CSV text of up to 10,000 lines and 8 MiB: with a header that names its columns (`address`, `reason`, `expires_at`,
     /// `details`, `origin_message_id`), or those first four in this order, or just addresses.
     csv: String,
 }
@@ -81,6 +83,10 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<CsvList, Fail
         }
         return Ok(CsvList::default());
     };
+    if csv.len() > TEXT_BYTES_MAX {
+        findings.problem("/csv", format!("`csv` is longer than {TEXT_BYTES_MAX} bytes; send it in parts"));
+        return Ok(CsvList::default());
+    }
     Ok(read_csv(&csv, LINES_MAX).unwrap_or_else(|| {
         findings.problem("/csv", format!("`csv` has more than {LINES_MAX} lines; send it in parts"));
         CsvList::default()

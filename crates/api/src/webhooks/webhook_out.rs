@@ -2,7 +2,7 @@
 
 use postroad_app::shown_events;
 use postroad_events::WebhookDesk;
-use postroad_model::{Timestamp, WebhookFormat};
+use postroad_model::{EventKind, Timestamp, WebhookFormat};
 use postroad_store::Webhook;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -47,7 +47,7 @@ impl WebhookOut {
     pub(super) fn new(webhook: Webhook, desk: Option<&WebhookDesk>) -> Self {
         let events = match shown_events(webhook.events, webhook.format) {
             None => EventsOut::All("all"),
-            Some(kinds) => EventsOut::Named(kinds.into_iter().map(|kind| kind.as_str()).collect()),
+            Some(kinds) => EventsOut::Named(kinds.into_iter().map(EventKind::as_str).collect()),
         };
         let public_key = desk.filter(|_| webhook.format == WebhookFormat::Postal);
         Self {

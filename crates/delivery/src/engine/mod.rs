@@ -6,6 +6,7 @@
 mod begin;
 mod feeder;
 mod flight;
+mod provider_notes;
 mod recover;
 mod resolve;
 mod settler;
@@ -23,6 +24,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
 pub(crate) use begin::Beginner;
 pub(crate) use feeder::{Feeder, read_setup};
+pub(crate) use provider_notes::ProviderNotes;
 pub(crate) use recover::recover;
 pub(crate) use settler::Settler;
 
@@ -48,6 +50,7 @@ pub(crate) struct Hub {
     pub(crate) connector: Connector,
     pub(crate) preparer: Preparer,
     pub(crate) journal: Arc<Journal>,
+    provider_notes: ProviderNotes,
     schedule: Mutex<Schedule>,
     /// Messages in the hands of connections.
     in_flight: Mutex<HashMap<(ServerId, MessageId), String>>,
@@ -78,6 +81,7 @@ pub(crate) struct Parts {
     pub(crate) connector: Connector,
     pub(crate) preparer: Preparer,
     pub(crate) journal: Arc<Journal>,
+    pub(crate) provider_notes: ProviderNotes,
     pub(crate) begins: mpsc::Sender<begin::Request>,
     pub(crate) settlements: mpsc::Sender<Settlement>,
     pub(crate) stopping: watch::Sender<bool>,
@@ -101,6 +105,7 @@ impl Hub {
             connector: parts.connector,
             preparer: parts.preparer,
             journal: parts.journal,
+            provider_notes: parts.provider_notes,
             schedule: Mutex::new(schedule),
             in_flight: Mutex::default(),
             bells: Mutex::default(),

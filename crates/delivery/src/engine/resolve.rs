@@ -11,6 +11,7 @@ use super::worker::STORE_PAUSE;
 use crate::attempt::settle::{Attempt, Settlement, settle};
 use crate::attempt::{Ending, Peer, RouteFailure};
 use crate::retry::RetryPolicy;
+use crate::route::RouteKind;
 use crate::schedule::{Entry, LaneKey};
 
 /// Retries before this stay in memory.
@@ -76,7 +77,13 @@ pub(super) async fn resolve(hub: Arc<Hub>, lane: usize, key: LaneKey) {
         hub.router.route(&key).await
     };
     match route {
-        Ok(route) => hub.with(|schedule, now| schedule.resolved(lane, route, now)),
+        Ok(route) => {
+            // Behind a smart host or the inbox nobody looks where a domain's mail would go.
+            if route.kind == RouteKind::Mx {
+                hub.provider_notes.note(&key.domain, &route.rules);
+            }
+            hub.with(|schedule, now| schedule.resolved(lane, route, now));
+        }
         Err(failure) => {
             let pause = hub.settings.retry.pauses()[0];
             let until = hub.clock.now().plus(pause.min(Duration::from_mins(1)));

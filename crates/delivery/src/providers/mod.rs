@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use postroad_model::DomainName;
+
 pub use self::provider_file::ProviderProblem;
 use self::provider_file::{DEFAULT_NAME, Entry, parse_entries};
 use crate::pacing::PacingLimits;
@@ -20,6 +22,8 @@ pub struct Provider {
     pub name: String,
     /// In lower case. None for the default.
     pub mx_suffixes: Vec<String>,
+    /// Domains of its own users, for the numbers by provider: known without a lookup.
+    pub recipient_domains: Vec<DomainName>,
     pub connections_max: u32,
     /// New connections; `None` is any number.
     pub connections_per_minute: Option<u32>,
@@ -123,6 +127,15 @@ impl Providers {
             slow_start_connections: 4,
             ..Provider::clone(&self.default)
         })
+    }
+
+    /// The domains that belong to a provider by their name alone.
+    pub(crate) fn recipient_domains(&self) -> impl Iterator<Item = (DomainName, String)> {
+        let of = |provider: &Arc<Provider>| {
+            let name = provider.name.clone();
+            provider.recipient_domains.clone().into_iter().map(move |domain| (domain, name.clone()))
+        };
+        self.known.iter().flat_map(of)
     }
 
     /// The built-in ones by name, the operator's own by name, the default.

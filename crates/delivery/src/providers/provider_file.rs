@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use postroad_model::DomainName;
 use serde::Deserialize;
 
 use super::Provider;
@@ -24,6 +25,8 @@ pub enum ProviderProblem {
     DefaultSuffix { provider: String },
     #[error("{provider}.mx: `{suffix}` is not the end of a host name; write it like mail.example.com")]
     Suffix { provider: String, suffix: String },
+    #[error("{provider}.domains: `{domain}` is not a domain; write it like example.com")]
+    Domain { provider: String, domain: String },
     #[error("{provider}.mx: `{suffix}` belongs to {other} already")]
     SuffixTwice { provider: String, suffix: String, other: String },
 }
@@ -33,6 +36,7 @@ pub enum ProviderProblem {
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
     mx: Option<Vec<String>>,
+    domains: Option<Vec<String>>,
     connections_max: Option<u32>,
     connections_per_minute: Option<u32>,
     messages_per_connection_max: Option<u32>,
@@ -62,6 +66,7 @@ impl Entry {
     pub(super) fn over(self, base: Self) -> Self {
         Self {
             mx: self.mx.or(base.mx),
+            domains: self.domains.or(base.domains),
             connections_max: self.connections_max.or(base.connections_max),
             connections_per_minute: self.connections_per_minute.or(base.connections_per_minute),
             messages_per_connection_max: self
@@ -78,7 +83,7 @@ impl Entry {
 
     /// The numbers alone.
     pub(super) fn without_description(&self) -> Self {
-        Self { basis: None, samples: None, ..self.clone() }
+        Self { basis: None, samples: None, domains: None, ..self.clone() }
     }
 
     pub(super) fn into_provider(self, name: &str) -> Result<Provider, ProviderProblem> {
@@ -100,12 +105,19 @@ impl Entry {
         if let Some(suffix) = mx_suffixes.iter().find(|suffix| !is_host_end(suffix)) {
             return Err(ProviderProblem::Suffix { provider: provider(), suffix: suffix.clone() });
         }
+        let domain = |text: &String| {
+            DomainName::parse(text)
+                .map_err(|_| ProviderProblem::Domain { provider: provider(), domain: text.clone() })
+        };
+        let recipient_domains =
+            self.domains.unwrap_or_default().iter().map(domain).collect::<Result<_, _>>()?;
         let connections_max = at_least_one("connections_max", self.connections_max)?;
         let slow_start_connections = at_least_one("slow_start_connections", self.slow_start_connections)?;
         let seconds = |key, value| Ok(Duration::from_secs(u64::from(at_least_one(key, value)?)));
         Ok(Provider {
             name: provider(),
             mx_suffixes: mx_suffixes.iter().map(|suffix| suffix.to_ascii_lowercase()).collect(),
+            recipient_domains,
             connections_max,
             connections_per_minute: self.connections_per_minute.filter(|count| *count > 0),
             messages_per_connection_max: at_least_one(

@@ -6,12 +6,10 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use futures_util::StreamExt as _;
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
 use postroad_model::EventId;
 use postroad_store::{StoreError, Webhook, WebhookNext, WebhookOutcome, WebhookWork};
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::task::JoinSet;
 
 use super::{Key, Shared, SharedPacing, rest_until};
 use crate::post::Post;
@@ -27,8 +25,9 @@ pub(super) struct Lane {
     stopping: watch::Receiver<bool>,
     queue: VecDeque<WebhookWork>,
     held: HashSet<EventId>,
-    posts: FuturesUnordered<BoxFuture<'static, (Arc<Webhook>, Post)>>,
-    settling: FuturesUnordered<BoxFuture<'static, EventId>>,
+    /// They end with the lane.
+    posts: JoinSet<(Arc<Webhook>, Post)>,
+    settling: JoinSet<EventId>,
 }
 
 /// Why a lane goes no further.
@@ -51,8 +50,8 @@ impl Lane {
             stopping,
             queue: VecDeque::new(),
             held: HashSet::new(),
-            posts: FuturesUnordered::new(),
-            settling: FuturesUnordered::new(),
+            posts: JoinSet::new(),
+            settling: JoinSet::new(),
         }
     }
 
@@ -60,10 +59,16 @@ impl Lane {
         let (key, shared) = (self.key, Arc::clone(&self.shared));
         let end = self.work().await;
         // What is under way is finished and stored, whatever ended the lane.
-        while let Some((_, post)) = self.posts.next().await {
-            self.note(None, post);
+        while let Some(ended) = self.posts.join_next().await {
+            if let Ok((_, post)) = ended {
+                self.note(None, post);
+            }
         }
-        while self.settling.next().await.is_some() {}
+        while self.settling.join_next().await.is_some() {}
+        let unused = self.queue.drain(..).map(|work| work.event.event.id).collect();
+        if let Err(error) = shared.store.release_webhook_work(key.0, key.1, unused).await {
+            tracing::debug!(%error, webhook.id = key.1.0, "claims of a webhook end by themselves");
+        }
         match end {
             Ok(End::NothingDue) => {}
             Ok(End::Disabled(reason)) => disable(&shared, key, reason).await,
@@ -92,7 +97,7 @@ impl Lane {
                 for work in self.queue.drain(..free.min(self.queue.len())) {
                     has_posted = true;
                     let is_failing = self.pacing.lock().is_failing();
-                    self.posts.push(begin(Arc::clone(&self.shared), Arc::clone(webhook), is_failing, work));
+                    self.posts.spawn(tell(Arc::clone(&self.shared), Arc::clone(webhook), is_failing, work));
                 }
             }
             if self.posts.is_empty() && self.settling.is_empty() {
@@ -102,13 +107,18 @@ impl Lane {
                 return Ok(End::NothingDue);
             }
             tokio::select! {
-                Some((webhook, post)) = self.posts.next() => {
-                    if let Some(reason) = self.note(Some(&webhook), post) {
+                // One that panicked is still held: it is told again when the lane has ended.
+                Some(ended) = self.posts.join_next() => {
+                    if let Ok((webhook, post)) = ended
+                        && let Some(reason) = self.note(Some(&webhook), post)
+                    {
                         return Ok(End::Disabled(reason));
                     }
                 }
-                Some(stored) = self.settling.next() => {
-                    self.held.remove(&stored);
+                Some(stored) = self.settling.join_next() => {
+                    if let Ok(stored) = stored {
+                        self.held.remove(&stored);
+                    }
                 }
             }
         }
@@ -162,10 +172,10 @@ impl Lane {
         let (server_id, webhook_id) = self.key;
         let (settler, event_id) = (self.shared.settler.clone(), post.attempt.event_id);
         let outcome = WebhookOutcome { server_id, webhook_id, attempt: post.attempt, next };
-        self.settling.push(Box::pin(async move {
+        self.settling.spawn(async move {
             settler.settle(outcome).await;
             event_id
-        }));
+        });
         disabled
     }
 }
@@ -181,17 +191,15 @@ async fn disable(shared: &Shared, (server_id, id): Key, reason: String) {
     }
 }
 
-fn begin(
+async fn tell(
     shared: Arc<Shared>,
     webhook: Arc<Webhook>,
     is_failing: bool,
     work: WebhookWork,
-) -> BoxFuture<'static, (Arc<Webhook>, Post)> {
-    Box::pin(async move {
-        let places = Arc::clone(shared.places(&webhook, is_failing));
-        // Never closed; without a place it is posted all the same.
-        let _place: Option<OwnedSemaphorePermit> = places.acquire_owned().await.ok();
-        let post = shared.poster.post(&webhook, work.event, work.attempts).await;
-        (webhook, post)
-    })
+) -> (Arc<Webhook>, Post) {
+    let places = Arc::clone(shared.places(&webhook, is_failing));
+    // Never closed; without a place it is posted all the same.
+    let _place: Option<OwnedSemaphorePermit> = places.acquire_owned().await.ok();
+    let post = shared.poster.post(&webhook, work.event, work.attempts).await;
+    (webhook, post)
 }

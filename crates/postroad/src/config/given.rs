@@ -174,6 +174,16 @@ impl Given {
         units::parse_duration(self.text()?)
     }
 
+    /// How long something is kept; `None` is for ever.
+    pub(super) fn kept(&self) -> Result<Option<Duration>, String> {
+        match self.text()? {
+            "forever" => Ok(None),
+            text => units::parse_duration(text)
+                .map(Some)
+                .map_err(|_| format!("{text:?} is not a duration; write one like \"90d\", or \"forever\"")),
+        }
+    }
+
     pub(super) fn durations(&self) -> Result<Vec<Duration>, String> {
         self.list()?.iter().map(|text| units::parse_duration(text)).collect()
     }

@@ -435,6 +435,55 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.store.reader_threads, given.count(1)),
     },
     Key {
+        path: "retention.bodies",
+        default: r#""30d""#,
+        doc: "How long what is kept; \"forever\" for no end. What is still queued, scheduled or held stays in any case.\n\
+              The text of messages. PostgreSQL removes by whole weeks.",
+        set: |config, given| put(&mut config.retention.bodies, given.kept()),
+    },
+    Key {
+        path: "retention.messages",
+        default: r#""90d""#,
+        doc: "Messages with everything about them.",
+        set: |config, given| put(&mut config.retention.messages, given.kept()),
+    },
+    Key {
+        path: "retention.events",
+        default: r#""90d""#,
+        doc: "Events, as the feed gives them. Those a webhook waits for stay.",
+        set: |config, given| put(&mut config.retention.events, given.kept()),
+    },
+    Key {
+        path: "retention.attempts",
+        default: r#""90d""#,
+        doc: "Delivery attempts and what was said in them.",
+        set: |config, given| put(&mut config.retention.attempts, given.kept()),
+    },
+    Key {
+        path: "retention.webhook_attempts",
+        default: r#""30d""#,
+        doc: "What webhooks answered.",
+        set: |config, given| put(&mut config.retention.webhook_attempts, given.kept()),
+    },
+    Key {
+        path: "retention.counters",
+        default: r#""800d""#,
+        doc: "The numbers of analytics.",
+        set: |config, given| put(&mut config.retention.counters, given.kept()),
+    },
+    Key {
+        path: "retention.minute_counters",
+        default: r#""7d""#,
+        doc: "The same by the minute.",
+        set: |config, given| put(&mut config.retention.minute_counters, given.kept()),
+    },
+    Key {
+        path: "retention.check_every",
+        default: r#""10m""#,
+        doc: "How often is looked for what is too old.",
+        set: |config, given| put(&mut config.retention.check_every, given.duration()),
+    },
+    Key {
         path: "log.format",
         default: r#""text""#,
         doc: "\"text\" for people or \"json\" for machines. The level comes from POSTROAD_LOG, like POSTROAD_LOG=debug.",

@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
+use postroad_app::Retention;
 use postroad_model::{DomainName, Limits};
 
 pub(crate) use delivery::Delivery;
@@ -50,6 +51,7 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) in_flight_bytes_max: usize,
     pub(crate) store: Store,
+    pub(crate) retention: Retention,
     pub(crate) log: Log,
 }
 
@@ -171,6 +173,7 @@ impl Config {
             limits: Limits::default(),
             in_flight_bytes_max: 0,
             store: Store::default(),
+            retention: Retention::default(),
             log: Log { format: LogFormat::Text },
         }
     }

@@ -4,6 +4,7 @@
 
 mod access;
 mod admin;
+mod analytics;
 mod config;
 mod crash;
 mod delivery;

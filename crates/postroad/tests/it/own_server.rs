@@ -80,7 +80,7 @@ both_engines! {
         let kinds: Vec<EventKind> = told.iter().map(|(kind, _)| *kind).collect();
         assert_eq!(kinds, [EventKind::SendLimitApproaching, EventKind::SendLimitExceeded]);
         for (_, data) in told {
-            assert_eq!((&data["limit"], &data["messages"]), (&json!(10), &json!(12)));
+            assert_eq!((&data["limit"], &data["volume"]), (&json!(10), &json!(12)));
             assert!(data["hour"].as_str().unwrap().ends_with(":00:00Z"), "{data}");
         }
     }
@@ -92,7 +92,7 @@ both_engines! {
         world.admin(&["domain", "set-verified", "shop.example", "--server", "dev"]);
         let told = told(&mut world).await;
         assert_eq!(told.len(), 1, "{told:?}");
-        assert_eq!((told[0].0, &told[0].1["domain"]), (EventKind::DomainVerified, &json!("shop.example")));
+        assert_eq!((told[0].0, &told[0].1["domain"]["name"]), (EventKind::DomainVerified, &json!("shop.example")));
         // Without a server, too; then nobody is there to be told.
         world.admin(&["domain", "set-verified", "shop.example", "--server", "dev", "--no"]);
         assert_eq!(world.admin(&["domain", "records", "shop.example"])["verified"], false);

@@ -60,15 +60,24 @@ impl Store {
         self.read(move |sql| Box::pin(messages::find(sql, server_id, id))).await
     }
 
-    /// The stored bytes of a send whose row was found; `size` is what that row says.
+    /// The stored bytes of a send whose row was found and whose messages are not done; `size` is what that row says.
     pub async fn read_body(&self, server_id: ServerId, send_id: SendId, size: u64) -> Result<Vec<u8>> {
+        let found = self.find_body(server_id, send_id, size).await?;
+        found.ok_or_else(|| StoreError::Internal(format!("send {send_id} has no body")))
+    }
+
+    /// Likewise of any send: bodies are removed before their messages are.
+    pub async fn find_body(
+        &self,
+        server_id: ServerId,
+        send_id: SendId,
+        size: u64,
+    ) -> Result<Option<Vec<u8>>> {
         let compressed = match &*self.engine {
             Engine::Sqlite { engine, .. } => engine.body(send_id).await?,
             Engine::Postgres(engine) => engine.body(server_id, send_id, size).await?,
         };
-        let compressed =
-            compressed.ok_or_else(|| StoreError::Internal(format!("send {send_id} has no body")))?;
-        body::decompress(&compressed, size)
+        compressed.map(|compressed| body::decompress(&compressed, size)).transpose()
     }
 
     /// In time order.

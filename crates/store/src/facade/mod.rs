@@ -1,5 +1,6 @@
 //! The store's verbs as others call them, by what they are about. Each one goes to the engine that is open.
 
+mod analytics;
 mod delivery_setup;
 mod domain_reports;
 mod events;
@@ -7,6 +8,7 @@ mod hits;
 mod mail;
 mod queue;
 mod queue_desk;
+mod retention;
 mod returns;
 mod server_change;
 mod setup;

@@ -122,6 +122,22 @@ impl Store {
         .await
     }
 
+    /// Gives back what was claimed and not tried, so that nobody waits for the claim to end.
+    pub async fn release_webhook_work(
+        &self,
+        server_id: ServerId,
+        id: WebhookId,
+        events: Vec<EventId>,
+    ) -> Result<()> {
+        if self.is_sqlite() || events.is_empty() {
+            return Ok(());
+        }
+        self.write(move |sql| {
+            Box::pin(async move { webhook_queue::release(sql, server_id, id, &events).await })
+        })
+        .await
+    }
+
     /// Records what came of telling webhooks, all in one transaction.
     pub async fn settle_webhooks(&self, outcomes: Vec<WebhookOutcome>) -> Result<()> {
         self.write_with_ids(move |sql, ids| {

@@ -10,6 +10,7 @@ mod begin;
 mod claims;
 mod columns;
 mod connect;
+pub(crate) mod counters;
 mod delivery;
 mod finish;
 mod flight;
@@ -29,7 +30,7 @@ use postroad_model::{Clock, IdGenerator, SendId, ServerId};
 
 use crate::error::{OpenError, StoreError};
 use crate::hand_over::HandOver;
-use crate::records::{Accepted, NewSend};
+use crate::records::{Accepted, NewSend, OldRows};
 use crate::sql::Sql;
 use crate::{Job, JobWithIds, Role, Settings};
 use claims::Claims;
@@ -192,6 +193,11 @@ impl Engine {
         let oldest = handed_out.iter().copied().min().unwrap_or(next_id);
         self.database.partitions.ensure(&self.database.pool, oldest, next_id).await?;
         self.database.transaction(bytes, fenced(node, job)).await
+    }
+
+    /// Drops the weeks of a table that end before this id; returns how many.
+    pub(crate) async fn drop_weeks(&self, which: OldRows, before: i64) -> Result<u64, StoreError> {
+        partitions::drop_before(&self.database.pool, partitions::table_of(which), before).await
     }
 
     /// Runs single statements, each its own transaction.

@@ -8,6 +8,7 @@ use deadpool_postgres::Pool;
 
 use super::bounded;
 use crate::error::StoreError;
+use crate::records::OldRows;
 
 const WEEK_IDS: i64 = (7 * 24 * 3_600) << 21;
 const TABLES: [&str; 7] =
@@ -70,4 +71,45 @@ async fn make(pool: &Pool, week: i64) -> Result<(), StoreError> {
     }
     transaction.commit().await?;
     Ok(())
+}
+
+pub(super) fn table_of(which: OldRows) -> &'static str {
+    match which {
+        OldRows::Bodies => "bodies",
+        OldRows::Transcripts => "delivery_transcripts",
+        OldRows::Deliveries => "deliveries",
+        OldRows::Events | OldRows::EventsOfMessages => "events",
+        OldRows::Messages => "messages",
+        OldRows::Sends => "sends",
+        OldRows::WebhookAttempts => "webhook_attempts",
+    }
+}
+
+/// Drops the weeks that end before this id; returns how many. Whoever uses the table is waited for only so long as
+/// nobody notices: the next turn tries again.
+pub(super) async fn drop_before(pool: &Pool, table: &str, before: i64) -> Result<u64, StoreError> {
+    let mut client = pool.get().await?;
+    let rows = client
+        .query(
+            "SELECT week.relname::text FROM pg_inherits i JOIN pg_class week ON week.oid = i.inhrelid
+             WHERE i.inhparent = to_regclass($1) ORDER BY week.relname",
+            &[&table],
+        )
+        .await?;
+    let mut dropped = 0;
+    for row in rows {
+        let name: String = row.get(0);
+        let week = name.strip_prefix(table).and_then(|rest| rest.strip_prefix("_w")?.parse::<i64>().ok());
+        if week.is_none_or(|week| (week + 1) * WEEK_IDS > before) {
+            continue;
+        }
+        let transaction = client.transaction().await?;
+        let text = format!(
+            "SET LOCAL lock_timeout = '200ms'; SELECT pg_advisory_xact_lock({LOCK}); DROP TABLE IF EXISTS {name}"
+        );
+        bounded(async { Ok(transaction.batch_execute(&text).await?) }).await.map_err(StoreError::busy)?;
+        transaction.commit().await?;
+        dropped += 1;
+    }
+    Ok(dropped)
 }

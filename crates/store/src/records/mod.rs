@@ -1,5 +1,6 @@
 //! What goes into the store and what comes out of it.
 
+mod counter;
 mod delivery;
 mod delivery_setup;
 mod domain_report;
@@ -8,6 +9,7 @@ mod held;
 mod hit;
 mod message;
 mod queue_desk;
+mod retention;
 mod returned;
 mod send;
 mod server_change;
@@ -16,6 +18,7 @@ mod suppression;
 mod told;
 mod webhook;
 
+pub use counter::{CounterRow, Folded};
 pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
 pub use delivery_setup::{
     DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceDay, WarmupPause,
@@ -26,6 +29,7 @@ pub(crate) use held::sentence as held_sentence;
 pub use hit::{HitKind, NewHit};
 pub use message::{Message, MessageSummary};
 pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
+pub use retention::{OldRows, Removed};
 pub use returned::{NewReturn, ReturnEffect, Taken};
 pub use send::{
     Accepted, Idempotency, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions,

@@ -25,6 +25,7 @@ use crate::error::{OpenError, StoreError};
 use crate::hand_over::HandOver;
 use crate::records::{Accepted, NewSend};
 use crate::sql::Sql;
+use crate::verbs::retention;
 use crate::{Job, Settings};
 use claims::Claims;
 
@@ -145,6 +146,16 @@ impl Engine {
             Some(None) => self.bodies.read(send_id).await.map(Some),
             other => Ok(other.flatten()),
         }
+    }
+
+    /// Removes some bodies of sends before this id, and then the files of the large ones.
+    pub(crate) async fn remove_bodies(&self, before: i64, limit: usize) -> Result<u64, StoreError> {
+        let job: Job<_> = Box::new(move |sql| Box::pin(retention::remove_bodies(sql, before, limit)));
+        let (rows, files) = self.write(job).await?;
+        for id in files {
+            self.bodies.remove(id);
+        }
+        Ok(rows)
     }
 
     /// `None` without a row, `Some(None)` if the row names a file.

@@ -82,7 +82,11 @@ pub(crate) async fn set_verified(
             )
             .await?;
         if let Some(row) = row {
-            let data = json!({ "domain": row.text(1)?, "verified_at": verified_at.to_rfc3339() }).to_string();
+            let data = json!({
+                "domain": { "name": row.text(1)? },
+                "verified_at": verified_at.to_rfc3339(),
+            })
+            .to_string();
             let event = NewEvent { kind: EventKind::DomainVerified, data };
             return events::add_of_server(sql, ids, ServerId(row.int(0)?), &event, now).await;
         }

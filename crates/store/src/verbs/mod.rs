@@ -1,6 +1,9 @@
 //! The verbs that both engines share: one body each, run on a `Sql` of either kind, inside one transaction.
 
 pub(crate) mod accounts;
+pub(crate) mod counter_reads;
+pub(crate) mod counters;
+pub(crate) mod counting;
 pub(crate) mod credentials;
 pub(crate) mod deliveries;
 pub(crate) mod delivery_setup;
@@ -15,6 +18,8 @@ pub(crate) mod idempotency;
 pub(crate) mod messages;
 pub(crate) mod pools;
 pub(crate) mod queue_list;
+pub(crate) mod recipient_providers;
+pub(crate) mod retention;
 pub(crate) mod returns;
 pub(crate) mod server_change;
 pub(crate) mod servers;

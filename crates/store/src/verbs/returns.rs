@@ -73,7 +73,8 @@ async fn is_new(
     }
     let told = sql
         .query_opt(
-            "SELECT seq FROM events WHERE server_id = $1 AND message_id = $2 AND kind = $3 LIMIT 1",
+            // In order of `seq`: else SQLite goes through all events of the server.
+            "SELECT seq FROM events WHERE server_id = $1 AND message_id = $2 AND kind = $3 ORDER BY seq LIMIT 1",
             &[new.info.server_id.0.into(), new.about.0.into(), effect.event.kind.as_str().into()],
         )
         .await?;

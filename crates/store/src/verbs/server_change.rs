@@ -1,6 +1,6 @@
 //! Several settings of a server changed at once, all or none.
 
-use postroad_model::{ServerId, Timestamp};
+use postroad_model::{ServerId, ServerMode, Timestamp};
 
 use super::servers;
 use crate::error::StoreError;
@@ -25,7 +25,7 @@ pub(crate) async fn update(
         &[
             id.0.into(),
             change.name.into(),
-            change.mode.map(|mode| mode.as_str()).into(),
+            change.mode.map(ServerMode::as_str).into(),
             keeps_rate.into(),
             change.send_rate.into_value().map(|rate| rate.to_string()).into(),
             keeps_limit.into(),

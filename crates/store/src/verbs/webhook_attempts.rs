@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::future::try_join_all;
 use postroad_model::{
     EventId, EventKind, IdGenerator, MessageId, ServerId, Timestamp, WebhookAttemptId, WebhookId,
 };
@@ -22,18 +23,13 @@ pub(crate) async fn settle(
     ids: &IdGenerator,
     outcomes: &[WebhookOutcome],
 ) -> Result<(), StoreError> {
+    // On PostgreSQL all statements are on their way before the first is answered.
+    try_join_all(outcomes.iter().map(|outcome| settle_one(sql, ids, outcome))).await?;
     // In the order of their keys, so that two nodes do not wait for each other in a circle.
     let mut states: BTreeMap<(ServerId, WebhookId), (bool, Timestamp)> = BTreeMap::new();
-    for outcome in outcomes {
-        add(sql, ids, outcome).await?;
+    for outcome in outcomes.iter().filter(|outcome| outcome.next != WebhookNext::Nothing) {
         let key = (outcome.server_id, outcome.webhook_id);
-        let (event, at) = (outcome.attempt.event_id, outcome.attempt.at);
-        match outcome.next {
-            WebhookNext::Done | WebhookNext::GiveUp => remove(sql, key, event).await?,
-            WebhookNext::RetryAt(due_at) => put_off(sql, key, event, due_at).await?,
-            WebhookNext::Nothing => continue,
-        }
-        states.insert(key, (outcome.next == WebhookNext::Done, at));
+        states.insert(key, (outcome.next == WebhookNext::Done, outcome.attempt.at));
     }
     for ((server_id, id), (is_good, at)) in states {
         let text = if is_good {
@@ -46,9 +42,26 @@ pub(crate) async fn settle(
     Ok(())
 }
 
-async fn remove(sql: &Sql<'_>, key: (ServerId, WebhookId), event: EventId) -> Result<(), StoreError> {
-    let text = "DELETE FROM webhook_queue WHERE server_id = $1 AND webhook_id = $2 AND event_id = $3";
-    sql.execute(text, &[key.0.0.into(), key.1.0.into(), event.0.into()]).await?;
+async fn settle_one(sql: &Sql<'_>, ids: &IdGenerator, outcome: &WebhookOutcome) -> Result<(), StoreError> {
+    add(sql, ids, outcome).await?;
+    let key = (outcome.server_id, outcome.webhook_id);
+    let (event, at) = (outcome.attempt.event_id, outcome.attempt.at);
+    match outcome.next {
+        WebhookNext::Done | WebhookNext::GiveUp => remove(sql, key, event, at).await,
+        WebhookNext::RetryAt(due_at) => put_off(sql, key, event, due_at).await,
+        WebhookNext::Nothing => Ok(()),
+    }
+}
+
+/// What was replayed while the attempt was under way stays, and is told again.
+async fn remove(
+    sql: &Sql<'_>,
+    key: (ServerId, WebhookId),
+    event: EventId,
+    begun_at: Timestamp,
+) -> Result<(), StoreError> {
+    let text = "DELETE FROM webhook_queue WHERE server_id = $1 AND webhook_id = $2 AND event_id = $3 AND due_at <= $4";
+    sql.execute(text, &[key.0.0.into(), key.1.0.into(), event.0.into(), begun_at.into()]).await?;
     Ok(())
 }
 

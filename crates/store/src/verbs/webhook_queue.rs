@@ -95,6 +95,24 @@ pub(crate) async fn claim(
     Ok(works)
 }
 
+/// Gives back what was claimed and not tried. SQLite keeps no claims.
+pub(crate) async fn release(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    webhook_id: WebhookId,
+    events: &[EventId],
+) -> Result<(), StoreError> {
+    for event in events {
+        sql.execute(
+            "UPDATE webhook_queue SET claimed_until = NULL
+             WHERE server_id = $1 AND webhook_id = $2 AND event_id = $3",
+            &[server_id.0.into(), webhook_id.0.into(), event.0.into()],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
 /// Puts events into the queue again, those that wait already to the front of it. Whatever a webhook does not want is
 /// left out.
 pub(crate) async fn replay(
@@ -143,12 +161,16 @@ pub(crate) async fn replay(
             continue;
         }
         events += 1;
-        sql.execute(
+        // One that is just being told is told again: who asks for a replay has seen the post, or missed it.
+        let text = if sql.is_sqlite() {
             "INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts) VALUES ($1, $2, $3, $4, 0)
-             ON CONFLICT (server_id, webhook_id, event_id) DO UPDATE SET due_at = excluded.due_at",
-            &[server_id.0.into(), webhook_id.0.into(), row.int(0)?.into(), now.into()],
-        )
-        .await?;
+             ON CONFLICT (server_id, webhook_id, event_id) DO UPDATE SET due_at = excluded.due_at"
+        } else {
+            "INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts) VALUES ($1, $2, $3, $4, 0)
+             ON CONFLICT (server_id, webhook_id, event_id)
+             DO UPDATE SET due_at = excluded.due_at, claimed_until = NULL"
+        };
+        sql.execute(text, &[server_id.0.into(), webhook_id.0.into(), row.int(0)?.into(), now.into()]).await?;
     }
     Ok(Replayed { events, continue_after })
 }

@@ -15,6 +15,35 @@ TABLE bodies
     PRIMARY KEY (server_id, send_id, piece)
     PARTITION BY RANGE (send_id)
 
+TABLE counter_dimensions
+    server_id bigint NOT NULL
+    id bigint NOT NULL
+    domain text NOT NULL
+    tag text NOT NULL
+    provider text NOT NULL
+    template text NOT NULL
+    pool_id bigint NOT NULL
+    credential_id bigint NOT NULL
+    last_day bigint NOT NULL
+    PRIMARY KEY (server_id, id)
+    CREATE UNIQUE INDEX counter_dimensions_by_value ON public.counter_dimensions USING btree (server_id, domain, tag, provider, template, pool_id, credential_id)
+
+TABLE counter_marks
+    server_id bigint NOT NULL
+    xact bigint NOT NULL
+    event_id bigint NOT NULL
+    PRIMARY KEY (server_id)
+
+TABLE counters
+    server_id bigint NOT NULL
+    grain bigint NOT NULL
+    dimensions bigint NOT NULL
+    at bigint NOT NULL
+    counts bytea NOT NULL
+    first_attempt bytea NOT NULL
+    sent bytea NOT NULL
+    PRIMARY KEY (server_id, grain, dimensions, at)
+
 TABLE credentials
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
     server_id bigint NOT NULL
@@ -191,6 +220,19 @@ TABLE queue
     PRIMARY KEY (server_id, message_id)
     CREATE INDEX queue_by_claim ON public.queue USING btree (claimed_node) WHERE (claimed_node IS NOT NULL)
     CREATE INDEX queue_by_due ON public.queue USING btree (due_at, message_id) WHERE (claimed_node IS NULL)
+
+TABLE recipient_domain_days
+    server_id bigint NOT NULL
+    day bigint NOT NULL
+    domain text NOT NULL
+    counts bytea NOT NULL
+    PRIMARY KEY (server_id, day, domain)
+
+TABLE recipient_providers
+    domain text NOT NULL
+    provider text NOT NULL
+    updated_at bigint NOT NULL
+    PRIMARY KEY (domain)
 
 TABLE schema_version
     version bigint NOT NULL

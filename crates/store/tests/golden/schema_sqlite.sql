@@ -11,6 +11,39 @@ CREATE TABLE bodies (
     data BLOB
 );
 
+CREATE TABLE counter_dimensions (
+    server_id INTEGER NOT NULL,
+    id INTEGER NOT NULL,
+    domain TEXT NOT NULL,
+    tag TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    template TEXT NOT NULL,
+    pool_id INTEGER NOT NULL,
+    credential_id INTEGER NOT NULL,
+    last_day INTEGER NOT NULL,
+    PRIMARY KEY (server_id, id)
+) WITHOUT ROWID;
+
+CREATE UNIQUE INDEX counter_dimensions_by_value
+    ON counter_dimensions (server_id, domain, tag, provider, template, pool_id, credential_id);
+
+CREATE TABLE counter_marks (
+    server_id INTEGER PRIMARY KEY,
+    xact INTEGER NOT NULL,
+    event_id INTEGER NOT NULL
+);
+
+CREATE TABLE counters (
+    server_id INTEGER NOT NULL,
+    grain INTEGER NOT NULL,
+    dimensions INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    counts BLOB NOT NULL,
+    first_attempt BLOB NOT NULL,
+    sent BLOB NOT NULL,
+    PRIMARY KEY (server_id, grain, dimensions, at)
+) WITHOUT ROWID;
+
 CREATE TABLE credentials (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     server_id INTEGER NOT NULL REFERENCES servers (id),
@@ -170,6 +203,20 @@ CREATE TABLE queue (
 ) WITHOUT ROWID;
 
 CREATE INDEX queue_by_due ON queue (due_at, message_id);
+
+CREATE TABLE recipient_domain_days (
+    server_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    domain TEXT NOT NULL,
+    counts BLOB NOT NULL,
+    PRIMARY KEY (server_id, day, domain)
+) WITHOUT ROWID;
+
+CREATE TABLE recipient_providers (
+    domain TEXT PRIMARY KEY,
+    provider TEXT NOT NULL,
+    updated_at INTEGER NOT NULL
+) WITHOUT ROWID;
 
 CREATE TABLE sends (
     server_id INTEGER NOT NULL,

@@ -109,7 +109,7 @@ async fn hourly_limit_is_told_once_at_nine_tenths_and_once_when_it_is_used_up(fi
     let webhook = fixture.store.create_webhook(new_webhook(fixture.server, wants)).await.expect("works");
     let hour = "2026-11-15T00:00:00Z";
     let line =
-        |kind, messages: i64, hour: &str| (kind, json!({ "limit": 20, "messages": messages, "hour": hour }));
+        |kind, messages: i64, hour: &str| (kind, json!({ "limit": 20, "volume": messages, "hour": hour }));
     for (recipients, expected) in [(17, 0), (1, 1), (1, 1), (1, 2), (1, 2), (5, 2)] {
         fixture.accept(limited(&fixture, recipients, 20)).await;
         assert_eq!(of_server(&fixture, fixture.server).await.len(), expected);
@@ -206,7 +206,7 @@ async fn domain_is_told_of_when_it_becomes_verified(fixture: Fixture) {
     assert_eq!(of_server(&fixture, fixture.server).await, []);
     set(Some(fixture.now())).await;
     set(Some(fixture.in_secs(5))).await;
-    let data = json!({ "domain": "shop.example", "verified_at": "2026-11-15T00:00:00Z" });
+    let data = json!({ "domain": { "name": "shop.example" }, "verified_at": "2026-11-15T00:00:00Z" });
     assert_eq!(of_server(&fixture, fixture.server).await, [(EventKind::DomainVerified, data)]);
     set(None).await;
     set(Some(fixture.now())).await;

@@ -15,6 +15,8 @@ on_both_engines!(
     what_was_told_is_not_told_again_and_what_failed_comes_later,
     attempts_are_logged_newest_first,
     events_are_told_again_on_demand,
+    what_is_replayed_while_it_is_told_is_told_again,
+    what_was_claimed_and_not_tried_is_given_back,
     disabled_webhook_is_told_nothing_and_others_hear_of_it,
     deleted_webhook_leaves_nothing_behind,
     rotated_secret_stays_good_for_a_while,
@@ -159,6 +161,33 @@ async fn events_are_told_again_on_demand(fixture: Fixture) {
     assert_eq!(replayed.expect("the store works").events, 0);
     let unknown = fixture.store.replay_webhook(fixture.server, webhook.id, Replay::Event(EventId(7))).await;
     assert!(matches!(unknown, Err(StoreError::NotFound)));
+}
+
+async fn what_is_replayed_while_it_is_told_is_told_again(fixture: Fixture) {
+    let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
+    fixture.claimed_message().await;
+    let works = claim(&fixture, &webhook).await;
+    let begun = fixture.clock.now();
+    fixture.clock.advance(Duration::from_secs(1));
+    let replay = Replay::Event(works[0].event.event.id);
+    fixture.store.replay_webhook(fixture.server, webhook.id, replay).await.expect("the store works");
+    let told = vec![outcome(&webhook, &works[0], begun, WebhookNext::Done)];
+    fixture.store.settle_webhooks(told).await.expect("the store works");
+    let again = claim(&fixture, &webhook).await;
+    assert_eq!(kinds(&again), [EventKind::Accepted]);
+    let told = vec![outcome(&webhook, &again[0], fixture.clock.now(), WebhookNext::Done)];
+    fixture.store.settle_webhooks(told).await.expect("the store works");
+    assert!(claim(&fixture, &webhook).await.is_empty());
+}
+
+async fn what_was_claimed_and_not_tried_is_given_back(fixture: Fixture) {
+    let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
+    fixture.claimed_message().await;
+    let works = claim(&fixture, &webhook).await;
+    let unused = works.iter().map(|work| work.event.event.id).collect();
+    let released = fixture.store.release_webhook_work(fixture.server, webhook.id, unused).await;
+    released.expect("the store works");
+    assert_eq!(claim(&fixture, &webhook).await.len(), works.len());
 }
 
 async fn disabled_webhook_is_told_nothing_and_others_hear_of_it(fixture: Fixture) {

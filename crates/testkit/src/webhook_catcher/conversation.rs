@@ -49,6 +49,7 @@ impl Shared {
         let mut state = self.lock();
         let path = received.target.clone();
         state.received.push(received);
+        *state.counts.entry(path.clone()).or_default() += 1;
         self.changed.notify_all();
         let next = state.next.get_mut(&path).and_then(std::collections::VecDeque::pop_front);
         next.or_else(|| state.answers.get(&path).cloned()).unwrap_or(CatcherAnswer::Status(200))

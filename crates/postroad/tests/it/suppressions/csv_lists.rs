@@ -89,6 +89,10 @@ both_engines! {
             &world.call(IMPORT, &json!({"csv": ["a@example.com"]})).await,
             &[("/csv", "`csv` should be a `String` but is a `Array`")],
         );
+        assert_invalid(
+            &world.call(IMPORT, &json!({"csv": "x".repeat((8 << 20) + 1)})).await,
+            &[("/csv", "`csv` is longer than 8388608 bytes; send it in parts")],
+        );
         let empty = done(&world, IMPORT, &json!({"csv": "\r\n"})).await;
         assert_eq!(empty, json!({"lines": 0, "added": 0, "exists": 0, "failed": 0, "errors": []}));
         assert_eq!(done(&world, EXPORT, &json!({})).await, json!({"csv": format!("{COLUMNS}\n"), "count": 0}));

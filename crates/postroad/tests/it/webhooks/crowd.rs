@@ -27,8 +27,8 @@ both_engines! {
         }
         let accepted_in = begun.elapsed();
         // Accepted and sent, each with its number.
-        let patience = Duration::from_secs(240);
-        let posts = catcher.wait_until("/in", patience, |posts| posts.len() >= 2 * MESSAGES);
+        let patience = Duration::from_mins(4);
+        let posts = catcher.wait_for_within("/in", 2 * MESSAGES, patience);
         eprintln!("{engine:?}: accepted in {accepted_in:?}, all {} told after {:?}", posts.len(), begun.elapsed());
         let mut seqs: BTreeMap<i64, HashSet<i64>> = BTreeMap::new();
         let mut ids = HashSet::new();

@@ -1,0 +1,122 @@
+//! Numbers on the wire.
+
+use postroad_app::analytics::{Figures, Metric, Percentiles};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// How often each thing happened. `soft_fail` counts attempts, `opened` and `clicked` every time; the others count
+/// messages.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CountsOut {
+    accepted: u64,
+    sent: u64,
+    soft_fail: u64,
+    /// Refused for good, or given up.
+    hard_fail: u64,
+    /// Taken, and returned later.
+    bounced: u64,
+    held: u64,
+    complained: u64,
+    /// Held because the address is suppressed; also in `held`.
+    suppressed: u64,
+    opened: u64,
+    unique_opened: u64,
+    clicked: u64,
+    unique_clicked: u64,
+    unsubscribed: u64,
+}
+
+/// Seconds since a message was accepted, or since the time it was scheduled for. Within 4 %.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LatencyOut {
+    /// Until the first attempt began.
+    first_attempt: PercentilesOut,
+    /// Until the other side took it.
+    sent: PercentilesOut,
+}
+
+/// What half, nine of ten and 99 of a hundred messages stayed within; null without messages.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PercentilesOut {
+    #[schema(example = 0.031)]
+    p50: Option<f64>,
+    p90: Option<f64>,
+    p99: Option<f64>,
+}
+
+/// Shares of 1; null where there is nothing to divide by.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RatesOut {
+    /// Sent and not returned, of those sent or failed for good.
+    #[schema(example = 0.987)]
+    delivery_rate: Option<f64>,
+    /// Failed for good or returned, of the same.
+    bounce_rate: Option<f64>,
+    /// Of those sent, as the ones below.
+    complaint_rate: Option<f64>,
+    open_rate: Option<f64>,
+    click_rate: Option<f64>,
+    unsubscribe_rate: Option<f64>,
+}
+
+/// Counts with latencies.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FiguresOut {
+    #[serde(flatten)]
+    counts: CountsOut,
+    latency: LatencyOut,
+}
+
+impl From<&Figures> for FiguresOut {
+    fn from(figures: &Figures) -> Self {
+        let of = |metric| figures.count(metric);
+        Self {
+            counts: CountsOut {
+                accepted: of(Metric::Accepted),
+                sent: of(Metric::Sent),
+                soft_fail: of(Metric::SoftFail),
+                hard_fail: of(Metric::HardFail),
+                bounced: of(Metric::Bounced),
+                held: of(Metric::Held),
+                complained: of(Metric::Complained),
+                suppressed: of(Metric::Suppressed),
+                opened: of(Metric::Opened),
+                unique_opened: of(Metric::UniqueOpened),
+                clicked: of(Metric::Clicked),
+                unique_clicked: of(Metric::UniqueClicked),
+                unsubscribed: of(Metric::Unsubscribed),
+            },
+            latency: LatencyOut {
+                first_attempt: figures.latency.first_attempt.into(),
+                sent: figures.latency.sent.into(),
+            },
+        }
+    }
+}
+
+impl From<&Figures> for RatesOut {
+    fn from(figures: &Figures) -> Self {
+        let rates = figures.rates();
+        let rounded = |share: Option<f64>| share.map(|share| (share * 1e6).round() / 1e6);
+        Self {
+            delivery_rate: rounded(rates.delivery),
+            bounce_rate: rounded(rates.bounce),
+            complaint_rate: rounded(rates.complaint),
+            open_rate: rounded(rates.open),
+            click_rate: rounded(rates.click),
+            unsubscribe_rate: rounded(rates.unsubscribe),
+        }
+    }
+}
+
+impl From<Percentiles> for PercentilesOut {
+    fn from(percentiles: Percentiles) -> Self {
+        let Percentiles { p50, p90, p99 } = percentiles;
+        Self { p50: seconds(p50), p90: seconds(p90), p99: seconds(p99) }
+    }
+}
+
+/// To the millisecond.
+pub(super) fn seconds(seconds: Option<f64>) -> Option<f64> {
+    seconds.map(|seconds| (seconds * 1e3).round() / 1e3)
+}

@@ -1,0 +1,128 @@
+//! analytics/message: the numbers of one message.
+
+use postroad_app::analytics::MessageFigures;
+use postroad_model::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::figures_out::seconds;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::messages::GivenId;
+use crate::openapi::OtherAnswers;
+
+/// Which message.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct MessageAnalyticsIn {
+    id: i64,
+}
+
+/// What happened to it, in numbers. Opens and clicks by programs are counted apart.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MessageAnalyticsOut {
+    #[schema(example = "Sent")]
+    status: &'static str,
+    /// How often another mail server was asked to take it.
+    attempts: u64,
+    soft_fail: u64,
+    held: u64,
+    complained: u64,
+    unsubscribed: u64,
+    opened: u64,
+    clicked: u64,
+    bot_opened: u64,
+    bot_clicked: u64,
+    #[schema(format = DateTime)]
+    first_opened_at: Option<String>,
+    #[schema(format = DateTime)]
+    first_clicked_at: Option<String>,
+    /// The most clicked first.
+    links: Vec<LinkOut>,
+    latency: MessageLatencyOut,
+}
+
+/// Clicks on one link.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LinkOut {
+    url: String,
+    clicked: u64,
+    bot_clicked: u64,
+}
+
+/// Seconds since it was accepted, or since the time it was scheduled for; null for what did not happen.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MessageLatencyOut {
+    /// Until the first attempt began.
+    first_attempt: Option<f64>,
+    /// Until the other side took it.
+    sent: Option<f64>,
+}
+
+/// Get a message's numbers
+///
+/// An id of another server is an unknown id.
+#[utoipa::path(
+    post,
+    path = "/api/v1/analytics/message",
+    tag = "analytics",
+    operation_id = "analyticsMessage",
+    request_body = MessageAnalyticsIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<MessageAnalyticsOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<MessageAnalyticsOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let found = match id.possible() {
+        Ok(id) => call.app.analytics_message(&call.caller, id).await,
+        Err(impossible) => Err(impossible),
+    };
+    let answer = found.map(MessageAnalyticsOut::from).map_err(|error| id.failure(error));
+    Success::with_warnings(answer, warnings)
+}
+
+/// The fields of the request; their names are those of `MessageAnalyticsIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<GivenId, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let id = GivenId::read(&mut fields, findings);
+    fields.finish(findings);
+    Ok(id)
+}
+
+impl From<MessageFigures> for MessageAnalyticsOut {
+    fn from(figures: MessageFigures) -> Self {
+        let links = figures.links.into_iter().map(|link| LinkOut {
+            url: link.url,
+            clicked: link.clicks,
+            bot_clicked: link.bot_clicks,
+        });
+        Self {
+            status: figures.status.as_str(),
+            attempts: figures.attempts,
+            soft_fail: figures.soft_fails,
+            held: figures.holds,
+            complained: figures.complaints,
+            unsubscribed: figures.unsubscribes,
+            opened: figures.opens,
+            clicked: figures.clicks,
+            bot_opened: figures.bot_opens,
+            bot_clicked: figures.bot_clicks,
+            first_opened_at: figures.first_opened_at.map(Timestamp::to_rfc3339),
+            first_clicked_at: figures.first_clicked_at.map(Timestamp::to_rfc3339),
+            links: links.collect(),
+            latency: MessageLatencyOut {
+                first_attempt: seconds(figures.first_attempt_after),
+                sent: seconds(figures.sent_after),
+            },
+        }
+    }
+}

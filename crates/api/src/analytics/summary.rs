@@ -1,0 +1,99 @@
+//! analytics/summary: the numbers of a range and the shares they make.
+
+use postroad_app::analytics::{Dimension, Summary, SummaryQuery};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::figures_out::{FiguresOut, RatesOut};
+use super::question::{FilterIn, FiltersIn, add_lag_warning, read_filter, read_filters, read_time};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::openapi::OtherAnswers;
+
+/// Which range, and of which messages.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z", "tag": "welcome"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct SummaryIn {
+    /// RFC 3339; 30 days before `to` unless given.
+    from: Option<String>,
+    /// RFC 3339; now unless given.
+    to: Option<String>,
+    /// The sender's; the same as in `filters`.
+    domain: Option<FilterIn>,
+    /// The same as in `filters`.
+    tag: Option<FilterIn>,
+    filters: Option<FiltersIn>,
+    /// Count opens and clicks by programs as well.
+    include_bots: Option<bool>,
+}
+
+/// Numbers and shares.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SummaryOut {
+    /// Begun on a quarter of an hour.
+    #[schema(format = DateTime)]
+    from: String,
+    /// Ended on a quarter of an hour.
+    #[schema(format = DateTime)]
+    to: String,
+    #[serde(flatten)]
+    figures: FiguresOut,
+    rates: RatesOut,
+}
+
+/// Sum a range up
+///
+/// Things count when they happen: an open today of a message of last week is today's. The range is widened to quarters of
+/// an hour. Test messages and simulator recipients never count.
+#[utoipa::path(
+    post,
+    path = "/api/v1/analytics/summary",
+    tag = "analytics",
+    operation_id = "analyticsSummary",
+    request_body = SummaryIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<SummaryOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<SummaryOut>, Failure> {
+    let mut findings = Findings::default();
+    let query = read(&call.text, &mut findings)?;
+    let mut warnings = findings.into_warnings()?;
+    let summed = call.app.analytics_summary(&call.caller, &query).await;
+    let answer = summed.map(|summary| {
+        add_lag_warning(summary.is_current, &mut warnings);
+        SummaryOut::from(summary)
+    });
+    Success::with_warnings(answer.map_err(Failure::from), warnings)
+}
+
+/// The fields of the request; their names are those of `SummaryIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<SummaryQuery, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let from = read_time(&mut fields, "from", findings);
+    let to = read_time(&mut fields, "to", findings);
+    let mut filters = read_filters(&mut fields, findings);
+    for dimension in [Dimension::Domain, Dimension::Tag] {
+        filters.extend(read_filter(&mut fields, dimension, findings));
+    }
+    let include_bots = fields.flag("include_bots", findings).unwrap_or(false);
+    fields.finish(findings);
+    Ok(SummaryQuery { from, to, filters, include_bots })
+}
+
+impl From<Summary> for SummaryOut {
+    fn from(summary: Summary) -> Self {
+        Self {
+            from: summary.from.to_rfc3339(),
+            to: summary.to.to_rfc3339(),
+            figures: FiguresOut::from(&summary.figures),
+            rates: RatesOut::from(&summary.figures),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! analytics/timeseries: numbers by minute, hour, day or month.
+
+use std::borrow::Cow;
+
+use postroad_app::analytics::{
+    DIMENSIONS_MAX, Dimension, DimensionValue, Granularity, Series, Timeseries, TimeseriesQuery, Zone,
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::figures_out::FiguresOut;
+use super::question::{FiltersIn, add_lag_warning, dimension_names, read_filters, read_time};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Flags, OrNull, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings, expect_text};
+use crate::json;
+use crate::openapi::OtherAnswers;
+
+/// What one point takes to be written.
+const POINT_BYTES: usize = 700;
+
+/// Which range, in which steps, split by what.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z", "granularity": "day", "timezone": "Europe/Berlin", "dimensions": ["tag"]}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct TimeseriesIn {
+    /// RFC 3339. Unless given, before `to`: an hour of minutes, a day of hours, 30 days, or a year of months.
+    from: Option<String>,
+    /// RFC 3339; now unless given.
+    to: Option<String>,
+    /// `minute` (at most 48 hours, of the last days only), `hour`, `day` or `month`.
+    #[schema(pattern = "^(minute|hour|day|month)$")]
+    granularity: Option<String>,
+    /// An IANA name such as `Europe/Berlin`; `UTC` unless given.
+    timezone: Option<String>,
+    /// Up to two of `domain`, `tag`, `recipient_provider`, `template`, `ip_pool`, `credential`.
+    dimensions: Option<Vec<String>>,
+    filters: Option<FiltersIn>,
+    /// Count opens and clicks by programs as well.
+    include_bots: Option<bool>,
+}
+
+/// A line for each combination of the dimensions, the largest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TimeseriesOut {
+    /// The beginning of the first point.
+    #[schema(format = DateTime)]
+    from: String,
+    /// The end of the last point.
+    #[schema(format = DateTime)]
+    to: String,
+    series: Vec<SeriesOut>,
+}
+
+/// Of the dimensions those that were asked for, null for messages that have none.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct SeriesOut {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    domain: Option<OrNull<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    tag: Option<OrNull<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    recipient_provider: Option<OrNull<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    template: Option<OrNull<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    ip_pool: Option<OrNull<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>)]
+    credential: Option<OrNull<i64>>,
+    /// Everything beyond the largest series, added up: there are at most 500 series and 10,000 points.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    rest: bool,
+    points: Vec<PointOut>,
+}
+
+/// One step.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PointOut {
+    /// When it begins.
+    #[schema(format = DateTime)]
+    at: String,
+    #[serde(flatten)]
+    figures: FiguresOut,
+}
+
+/// Draw a range
+///
+/// Every step of the range is there, also those where nothing happened; the range is widened to whole steps. Days and
+/// months are those of `timezone`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/analytics/timeseries",
+    tag = "analytics",
+    operation_id = "analyticsTimeseries",
+    request_body = TimeseriesIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<TimeseriesOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<TimeseriesOut>, Failure> {
+    let mut findings = Findings::default();
+    let query = read(&call.text, &mut findings)?;
+    let mut warnings = findings.into_warnings()?;
+    match draw(&call, &query, &mut warnings).await {
+        Ok((data, memory)) => Ok(Success { data, flags: Flags { warnings, ..Flags::default() }, memory }),
+        Err(failure) => Err(failure.with_warnings(warnings)),
+    }
+}
+
+async fn draw(
+    call: &Call,
+    query: &TimeseriesQuery,
+    warnings: &mut Vec<String>,
+) -> Result<(TimeseriesOut, Option<crate::memory::Share>), Failure> {
+    let drawn = call.app.analytics_timeseries(&call.caller, query).await?;
+    add_lag_warning(drawn.is_current, warnings);
+    let points: usize = drawn.series.iter().map(|series| series.points.len()).sum();
+    let memory = call.answers.reserve(points * POINT_BYTES).await?;
+    Ok((out(drawn, &query.dimensions), memory))
+}
+
+/// The fields of the request; their names are those of `TimeseriesIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<TimeseriesQuery, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let query = TimeseriesQuery {
+        from: read_time(&mut fields, "from", findings),
+        to: read_time(&mut fields, "to", findings),
+        granularity: read_granularity(&mut fields, findings),
+        zone: read_zone(&mut fields, findings),
+        dimensions: read_dimensions(&mut fields, findings),
+        filters: read_filters(&mut fields, findings),
+        include_bots: fields.flag("include_bots", findings).unwrap_or(false),
+    };
+    fields.finish(findings);
+    Ok(query)
+}
+
+fn read_granularity(fields: &mut Fields<'_>, findings: &mut Findings) -> Granularity {
+    let known = [
+        ("minute", Granularity::Minute),
+        ("hour", Granularity::Hour),
+        ("day", Granularity::Day),
+        ("month", Granularity::Month),
+    ];
+    let Some(text) = fields.text("granularity", findings) else { return Granularity::Day };
+    let found = known.iter().find(|(name, _)| *name == text);
+    if found.is_none() {
+        findings.problem("/granularity", "`granularity` has to be `minute`, `hour`, `day` or `month`");
+    }
+    found.map_or(Granularity::Day, |(_, granularity)| *granularity)
+}
+
+fn read_zone(fields: &mut Fields<'_>, findings: &mut Findings) -> Zone {
+    let name = fields.text("timezone", findings).unwrap_or(Cow::Borrowed("UTC"));
+    Zone::parse(&name).unwrap_or_else(|| {
+        findings.problem("/timezone", "`timezone` has to be an IANA name, such as `Europe/Berlin`");
+        Zone::utc()
+    })
+}
+
+fn read_dimensions(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Dimension> {
+    let mut dimensions = Vec::new();
+    for (pointer, json) in fields.array("dimensions", findings).unwrap_or_default() {
+        let Some(name) = expect_text(&pointer, json, findings) else { continue };
+        match Dimension::parse(&name) {
+            Some(dimension) if dimensions.contains(&dimension) => {}
+            Some(dimension) => dimensions.push(dimension),
+            None => {
+                findings.problem(pointer, format!("This is no dimension; there are {}", dimension_names()));
+            }
+        }
+    }
+    if dimensions.len() > DIMENSIONS_MAX {
+        findings.problem("/dimensions", format!("There may be at most {DIMENSIONS_MAX} dimensions"));
+    }
+    dimensions
+}
+
+fn out(drawn: Timeseries, dimensions: &[Dimension]) -> TimeseriesOut {
+    TimeseriesOut {
+        from: drawn.from.to_rfc3339(),
+        to: drawn.to.to_rfc3339(),
+        series: drawn.series.into_iter().map(|series| series_out(series, dimensions)).collect(),
+    }
+}
+
+fn series_out(series: Series, dimensions: &[Dimension]) -> SeriesOut {
+    let points = series.points.iter();
+    let points = points.map(|point| PointOut { at: point.at.to_rfc3339(), figures: (&point.figures).into() });
+    let mut out = SeriesOut { rest: series.is_rest, points: points.collect(), ..SeriesOut::default() };
+    for (dimension, value) in dimensions.iter().zip(series.values) {
+        let (text, number) = match value {
+            DimensionValue::None => (None, None),
+            DimensionValue::Text(text) => (Some(text), None),
+            DimensionValue::Number(number) => (None, Some(number)),
+        };
+        match dimension {
+            Dimension::Domain => out.domain = Some(OrNull(text)),
+            Dimension::Tag => out.tag = Some(OrNull(text)),
+            Dimension::RecipientProvider => out.recipient_provider = Some(OrNull(text)),
+            Dimension::Template => out.template = Some(OrNull(text)),
+            Dimension::IpPool => out.ip_pool = Some(OrNull(text)),
+            Dimension::Credential => out.credential = Some(OrNull(number)),
+        }
+    }
+    out
+}

@@ -1,0 +1,177 @@
+//! analytics/top: the values of a dimension with the largest numbers.
+
+use postroad_app::analytics::{Dimension, DimensionValue, METRICS, Metric, Top, TopBy, TopQuery};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::figures_out::FiguresOut;
+use super::question::{FiltersIn, add_lag_warning, dimension_names, read_filters, read_time};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json::{self, Json};
+use crate::openapi::OtherAnswers;
+
+const RECIPIENT_DOMAIN: &str = "recipient_domain";
+const LIMIT: u64 = 20;
+const LIMIT_MAX: u64 = 500;
+
+/// Which range, and the largest of what.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"dimension": "recipient_domain", "metric": "hard_fail", "limit": 10}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct TopIn {
+    /// RFC 3339; 30 days before `to` unless given.
+    from: Option<String>,
+    /// RFC 3339; now unless given.
+    to: Option<String>,
+    /// `recipient_domain`, by whole days (UTC) and without filters, or one of `domain`, `tag`, `recipient_provider`,
+    /// `template`, `ip_pool`, `credential`.
+    dimension: String,
+    /// What is compared; `accepted` unless given.
+    metric: Option<String>,
+    /// 20 unless given.
+    #[schema(minimum = 1, maximum = 500)]
+    limit: Option<u64>,
+    filters: Option<FiltersIn>,
+    /// Count opens and clicks by programs as well.
+    include_bots: Option<bool>,
+}
+
+/// The largest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TopOut {
+    #[schema(format = DateTime)]
+    from: String,
+    #[schema(format = DateTime)]
+    to: String,
+    items: Vec<TopEntryOut>,
+}
+
+/// One value with its numbers.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TopEntryOut {
+    /// Null for messages that have none.
+    value: Option<ValueOut>,
+    #[serde(flatten)]
+    figures: FiguresOut,
+}
+
+/// A name, or the id of a credential.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum ValueOut {
+    Text(String),
+    Number(i64),
+}
+
+/// Find the largest
+///
+/// The values of one dimension with the largest numbers of one metric, such as the recipient domains that refuse most.
+#[utoipa::path(
+    post,
+    path = "/api/v1/analytics/top",
+    tag = "analytics",
+    operation_id = "analyticsTop",
+    request_body = TopIn,
+    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<TopOut>), OtherAnswers),
+    security(("server_api_key" = [])),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<TopOut>, Failure> {
+    let mut findings = Findings::default();
+    let query = read(&call.text, &mut findings)?;
+    let mut warnings = findings.into_warnings()?;
+    let found = call.app.analytics_top(&call.caller, &query).await;
+    let answer = found.map(|top| {
+        add_lag_warning(top.is_current, &mut warnings);
+        TopOut::from(top)
+    });
+    Success::with_warnings(answer.map_err(Failure::from), warnings)
+}
+
+/// The fields of the request; their names are those of `TopIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<TopQuery, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let query = TopQuery {
+        from: read_time(&mut fields, "from", findings),
+        to: read_time(&mut fields, "to", findings),
+        by: read_dimension(&mut fields, findings),
+        metric: read_metric(&mut fields, findings),
+        filters: read_filters(&mut fields, findings),
+        include_bots: fields.flag("include_bots", findings).unwrap_or(false),
+        limit: read_limit(&mut fields, findings) as usize,
+    };
+    fields.finish(findings);
+    Ok(query)
+}
+
+fn read_dimension(fields: &mut Fields<'_>, findings: &mut Findings) -> TopBy {
+    let nothing = TopBy::RecipientDomain;
+    if fields.is_absent("dimension") {
+        fields.take("dimension", findings);
+        findings.missing("dimension");
+        return nothing;
+    }
+    let Some(name) = fields.text("dimension", findings) else { return nothing };
+    if name == RECIPIENT_DOMAIN {
+        return TopBy::RecipientDomain;
+    }
+    Dimension::parse(&name).map_or_else(
+        || {
+            let names = dimension_names();
+            findings.problem(
+                "/dimension",
+                format!("This is no dimension; there are `{RECIPIENT_DOMAIN}`, {names}"),
+            );
+            nothing
+        },
+        TopBy::Dimension,
+    )
+}
+
+fn read_metric(fields: &mut Fields<'_>, findings: &mut Findings) -> Metric {
+    let Some(name) = fields.text("metric", findings) else { return Metric::Accepted };
+    let found = METRICS.into_iter().find(|metric| metric.as_str() == name);
+    found.unwrap_or_else(|| {
+        let names = METRICS.map(|metric| format!("`{}`", metric.as_str())).join(", ");
+        findings.problem("/metric", format!("This is no metric; there are {names}"));
+        Metric::Accepted
+    })
+}
+
+fn read_limit(fields: &mut Fields<'_>, findings: &mut Findings) -> u64 {
+    match fields.take("limit", findings) {
+        None => LIMIT,
+        Some(Json::Number(number))
+            if number.as_u64().is_some_and(|limit| (1..=LIMIT_MAX).contains(&limit)) =>
+        {
+            number.as_u64().unwrap_or(LIMIT)
+        }
+        Some(Json::Number(_)) => {
+            findings.problem("/limit", format!("`limit` has to be an integer from 1 to {LIMIT_MAX}"));
+            LIMIT
+        }
+        Some(other) => {
+            findings.wrong_type("/limit", "Integer", other.type_name());
+            LIMIT
+        }
+    }
+}
+
+impl From<Top> for TopOut {
+    fn from(top: Top) -> Self {
+        let items = top.entries.into_iter().map(|entry| TopEntryOut {
+            value: match entry.value {
+                DimensionValue::None => None,
+                DimensionValue::Text(text) => Some(ValueOut::Text(text)),
+                DimensionValue::Number(number) => Some(ValueOut::Number(number)),
+            },
+            figures: (&entry.figures).into(),
+        });
+        Self { from: top.from.to_rfc3339(), to: top.to.to_rfc3339(), items: items.collect() }
+    }
+}

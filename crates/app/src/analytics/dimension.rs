@@ -1,0 +1,88 @@
+//! What numbers can be split and filtered by.
+
+use std::collections::HashMap;
+
+use postroad_store::Dimensions;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dimension {
+    /// The sender's.
+    Domain,
+    Tag,
+    RecipientProvider,
+    Template,
+    IpPool,
+    Credential,
+}
+
+impl Dimension {
+    pub const ALL: [Self; 6] =
+        [Self::Domain, Self::Tag, Self::RecipientProvider, Self::Template, Self::IpPool, Self::Credential];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Domain => "domain",
+            Self::Tag => "tag",
+            Self::RecipientProvider => "recipient_provider",
+            Self::Template => "template",
+            Self::IpPool => "ip_pool",
+            Self::Credential => "credential",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dimension| dimension.as_str() == name)
+    }
+
+    /// `pools` are their names by id.
+    pub(super) fn value_in(self, set: &Dimensions, pools: &HashMap<i64, String>) -> DimensionValue {
+        let text = |text: &str| match text {
+            "" => DimensionValue::None,
+            text => DimensionValue::Text(text.to_owned()),
+        };
+        match self {
+            Self::Domain => text(&set.domain),
+            Self::Tag => text(&set.tag),
+            Self::RecipientProvider => text(&set.provider),
+            Self::Template => text(&set.template),
+            Self::Credential if set.credential_id == 0 => DimensionValue::None,
+            Self::Credential => DimensionValue::Number(set.credential_id),
+            Self::IpPool if set.pool_id == 0 => DimensionValue::None,
+            // One that was deleted since.
+            Self::IpPool => match pools.get(&set.pool_id) {
+                Some(name) => DimensionValue::Text(name.clone()),
+                None => DimensionValue::Text(format!("#{}", set.pool_id)),
+            },
+        }
+    }
+}
+
+/// `None` for messages that have no tag, no template and so on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DimensionValue {
+    None,
+    Text(String),
+    /// The id of a credential.
+    Number(i64),
+}
+
+impl DimensionValue {
+    /// As a filter writes it: an empty text is "none", and an id may be a text.
+    pub fn of_text(dimension: Dimension, text: &str) -> Self {
+        match (dimension, text) {
+            (_, "") => Self::None,
+            (Dimension::Credential, text) => {
+                text.parse().map_or_else(|_| Self::Text(text.to_owned()), Self::Number)
+            }
+            (Dimension::Domain | Dimension::RecipientProvider, text) => Self::Text(text.to_ascii_lowercase()),
+            (_, text) => Self::Text(text.to_owned()),
+        }
+    }
+}
+
+/// Only messages with one of these values.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    pub dimension: Dimension,
+    pub values: Vec<DimensionValue>,
+}

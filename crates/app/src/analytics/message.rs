@@ -1,0 +1,186 @@
+//! analytics/message: the numbers of one message, from its own few events.
+
+use std::collections::BTreeMap;
+
+use postroad_model::{EventKind, MessageId, Status, Timestamp};
+use postroad_store::Event;
+use serde_json::Value;
+
+use crate::find_message::LookupError;
+use crate::{App, Caller};
+
+/// Links that are told apart; a message can have any number.
+const LINKS_MAX: usize = 500;
+
+#[derive(Debug, Clone)]
+pub struct MessageFigures {
+    pub status: Status,
+    /// Attempts that ended, however.
+    pub attempts: u64,
+    pub soft_fails: u64,
+    pub holds: u64,
+    pub complaints: u64,
+    pub unsubscribes: u64,
+    /// By people.
+    pub opens: u64,
+    pub clicks: u64,
+    pub bot_opens: u64,
+    pub bot_clicks: u64,
+    /// By people, as the other one.
+    pub first_opened_at: Option<Timestamp>,
+    pub first_clicked_at: Option<Timestamp>,
+    /// The most clicked first.
+    pub links: Vec<LinkClicks>,
+    /// Seconds from acceptance, or from the scheduled time. `None` for what did not happen.
+    pub first_attempt_after: Option<f64>,
+    pub sent_after: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkClicks {
+    pub url: String,
+    pub clicks: u64,
+    pub bot_clicks: u64,
+}
+
+impl App {
+    pub async fn analytics_message(
+        &self,
+        caller: &Caller,
+        id: MessageId,
+    ) -> Result<MessageFigures, LookupError> {
+        let store = &self.inner.store;
+        let message = store.find_message(caller.server_id, id).await?.ok_or(LookupError::NotFound)?;
+        let events = store.list_events(caller.server_id, id).await?;
+        let accepted_at = message.send.created_at;
+        let wanted_at = message.send.options.send_at.map_or(accepted_at, |at| at.max(accepted_at));
+        Ok(figures_of(message.status, wanted_at, &events))
+    }
+}
+
+fn figures_of(status: Status, wanted_at: Timestamp, events: &[Event]) -> MessageFigures {
+    let mut figures = MessageFigures {
+        status,
+        attempts: 0,
+        soft_fails: 0,
+        holds: 0,
+        complaints: 0,
+        unsubscribes: 0,
+        opens: 0,
+        clicks: 0,
+        bot_opens: 0,
+        bot_clicks: 0,
+        first_opened_at: None,
+        first_clicked_at: None,
+        links: Vec::new(),
+        first_attempt_after: None,
+        sent_after: None,
+    };
+    let mut links: BTreeMap<String, LinkClicks> = BTreeMap::new();
+    for event in events {
+        let data: Value = serde_json::from_str(&event.event.data).unwrap_or_default();
+        let is_bot = data["bot"] == true;
+        match event.event.kind {
+            EventKind::Delivered | EventKind::Delayed | EventKind::Failed => {
+                figures.add_attempt(event, &data, wanted_at);
+            }
+            EventKind::Bounced if data["bounce"]["kind"] != "async" => {
+                figures.add_attempt(event, &data, wanted_at);
+            }
+            EventKind::Held => figures.holds += 1,
+            EventKind::Complained => figures.complaints += 1,
+            EventKind::Unsubscribed => figures.unsubscribes += 1,
+            EventKind::Opened if is_bot => figures.bot_opens += 1,
+            EventKind::Opened => {
+                figures.opens += 1;
+                figures.first_opened_at.get_or_insert(event.at);
+            }
+            EventKind::Clicked => {
+                count_click(&mut links, &data, is_bot);
+                if is_bot {
+                    figures.bot_clicks += 1;
+                } else {
+                    figures.clicks += 1;
+                    figures.first_clicked_at.get_or_insert(event.at);
+                }
+            }
+            _ => {}
+        }
+    }
+    figures.links = links.into_values().collect();
+    figures.links.sort_by_key(|link| std::cmp::Reverse(link.clicks));
+    figures
+}
+
+impl MessageFigures {
+    fn add_attempt(&mut self, event: &Event, data: &Value, wanted_at: Timestamp) {
+        let after = |moment: Timestamp| moment.since(wanted_at).as_secs_f64();
+        // What never met a host is no attempt: a domain that does not exist, a time that passed.
+        if let Some(attempt) = data["attempt"].as_u64() {
+            if attempt > self.attempts && self.attempts == 0 {
+                let taken = std::time::Duration::try_from_secs_f64(data["time"].as_f64().unwrap_or(0.0));
+                self.first_attempt_after = Some(after(event.at.minus(taken.unwrap_or_default())));
+            }
+            self.attempts = self.attempts.max(attempt);
+        }
+        match event.event.kind {
+            EventKind::Delayed => self.soft_fails += 1,
+            EventKind::Delivered => self.sent_after = Some(after(event.at)),
+            _ => {}
+        }
+    }
+}
+
+fn count_click(links: &mut BTreeMap<String, LinkClicks>, data: &Value, is_bot: bool) {
+    let Some(url) = data["url"].as_str() else { return };
+    if links.len() >= LINKS_MAX && !links.contains_key(url) {
+        return;
+    }
+    let new = || LinkClicks { url: url.to_owned(), clicks: 0, bot_clicks: 0 };
+    let link = links.entry(url.to_owned()).or_insert_with(new);
+    if is_bot { link.bot_clicks += 1 } else { link.clicks += 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use postroad_model::EventId;
+    use postroad_store::NewEvent;
+
+    use super::*;
+
+    fn event(second: i64, kind: EventKind, data: &str) -> Event {
+        Event {
+            id: EventId(second),
+            message_id: MessageId(1),
+            seq: second,
+            at: Timestamp::from_micros(second * 1_000_000),
+            test: false,
+            event: NewEvent { kind, data: data.to_owned() },
+        }
+    }
+
+    #[test]
+    fn attempts_and_hits_are_told_apart() {
+        let events = [
+            event(1, EventKind::Accepted, "{}"),
+            event(2, EventKind::Delayed, r#"{"attempt": 0, "class": "dns"}"#),
+            event(3, EventKind::Delayed, r#"{"attempt": 1, "time": 0.5}"#),
+            event(4, EventKind::Delivered, r#"{"attempt": 2, "time": 0.5}"#),
+            event(5, EventKind::Opened, r#"{"bot": true}"#),
+            event(6, EventKind::Opened, r#"{"bot": false}"#),
+            event(7, EventKind::Clicked, r#"{"bot": false, "url": "https://a.example/"}"#),
+            event(8, EventKind::Clicked, r#"{"bot": true, "url": "https://b.example/"}"#),
+            event(9, EventKind::Bounced, r#"{"bounce": {"kind": "async"}}"#),
+        ];
+        let figures = figures_of(Status::Bounced, Timestamp::from_micros(1_000_000), &events);
+        assert_eq!((figures.attempts, figures.soft_fails), (2, 2));
+        assert_eq!((figures.first_attempt_after, figures.sent_after), (Some(1.5), Some(3.0)));
+        assert_eq!((figures.opens, figures.bot_opens, figures.clicks, figures.bot_clicks), (1, 1, 1, 1));
+        assert_eq!(figures.first_opened_at, Some(Timestamp::from_micros(6_000_000)));
+        assert_eq!(
+            figures.links[0],
+            LinkClicks { url: "https://a.example/".into(), clicks: 1, bot_clicks: 0 }
+        );
+        assert_eq!(figures.links.len(), 2);
+    }
+}

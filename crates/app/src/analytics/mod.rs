@@ -1,0 +1,70 @@
+//! What happened to a server's mail, in numbers: read from counters that the folder keeps, never from events.
+
+mod collect;
+mod dimension;
+mod figures;
+mod folder;
+mod message;
+mod plan;
+mod summary;
+mod timeseries;
+mod top;
+mod zone;
+
+pub use dimension::{Dimension, DimensionValue, Filter};
+pub use figures::{Figures, Latency, Percentiles, Rates};
+pub use folder::Folder;
+pub use message::{LinkClicks, MessageFigures};
+pub use postroad_store::Metric;
+pub use summary::{Summary, SummaryQuery};
+pub use timeseries::{DIMENSIONS_MAX, Point, Series, Timeseries, TimeseriesQuery};
+pub use top::{Top, TopBy, TopEntry, TopQuery};
+pub use zone::{Granularity, Zone};
+
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+
+use crate::App;
+use crate::refusal::{FieldProblem, Refusal};
+
+/// The metrics that are shown, in the order of the contract.
+pub const METRICS: [Metric; 13] = [
+    Metric::Accepted,
+    Metric::Sent,
+    Metric::SoftFail,
+    Metric::HardFail,
+    Metric::Bounced,
+    Metric::Held,
+    Metric::Complained,
+    Metric::Suppressed,
+    Metric::Opened,
+    Metric::UniqueOpened,
+    Metric::Clicked,
+    Metric::UniqueClicked,
+    Metric::Unsubscribed,
+];
+
+/// Reads of counters that are worked on at the same time: each may hold many rows.
+pub(crate) const READS_MAX: usize = 4;
+
+fn wrong(pointer: &str, message: impl Into<String>) -> Refusal {
+    Refusal::Validation(vec![FieldProblem::new(pointer, message)])
+}
+
+/// Of a question that says no other.
+const USUAL_RANGE: Duration = Duration::from_hours(30 * 24);
+
+impl App {
+    /// From a moment to a later one.
+    fn range(
+        &self,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+        usual: Duration,
+    ) -> Result<(Timestamp, Timestamp), Refusal> {
+        let to = to.unwrap_or_else(|| self.inner.clock.now());
+        let from = from.unwrap_or_else(|| to.minus(usual));
+        if from < to { Ok((from, to)) } else { Err(wrong("/to", "`to` has to be later than `from`")) }
+    }
+}

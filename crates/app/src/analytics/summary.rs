@@ -1,0 +1,73 @@
+//! analytics/summary: the numbers of a range, and the shares they make.
+
+use postroad_model::Timestamp;
+use postroad_store::{Grain, Sums};
+
+use super::collect::Wanted;
+use super::figures::Figures;
+use super::plan::stretches;
+use super::{Filter, USUAL_RANGE, wrong};
+use crate::{App, Caller, Refusal};
+
+/// As long as the longest range of the other questions.
+const DAYS_MAX: i64 = 1_100;
+
+#[derive(Debug, Clone)]
+pub struct SummaryQuery {
+    /// As the start of the usual length unless given.
+    pub from: Option<Timestamp>,
+    /// Now unless given.
+    pub to: Option<Timestamp>,
+    pub filters: Vec<Filter>,
+    pub include_bots: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// Begun and ended on a quarter of an hour.
+    pub from: Timestamp,
+    pub to: Timestamp,
+    pub figures: Figures,
+    /// False if the newest events are still being counted.
+    pub is_current: bool,
+}
+
+impl App {
+    pub async fn analytics_summary(&self, caller: &Caller, query: &SummaryQuery) -> Result<Summary, Refusal> {
+        let (from, to) = self.range(query.from, query.to, USUAL_RANGE)?;
+        let borders = whole_spans(Grain::Quarter, from, to);
+        check_length(borders)?;
+        let is_current = self.catch_up(caller.server_id).await?;
+        let wanted = Wanted {
+            dimensions: &[],
+            filters: &query.filters,
+            borders: &borders,
+            stretches: &stretches(&borders),
+        };
+        let mut all = Sums::default();
+        for spans in self.collect(caller, &wanted).await?.into_values() {
+            for sums in spans.values() {
+                all.add(sums);
+            }
+        }
+        let [from, to] = borders.map(at_second);
+        Ok(Summary { from, to, figures: Figures::of(all, query.include_bots), is_current })
+    }
+}
+
+pub(super) fn at_second(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+/// From the beginning of the first span that the range touches to the end of the last.
+pub(super) fn whole_spans(grain: Grain, from: Timestamp, to: Timestamp) -> [i64; 2] {
+    let last = Timestamp::from_micros(to.as_micros() - 1);
+    [grain.start(from), grain.start(last) + grain.seconds()]
+}
+
+pub(super) fn check_length([from, to]: [i64; 2]) -> Result<(), Refusal> {
+    if to - from > DAYS_MAX * Grain::Day.seconds() {
+        return Err(wrong("/from", format!("The range may be at most {DAYS_MAX} days")));
+    }
+    Ok(())
+}

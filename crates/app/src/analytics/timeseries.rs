@@ -1,0 +1,186 @@
+//! analytics/timeseries: numbers by minute, hour, day or month, split by up to two dimensions.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+use postroad_store::{Grain, Metric, Sums};
+
+use super::collect::{Collected, Group, Wanted};
+use super::dimension::{Dimension, DimensionValue, Filter};
+use super::figures::Figures;
+use super::plan::{Stretch, stretches};
+use super::summary::at_second;
+use super::zone::{Granularity, Zone};
+use super::{USUAL_RANGE, wrong};
+use crate::{App, Caller, Refusal};
+
+const POINTS_MAX: usize = 10_000;
+const SERIES_MAX: usize = 500;
+const MINUTES_RANGE_MAX: Duration = Duration::from_hours(48);
+pub const DIMENSIONS_MAX: usize = 2;
+
+#[derive(Debug, Clone)]
+pub struct TimeseriesQuery {
+    /// As the start of the usual length unless given.
+    pub from: Option<Timestamp>,
+    /// Now unless given.
+    pub to: Option<Timestamp>,
+    pub granularity: Granularity,
+    pub zone: Zone,
+    pub dimensions: Vec<Dimension>,
+    pub filters: Vec<Filter>,
+    pub include_bots: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Timeseries {
+    /// The beginning of the first span and the end of the last.
+    pub from: Timestamp,
+    pub to: Timestamp,
+    /// The largest first.
+    pub series: Vec<Series>,
+    pub is_current: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// Of the dimensions asked for. All `None` for the rest.
+    pub values: Vec<DimensionValue>,
+    /// Everything beyond the largest series, added up.
+    pub is_rest: bool,
+    pub points: Vec<Point>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Point {
+    pub at: Timestamp,
+    pub figures: Figures,
+}
+
+impl App {
+    pub async fn analytics_timeseries(
+        &self,
+        caller: &Caller,
+        query: &TimeseriesQuery,
+    ) -> Result<Timeseries, Refusal> {
+        let borders = self.check_range(query)?;
+        let (first, last) = (borders[0], borders[borders.len() - 1]);
+        let stretches = match query.granularity {
+            Granularity::Minute => vec![Stretch { grain: Grain::Minute, from: first, to: last }],
+            _ => stretches(&borders),
+        };
+        let is_current = self.catch_up(caller.server_id).await?;
+        let wanted = Wanted {
+            dimensions: &query.dimensions,
+            filters: &query.filters,
+            borders: &borders,
+            stretches: &stretches,
+        };
+        let mut collected = self.collect(caller, &wanted).await?;
+        if query.dimensions.is_empty() {
+            // A chart has its line even when nothing happened.
+            collected.entry(Group::new()).or_default();
+        }
+        let series = series_of(collected, &borders, query);
+        Ok(Timeseries { from: at_second(first), to: at_second(last), series, is_current })
+    }
+
+    fn check_range(&self, query: &TimeseriesQuery) -> Result<Vec<i64>, Refusal> {
+        let usual = match query.granularity {
+            Granularity::Minute => Duration::from_hours(1),
+            Granularity::Hour => Duration::from_hours(24),
+            Granularity::Day => USUAL_RANGE,
+            Granularity::Month => Duration::from_hours(365 * 24),
+        };
+        let (from, to) = self.range(query.from, query.to, usual)?;
+        if query.granularity == Granularity::Minute {
+            if to.since(from) > MINUTES_RANGE_MAX {
+                return Err(wrong("/from", "By the minute the range may be at most 48 hours; use `hour`"));
+            }
+            let oldest = self.inner.retention.minute_counters.map(|kept| self.inner.clock.now().minus(kept));
+            if oldest.is_some_and(|oldest| from < oldest) {
+                return Err(wrong("/from", "Numbers by the minute are not kept for so long; use `hour`"));
+            }
+        }
+        let borders = query.zone.borders(from, to, query.granularity, POINTS_MAX);
+        borders.ok_or_else(|| {
+            let text = format!(
+                "The range has more than {POINTS_MAX} points; take a shorter one, or a coarser granularity"
+            );
+            wrong("/from", text)
+        })
+    }
+}
+
+fn series_of(collected: Collected, borders: &[i64], query: &TimeseriesQuery) -> Vec<Series> {
+    let points = borders.len() - 1;
+    let series_max = (POINTS_MAX / points).clamp(1, SERIES_MAX);
+    let mut groups: Vec<(Group, HashMap<usize, Sums>)> = collected.into_iter().collect();
+    let size =
+        |spans: &HashMap<usize, Sums>, metric| spans.values().map(|sums| sums.counts.of(metric)).sum::<u64>();
+    groups.sort_by_cached_key(|(group, spans)| {
+        let sizes = [Metric::Accepted, Metric::Sent].map(|metric| std::cmp::Reverse(size(spans, metric)));
+        (sizes, group.clone())
+    });
+    let rest = groups.split_off(groups.len().min(if groups.len() > series_max {
+        series_max - 1
+    } else {
+        series_max
+    }));
+    let line = |(values, mut spans): (Group, HashMap<usize, Sums>), is_rest| {
+        let point = |span: usize| Point {
+            at: at_second(borders[span]),
+            figures: Figures::of(spans.remove(&span).unwrap_or_default(), query.include_bots),
+        };
+        let points = (0..points).map(point).collect();
+        Series { values, is_rest, points }
+    };
+    let mut series: Vec<Series> = groups.into_iter().map(|group| line(group, false)).collect();
+    if !rest.is_empty() {
+        let mut all: HashMap<usize, Sums> = HashMap::new();
+        for (span, sums) in rest.into_iter().flat_map(|(_, spans)| spans) {
+            all.entry(span).or_default().add(&sums);
+        }
+        series.push(line((vec![DimensionValue::None; query.dimensions.len()], all), true));
+    }
+    series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query() -> TimeseriesQuery {
+        TimeseriesQuery {
+            from: None,
+            to: None,
+            granularity: Granularity::Day,
+            zone: Zone::utc(),
+            dimensions: vec![Dimension::Tag],
+            filters: Vec::new(),
+            include_bots: false,
+        }
+    }
+
+    #[test]
+    fn beyond_the_largest_series_everything_is_in_the_rest() {
+        let borders: Vec<i64> = (0..=2_000).map(|day| day * 86_400).collect();
+        let mut collected = Collected::new();
+        for number in 1..=9_u64 {
+            let mut sums = Sums::default();
+            (0..number).for_each(|_| sums.counts.count(Metric::Accepted));
+            let group = vec![DimensionValue::Text(format!("tag {number}"))];
+            collected.insert(group, HashMap::from([(number as usize, sums)]));
+        }
+        let series = series_of(collected, &borders, &query());
+        let names: Vec<&DimensionValue> = series.iter().map(|series| &series.values[0]).collect();
+        let tag = |number: u64| DimensionValue::Text(format!("tag {number}"));
+        assert_eq!(names, [&tag(9), &tag(8), &tag(7), &tag(6), &DimensionValue::None]);
+        assert!(series.iter().all(|series| series.points.len() == 2_000));
+        let is_rest: Vec<bool> = series.iter().map(|series| series.is_rest).collect();
+        assert_eq!(is_rest, [false, false, false, false, true]);
+        let total: u64 = series[4].points.iter().map(|point| point.figures.count(Metric::Accepted)).sum();
+        assert_eq!(total, 1 + 2 + 3 + 4 + 5);
+    }
+}

@@ -1,0 +1,137 @@
+//! analytics/top: the values of one dimension with the largest numbers; also recipient domains, which are too many to
+//! draw as lines.
+
+use std::collections::HashMap;
+
+use postroad_model::Timestamp;
+use postroad_store::{Counts, Grain, Metric, Sums};
+
+use super::collect::{Wanted, too_much};
+use super::dimension::{Dimension, DimensionValue};
+use super::figures::Figures;
+use super::plan::stretches;
+use super::summary::{at_second, check_length, whole_spans};
+use super::{Filter, USUAL_RANGE, wrong};
+use crate::{App, Caller, Refusal};
+
+/// Days times recipient domains that are added up for one answer.
+const ROWS_MAX: usize = 500_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TopBy {
+    Dimension(Dimension),
+    /// By whole days (UTC), without filters and latencies.
+    RecipientDomain,
+}
+
+#[derive(Debug, Clone)]
+pub struct TopQuery {
+    /// As the start of the usual length unless given.
+    pub from: Option<Timestamp>,
+    /// Now unless given.
+    pub to: Option<Timestamp>,
+    pub by: TopBy,
+    pub metric: Metric,
+    pub filters: Vec<Filter>,
+    pub include_bots: bool,
+    pub limit: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct Top {
+    pub from: Timestamp,
+    pub to: Timestamp,
+    /// The largest first; none with nothing to show of the metric.
+    pub entries: Vec<TopEntry>,
+    pub is_current: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct TopEntry {
+    pub value: DimensionValue,
+    pub figures: Figures,
+}
+
+impl App {
+    pub async fn analytics_top(&self, caller: &Caller, query: &TopQuery) -> Result<Top, Refusal> {
+        let (from, to) = self.range(query.from, query.to, USUAL_RANGE)?;
+        let grain = match query.by {
+            TopBy::RecipientDomain => Grain::Day,
+            TopBy::Dimension(_) => Grain::Quarter,
+        };
+        let borders = whole_spans(grain, from, to);
+        check_length(borders)?;
+        let is_current = self.catch_up(caller.server_id).await?;
+        let sums = match query.by {
+            TopBy::RecipientDomain => self.sums_by_recipient_domain(caller, query, borders).await?,
+            TopBy::Dimension(dimension) => self.sums_by(caller, query, dimension, &borders).await?,
+        };
+        let [from, to] = borders.map(at_second);
+        Ok(Top { from, to, entries: largest(sums, query), is_current })
+    }
+
+    async fn sums_by(
+        &self,
+        caller: &Caller,
+        query: &TopQuery,
+        dimension: Dimension,
+        borders: &[i64],
+    ) -> Result<HashMap<DimensionValue, Sums>, Refusal> {
+        let wanted = Wanted {
+            dimensions: &[dimension],
+            filters: &query.filters,
+            borders,
+            stretches: &stretches(borders),
+        };
+        let collected = self.collect(caller, &wanted).await?;
+        let one = |(group, spans): (Vec<DimensionValue>, HashMap<usize, Sums>)| {
+            let mut all = Sums::default();
+            for sums in spans.values() {
+                all.add(sums);
+            }
+            (group.into_iter().next().unwrap_or(DimensionValue::None), all)
+        };
+        Ok(collected.into_iter().map(one).collect())
+    }
+
+    async fn sums_by_recipient_domain(
+        &self,
+        caller: &Caller,
+        query: &TopQuery,
+        [from, to]: [i64; 2],
+    ) -> Result<HashMap<DimensionValue, Sums>, Refusal> {
+        if !query.filters.is_empty() {
+            return Err(wrong(
+                "/filters",
+                "Recipient domains are not counted by other dimensions; leave `filters` out",
+            ));
+        }
+        // Never closed while the app lives.
+        let _permit = self.inner.analytics_reads.acquire().await;
+        let rows =
+            self.inner.store.list_recipient_domains(caller.server_id, (from, to), ROWS_MAX + 1).await?;
+        if rows.len() > ROWS_MAX {
+            return Err(too_much());
+        }
+        let mut counts: HashMap<String, Counts> = HashMap::new();
+        for (domain, adds) in rows {
+            counts.entry(domain).or_default().add(&adds);
+        }
+        let one = |(domain, counts)| (DimensionValue::Text(domain), Sums { counts, ..Sums::default() });
+        Ok(counts.into_iter().map(one).collect())
+    }
+}
+
+fn largest(sums: HashMap<DimensionValue, Sums>, query: &TopQuery) -> Vec<TopEntry> {
+    let mut entries: Vec<TopEntry> = sums
+        .into_iter()
+        .map(|(value, sums)| TopEntry { value, figures: Figures::of(sums, query.include_bots) })
+        .filter(|entry| entry.figures.count(query.metric) > 0)
+        .collect();
+    entries.sort_unstable_by(|a, b| {
+        let size = |entry: &TopEntry| entry.figures.count(query.metric);
+        size(b).cmp(&size(a)).then_with(|| a.value.cmp(&b.value))
+    });
+    entries.truncate(query.limit);
+    entries
+}

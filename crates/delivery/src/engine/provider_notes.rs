@@ -1,0 +1,84 @@
+//! Whose mail servers a recipient's domain has, as its lookup showed: noted in the store for the numbers by provider.
+//! On failure a note is dropped; the domain's next lookup makes it again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use postroad_model::DomainName;
+use postroad_store::{OTHER_PROVIDER, Store};
+use tokio::sync::mpsc;
+
+use crate::providers::{Provider, Providers};
+
+const WAITING_MAX: usize = 1_000;
+const AT_ONCE: usize = 200;
+/// Domains whose note is known to be written; a second one would only cost a write.
+const KNOWN_MAX: usize = 100_000;
+
+type Note = (DomainName, String);
+
+#[derive(Debug)]
+pub(crate) struct ProviderNotes {
+    waiting: mpsc::Sender<Note>,
+    known: Arc<Mutex<HashMap<DomainName, String>>>,
+}
+
+/// Writes the notes down.
+#[derive(Debug)]
+pub(crate) struct ProviderNoter {
+    store: Store,
+    notes: mpsc::Receiver<Note>,
+    known: Arc<Mutex<HashMap<DomainName, String>>>,
+    /// Domains of large receivers' own users, known without a lookup.
+    well_known: Vec<Note>,
+}
+
+impl ProviderNotes {
+    pub(crate) fn new(store: Store, providers: &Providers) -> (Self, ProviderNoter) {
+        let (waiting, notes) = mpsc::channel(WAITING_MAX);
+        let known = Arc::default();
+        let well_known = providers.recipient_domains().collect();
+        (Self { waiting, known: Arc::clone(&known) }, ProviderNoter { store, notes, known, well_known })
+    }
+
+    pub(crate) fn note(&self, domain: &DomainName, provider: &Provider) {
+        let name = if provider.is_default() { OTHER_PROVIDER } else { provider.name.as_str() };
+        let mut known = lock(&self.known);
+        if known.get(domain).is_some_and(|known| known == name) {
+            return;
+        }
+        if self.waiting.try_send((domain.clone(), name.to_owned())).is_ok() {
+            if known.len() >= KNOWN_MAX {
+                known.clear();
+            }
+            known.insert(domain.clone(), name.to_owned());
+        }
+    }
+}
+
+impl ProviderNoter {
+    pub(crate) async fn run(mut self) {
+        for some in std::mem::take(&mut self.well_known).chunks(AT_ONCE) {
+            self.write(some.to_vec()).await;
+        }
+        let mut batch = Vec::with_capacity(AT_ONCE);
+        while self.notes.recv_many(&mut batch, AT_ONCE).await > 0 {
+            self.write(std::mem::take(&mut batch)).await;
+        }
+    }
+
+    async fn write(&self, notes: Vec<Note>) {
+        let domains: Vec<DomainName> = notes.iter().map(|(domain, _)| domain.clone()).collect();
+        if let Err(error) = self.store.learn_recipient_providers(notes).await {
+            tracing::warn!(%error, "the providers of some domains were not noted");
+            let mut known = lock(&self.known);
+            for domain in domains {
+                known.remove(&domain);
+            }
+        }
+    }
+}
+
+fn lock(known: &Mutex<HashMap<DomainName, String>>) -> MutexGuard<'_, HashMap<DomainName, String>> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}

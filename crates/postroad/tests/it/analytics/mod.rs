@@ -1,0 +1,36 @@
+//! Numbers from outside: what was sent is what is counted, and each server sees its own.
+
+mod numbers;
+mod questions;
+mod retention;
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+pub(crate) const SUMMARY: &str = "/api/v1/analytics/summary";
+pub(crate) const TIMESERIES: &str = "/api/v1/analytics/timeseries";
+pub(crate) const TOP: &str = "/api/v1/analytics/top";
+pub(crate) const MESSAGE: &str = "/api/v1/analytics/message";
+
+/// The payload of a success.
+async fn asked(world: &World, path: &str, body: &Value) -> Value {
+    let answer = world.call(path, body).await;
+    assert_eq!(answer["status"], "success", "{answer:#}");
+    answer["data"].clone()
+}
+
+/// Waits until a summary says this number: on PostgreSQL an open transaction of anybody delays counting.
+async fn until_counted(world: &World, metric: &str, count: u64) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let summary = asked(world, SUMMARY, &json!({})).await;
+        if summary[metric] == count {
+            return summary;
+        }
+        assert!(Instant::now() < deadline, "{metric} is not {count}: {summary:#}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

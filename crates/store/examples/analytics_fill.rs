@@ -1,0 +1,185 @@
+//! Fills a SQLite store with events and counts them: `analytics_fill --database sqlite:PATH --events N [--servers N]`.
+//!
+//! The store has to have a server already; others are added. Sends, messages and events are written behind the store's
+//! back, as many as a month of real use leaves; counting them is the store's own, and is timed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use postroad_model::{Clock, DomainName, ServerId, ServerMode, SystemClock, Timestamp, idgen};
+use postroad_store::{CountingRules, Database, Folded, NewServer, Role, Settings, Store};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rusqlite::{Connection, Transaction, params};
+
+const DAYS: u64 = 30;
+const RECIPIENTS_PER_SEND: usize = 10;
+const TAGS: [&str; 8] = ["welcome", "reset", "invoice", "receipt", "digest", "alert", "invite", "newsletter"];
+const LARGE_RECEIVERS: [&str; 8] = [
+    "gmail.com",
+    "outlook.com",
+    "yahoo.com",
+    "hotmail.com",
+    "icloud.com",
+    "gmx.de",
+    "aol.com",
+    "comcast.net",
+];
+const SMALL_RECEIVERS: u32 = 20_000;
+
+#[tokio::main(flavor = "multi_thread")]
+#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
+async fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let option = |name: &str| {
+        arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1))
+    };
+    let number = |name: &str, usual| option(name).map_or(usual, |text| text.parse().expect("a number"));
+    let (events, servers) = (number("--events", 10_000_000), number("--servers", 20));
+    let database = Database::parse(option("--database").expect("--database sqlite:PATH is given"))
+        .expect("the database is understood");
+    let Database::Sqlite(path) = database.clone() else { panic!("it fills SQLite only") };
+
+    let store = open(database.clone()).await;
+    let known = store.list_servers().await.expect("the store can be read");
+    let account_id = known.first().expect("there is a server").account_id;
+    let mut ids: Vec<ServerId> = known.iter().map(|server| server.id).collect();
+    for number in ids.len()..servers {
+        let new = NewServer { account_id, name: format!("Bench {number}"), mode: ServerMode::Live };
+        ids.push(store.create_server(new).await.expect("the name is free").id);
+    }
+    drop(store);
+
+    let begun = Instant::now();
+    let mut connection = Connection::open(&path).expect("the file is there");
+    connection.pragma_update(None, "synchronous", "OFF").expect("a setting of SQLite");
+    let mut random = StdRng::seed_from_u64(1);
+    let mut written = 0;
+    for id in &ids {
+        written += fill(&mut connection, *id, events / ids.len(), &mut random);
+    }
+    drop(connection);
+    println!("{written} events of {} servers written in {:.0} s", ids.len(), begun.elapsed().as_secs_f64());
+
+    let store = open(database).await;
+    let begun = Instant::now();
+    let rules = CountingRules { simulator_domain: DomainName::parse("sim.postroad.test").expect("a domain") };
+    let mut slowest = Duration::ZERO;
+    for id in ids {
+        loop {
+            let batch = Instant::now();
+            let folded = store.fold_events(id, &rules).await.expect("counting works");
+            slowest = slowest.max(batch.elapsed());
+            if folded == Folded::AllDone {
+                break;
+            }
+        }
+    }
+    let taken = begun.elapsed();
+    println!(
+        "counted in {:.0} s: {:.1} µs an event, slowest batch of 1,000 {:.0} ms",
+        taken.as_secs_f64(),
+        taken.as_secs_f64() * 1e6 / written as f64,
+        slowest.as_secs_f64() * 1e3
+    );
+}
+
+async fn open(database: Database) -> Store {
+    let settings = Settings {
+        database,
+        disk_reserve_bytes: 0,
+        reader_threads: 2,
+        postgres_connections: 1,
+        postgres_ca_file: None,
+    };
+    let role = Role::Node { identity: "analytics_fill".into() };
+    Store::open(settings, role, Arc::new(SystemClock)).await.expect("the store opens")
+}
+
+/// A month of a server's mail, evenly over the time; returns how many events it was.
+fn fill(connection: &mut Connection, server: ServerId, events: usize, random: &mut StdRng) -> usize {
+    let now = SystemClock.now();
+    let start = now.minus(Duration::from_hours(24 * DAYS));
+    // 2.4 events a message: accepted, delivered or refused, and some opens.
+    let sends = events * 10 / 24 / RECIPIENTS_PER_SEND;
+    let step = Duration::from_hours(24 * DAYS) / sends.max(1) as u32;
+    let mut written = 0;
+    let mut next = 0;
+    for some in 0..sends.div_ceil(5_000) {
+        let transaction = connection.transaction().expect("nobody else writes");
+        for number in some * 5_000..(some * 5_000 + 5_000).min(sends) {
+            let at = start.plus(step * number as u32);
+            written += add_send(&transaction, server, at, &mut next, random);
+        }
+        transaction.commit().expect("it is written");
+    }
+    written
+}
+
+/// Ids are of the second they belong to; `next` keeps those of one second apart.
+fn add_send(
+    transaction: &Transaction<'_>,
+    server: ServerId,
+    at: Timestamp,
+    next: &mut i64,
+    random: &mut StdRng,
+) -> usize {
+    let mut new_id = || {
+        *next = (*next + 1).max(idgen::first_id_at(at));
+        *next
+    };
+    let send = new_id();
+    let mut insert_send = transaction
+        .prepare_cached(
+            "INSERT INTO sends (server_id, id, credential_id, message_id, mail_from, subject, tag, metadata, options, size,
+                                direction, bounce, received_with_ssl, test, created_at, from_domain)
+             VALUES (?1, ?2, 1, '', 'shop@example.com', 'Hello', ?3, '{}', '{}', 1000, 'outgoing', 0, 1, 0, ?4, ?5)",
+        )
+        .expect("a good statement");
+    let tag = TAGS[random.random_range(0..TAGS.len())];
+    let domain = ["example.com", "news.example.com", "example.org"][random.random_range(0..3)];
+    insert_send.execute(params![server.0, send, tag, at.as_micros(), domain]).expect("it is new");
+    let mut insert_message = transaction
+        .prepare_cached(
+            "INSERT INTO messages (server_id, id, send_id, token, rcpt_to, status, bounce_for_id, last_seq)
+             VALUES (?1, ?2, ?3, '', ?4, 'Sent', 0, ?5)",
+        )
+        .expect("a good statement");
+    let mut insert_event = transaction
+        .prepare_cached(
+            "INSERT INTO events (server_id, id, message_id, seq, kind, at, test, data)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7)",
+        )
+        .expect("a good statement");
+    let mut written = 0;
+    for number in 0..RECIPIENTS_PER_SEND {
+        let message = new_id();
+        let receiver = if random.random_ratio(7, 10) {
+            LARGE_RECEIVERS[random.random_range(0..LARGE_RECEIVERS.len())].to_owned()
+        } else {
+            // Few of the small ones get most of their mail.
+            let place = random.random_range(0.0..1.0_f64).powi(3) * f64::from(SMALL_RECEIVERS);
+            format!("small{}.example", place as u32)
+        };
+        let second = match random.random_range(0..100) {
+            0..92 => ("message.delivered", r#"{"attempt":1,"time":0.4}"#),
+            92..95 => ("message.delayed", r#"{"attempt":1,"time":0.4}"#),
+            _ => ("message.bounced", r#"{"attempt":1,"time":0.4,"bounce":{"kind":"sync"}}"#),
+        };
+        let mut facts = vec![("message.accepted", "{}"), second];
+        if random.random_ratio(4, 10) {
+            facts.push(("message.opened", r#"{"first":true,"first_including_bots":true,"bot":false}"#));
+        }
+        insert_message
+            .execute(params![server.0, message, send, format!("u{number}@{receiver}"), facts.len() as i64])
+            .expect("it is new");
+        for (seq, (kind, data)) in facts.iter().enumerate() {
+            let moment = at.plus(Duration::from_millis(seq as u64 * 700)).as_micros();
+            insert_event
+                .execute(params![server.0, new_id(), message, seq as i64 + 1, kind, moment, data])
+                .expect("it is new");
+            written += 1;
+        }
+    }
+    written
+}

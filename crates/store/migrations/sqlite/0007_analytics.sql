@@ -1,0 +1,52 @@
+-- Events added up. Counts and latencies are small encoded sets (src/counting/), which only the code adds.
+
+-- How far the events of a server are added up; written together with what they added.
+CREATE TABLE counter_marks (
+    server_id INTEGER PRIMARY KEY,
+    xact INTEGER NOT NULL,
+    event_id INTEGER NOT NULL
+);
+
+-- The sets of dimensions that a server has counters for, numbered from 1. `last_day` (seconds since 1970) says when a
+-- set was counted last.
+CREATE TABLE counter_dimensions (
+    server_id INTEGER NOT NULL,
+    id INTEGER NOT NULL,
+    domain TEXT NOT NULL,
+    tag TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    template TEXT NOT NULL,
+    pool_id INTEGER NOT NULL,
+    credential_id INTEGER NOT NULL,
+    last_day INTEGER NOT NULL,
+    PRIMARY KEY (server_id, id)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX counter_dimensions_by_value
+    ON counter_dimensions (server_id, domain, tag, provider, template, pool_id, credential_id);
+
+-- `grain` 0 is a minute, 1 a quarter of an hour, 2 a day (UTC); `dimensions` 0 is the total; `at` is in seconds.
+CREATE TABLE counters (
+    server_id INTEGER NOT NULL,
+    grain INTEGER NOT NULL,
+    dimensions INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    counts BLOB NOT NULL,
+    first_attempt BLOB NOT NULL,
+    sent BLOB NOT NULL,
+    PRIMARY KEY (server_id, grain, dimensions, at)
+) WITHOUT ROWID;
+
+CREATE TABLE recipient_domain_days (
+    server_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    domain TEXT NOT NULL,
+    counts BLOB NOT NULL,
+    PRIMARY KEY (server_id, day, domain)
+) WITHOUT ROWID;
+
+-- Whose mail servers a recipient domain has, as delivery found it last.
+CREATE TABLE recipient_providers (
+    domain TEXT PRIMARY KEY,
+    provider TEXT NOT NULL,
+    updated_at INTEGER NOT NULL
+) WITHOUT ROWID;

@@ -1,0 +1,39 @@
+//! The spans of time that are counted together. Quarters of an hour, because every zone's days and hours begin on one.
+
+use postroad_model::Timestamp;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Grain {
+    /// Kept for a shorter time than the others.
+    Minute,
+    Quarter,
+    /// From midnight UTC: so that long ranges are read in few rows.
+    Day,
+}
+
+impl Grain {
+    pub const ALL: [Self; 3] = [Self::Minute, Self::Quarter, Self::Day];
+
+    pub const fn seconds(self) -> i64 {
+        match self {
+            Self::Minute => 60,
+            Self::Quarter => 15 * 60,
+            Self::Day => 24 * 3_600,
+        }
+    }
+
+    /// Its number in the database.
+    pub(crate) const fn code(self) -> i64 {
+        match self {
+            Self::Minute => 0,
+            Self::Quarter => 1,
+            Self::Day => 2,
+        }
+    }
+
+    /// The beginning of the span that a moment is in, in seconds since 1970.
+    pub const fn start(self, moment: Timestamp) -> i64 {
+        let seconds = moment.as_secs();
+        seconds - seconds.rem_euclid(self.seconds())
+    }
+}

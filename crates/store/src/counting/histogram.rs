@@ -1,0 +1,141 @@
+//! How long things took: counts on a scale of sixteen steps to each doubling, from a millisecond to a week. Two of
+//! them add up exactly, and a percentile is off by at most 3.2 % of itself.
+
+use std::time::Duration;
+
+use super::varint;
+use crate::error::StoreError;
+
+/// Steps to each doubling, as a power of two.
+const STEP_BITS: u32 = 4;
+const STEPS: u64 = 1 << STEP_BITS;
+const MILLIS_MAX: u64 = 7 * 24 * 3_600 * 1_000;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// Places on the scale and how often they were hit, in order, none of them zero.
+    hits: Vec<(u16, u64)>,
+}
+
+impl Histogram {
+    pub fn record(&mut self, taken: Duration) {
+        self.add_hits(place_of(u64::try_from(taken.as_millis()).unwrap_or(u64::MAX)), 1);
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        if self.hits.is_empty() {
+            self.hits.clone_from(&other.hits);
+            return;
+        }
+        other.hits.iter().for_each(|(place, hits)| self.add_hits(*place, *hits));
+    }
+
+    pub fn total(&self) -> u64 {
+        self.hits.iter().map(|(_, hits)| hits).sum()
+    }
+
+    /// The time that `share` (0 to 1) of all stayed within. `None` if there are none.
+    pub fn percentile(&self, share: f64) -> Option<Duration> {
+        let rank = ((self.total() as f64 * share).ceil() as u64).max(1);
+        let mut passed = 0;
+        let reached = self.hits.iter().find(|(_, hits)| {
+            passed += hits;
+            passed >= rank
+        });
+        reached.or(self.hits.last()).map(|(place, _)| middle_of(*place))
+    }
+
+    fn add_hits(&mut self, place: u16, hits: u64) {
+        match self.hits.binary_search_by_key(&place, |(place, _)| *place) {
+            Ok(at) => self.hits[at].1 += hits,
+            Err(at) => self.hits.insert(at, (place, hits)),
+        }
+    }
+
+    /// Each place as its distance from the one before.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(2 * self.hits.len());
+        let mut before = 0;
+        for (place, hits) in &self.hits {
+            varint::write(u64::from(place - before), &mut bytes);
+            varint::write(*hits, &mut bytes);
+            before = *place;
+        }
+        bytes
+    }
+
+    pub(crate) fn add_encoded(&mut self, mut bytes: &[u8]) -> Result<(), StoreError> {
+        let mut place = 0;
+        while !bytes.is_empty() {
+            place = (place + varint::read(&mut bytes)?).min(u64::from(place_of(MILLIS_MAX)));
+            let hits = varint::read(&mut bytes)?;
+            self.add_hits(place as u16, hits);
+        }
+        Ok(())
+    }
+}
+
+fn place_of(millis: u64) -> u16 {
+    let millis = millis.min(MILLIS_MAX);
+    if millis < STEPS {
+        return millis as u16;
+    }
+    let doublings = millis.ilog2() - STEP_BITS;
+    let step = (millis >> doublings) & (STEPS - 1);
+    (STEPS + u64::from(doublings) * STEPS + step) as u16
+}
+
+fn middle_of(place: u16) -> Duration {
+    let place = u64::from(place);
+    if place < STEPS {
+        return Duration::from_millis(place);
+    }
+    let (doublings, step) = ((place - STEPS) / STEPS, place % STEPS);
+    let (lowest, width) = ((STEPS + step) << doublings, 1_u64 << doublings);
+    Duration::from_micros(lowest * 1_000 + (width - 1) * 500)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(millis: &[u64]) -> Histogram {
+        let mut histogram = Histogram::default();
+        for millis in millis {
+            histogram.record(Duration::from_millis(*millis));
+        }
+        histogram
+    }
+
+    #[test]
+    fn nothing_has_no_percentile_and_more_than_a_week_is_a_week() {
+        assert_eq!(Histogram::default().percentile(0.5), None);
+        let week = of(&[u64::MAX]).percentile(0.5).unwrap().as_secs_f64();
+        assert!((week / 604_800.0 - 1.0).abs() < 0.032, "{week}");
+    }
+
+    proptest! {
+        #[test]
+        fn percentiles_are_near_the_exact_ones(mut millis in prop::collection::vec(1..MILLIS_MAX, 1..200), share in 0.01..1.0_f64) {
+            let found = of(&millis).percentile(share).unwrap().as_secs_f64() * 1e3;
+            millis.sort_unstable();
+            let rank = ((millis.len() as f64 * share).ceil() as usize).max(1);
+            let exact = millis[rank - 1] as f64;
+            prop_assert!((found / exact - 1.0).abs() <= 0.032, "{found} instead of {exact}");
+        }
+
+        #[test]
+        fn parts_add_up_to_the_whole_in_any_order(a in prop::collection::vec(0..MILLIS_MAX, 0..100), b in prop::collection::vec(0..MILLIS_MAX, 0..100)) {
+            let whole = of(&[a.clone(), b.clone()].concat());
+            let mut merged = of(&a);
+            merged.merge(&of(&b));
+            prop_assert_eq!(&merged, &whole);
+            let mut stored = of(&b);
+            stored.add_encoded(&of(&a).encode()).unwrap();
+            prop_assert_eq!(&stored, &whole);
+            prop_assert_eq!(stored.total() as usize, a.len() + b.len());
+        }
+    }
+}

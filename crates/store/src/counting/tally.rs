@@ -1,0 +1,244 @@
+//! From a batch of events to what they add to the counters.
+//!
+//! Statuses decide: `hard_fail` is a message that ended as HardFail (refused for good, or given up), `bounced` one that
+//! was Sent and came back. `soft_fail` counts attempts; all others count a message once, opens and clicks aside.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use postroad_model::{DomainName, EventKind, MessageId, Timestamp};
+use serde::Deserialize;
+
+use super::{Counts, Dimensions, Grain, Metric, Sums};
+
+/// The provider of recipient domains that belong to none we know.
+pub const OTHER_PROVIDER: &str = "other";
+
+/// What is left out.
+#[derive(Debug, Clone)]
+pub struct CountingRules {
+    /// Recipients here are played, not delivered to.
+    pub simulator_domain: DomainName,
+}
+
+/// An event with what its message is counted by.
+#[derive(Debug, Clone)]
+pub(crate) struct CountedEvent {
+    pub(crate) message_id: MessageId,
+    pub(crate) seq: i64,
+    pub(crate) kind: EventKind,
+    pub(crate) at: Timestamp,
+    pub(crate) data: EventData,
+    pub(crate) facts: Facts,
+}
+
+/// Of the message; they never change.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) rcpt_to: String,
+    pub(crate) from_domain: String,
+    pub(crate) tag: String,
+    pub(crate) template: String,
+    pub(crate) pool_id: i64,
+    pub(crate) credential_id: i64,
+    /// When it was accepted, or is scheduled for.
+    pub(crate) wanted_at: Timestamp,
+}
+
+impl Facts {
+    /// As the DNS compares it.
+    pub(crate) fn recipient_domain(&self) -> String {
+        let domain = self.rcpt_to.rsplit_once('@').map_or("", |(_, domain)| domain);
+        if domain.is_ascii() {
+            return domain.to_ascii_lowercase();
+        }
+        DomainName::parse(domain).map_or_else(|_| domain.to_lowercase(), |name| name.as_str().to_owned())
+    }
+}
+
+/// What counting needs of an event's data. Another shape than expected counts as nothing said.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct EventData {
+    attempt: Option<i64>,
+    /// Seconds that the attempt took.
+    time: Option<f64>,
+    bounce: Option<BounceData>,
+    reason: Option<String>,
+    first: bool,
+    first_including_bots: bool,
+    bot: bool,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct BounceData {
+    kind: String,
+}
+
+impl EventData {
+    pub(crate) fn parse(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    pub(crate) fn is_suppressed(&self) -> bool {
+        self.reason.as_deref() == Some("suppressed")
+    }
+
+    fn is_async_bounce(&self) -> bool {
+        self.bounce.as_ref().is_some_and(|bounce| bounce.kind == "async")
+    }
+}
+
+/// An earlier hold of a message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hold {
+    pub(crate) seq: i64,
+    pub(crate) is_suppressed: bool,
+}
+
+impl CountedEvent {
+    /// Whether earlier holds of the message decide how it counts. They do where the event's number leaves room for them.
+    pub(crate) fn needs_holds(&self) -> bool {
+        match self.kind {
+            EventKind::Held => self.seq > 2,
+            EventKind::Delivered => self.data.attempt.is_some_and(|attempt| self.seq != attempt + 1),
+            _ => false,
+        }
+    }
+}
+
+/// A row of counters; `dimensions` is the place in `Tally::dimensions`, `None` for the total.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) grain: Grain,
+    pub(crate) dimensions: Option<usize>,
+    pub(crate) at: i64,
+}
+
+/// What a batch adds.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) dimensions: Vec<Dimensions>,
+    pub(crate) counters: HashMap<Key, Sums>,
+    /// By day (seconds of its start) and recipient domain.
+    pub(crate) recipient_domains: HashMap<(i64, String), Counts>,
+}
+
+impl Tally {
+    /// `providers` by recipient domain; `holds` by message, for those that need them.
+    pub(crate) fn of(
+        events: &[CountedEvent],
+        rules: &CountingRules,
+        providers: &HashMap<String, String>,
+        holds: &HashMap<MessageId, Vec<Hold>>,
+    ) -> Self {
+        let mut tally = Self::default();
+        let mut places: HashMap<Dimensions, usize> = HashMap::new();
+        for event in events {
+            let recipient_domain = event.facts.recipient_domain();
+            if recipient_domain == rules.simulator_domain.as_str() {
+                continue;
+            }
+            let held = holds.get(&event.message_id).map_or(&[][..], Vec::as_slice);
+            let adds = sums_of(event, held);
+            if adds.counts.is_zero() {
+                continue;
+            }
+            let provider = providers.get(&recipient_domain).map_or(OTHER_PROVIDER, String::as_str);
+            let dimensions = Dimensions {
+                domain: event.facts.from_domain.clone(),
+                tag: event.facts.tag.clone(),
+                provider: provider.to_owned(),
+                template: event.facts.template.clone(),
+                pool_id: event.facts.pool_id,
+                credential_id: event.facts.credential_id,
+            };
+            let place = *places.entry(dimensions.clone()).or_insert_with(|| {
+                tally.dimensions.push(dimensions);
+                tally.dimensions.len() - 1
+            });
+            tally.add(event.at, place, recipient_domain, &adds);
+        }
+        tally
+    }
+
+    fn add(&mut self, moment: Timestamp, place: usize, recipient_domain: String, adds: &Sums) {
+        for grain in Grain::ALL {
+            let at = grain.start(moment);
+            let total = (grain != Grain::Minute).then_some(None);
+            for dimensions in [Some(Some(place)), total].into_iter().flatten() {
+                self.counters.entry(Key { grain, dimensions, at }).or_default().add(adds);
+            }
+        }
+        let day = Grain::Day.start(moment);
+        self.recipient_domains.entry((day, recipient_domain)).or_default().add(&adds.counts);
+    }
+}
+
+fn sums_of(event: &CountedEvent, held: &[Hold]) -> Sums {
+    let mut sums = Sums::default();
+    let (data, counts) = (&event.data, &mut sums.counts);
+    let mut earlier = held.iter().filter(|hold| hold.seq < event.seq);
+    match event.kind {
+        EventKind::Accepted => counts.count(Metric::Accepted),
+        EventKind::Delivered => counts.count(Metric::Sent),
+        EventKind::Delayed => counts.count(Metric::SoftFail),
+        EventKind::Bounced if data.is_async_bounce() => counts.count(Metric::Bounced),
+        EventKind::Bounced | EventKind::Failed => counts.count(Metric::HardFail),
+        EventKind::Held => {
+            if data.is_suppressed() && !earlier.clone().any(|hold| hold.is_suppressed) {
+                counts.count(Metric::Suppressed);
+            }
+            if earlier.next().is_none() {
+                counts.count(Metric::Held);
+            }
+        }
+        EventKind::Complained => counts.count(Metric::Complained),
+        EventKind::Unsubscribed => counts.count(Metric::Unsubscribed),
+        EventKind::Opened => count_hit(counts, data, OPENED),
+        EventKind::Clicked => count_hit(counts, data, CLICKED),
+        _ => {}
+    }
+    add_latency(&mut sums, event, held.iter().any(|hold| hold.seq < event.seq));
+    sums
+}
+
+/// By people, by programs, first by a person, first by anybody.
+type HitMetrics = [Metric; 4];
+const OPENED: HitMetrics =
+    [Metric::Opened, Metric::BotOpened, Metric::UniqueOpened, Metric::UniqueOpenedWithBots];
+const CLICKED: HitMetrics =
+    [Metric::Clicked, Metric::BotClicked, Metric::UniqueClicked, Metric::UniqueClickedWithBots];
+
+fn count_hit(counts: &mut Counts, data: &EventData, [people, programs, first, first_of_all]: HitMetrics) {
+    counts.count(if data.bot { programs } else { people });
+    if data.first && !data.bot {
+        counts.count(first);
+    }
+    if data.first_including_bots {
+        counts.count(first_of_all);
+    }
+}
+
+/// A message that somebody held back says nothing of our speed. Numbers of events and attempts tell: before the first
+/// attempt there is only its acceptance.
+fn add_latency(sums: &mut Sums, event: &CountedEvent, was_held: bool) {
+    let EventData { attempt: Some(attempt), time, .. } = event.data else { return };
+    let is_attempt = match event.kind {
+        EventKind::Delivered | EventKind::Delayed | EventKind::Failed => true,
+        EventKind::Bounced => !event.data.is_async_bounce(),
+        _ => false,
+    };
+    if !is_attempt {
+        return;
+    }
+    let wanted_at = event.facts.wanted_at;
+    if attempt == 1 && event.seq == 2 {
+        let taken = Duration::try_from_secs_f64(time.unwrap_or(0.0)).unwrap_or_default();
+        sums.first_attempt.record(event.at.minus(taken).since(wanted_at));
+    }
+    if event.kind == EventKind::Delivered && !was_held {
+        sums.sent.record(event.at.since(wanted_at));
+    }
+}

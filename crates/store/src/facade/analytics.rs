@@ -1,0 +1,94 @@
+//! What happened, added up.
+
+use postroad_model::{DomainName, ServerId};
+
+use crate::counting::{CountingRules, Counts, Dimensions, Grain, Tally};
+use crate::records::{CounterRow, Folded};
+use crate::verbs::{counter_reads, counters, counting, recipient_providers};
+use crate::{Result, Store};
+
+/// Events added up in one transaction: few enough to hold nobody up.
+const FOLD_EVENTS_MAX: usize = 1_000;
+
+impl Store {
+    /// The servers that have uncounted events.
+    pub async fn list_uncounted_servers(&self) -> Result<Vec<ServerId>> {
+        self.read(|sql| Box::pin(counting::list_uncounted_servers(sql))).await
+    }
+
+    /// Adds the next events of a server up. What they add and how far it went are one transaction: each event counts
+    /// once, whoever crashes and however many are at it.
+    pub async fn fold_events(&self, server_id: ServerId, rules: &CountingRules) -> Result<Folded> {
+        let uncounted =
+            self.read(move |sql| Box::pin(counting::read_uncounted(sql, server_id, FOLD_EVENTS_MAX))).await?;
+        if uncounted.to == uncounted.from {
+            return Ok(Folded::AllDone);
+        }
+        let tally = Tally::of(&uncounted.events, rules, &uncounted.providers, &uncounted.holds);
+        let (from, to) = (uncounted.from, uncounted.to);
+        let added = self
+            .write(move |sql| Box::pin(async move { counters::add(sql, server_id, from, to, &tally).await }))
+            .await?;
+        Ok(match (added, uncounted.is_full) {
+            (false, _) => Folded::Overtaken,
+            (true, true) => Folded::Some,
+            (true, false) => Folded::AllDone,
+        })
+    }
+
+    /// The totals of a server, by spans that begin at `from` or later and before `to` (seconds since 1970). There are
+    /// none by the minute.
+    pub async fn list_totals(
+        &self,
+        server_id: ServerId,
+        grain: Grain,
+        from: i64,
+        to: i64,
+    ) -> Result<Vec<CounterRow>> {
+        self.read(move |sql| Box::pin(counter_reads::list_totals(sql, server_id, grain, from, to))).await
+    }
+
+    /// Likewise, of these sets of dimensions; at most `limit` rows, in no order.
+    pub async fn list_counters(
+        &self,
+        server_id: ServerId,
+        grain: Grain,
+        numbers: Vec<i64>,
+        range: (i64, i64),
+        limit: usize,
+    ) -> Result<Vec<CounterRow>> {
+        self.read(move |sql| {
+            Box::pin(async move {
+                counter_reads::list_of_dimensions(sql, server_id, grain, &numbers, range, limit).await
+            })
+        })
+        .await
+    }
+
+    /// The sets of dimensions of a server that were counted on this day or later, with their numbers.
+    pub async fn list_dimensions(
+        &self,
+        server_id: ServerId,
+        since_day: i64,
+    ) -> Result<Vec<(i64, Dimensions)>> {
+        self.read(move |sql| Box::pin(counter_reads::list_dimensions(sql, server_id, since_day))).await
+    }
+
+    /// Counts by recipient domain and day, of whole days (UTC, seconds of their start); at most `limit` rows.
+    pub async fn list_recipient_domains(
+        &self,
+        server_id: ServerId,
+        range: (i64, i64),
+        limit: usize,
+    ) -> Result<Vec<(String, Counts)>> {
+        self.read(move |sql| Box::pin(counter_reads::list_recipient_domains(sql, server_id, range, limit)))
+            .await
+    }
+
+    /// Notes whose mail servers these domains have.
+    pub async fn learn_recipient_providers(&self, found: Vec<(DomainName, String)>) -> Result<()> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(async move { recipient_providers::learn(sql, &found, now).await }))
+            .await
+    }
+}

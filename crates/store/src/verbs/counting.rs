@@ -1,0 +1,192 @@
+//! The stream of a server's events as counting reads it, with what each message is counted by.
+
+use std::collections::HashMap;
+
+use postroad_model::{EventCursor, EventKind, MessageId, PoolId, ServerId, Timestamp};
+use serde::Deserialize;
+
+use crate::counting::{CountedEvent, EventData, Facts, Hold};
+use crate::error::StoreError;
+use crate::sql::{Row, Sql, to_json};
+
+/// Events of a server that were not counted yet.
+pub(crate) struct Uncounted {
+    pub(crate) from: EventCursor,
+    pub(crate) to: EventCursor,
+    pub(crate) is_full: bool,
+    /// Without those that never count.
+    pub(crate) events: Vec<CountedEvent>,
+    pub(crate) providers: HashMap<String, String>,
+    pub(crate) holds: HashMap<MessageId, Vec<Hold>>,
+}
+
+/// What counting reads of a send's options. Sends that were made of a template name it there.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CountedOptions {
+    send_at: Option<Timestamp>,
+    pool_id: Option<PoolId>,
+    template: Option<String>,
+}
+
+/// The servers that have uncounted events.
+pub(crate) async fn list_uncounted_servers(sql: &Sql<'_>) -> Result<Vec<ServerId>, StoreError> {
+    let text = if sql.is_sqlite() {
+        "SELECT s.id FROM servers s LEFT JOIN counter_marks c ON c.server_id = s.id
+         WHERE EXISTS (SELECT 1 FROM events e WHERE e.server_id = s.id AND e.id > COALESCE(c.event_id, 0))"
+    } else {
+        "SELECT s.id FROM servers s LEFT JOIN counter_marks c ON c.server_id = s.id
+         WHERE EXISTS (SELECT 1 FROM events e WHERE e.server_id = s.id
+                       AND (e.xact, e.id) > (COALESCE(c.xact, 0), COALESCE(c.event_id, 0))
+                       AND e.xact < pg_snapshot_xmin(pg_current_snapshot())::text::bigint)"
+    };
+    sql.query(text, &[]).await?.iter().map(|row| row.int(0).map(ServerId)).collect()
+}
+
+pub(crate) async fn read_uncounted(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    limit: usize,
+) -> Result<Uncounted, StoreError> {
+    let from = find_mark(sql, server_id).await?;
+    let rows = read_rows(sql, server_id, from, limit).await?;
+    let to = match rows.last() {
+        Some(last) => EventCursor { xact: last.int(0)?, id: last.int(1)? },
+        None => from,
+    };
+    let is_full = rows.len() == limit;
+    let pool_id = if rows.is_empty() { 0 } else { server_pool(sql, server_id).await? };
+    let mut events = Vec::with_capacity(rows.len());
+    for row in &rows {
+        events.extend(counted_event(row, pool_id)?);
+    }
+    let providers = find_providers(sql, &events).await?;
+    let holds = find_holds(sql, server_id, &events).await?;
+    Ok(Uncounted { from, to, is_full, events, providers, holds })
+}
+
+pub(crate) async fn find_mark(sql: &Sql<'_>, server_id: ServerId) -> Result<EventCursor, StoreError> {
+    let text = "SELECT xact, event_id FROM counter_marks WHERE server_id = $1";
+    let row = sql.query_opt(text, &[server_id.0.into()]).await?;
+    row.map_or(Ok(EventCursor::START), |row| Ok(EventCursor { xact: row.int(0)?, id: row.int(1)? }))
+}
+
+/// On PostgreSQL only what no open transaction can come before.
+async fn read_rows(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    from: EventCursor,
+    limit: usize,
+) -> Result<Vec<Row>, StoreError> {
+    if sql.is_sqlite() {
+        return sql
+            .query(
+                "SELECT 0, e.id, e.message_id, e.seq, e.kind, e.at, e.test, e.data, m.rcpt_to, s.from_domain, s.tag,
+                        s.credential_id, s.options, s.created_at, s.direction
+                 FROM events e LEFT JOIN messages m ON m.server_id = e.server_id AND m.id = e.message_id
+                 LEFT JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
+                 WHERE e.server_id = $1 AND e.id > $2 ORDER BY e.id LIMIT $3",
+                &[server_id.0.into(), from.id.into(), (limit as i64).into()],
+            )
+            .await;
+    }
+    sql.query(
+        "SELECT e.xact, e.id, e.message_id, e.seq, e.kind, e.at, e.test, e.data, m.rcpt_to, s.from_domain, s.tag,
+                s.credential_id, s.options, s.created_at, s.direction
+         FROM (SELECT * FROM events WHERE server_id = $1 AND (xact, id) > ($2, $3)
+               AND xact < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY xact, id LIMIT $4) e
+         LEFT JOIN messages m ON m.server_id = e.server_id AND m.id = e.message_id
+         LEFT JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
+         ORDER BY e.xact, e.id",
+        &[server_id.0.into(), from.xact.into(), from.id.into(), (limit as i64).into()],
+    )
+    .await
+}
+
+/// `None` for tests, incoming mail, events of the server, and messages that are gone.
+fn counted_event(row: &Row, server_pool: i64) -> Result<Option<CountedEvent>, StoreError> {
+    let is_outgoing = row.text_opt(14)?.as_deref() == Some("outgoing");
+    if row.flag(6)? || !is_outgoing {
+        return Ok(None);
+    }
+    // A kind that a later version wrote.
+    let Some(kind) = EventKind::parse(&row.text(4)?) else { return Ok(None) };
+    let options: CountedOptions = serde_json::from_str(&row.text(12)?).unwrap_or_default();
+    let accepted_at = row.time(13)?;
+    Ok(Some(CountedEvent {
+        message_id: MessageId(row.int(2)?),
+        seq: row.int(3)?,
+        kind,
+        at: row.time(5)?,
+        data: if kind == EventKind::Accepted {
+            EventData::default()
+        } else {
+            EventData::parse(&row.text(7)?)
+        },
+        facts: Facts {
+            rcpt_to: row.text(8)?,
+            from_domain: row.text(9)?,
+            tag: row.text_opt(10)?.unwrap_or_default(),
+            template: options.template.unwrap_or_default(),
+            pool_id: options.pool_id.map_or(server_pool, |pool| pool.0),
+            credential_id: row.int_opt(11)?.unwrap_or(0),
+            wanted_at: options.send_at.map_or(accepted_at, |at| at.max(accepted_at)),
+        },
+    }))
+}
+
+/// 0 for the installation's default.
+async fn server_pool(sql: &Sql<'_>, server_id: ServerId) -> Result<i64, StoreError> {
+    let row = sql.query_opt("SELECT pool_id FROM servers WHERE id = $1", &[server_id.0.into()]).await?;
+    row.map_or(Ok(0), |row| Ok(row.int_opt(0)?.unwrap_or(0)))
+}
+
+async fn find_providers(
+    sql: &Sql<'_>,
+    events: &[CountedEvent],
+) -> Result<HashMap<String, String>, StoreError> {
+    let mut domains: Vec<String> = events.iter().map(|event| event.facts.recipient_domain()).collect();
+    domains.sort_unstable();
+    domains.dedup();
+    if domains.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let text = if sql.is_sqlite() {
+        "SELECT p.domain, p.provider FROM json_each($1) AS wanted CROSS JOIN recipient_providers p ON p.domain = wanted.value"
+    } else {
+        "SELECT p.domain, p.provider FROM json_array_elements_text(CAST($1::text AS json)) AS wanted (domain)
+         JOIN recipient_providers p ON p.domain = wanted.domain"
+    };
+    let rows = sql.query(text, &[to_json(&domains).into()]).await?;
+    rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?))).collect()
+}
+
+async fn find_holds(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    events: &[CountedEvent],
+) -> Result<HashMap<MessageId, Vec<Hold>>, StoreError> {
+    let mut messages: Vec<i64> =
+        events.iter().filter(|event| event.needs_holds()).map(|event| event.message_id.0).collect();
+    messages.sort_unstable();
+    messages.dedup();
+    let mut holds: HashMap<MessageId, Vec<Hold>> = HashMap::new();
+    if messages.is_empty() {
+        return Ok(holds);
+    }
+    let text = if sql.is_sqlite() {
+        // Left to itself SQLite would go through all events of the server.
+        "SELECT e.message_id, e.seq, e.data FROM json_each($2) AS wanted
+         CROSS JOIN events e INDEXED BY events_by_message
+             ON e.server_id = $1 AND e.message_id = wanted.value AND e.kind = 'message.held'"
+    } else {
+        "SELECT e.message_id, e.seq, e.data
+         FROM json_array_elements_text(CAST($2::text AS json)) AS wanted (message_id)
+         JOIN events e ON e.server_id = $1 AND e.message_id = wanted.message_id::bigint AND e.kind = 'message.held'"
+    };
+    for row in sql.query(text, &[server_id.0.into(), to_json(&messages).into()]).await? {
+        let hold = Hold { seq: row.int(1)?, is_suppressed: EventData::parse(&row.text(2)?).is_suppressed() };
+        holds.entry(MessageId(row.int(0)?)).or_default().push(hold);
+    }
+    Ok(holds)
+}

@@ -1,0 +1,30 @@
+//! Whose mail servers recipient domains have.
+
+use postroad_model::{DomainName, Timestamp};
+
+use crate::counting::OTHER_PROVIDER;
+use crate::error::StoreError;
+use crate::sql::Sql;
+
+/// Notes those that are new or have moved. Of the many that belong to nobody large nothing is kept.
+pub(crate) async fn learn(
+    sql: &Sql<'_>,
+    found: &[(DomainName, String)],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    for (domain, provider) in found {
+        if provider == OTHER_PROVIDER {
+            let text = "DELETE FROM recipient_providers WHERE domain = $1";
+            sql.execute(text, &[domain.as_str().into()]).await?;
+            continue;
+        }
+        sql.execute(
+            "INSERT INTO recipient_providers (domain, provider, updated_at) VALUES ($1, $2, $3)
+             ON CONFLICT (domain) DO UPDATE SET provider = excluded.provider, updated_at = excluded.updated_at
+             WHERE recipient_providers.provider <> excluded.provider",
+            &[domain.as_str().into(), provider.as_str().into(), now.into()],
+        )
+        .await?;
+    }
+    Ok(())
+}
