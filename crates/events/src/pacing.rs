@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use postroad_model::Timestamp;
 
-/// So many failures in a row are an accident, not a state.
+/// Fewer failures in a row are an accident, not a state.
+const FAILURES_OF_THE_FAILING: u32 = 3;
 const FAILURES_WITHOUT_PAUSE: u32 = 5;
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -29,7 +30,7 @@ impl Pacing {
     }
 
     pub(crate) fn is_failing(&self) -> bool {
-        self.failures > 0
+        self.failures >= FAILURES_OF_THE_FAILING
     }
 
     pub(crate) fn succeeded(&mut self) {
@@ -75,7 +76,10 @@ mod tests {
         assert_eq!(pacing.window(), 8);
         pacing.failed(NOW);
         assert_eq!(pacing.window(), 1);
-        assert!(pacing.is_failing() && !pacing.is_resting(NOW));
+        assert!(!pacing.is_failing() && !pacing.is_resting(NOW));
+        pacing.failed(NOW);
+        pacing.failed(NOW);
+        assert!(pacing.is_failing());
         pacing.succeeded();
         assert!(!pacing.is_failing());
     }

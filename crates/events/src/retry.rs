@@ -99,7 +99,7 @@ mod tests {
         Failed { at: at(1_000_000), attempts, status: Some(500), retry_after: None, failing_since: None }
     }
 
-    fn pause_of(consequence: Consequence) -> Option<u64> {
+    fn pause_of(consequence: &Consequence) -> Option<u64> {
         match consequence {
             Consequence::RetryAt(next) => Some(next.since(at(1_000_000)).as_secs()),
             _ => None,
@@ -110,7 +110,7 @@ mod tests {
     fn the_schedule_of_the_contract_is_followed_to_its_end() {
         let settings = RetrySettings::default();
         let pauses: Vec<Option<u64>> =
-            (1..=11).map(|attempts| pause_of(settings.consequence(failed(attempts), 0.5))).collect();
+            (1..=11).map(|attempts| pause_of(&settings.consequence(failed(attempts), 0.5))).collect();
         let hours = |hours: u64| Some(hours * 3_600);
         let expected = [
             Some(5),
@@ -132,23 +132,23 @@ mod tests {
     #[test]
     fn chance_moves_a_retry_by_a_fifth_at_most() {
         let settings = RetrySettings::default();
-        assert_eq!(pause_of(settings.consequence(failed(2), 0.0)), Some(48));
-        assert_eq!(pause_of(settings.consequence(failed(2), 1.0)), Some(72));
+        assert_eq!(pause_of(&settings.consequence(failed(2), 0.0)), Some(48));
+        assert_eq!(pause_of(&settings.consequence(failed(2), 1.0)), Some(72));
     }
 
     #[test]
     fn a_receiver_may_ask_for_more_time_but_not_for_ever() {
         let settings = RetrySettings::default();
         let asking = |text| Failed { retry_after: Some(text), ..failed(1) };
-        assert_eq!(pause_of(settings.consequence(asking("120"), 0.5)), Some(120));
-        assert_eq!(pause_of(settings.consequence(asking("1"), 0.5)), Some(5));
-        assert_eq!(pause_of(settings.consequence(asking("99999999"), 0.5)), Some(24 * 3_600));
-        assert_eq!(pause_of(settings.consequence(asking("soon"), 0.5)), Some(5));
+        assert_eq!(pause_of(&settings.consequence(asking("120"), 0.5)), Some(120));
+        assert_eq!(pause_of(&settings.consequence(asking("1"), 0.5)), Some(5));
+        assert_eq!(pause_of(&settings.consequence(asking("99999999"), 0.5)), Some(24 * 3_600));
+        assert_eq!(pause_of(&settings.consequence(asking("soon"), 0.5)), Some(5));
         // Ten minutes after second 1,000,000.
         let date = asking("Mon, 12 Jan 1970 13:56:40 GMT");
-        assert_eq!(pause_of(settings.consequence(date, 0.5)), Some(600));
+        assert_eq!(pause_of(&settings.consequence(date, 0.5)), Some(600));
         let past = asking("Sun, 06 Nov 1960 08:49:37 GMT");
-        assert_eq!(pause_of(settings.consequence(past, 0.5)), Some(5));
+        assert_eq!(pause_of(&settings.consequence(past, 0.5)), Some(5));
     }
 
     #[test]

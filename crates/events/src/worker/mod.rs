@@ -34,6 +34,8 @@ const EMPTY_REST: Duration = Duration::from_secs(1);
 const PROVEN_POSTS_MAX: usize = 1_024;
 const NEW_POSTS_MAX: usize = 1_024;
 const FAILING_POSTS_MAX: usize = 64;
+/// Without a success for so long, whatever this process has seen of it.
+const FAILING_AFTER: Duration = Duration::from_mins(1);
 /// Endpoints whose pace is remembered while they have nothing to be told.
 const PACINGS_MAX: usize = 100_000;
 
@@ -51,9 +53,11 @@ struct Shared {
 }
 
 impl Shared {
-    /// The places of an endpoint's class.
+    /// The places of an endpoint's class. One that failed a moment ago is not yet among the failing, where it could wait
+    /// long.
     fn places(&self, webhook: &Webhook, is_failing: bool) -> &Arc<Semaphore> {
-        if is_failing || webhook.failing_since.is_some() {
+        let failing_for = webhook.failing_since.map(|since| self.clock.now().since(since));
+        if is_failing || failing_for.is_some_and(|failing_for| failing_for >= FAILING_AFTER) {
             &self.failing
         } else if webhook.last_success_at.is_some() {
             &self.proven
