@@ -99,8 +99,9 @@ impl Store {
         self.read(move |sql| Box::pin(webhook_queue::due(sql, now))).await
     }
 
-    /// Hands out what a webhook is to be told now, oldest first, without what the caller has already (`held`). On
-    /// PostgreSQL no other node gets it for two minutes: to be taken in small portions.
+    /// Hands out what a webhook is to be told now, oldest first. On SQLite a claim is only a look, and what the
+    /// caller has already (`held`) is left out; on PostgreSQL nobody else gets it for two minutes: to be taken in small
+    /// portions.
     pub async fn claim_webhook_work(
         &self,
         server_id: ServerId,

@@ -171,9 +171,13 @@ async fn what_is_replayed_while_it_is_told_is_told_again(fixture: Fixture) {
     fixture.clock.advance(Duration::from_secs(1));
     let replay = Replay::Event(works[0].event.event.id);
     fixture.store.replay_webhook(fixture.server, webhook.id, replay).await.expect("the store works");
+    // Whoever tells it looks for more meanwhile; depending on the engine the replay comes now or after the outcome.
+    let held = vec![works[0].event.event.id];
+    let more = fixture.store.claim_webhook_work(fixture.server, webhook.id, 10, held).await;
+    let mut again = more.expect("the store works");
     let told = vec![outcome(&webhook, &works[0], begun, WebhookNext::Done)];
     fixture.store.settle_webhooks(told).await.expect("the store works");
-    let again = claim(&fixture, &webhook).await;
+    again.extend(claim(&fixture, &webhook).await);
     assert_eq!(kinds(&again), [EventKind::Accepted]);
     let told = vec![outcome(&webhook, &again[0], fixture.clock.now(), WebhookNext::Done)];
     fixture.store.settle_webhooks(told).await.expect("the store works");
