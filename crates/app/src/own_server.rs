@@ -86,9 +86,14 @@ fn check_hosts(hosts: &[String], problem: &mut impl FnMut(&str, &str)) -> Vec<St
     }
     let mut names: Vec<String> = Vec::new();
     for (at, host) in hosts.iter().enumerate() {
-        match DomainName::parse(host.trim()) {
-            Ok(name) if names.iter().any(|known| known == name.as_str()) => {}
-            Ok(name) => names.push(name.as_str().to_owned()),
+        // `*.example.com` is every host below.
+        let (star, name) = match host.trim().strip_prefix("*.") {
+            Some(name) => ("*.", name),
+            None => ("", host.trim()),
+        };
+        match DomainName::parse(name).map(|name| format!("{star}{name}")) {
+            Ok(name) if names.contains(&name) => {}
+            Ok(name) => names.push(name),
             Err(error) => {
                 let message = format!("`tracking/excluded_hosts/{at}` is not a host name: {error}");
                 problem(&format!("{pointer}/{at}"), &message);
@@ -110,14 +115,21 @@ mod tests {
             mode: Some("development".into()),
             send_rate: Change::Set("10/s".into()),
             hourly_limit: Change::Clear,
-            track_excluded_hosts: Some(vec!["WWW.Bücher.example".into(), "www.xn--bcher-kva.example".into()]),
+            track_excluded_hosts: Some(vec![
+                "WWW.Bücher.example".into(),
+                "www.xn--bcher-kva.example".into(),
+                "*.Example.com".into(),
+            ]),
             ..GivenServerChange::default()
         };
         let change = check(given).unwrap();
         assert_eq!((change.name.as_deref(), change.mode), (Some("shop"), Some(ServerMode::Development)));
         assert_eq!(change.send_rate, Change::Set(SendRate::parse("10/s").unwrap()));
         assert_eq!(change.hourly_limit, Change::Clear);
-        assert_eq!(change.track_excluded_hosts, Some(vec!["www.xn--bcher-kva.example".to_owned()]));
+        assert_eq!(
+            change.track_excluded_hosts,
+            Some(vec!["www.xn--bcher-kva.example".to_owned(), "*.example.com".to_owned()])
+        );
         assert_eq!(change.track_opens, None);
     }
 
