@@ -46,6 +46,7 @@ pub(crate) struct PercentilesOut {
 
 /// Shares of 1; null where there is nothing to divide by.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "they are the names on the wire")]
 pub(crate) struct RatesOut {
     /// Sent and not returned, of those sent or failed for good.
     #[schema(example = 0.987)]

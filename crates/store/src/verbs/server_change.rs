@@ -32,7 +32,7 @@ pub(crate) async fn update(
             change.hourly_limit.into_value().map(i64::from).into(),
             change.track_opens.into(),
             change.track_clicks.into(),
-            change.track_excluded_hosts.map(|hosts| to_json(&hosts)).into(),
+            change.track_excluded_hosts.as_ref().map(to_json).into(),
             now.into(),
         ],
     )
