@@ -28,11 +28,16 @@ pub(crate) struct Poster {
 pub(crate) struct Post {
     pub(crate) attempt: NewWebhookAttempt,
     pub(crate) is_told: bool,
+    /// The format has no words for the event: nothing was posted, and nobody is to blame.
+    pub(crate) is_unspeakable: bool,
     pub(crate) retry_after: Option<String>,
 }
 
-/// Why nothing was posted at all: bugs and broken rows, which waiting does not mend.
+/// Why nothing was posted at all: bugs and broken rows, which waiting does not mend, and a format that was changed
+/// while the event waited.
 struct Unusable(&'static str, String);
+
+const UNSPEAKABLE: &str = "format";
 
 impl Poster {
     pub(crate) fn new(http: GuardedHttp, signer: Arc<PostalSigner>, clock: Arc<dyn Clock>) -> Self {
@@ -70,6 +75,7 @@ impl Poster {
                 duration_us: begun.elapsed().as_micros() as i64,
             },
             is_told: false,
+            is_unspeakable: matches!(said, Err(Unusable(UNSPEAKABLE, _))),
             retry_after: None,
         };
         match said {
@@ -88,7 +94,7 @@ impl Poster {
     ) -> Result<(WebhookUrl, HeaderMap, Bytes), Unusable> {
         let url = WebhookUrl::parse(&webhook.url).map_err(|error| Unusable("url", error.to_string()))?;
         let body: Bytes = body::body(event, webhook.format)
-            .ok_or_else(|| Unusable("format", "This format has no words for the event".to_owned()))?
+            .ok_or_else(|| Unusable(UNSPEAKABLE, "This format has no words for the event".to_owned()))?
             .into();
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

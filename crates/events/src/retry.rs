@@ -8,6 +8,8 @@ use postroad_model::Timestamp;
 const JITTER: f64 = 0.2;
 /// However long a receiver asks us to wait.
 const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
+/// Likewise for all its events: somebody may mend it sooner.
+const REST_MAX: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone)]
 pub struct RetrySettings {
@@ -41,8 +43,14 @@ impl Default for RetrySettings {
 pub(crate) enum Consequence {
     RetryAt(Timestamp),
     GiveUp,
-    /// The endpoint is told nothing any more, and why.
-    Disable(String),
+}
+
+/// Why an endpoint is told nothing any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Disabling {
+    pub(crate) reason: String,
+    /// Only if nothing has succeeded since then.
+    pub(crate) failing_before: Option<Timestamp>,
 }
 
 /// A failed attempt as far as it matters here.
@@ -59,15 +67,31 @@ pub(crate) struct Failed<'a> {
 }
 
 impl RetrySettings {
+    /// Whether the endpoint is to be disabled.
+    pub(crate) fn disabling(&self, failed: Failed<'_>) -> Option<Disabling> {
+        if failed.status == Some(410) {
+            let reason = "The receiver answered 410 Gone".to_owned();
+            return Some(Disabling { reason, failing_before: None });
+        }
+        let since = failed.failing_since?;
+        if failed.at.since(since) < self.disable_after {
+            return None;
+        }
+        let hours = self.disable_after.as_secs() / 3_600;
+        let reason = format!("No attempt has succeeded for {hours} hours");
+        Some(Disabling { reason, failing_before: Some(since) })
+    }
+
+    /// When the whole endpoint wants to be told something again.
+    pub(crate) fn rest_until(failed: Failed<'_>) -> Option<Timestamp> {
+        let asked = failed.retry_after.filter(|_| matches!(failed.status, Some(429 | 503)))?;
+        Some(failed.at.plus(retry_after(asked, failed.at)?.min(REST_MAX)))
+    }
+
     /// `chance` is from 0 to 1.
     pub(crate) fn consequence(&self, failed: Failed<'_>, chance: f64) -> Consequence {
         if failed.status == Some(410) {
-            return Consequence::Disable("The receiver answered 410 Gone".to_owned());
-        }
-        let failing_for = failed.failing_since.map(|since| failed.at.since(since));
-        if failing_for.is_some_and(|failing_for| failing_for >= self.disable_after) {
-            let hours = self.disable_after.as_secs() / 3_600;
-            return Consequence::Disable(format!("No attempt has succeeded for {hours} hours"));
+            return Consequence::GiveUp;
         }
         let pause = failed.attempts.checked_sub(1).and_then(|at| self.schedule.get(at as usize));
         let Some(pause) = pause else { return Consequence::GiveUp };
@@ -155,9 +179,23 @@ mod tests {
     fn gone_disables_at_once_and_five_days_without_success_do() {
         let settings = RetrySettings::default();
         let gone = Failed { status: Some(410), ..failed(1) };
-        assert!(matches!(settings.consequence(gone, 0.5), Consequence::Disable(_)));
+        assert_eq!(settings.disabling(gone).unwrap().failing_before, None);
+        assert_eq!(settings.consequence(gone, 0.5), Consequence::GiveUp);
         let since = |secs: i64| Failed { failing_since: Some(at(1_000_000 - secs)), ..failed(3) };
-        assert!(matches!(settings.consequence(since(5 * 86_400), 0.5), Consequence::Disable(_)));
-        assert!(matches!(settings.consequence(since(5 * 86_400 - 1), 0.5), Consequence::RetryAt(_)));
+        let disabling = settings.disabling(since(5 * 86_400)).unwrap();
+        assert_eq!(disabling.failing_before, Some(at(1_000_000 - 5 * 86_400)));
+        assert_eq!(settings.disabling(since(5 * 86_400 - 1)), None);
+        // A success may come before it is disabled: the event is not lost then.
+        assert!(matches!(settings.consequence(since(5 * 86_400), 0.5), Consequence::RetryAt(_)));
+    }
+
+    #[test]
+    fn an_endpoint_that_asks_for_rest_gets_it_within_bounds() {
+        let asking = |status, text| Failed { status: Some(status), retry_after: Some(text), ..failed(1) };
+        assert_eq!(RetrySettings::rest_until(asking(429, "120")), Some(at(1_000_120)));
+        assert_eq!(RetrySettings::rest_until(asking(503, "99999999")), Some(at(1_003_600)));
+        assert_eq!(RetrySettings::rest_until(asking(500, "120")), None);
+        assert_eq!(RetrySettings::rest_until(asking(429, "soon")), None);
+        assert_eq!(RetrySettings::rest_until(failed(1)), None);
     }
 }

@@ -1,6 +1,7 @@
 //! What is durable, as domain verbs. Two engines implement them and one conformance suite runs against both. Only
 //! this crate holds SQL; nothing here knows HTTP, SMTP or MIME.
 
+mod bells;
 mod body;
 mod counting;
 mod error;
@@ -18,6 +19,7 @@ mod verbs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bells::Bells;
 use futures_util::future::BoxFuture;
 use hand_over::HandOver;
 use postroad_model::{Clock, IdGenerator};
@@ -87,8 +89,8 @@ pub struct Store {
     hand_over: Arc<HandOver>,
     /// Counted up by every change that the delivery engine should see at once.
     changes: Arc<watch::Sender<u64>>,
-    /// Counted up by every commit that appended events.
-    told: Arc<watch::Sender<u64>>,
+    /// Rung after every commit that appended events.
+    bells: Arc<Bells>,
 }
 
 #[derive(Debug)]
@@ -128,7 +130,7 @@ impl Store {
             clock,
             hand_over,
             changes: Arc::new(watch::Sender::new(0)),
-            told: Arc::new(watch::Sender::new(0)),
+            bells: Arc::default(),
         })
     }
 

@@ -5,24 +5,30 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use postroad_model::EventId;
 use postroad_store::{StoreError, Webhook, WebhookNext, WebhookOutcome, WebhookWork};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::{Key, Shared, SharedPacing, rest_until};
+use super::{Key, POLL, Shared, SharedPacing, rest_until};
+use crate::RetrySettings;
 use crate::post::Post;
-use crate::retry::{Consequence, Failed};
+use crate::retry::{Consequence, Disabling, Failed};
 
 /// Posted, but not yet stored: more are not begun.
 const UNSETTLED_MAX: usize = 64;
+/// Between two looks for more while posts are under way, however much happens.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct Lane {
     shared: Arc<Shared>,
     key: Key,
     pacing: SharedPacing,
     stopping: watch::Receiver<bool>,
+    /// Something happened on the server.
+    told: watch::Receiver<u64>,
     queue: VecDeque<WebhookWork>,
     held: HashSet<EventId>,
     /// They end with the lane.
@@ -33,7 +39,7 @@ pub(super) struct Lane {
 /// Why a lane goes no further.
 enum End {
     NothingDue,
-    Disabled(String),
+    Disabled(Disabling),
 }
 
 impl Lane {
@@ -43,11 +49,13 @@ impl Lane {
         pacing: SharedPacing,
         stopping: watch::Receiver<bool>,
     ) -> Self {
+        let told = shared.store.told_of(key.0);
         Self {
             shared,
             key,
             pacing,
             stopping,
+            told,
             queue: VecDeque::new(),
             held: HashSet::new(),
             posts: JoinSet::new(),
@@ -71,7 +79,7 @@ impl Lane {
         }
         match end {
             Ok(End::NothingDue) => {}
-            Ok(End::Disabled(reason)) => disable(&shared, key, reason).await,
+            Ok(End::Disabled(disabling)) => disable(&shared, key, disabling).await,
             Err(error) => {
                 tracing::warn!(%error, webhook.id = key.1.0, "cannot go on with a webhook; trying again");
                 let now = self.shared.clock.now();
@@ -88,6 +96,7 @@ impl Lane {
             if *self.stopping.borrow() || self.pacing.lock().is_resting(self.shared.clock.now()) {
                 return Ok(End::NothingDue);
             }
+            self.told.mark_unchanged();
             let free = self.free_places();
             if free > 0 && self.queue.is_empty() {
                 let Some(found) = self.claim().await? else { return Ok(End::NothingDue) };
@@ -106,13 +115,15 @@ impl Lane {
                 }
                 return Ok(End::NothingDue);
             }
+            let may_have_more = self.queue.is_empty() && self.free_places() > 0;
             tokio::select! {
+                () = until_told(&mut self.told), if may_have_more => {}
                 // One that panicked is still held: it is told again when the lane has ended.
                 Some(ended) = self.posts.join_next() => {
                     if let Ok((webhook, post)) = ended
-                        && let Some(reason) = self.note(Some(&webhook), post)
+                        && let Some(disabling) = self.note(Some(&webhook), post)
                     {
-                        return Ok(End::Disabled(reason));
+                        return Ok(End::Disabled(disabling));
                     }
                 }
                 Some(stored) = self.settling.join_next() => {
@@ -144,15 +155,17 @@ impl Lane {
         Ok(Some(Arc::new(webhook)))
     }
 
-    /// Decides what a post means and has it stored. Some reason if the endpoint is to be disabled.
-    fn note(&mut self, webhook: Option<&Webhook>, post: Post) -> Option<String> {
+    /// Decides what a post means and has it stored. Something if the endpoint is to be disabled.
+    fn note(&mut self, webhook: Option<&Webhook>, post: Post) -> Option<Disabling> {
         let now = self.shared.clock.now();
         let mut disabled = None;
         let next = if post.is_told {
             self.pacing.lock().succeeded();
             WebhookNext::Done
+        } else if post.is_unspeakable {
+            WebhookNext::Unspeakable
         } else {
-            self.pacing.lock().failed(now);
+            self.pacing.lock().failed(post.attempt.at, now);
             let failed = Failed {
                 at: now,
                 attempts: post.attempt.number,
@@ -160,13 +173,13 @@ impl Lane {
                 retry_after: post.retry_after.as_deref(),
                 failing_since: webhook.and_then(|webhook| webhook.failing_since),
             };
+            if let Some(until) = RetrySettings::rest_until(failed) {
+                self.pacing.lock().rest_as_asked(until);
+            }
+            disabled = self.shared.settings.retry.disabling(failed);
             match self.shared.settings.retry.consequence(failed, rand::random()) {
                 Consequence::RetryAt(at) => WebhookNext::RetryAt(at),
                 Consequence::GiveUp => WebhookNext::GiveUp,
-                Consequence::Disable(reason) => {
-                    disabled = Some(reason);
-                    WebhookNext::GiveUp
-                }
             }
         };
         let (server_id, webhook_id) = self.key;
@@ -180,14 +193,23 @@ impl Lane {
     }
 }
 
-async fn disable(shared: &Shared, (server_id, id): Key, reason: String) {
-    match shared.store.disable_webhook(server_id, id, reason.clone()).await {
+async fn disable(shared: &Shared, (server_id, id): Key, disabling: Disabling) {
+    let Disabling { reason, failing_before } = disabling;
+    match shared.store.disable_webhook(server_id, id, reason.clone(), failing_before).await {
         Ok(true) => {
             tracing::info!(server.id = server_id.0, webhook.id = id.0, reason, "a webhook was disabled");
         }
+        // Somebody was faster, or it succeeded after all.
         Ok(false) => {}
         // What made it so will do it again.
         Err(error) => tracing::warn!(%error, webhook.id = id.0, "cannot disable a webhook"),
+    }
+}
+
+/// What may be due now was put into the outbox, here or on another node, or its pause is over.
+async fn until_told(told: &mut watch::Receiver<u64>) {
+    if tokio::time::timeout(POLL, told.changed()).await.is_ok() {
+        tokio::time::sleep(LOOK_PAUSE).await;
     }
 }
 
@@ -197,9 +219,8 @@ async fn tell(
     is_failing: bool,
     work: WebhookWork,
 ) -> (Arc<Webhook>, Post) {
-    let places = Arc::clone(shared.places(&webhook, is_failing));
-    // Never closed; without a place it is posted all the same.
-    let _place: Option<OwnedSemaphorePermit> = places.acquire_owned().await.ok();
+    let class = shared.class_of(&webhook, is_failing);
+    let _place = shared.places.take(webhook.server_id, class).await;
     let post = shared.poster.post(&webhook, work.event, work.attempts).await;
     (webhook, post)
 }

@@ -1,10 +1,11 @@
 //! The outbox worked off. A dispatcher looks what is due and starts a lane for each endpoint that has something to be
 //! told; lanes know nothing of each other, so that one that hangs delays only itself.
 //!
-//! Posts under way are counted in three classes with places of their own: endpoints that have answered well, those
-//! that are new, and those that fail. However many fail, the others find their places free.
+//! Posts under way have places (`places.rs`) that those who fail cannot take from the others, nor one server from
+//! another.
 
 mod lane;
+mod places;
 mod settler;
 
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use postroad_model::{Clock, ServerId, Timestamp, WebhookId};
 use postroad_store::{Store, Webhook, WebhookDue};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -21,6 +22,7 @@ use crate::WebhookSettings;
 use crate::pacing::Pacing;
 use crate::post::Poster;
 use lane::Lane;
+use places::{Class, Places};
 use settler::Settler;
 
 /// Other nodes append events too, and nobody tells of those.
@@ -31,9 +33,6 @@ const SCAN_PAUSE_MIN: Duration = Duration::from_millis(10);
 const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
 /// Something is due and cannot be had: another node works on it.
 const EMPTY_REST: Duration = Duration::from_secs(1);
-const PROVEN_POSTS_MAX: usize = 1_024;
-const NEW_POSTS_MAX: usize = 1_024;
-const FAILING_POSTS_MAX: usize = 64;
 /// Without a success for so long, whatever this process has seen of it.
 const FAILING_AFTER: Duration = Duration::from_mins(1);
 /// Endpoints whose pace is remembered while they have nothing to be told.
@@ -47,22 +46,20 @@ struct Shared {
     poster: Poster,
     settler: Settler,
     settings: WebhookSettings,
-    proven: Arc<Semaphore>,
-    new: Arc<Semaphore>,
-    failing: Arc<Semaphore>,
+    places: Places,
 }
 
 impl Shared {
-    /// The places of an endpoint's class. One that failed a moment ago is not yet among the failing, where it could wait
+    /// One that failed a moment ago is not yet among the failing, where it could wait
     /// long.
-    fn places(&self, webhook: &Webhook, is_failing: bool) -> &Arc<Semaphore> {
+    fn class_of(&self, webhook: &Webhook, is_failing: bool) -> Class {
         let failing_for = webhook.failing_since.map(|since| self.clock.now().since(since));
         if is_failing || failing_for.is_some_and(|failing_for| failing_for >= FAILING_AFTER) {
-            &self.failing
+            Class::Failing
         } else if webhook.last_success_at.is_some() {
-            &self.proven
+            Class::Proven
         } else {
-            &self.new
+            Class::New
         }
     }
 }
@@ -92,10 +89,8 @@ pub(crate) async fn run(
         clock,
         poster,
         settler,
+        places: Places::new(settings.concurrency_max),
         settings,
-        proven: Arc::new(Semaphore::new(PROVEN_POSTS_MAX)),
-        new: Arc::new(Semaphore::new(NEW_POSTS_MAX)),
-        failing: Arc::new(Semaphore::new(FAILING_POSTS_MAX)),
     });
     Dispatcher { shared, lanes: JoinSet::new(), paces: HashMap::new() }.run(stopping).await;
     // Every lane is over, and with the last of them the settler's channel: it writes what it has and ends.
@@ -162,7 +157,7 @@ impl Dispatcher {
             if pace.has_lane {
                 continue;
             }
-            let begins_at = due.due_at.max(pace.pacing.lock().resumes_at.unwrap_or(due.due_at));
+            let begins_at = due.due_at.max(pace.pacing.lock().resumes_at().unwrap_or(due.due_at));
             if begins_at > now {
                 patience = patience.min(begins_at.since(now));
                 continue;

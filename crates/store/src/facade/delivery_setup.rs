@@ -67,7 +67,7 @@ impl Store {
             })
             .await?;
         self.note_change();
-        self.note_told();
+        self.bells.ring_everywhere();
         Ok(paused)
     }
 

@@ -10,11 +10,12 @@ use crate::{Result, Store};
 impl Store {
     /// Counts up whenever this process has appended events. Other nodes' are not counted.
     pub fn told(&self) -> watch::Receiver<u64> {
-        self.told.subscribe()
+        self.bells.all()
     }
 
-    pub(crate) fn note_told(&self) {
-        self.told.send_modify(|count| *count += 1);
+    /// Likewise for one server, and now and then for others too.
+    pub fn told_of(&self, server_id: ServerId) -> watch::Receiver<u64> {
+        self.bells.of(server_id)
     }
 
     /// Events in the order of their commits. Nothing comes later that belongs before `next`.
@@ -38,7 +39,7 @@ impl Store {
             Box::pin(async move { events::add_of_server(sql, &ids, server_id, &event, now).await })
         })
         .await?;
-        self.note_told();
+        self.bells.ring([server_id]);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! What tracking finds out.
 
-use postroad_model::DomainName;
+use postroad_model::{DomainName, ServerId};
 
 use crate::records::NewHit;
 use crate::verbs::{hits, tracking};
@@ -10,11 +10,12 @@ impl Store {
     /// Marks messages and appends events, all of them or none; who unsubscribed is suppressed, except at the
     /// simulator's domain. Keep it to a few hundred at a time.
     pub async fn record_hits(&self, new: Vec<NewHit>, simulator_domain: DomainName) -> Result<()> {
+        let servers: Vec<ServerId> = new.iter().map(|hit| hit.server_id).collect();
         self.write_with_ids(move |sql, ids| {
             Box::pin(async move { hits::record(sql, &ids, new, &simulator_domain).await })
         })
         .await?;
-        self.note_told();
+        self.bells.ring(servers);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ impl Store {
     /// The instant a message counts as accepted: when this returns `Stored`, the send, its messages, their queue
     /// entries, events and idempotency key are on stable storage, all of them or none.
     pub async fn accept(&self, send: NewSend) -> Result<Accepted> {
+        let server_id = send.info.server_id;
         let accepted = match &*self.engine {
             // In a task of its own, so that a caller who hangs up between the two writes leaves no orphan.
             Engine::Sqlite { ids, .. } if send.is_large() => {
@@ -28,7 +29,7 @@ impl Store {
             Engine::Postgres(engine) => engine.accept(send).await,
         };
         if accepted.is_ok() {
-            self.note_told();
+            self.bells.ring([server_id]);
         }
         accepted
     }

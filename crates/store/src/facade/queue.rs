@@ -47,11 +47,12 @@ impl Store {
     /// Settles claimed messages, all in one transaction. `false` for those that could not take their outcome any
     /// more; of these nothing was written, and they are claimed no longer.
     pub async fn finish(&self, outcomes: Vec<Outcome>) -> Result<Vec<bool>> {
+        let servers: Vec<ServerId> = outcomes.iter().map(|outcome| outcome.server_id).collect();
         let settled = match &*self.engine {
             Engine::Sqlite { engine, ids } => engine.finish(outcomes, Arc::clone(ids)).await?,
             Engine::Postgres(engine) => engine.finish(&outcomes).await?,
         };
-        self.note_told();
+        self.bells.ring(servers);
         Ok(settled)
     }
 

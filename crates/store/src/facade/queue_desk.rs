@@ -59,7 +59,7 @@ impl Store {
             }
             Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
         };
-        self.note_entry(entry);
+        self.note_entry(server_id, entry);
         Ok(retried)
     }
 
@@ -74,14 +74,14 @@ impl Store {
             }
             Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
         };
-        self.note_entry(entry);
+        self.note_entry(server_id, entry);
         Ok(cancelled)
     }
 
-    fn note_entry(&self, entry: Entry) {
+    fn note_entry(&self, server_id: ServerId, entry: Entry) {
         if entry != Entry::Unchanged {
             self.note_change();
-            self.note_told();
+            self.bells.ring([server_id]);
         }
     }
 
@@ -97,7 +97,7 @@ impl Store {
                 Box::pin(async move { desk::expire_holds(sql, &ids, now, limit).await })
             })
             .await?;
-        self.note_told();
+        self.bells.ring_everywhere();
         Ok(ended)
     }
 }

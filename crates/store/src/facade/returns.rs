@@ -10,6 +10,7 @@ impl Store {
     /// When this returns `Ok`, the mail and what it means for its message are on stable storage, both or neither.
     /// `NotFound` if there is no such message.
     pub async fn take_return(&self, new: NewReturn) -> Result<Taken> {
+        let server_id = new.info.server_id;
         // In a task of its own: who hangs up between a large body and its row must leave no orphan.
         let engine = Arc::clone(&self.engine);
         let taking = tokio::spawn(async move {
@@ -30,7 +31,7 @@ impl Store {
         });
         let taken =
             taking.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closed".into())))?;
-        self.note_told();
+        self.bells.ring([server_id]);
         Ok(taken)
     }
 }

@@ -145,7 +145,7 @@ impl Store {
         })
         .await?;
         self.note_change();
-        self.note_told();
+        self.bells.ring_everywhere();
         Ok(())
     }
 

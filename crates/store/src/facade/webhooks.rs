@@ -34,7 +34,7 @@ impl Store {
         self.read(move |sql| Box::pin(webhooks::list_enabled(sql))).await
     }
 
-    /// Enabling it again forgives what it did before.
+    /// Enabling it again forgives what it did before, and begins with what happens from then on.
     pub async fn change_webhook(
         &self,
         server_id: ServerId,
@@ -42,6 +42,12 @@ impl Store {
         change: WebhookChange,
     ) -> Result<Webhook> {
         let (now, is_over) = (self.clock.now(), change.enabled == Some(false));
+        // A transaction that began before it was disabled may have left something when that was purged.
+        if change.enabled == Some(true)
+            && self.find_webhook(server_id, id).await?.is_some_and(|webhook| !webhook.enabled)
+        {
+            self.purge_webhook_queue(server_id, id).await?;
+        }
         let webhook =
             self.write(move |sql| Box::pin(webhooks::change(sql, server_id, id, change, now))).await?;
         if is_over {
@@ -72,18 +78,27 @@ impl Store {
         self.write(move |sql| Box::pin(webhooks::delete(sql, server_id, id))).await
     }
 
-    /// Disables an endpoint, tells of it, and forgets what it was to be told. `false` if it was disabled before.
-    pub async fn disable_webhook(&self, server_id: ServerId, id: WebhookId, reason: String) -> Result<bool> {
+    /// Disables an endpoint, tells of it, and forgets what it was to be told. `false` if it was disabled before, or if
+    /// it has to be failing since `failing_before` and is not: a success came meanwhile.
+    pub async fn disable_webhook(
+        &self,
+        server_id: ServerId,
+        id: WebhookId,
+        reason: String,
+        failing_before: Option<Timestamp>,
+    ) -> Result<bool> {
         let now = self.clock.now();
         let is_changed = self
             .write_with_ids(move |sql, ids| {
-                Box::pin(async move { webhook_queue::disable(sql, &ids, server_id, id, reason, now).await })
+                Box::pin(async move {
+                    webhook_queue::disable(sql, &ids, server_id, id, reason, failing_before, now).await
+                })
             })
             .await?;
         if is_changed {
-            self.note_told();
+            self.bells.ring([server_id]);
+            self.purge_webhook_queue(server_id, id).await?;
         }
-        self.purge_webhook_queue(server_id, id).await?;
         Ok(is_changed)
     }
 
@@ -157,7 +172,7 @@ impl Store {
         let now = self.clock.now();
         let replayed =
             self.write(move |sql| Box::pin(webhook_queue::replay(sql, server_id, id, replay, now))).await?;
-        self.note_told();
+        self.bells.ring([server_id]);
         Ok(replayed)
     }
 

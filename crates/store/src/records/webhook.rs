@@ -89,6 +89,8 @@ pub enum WebhookNext {
     RetryAt(Timestamp),
     /// It is not told any more.
     GiveUp,
+    /// The webhook's format has no words for it, as it may be after a change: not told, and no failure of the receiver.
+    Unspeakable,
     /// Not from the queue: a test.
     Nothing,
 }

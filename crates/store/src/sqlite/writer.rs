@@ -16,6 +16,8 @@ use crate::error::{OpenError, StoreError};
 
 const GROUP_OPERATIONS_MAX: usize = 1_024;
 const GROUP_BYTES_MAX: usize = 4 << 20;
+/// Operations differ: one that tells many webhooks writes thousands of rows.
+const GROUP_ROWS_MAX: u64 = 10_000;
 /// How many operations may wait; more callers wait outside, which is the back-pressure.
 const QUEUE_LENGTH: usize = 4_096;
 /// How long a caller waits for a place in the queue before it is told to try again.
@@ -143,6 +145,7 @@ impl WriterThread {
         answers: &mut Vec<Answer>,
     ) -> Result<(), StoreError> {
         let mut bytes = 0;
+        let rows_before = self.rows_written();
         let mut next = Some(first);
         // An operation that is dropped unrun answers its caller "try again".
         self.execute("BEGIN IMMEDIATE")?;
@@ -152,7 +155,9 @@ impl WriterThread {
             let done = (operation.run)(&self.connection);
             answers.push(done.answer);
             self.end_one(done.error)?;
-            let room = answers.len() < GROUP_OPERATIONS_MAX && bytes < GROUP_BYTES_MAX;
+            let rows = self.rows_written().saturating_sub(rows_before);
+            let room =
+                answers.len() < GROUP_OPERATIONS_MAX && bytes < GROUP_BYTES_MAX && rows < GROUP_ROWS_MAX;
             next = if room { waiting.try_recv().ok() } else { None };
         }
         self.note_ids()?;
@@ -181,6 +186,11 @@ impl WriterThread {
             self.noted_id = last;
         }
         Ok(())
+    }
+
+    /// Since the connection was opened.
+    fn rows_written(&self) -> u64 {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner).total_changes()
     }
 
     fn execute(&self, text: &str) -> Result<(), StoreError> {

@@ -26,18 +26,41 @@ pub(crate) async fn settle(
     // On PostgreSQL all statements are on their way before the first is answered.
     try_join_all(outcomes.iter().map(|outcome| settle_one(sql, ids, outcome))).await?;
     // In the order of their keys, so that two nodes do not wait for each other in a circle.
-    let mut states: BTreeMap<(ServerId, WebhookId), (bool, Timestamp)> = BTreeMap::new();
-    for outcome in outcomes.iter().filter(|outcome| outcome.next != WebhookNext::Nothing) {
-        let key = (outcome.server_id, outcome.webhook_id);
-        states.insert(key, (outcome.next == WebhookNext::Done, outcome.attempt.at));
+    let mut of_webhooks: BTreeMap<(ServerId, WebhookId), Vec<&WebhookOutcome>> = BTreeMap::new();
+    for outcome in outcomes {
+        of_webhooks.entry((outcome.server_id, outcome.webhook_id)).or_default().push(outcome);
     }
-    for ((server_id, id), (is_good, at)) in states {
-        let text = if is_good {
-            "UPDATE webhooks SET failing_since = NULL, last_success_at = $3 WHERE server_id = $1 AND id = $2"
-        } else {
-            "UPDATE webhooks SET failing_since = $3 WHERE server_id = $1 AND id = $2 AND failing_since IS NULL"
-        };
-        sql.execute(text, &[server_id.0.into(), id.0.into(), at.into()]).await?;
+    for (key, outcomes) in of_webhooks {
+        note_state(sql, key, &outcomes).await?;
+    }
+    Ok(())
+}
+
+/// What attempts say about their endpoint, in the order of time: several are under way at once, and one that hung for
+/// long says nothing against a success that came after it began.
+async fn note_state(
+    sql: &Sql<'_>,
+    (server_id, id): (ServerId, WebhookId),
+    outcomes: &[&WebhookOutcome],
+) -> Result<(), StoreError> {
+    let begun = |is_wanted: fn(WebhookNext) -> bool| {
+        outcomes.iter().filter(move |outcome| is_wanted(outcome.next)).map(|outcome| outcome.attempt.at)
+    };
+    let succeeded_at = begun(|next| next == WebhookNext::Done).max();
+    let failures = begun(|next| matches!(next, WebhookNext::RetryAt(_) | WebhookNext::GiveUp));
+    let failed_at = failures.filter(|at| succeeded_at.is_none_or(|succeeded_at| *at > succeeded_at)).min();
+    match (succeeded_at, failed_at) {
+        (Some(succeeded_at), failed_at) => {
+            let text = "UPDATE webhooks SET failing_since = $4, last_success_at = $3 WHERE server_id = $1 AND id = $2";
+            sql.execute(text, &[server_id.0.into(), id.0.into(), succeeded_at.into(), failed_at.into()])
+                .await?;
+        }
+        (None, Some(failed_at)) => {
+            let text = "UPDATE webhooks SET failing_since = $3 WHERE server_id = $1 AND id = $2
+                 AND failing_since IS NULL AND (last_success_at IS NULL OR last_success_at <= $3)";
+            sql.execute(text, &[server_id.0.into(), id.0.into(), failed_at.into()]).await?;
+        }
+        (None, None) => {}
     }
     Ok(())
 }
@@ -47,7 +70,9 @@ async fn settle_one(sql: &Sql<'_>, ids: &IdGenerator, outcome: &WebhookOutcome) 
     let key = (outcome.server_id, outcome.webhook_id);
     let (event, at) = (outcome.attempt.event_id, outcome.attempt.at);
     match outcome.next {
-        WebhookNext::Done | WebhookNext::GiveUp => remove(sql, key, event, at).await,
+        WebhookNext::Done | WebhookNext::GiveUp | WebhookNext::Unspeakable => {
+            remove(sql, key, event, at).await
+        }
         WebhookNext::RetryAt(due_at) => put_off(sql, key, event, due_at).await,
         WebhookNext::Nothing => Ok(()),
     }
@@ -86,7 +111,7 @@ async fn add(sql: &Sql<'_>, ids: &IdGenerator, outcome: &WebhookOutcome) -> Resu
     let attempt = &outcome.attempt;
     let next_attempt_at = match outcome.next {
         WebhookNext::RetryAt(at) => Some(at),
-        WebhookNext::Done | WebhookNext::GiveUp | WebhookNext::Nothing => None,
+        WebhookNext::Done | WebhookNext::GiveUp | WebhookNext::Unspeakable | WebhookNext::Nothing => None,
     };
     sql.execute(
         "INSERT INTO webhook_attempts (server_id, id, webhook_id, event_id, message_id, kind, at, number, url, status,

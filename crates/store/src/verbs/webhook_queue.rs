@@ -178,20 +178,28 @@ pub(crate) async fn replay(
     Ok(Replayed { events, continue_after })
 }
 
-/// Disables an endpoint and tells of it. `false` if it was disabled before.
+/// Disables an endpoint and tells of it. `false` if it was disabled before, or is not failing since `failing_before`.
 pub(crate) async fn disable(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     server_id: ServerId,
     webhook_id: WebhookId,
     reason: String,
+    failing_before: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let changed = sql
         .execute(
             "UPDATE webhooks SET enabled = 0, disabled_reason = $3, updated_at = $4
-             WHERE server_id = $1 AND id = $2 AND enabled = 1",
-            &[server_id.0.into(), webhook_id.0.into(), reason.as_str().into(), now.into()],
+             WHERE server_id = $1 AND id = $2 AND enabled = 1
+                 AND (CAST($5 AS BIGINT) IS NULL OR failing_since <= CAST($5 AS BIGINT))",
+            &[
+                server_id.0.into(),
+                webhook_id.0.into(),
+                reason.as_str().into(),
+                now.into(),
+                failing_before.into(),
+            ],
         )
         .await?;
     if changed == 0 {

@@ -18,6 +18,10 @@ on_both_engines!(
     what_is_replayed_while_it_is_told_is_told_again,
     what_was_claimed_and_not_tried_is_given_back,
     disabled_webhook_is_told_nothing_and_others_hear_of_it,
+    success_counts_whatever_failed_beside_it,
+    success_in_the_last_moment_saves_a_webhook,
+    what_a_format_has_no_words_for_is_dropped_and_no_failure,
+    webhook_enabled_again_begins_anew,
     deleted_webhook_leaves_nothing_behind,
     rotated_secret_stays_good_for_a_while,
     webhooks_of_another_server_are_unknown,
@@ -197,9 +201,9 @@ async fn what_was_claimed_and_not_tried_is_given_back(fixture: Fixture) {
 async fn disabled_webhook_is_told_nothing_and_others_hear_of_it(fixture: Fixture) {
     let (dead, other) = (create(&fixture, EventSet::ALL).await, create(&fixture, EventSet::ALL).await);
     fixture.claimed_message().await;
-    let disabled = fixture.store.disable_webhook(fixture.server, dead.id, "410 Gone".into()).await;
+    let disabled = fixture.store.disable_webhook(fixture.server, dead.id, "410 Gone".into(), None).await;
     assert!(disabled.expect("the store works"));
-    let again = fixture.store.disable_webhook(fixture.server, dead.id, "410 Gone".into()).await;
+    let again = fixture.store.disable_webhook(fixture.server, dead.id, "410 Gone".into(), None).await;
     assert!(!again.expect("the store works"));
     assert!(claim(&fixture, &dead).await.is_empty());
     let works = claim(&fixture, &other).await;
@@ -211,6 +215,76 @@ async fn disabled_webhook_is_told_nothing_and_others_hear_of_it(fixture: Fixture
     let change = WebhookChange { enabled: Some(true), ..WebhookChange::default() };
     let enabled = fixture.store.change_webhook(fixture.server, dead.id, change).await.expect("it works");
     assert_eq!((enabled.enabled, enabled.disabled_reason, enabled.url), (true, None, dead.url));
+}
+
+async fn settle(
+    fixture: &Fixture,
+    webhook: &Webhook,
+    outcomes: &[(&WebhookWork, Timestamp, WebhookNext)],
+) -> Webhook {
+    let outcomes = outcomes.iter().map(|(work, at, next)| outcome(webhook, work, *at, *next)).collect();
+    fixture.store.settle_webhooks(outcomes).await.expect("the store works");
+    let found = fixture.store.find_webhook(webhook.server_id, webhook.id).await.expect("the store works");
+    found.expect("it is there")
+}
+
+async fn success_counts_whatever_failed_beside_it(fixture: Fixture) {
+    let webhook = create(&fixture, EventSet::ALL).await;
+    let id = fixture.claimed_message().await;
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    let works = claim(&fixture, &webhook).await;
+    let at = |secs| fixture.in_secs(secs);
+    let retry = WebhookNext::RetryAt(at(0));
+    // What failed began first and is stored last: it hung.
+    let batch = [(&works[0], at(2), WebhookNext::Done), (&works[1], at(1), retry)];
+    let found = settle(&fixture, &webhook, &batch).await;
+    assert_eq!((found.failing_since, found.last_success_at), (None, Some(at(2))));
+    assert_eq!(settle(&fixture, &webhook, &[(&works[1], at(1), retry)]).await.failing_since, None);
+    assert_eq!(settle(&fixture, &webhook, &[(&works[1], at(3), retry)]).await.failing_since, Some(at(3)));
+    let batch = [(&works[1], at(6), retry), (&works[1], at(5), WebhookNext::Done)];
+    assert_eq!(settle(&fixture, &webhook, &batch).await.failing_since, Some(at(6)));
+}
+
+async fn success_in_the_last_moment_saves_a_webhook(fixture: Fixture) {
+    let webhook = create(&fixture, EventSet::ALL).await;
+    fixture.claimed_message().await;
+    let works = claim(&fixture, &webhook).await;
+    let failed_at = fixture.in_secs(10);
+    settle(&fixture, &webhook, &[(&works[0], failed_at, WebhookNext::RetryAt(fixture.in_secs(0)))]).await;
+    let disable = |failing_before| {
+        fixture.store.disable_webhook(fixture.server, webhook.id, "No success".into(), Some(failing_before))
+    };
+    assert!(!disable(fixture.in_secs(9)).await.expect("the store works"));
+    assert_eq!(claim(&fixture, &webhook).await.len(), 1, "what it was to be told stays");
+    assert!(disable(failed_at).await.expect("the store works"));
+}
+
+async fn what_a_format_has_no_words_for_is_dropped_and_no_failure(fixture: Fixture) {
+    let webhook = create(&fixture, EventSet::ALL).await;
+    fixture.claimed_message().await;
+    let works = claim(&fixture, &webhook).await;
+    let found =
+        settle(&fixture, &webhook, &[(&works[0], fixture.clock.now(), WebhookNext::Unspeakable)]).await;
+    assert_eq!((found.failing_since, found.last_success_at), (None, None));
+    assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 0);
+}
+
+async fn webhook_enabled_again_begins_anew(fixture: Fixture) {
+    let webhook = create(&fixture, EventSet::ALL).await;
+    fixture.claimed_message().await;
+    let event = claim(&fixture, &webhook).await[0].event.event.id;
+    let disabled = fixture.store.disable_webhook(fixture.server, webhook.id, "410 Gone".into(), None).await;
+    assert!(disabled.expect("the store works"));
+    // As a transaction leaves it that did not see the end of the webhook.
+    let left = fixture.store.replay_webhook(fixture.server, webhook.id, Replay::Event(event)).await;
+    assert_eq!(left.expect("the store works").events, 1);
+    let change = || WebhookChange { enabled: Some(true), ..WebhookChange::default() };
+    fixture.store.change_webhook(fixture.server, webhook.id, change()).await.expect("it works");
+    assert!(claim(&fixture, &webhook).await.is_empty());
+    fixture.claimed_message().await;
+    // Enabled as it is, it loses nothing.
+    fixture.store.change_webhook(fixture.server, webhook.id, change()).await.expect("it works");
+    assert_eq!(kinds(&claim(&fixture, &webhook).await), [EventKind::Accepted]);
 }
 
 async fn deleted_webhook_leaves_nothing_behind(fixture: Fixture) {
