@@ -1,19 +1,25 @@
 //! The stream of a server's events, pulled: in order, without gaps, waiting for what has not happened yet.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use postroad_model::{EventCursor, EventSet, MessageId, ServerId};
 use postroad_store::{FeedPage, FeedQuery, StoreError};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::App;
 
-/// Calls that wait for events; more are answered at once with what there is.
+/// Calls of one server that wait for events as long as they want to.
+const WAITING_OF_SERVER_MAX: usize = 8;
+/// Likewise of all servers.
 const WAITING_MAX: usize = 512;
+/// How long others wait, so that who asks again and again does it slowly.
+const WAIT_WITHOUT_PLACE: Duration = Duration::from_secs(1);
 /// Other nodes append events too, and nobody tells of those.
 const POLL: Duration = Duration::from_secs(1);
-/// Between two looks of one call, however much happens on other servers.
+/// Between two looks of one call, however much happens.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// Pages without a wanted event that one call looks through.
 const PAGES_MAX: usize = 20;
@@ -41,13 +47,49 @@ pub struct FeedWish {
 /// Who waits, and when all have to stop.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    places: Semaphore,
+    of_servers: Mutex<HashMap<ServerId, usize>>,
     stop: watch::Sender<bool>,
 }
 
 impl Default for Waiting {
     fn default() -> Self {
-        Self { places: Semaphore::new(WAITING_MAX), stop: watch::Sender::new(false) }
+        Self { of_servers: Mutex::default(), stop: watch::Sender::new(false) }
+    }
+}
+
+impl Waiting {
+    /// `None` if too many wait already.
+    fn place(&self, server_id: ServerId) -> Option<Place<'_>> {
+        let mut of_servers = self.lock();
+        let is_full = of_servers.values().sum::<usize>() >= WAITING_MAX;
+        let own = of_servers.get(&server_id).copied().unwrap_or_default();
+        if is_full || own >= WAITING_OF_SERVER_MAX {
+            return None;
+        }
+        of_servers.insert(server_id, own + 1);
+        Some(Place { waiting: self, server_id })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ServerId, usize>> {
+        self.of_servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Free again when it is dropped.
+struct Place<'a> {
+    waiting: &'a Waiting,
+    server_id: ServerId,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut of_servers = self.waiting.lock();
+        if let Some(own) = of_servers.get_mut(&self.server_id) {
+            *own -= 1;
+            if *own == 0 {
+                of_servers.remove(&self.server_id);
+            }
+        }
     }
 }
 
@@ -59,14 +101,15 @@ impl App {
 
     pub async fn list_events(&self, server_id: ServerId, wish: FeedWish) -> Result<FeedPage, StoreError> {
         let store = &self.inner.store;
-        let mut told = store.told();
+        let mut told = store.told_of(server_id);
         let mut stop = self.inner.waiting.stop.subscribe();
         let after = match wish.start {
             FeedStart::Oldest => EventCursor::START,
             FeedStart::After(cursor) => cursor,
             FeedStart::Latest => store.feed_end(server_id).await?,
         };
-        let deadline = Instant::now() + wish.wait;
+        let begun = Instant::now();
+        let mut deadline = begun + wish.wait;
         let mut query =
             FeedQuery { server_id, after, kinds: wish.kinds, message_id: wish.message_id, limit: wish.limit };
         let mut place = None;
@@ -78,8 +121,10 @@ impl App {
                 return Ok(page);
             }
             if place.is_none() {
-                let Ok(permit) = self.inner.waiting.places.try_acquire() else { return Ok(page) };
-                place = Some(permit);
+                place = self.inner.waiting.place(server_id);
+            }
+            if place.is_none() {
+                deadline = deadline.min(begun + WAIT_WITHOUT_PLACE);
             }
             let is_told = tokio::select! {
                 _ = told.changed() => true,
@@ -104,5 +149,25 @@ impl App {
             }
         }
         Ok(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_has_few_places_and_all_together_many() {
+        let waiting = Waiting::default();
+        let places =
+            |server_id| std::iter::from_fn(|| waiting.place(ServerId(server_id))).collect::<Vec<_>>();
+        let first = places(1);
+        assert_eq!(first.len(), WAITING_OF_SERVER_MAX);
+        let others: Vec<_> = (2..1_000).flat_map(&places).collect();
+        assert_eq!(first.len() + others.len(), WAITING_MAX);
+        drop(first);
+        assert_eq!(places(2_000).len(), WAITING_OF_SERVER_MAX);
+        drop(others);
+        assert!(waiting.lock().is_empty());
     }
 }

@@ -13,6 +13,7 @@ use postroad_model::WebhookUrl;
 use postroad_net::client_tls::ClientTls;
 use postroad_net::guarded_http::{GuardedHttp, GuardedHttpSettings};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{load_config, print};
 use crate::cli::ListenArgs;
@@ -22,6 +23,8 @@ use crate::feed::FeedCommand;
 const WAIT_SECS: u64 = 20;
 /// After trouble; a server that restarts is not the end.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Between two questions without an event as answer, whatever the server does.
+const EMPTY_PAUSE: Duration = Duration::from_millis(500);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Where events come from.
@@ -44,8 +47,12 @@ pub(crate) async fn run(args: ListenArgs) -> anyhow::Result<()> {
     let mut cursor = source.poll(&args.types, None).await?.next_cursor;
     eprintln!("postroad: listening for events; stop with Ctrl-C");
     loop {
+        let begun = Instant::now();
         match source.poll(&args.types, Some(&cursor)).await {
             Ok(page) => {
+                if page.items.is_empty() {
+                    tokio::time::sleep_until(begun + EMPTY_PAUSE).await;
+                }
                 for event in &page.items {
                     print(&if args.json { event.to_string() } else { line(event) });
                     if let Some(url) = &forward_to {
