@@ -48,6 +48,9 @@ use send::UsablePool;
 /// The domain of simulator recipients, unless the configuration names another.
 pub const SIMULATOR_DOMAIN: &str = "sim.postroad.test";
 
+/// Webhooks of one server, unless the configuration says otherwise.
+const WEBHOOKS_PER_SERVER: usize = 50;
+
 /// What an operator sets about it.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -60,6 +63,8 @@ pub struct Settings {
     pub dkim_ed25519: bool,
     /// How long what is kept.
     pub retention: Retention,
+    /// Webhooks of one server: each costs a row for every event it wants, in the transaction that accepts.
+    pub webhooks_per_server: usize,
 }
 
 impl Settings {
@@ -72,6 +77,7 @@ impl Settings {
             simulator_domain,
             dkim_ed25519: false,
             retention: Retention::default(),
+            webhooks_per_server: WEBHOOKS_PER_SERVER,
         }
     }
 }
@@ -116,6 +122,7 @@ struct Inner {
     used: upkeep::Used,
     /// How long what is kept.
     retention: Retention,
+    webhooks_per_server: usize,
     /// Places for questions about counters, which may hold many rows.
     analytics_reads: tokio::sync::Semaphore,
     /// Calls that wait for events.
@@ -128,7 +135,8 @@ impl App {
     }
 
     pub fn with_settings(store: Store, clock: Arc<dyn Clock>, settings: Settings) -> Self {
-        let Settings { hostname, limits, simulator_domain, dkim_ed25519, retention } = settings;
+        let Settings { hostname, limits, simulator_domain, dkim_ed25519, retention, webhooks_per_server } =
+            settings;
         Self {
             inner: Arc::new(Inner {
                 store,
@@ -147,6 +155,7 @@ impl App {
                 in_progress: send::InProgress::default(),
                 used: upkeep::Used::default(),
                 retention,
+                webhooks_per_server,
                 analytics_reads: tokio::sync::Semaphore::new(analytics::READS_MAX),
                 waiting: feed::Waiting::default(),
             }),

@@ -243,6 +243,7 @@ pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<(App
         simulator_domain: config.delivery.simulator_domain.clone(),
         dkim_ed25519: config.delivery.dkim_ed25519,
         retention: config.retention.clone(),
+        webhooks_per_server: config.webhooks.per_server,
     };
     let app = App::with_settings(store.clone(), clock, settings);
     Ok((app, store))

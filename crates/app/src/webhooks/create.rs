@@ -8,9 +8,6 @@ use super::events::{WishedEvents, resolve};
 use super::new_secret;
 use crate::{App, Caller, FieldProblem};
 
-/// Each costs a row for every event it wants.
-const PER_SERVER_MAX: usize = 2_000;
-
 /// As it was asked for; nothing is checked yet.
 #[derive(Debug, Clone)]
 pub struct WebhookWish {
@@ -38,7 +35,8 @@ impl App {
             return Err(WebhookRefusal::Validation(problems));
         };
         let store = &self.inner.store;
-        if store.list_webhooks(caller.server_id, None, PER_SERVER_MAX).await?.len() >= PER_SERVER_MAX {
+        let most = self.inner.webhooks_per_server;
+        if store.list_webhooks(caller.server_id, None, most).await?.len() >= most {
             return Err(WebhookRefusal::TooMany);
         }
         let new = NewWebhook {

@@ -336,6 +336,12 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.webhooks.concurrency, given.count(1)),
     },
     Key {
+        path: "webhooks.per_server",
+        default: "50",
+        doc: "Webhooks that one server may have. Each makes every send of its server a little more work.",
+        set: |config, given| put(&mut config.webhooks.per_server, given.count(1)),
+    },
+    Key {
         path: "webhooks.retry_schedule",
         default: r#"["5s", "1m", "5m", "30m", "2h", "5h", "10h", "14h", "20h", "24h"]"#,
         doc: "Pauses before the next attempts for an event; after the last one it is given up.",

@@ -17,6 +17,7 @@ use super::Config;
 pub(crate) struct Webhooks {
     pub(crate) allow: Vec<IpNet>,
     pub(crate) concurrency: usize,
+    pub(crate) per_server: usize,
     pub(crate) retry_schedule: Vec<Duration>,
     pub(crate) disable_after: Duration,
     pub(crate) ca_file: Option<PathBuf>,

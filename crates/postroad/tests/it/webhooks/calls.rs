@@ -3,7 +3,7 @@
 use postroad_testkit::WebhookCatcher;
 use serde_json::json;
 
-use crate::world::{both_engines, good};
+use crate::world::{Engine, World, both_engines, good};
 
 both_engines! {
     async fn a_webhook_lives_from_create_to_delete(world: World) {
@@ -83,4 +83,14 @@ both_engines! {
         let answer = world.call("/api/v1/webhooks/replay", &json!({ "id": webhook["id"], "event_id": "evt_1" })).await;
         assert_eq!(answer["data"]["code"], "EventNotFound");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_has_as_many_webhooks_as_it_may() {
+    let world = World::start_with(Engine::Sqlite, &[("POSTROAD_WEBHOOKS_PER_SERVER", "2")]);
+    for _ in 0..2 {
+        world.new_webhook("https://example.com/hook", json!("all")).await;
+    }
+    let answer = world.call("/api/v1/webhooks/create", &json!({ "url": "https://example.com/hook" })).await;
+    assert_eq!(answer["data"]["code"], "TooManyWebhooks", "{answer}");
 }

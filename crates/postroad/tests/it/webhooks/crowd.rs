@@ -59,7 +59,7 @@ both_engines! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_dead_endpoints_delay_a_living_one_little() {
-    let world = World::start(Engine::Sqlite);
+    let world = World::start_with(Engine::Sqlite, &[("POSTROAD_WEBHOOKS_PER_SERVER", "2000")]);
     let catcher = WebhookCatcher::start();
     catcher.answer("/hangs", CatcherAnswer::Hang);
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
