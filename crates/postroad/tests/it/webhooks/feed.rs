@@ -66,6 +66,27 @@ both_engines! {
         assert!(begun.elapsed() >= Duration::from_millis(300));
     }
 
+    async fn another_servers_feed_shows_nothing_and_few_polls_wait_for_it(world: World) {
+        let id = world.accepted_id(&good()).await;
+        world.admin(&["server", "create", "other", "--account", "dev"]);
+        let other = world.admin(&["key", "create", "--server", "other"]);
+        let other = other["api_key"].as_str().unwrap();
+        for body in [json!({}), json!({ "message_id": id })] {
+            assert_eq!(world.call_as(other, EVENTS, &body).await["data"]["items"], json!([]), "{body}");
+        }
+        // Eight may wait as long as they want, one more is answered after a second.
+        let request = json!({ "wait_s": 4 });
+        let begun = Instant::now();
+        let polls = futures_util::future::join_all((0..9).map(|_| async {
+            world.call_as(other, EVENTS, &request).await;
+            begun.elapsed()
+        }));
+        let mut times = polls.await;
+        times.sort();
+        assert!((Duration::from_secs(1)..Duration::from_secs(3)).contains(&times[0]), "{times:?}");
+        assert!(times[1] >= Duration::from_secs(4), "{times:?}");
+    }
+
     async fn a_poll_that_waits_does_not_hold_up_a_stop(world: World) {
         let mut world = world;
         let request = json!({ "since_cursor": "latest", "wait_s": 30 });

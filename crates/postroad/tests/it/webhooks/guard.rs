@@ -1,10 +1,12 @@
 //! Where webhooks are not posted to: what is inside, however its name says it.
 
-use postroad_testkit::{CatcherAnswer, DnsServer, WebhookCatcher};
-use serde_json::json;
+use postroad_testkit::http::Client;
+use postroad_testkit::{CatcherAnswer, Daemon, DnsServer, WebhookCatcher, daemon};
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::QUICK;
-use crate::world::{Engine, World, good};
+use crate::world::{Engine, World, good, program};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_that_leads_inside_at_the_second_look_is_refused_then() {
@@ -34,4 +36,36 @@ async fn addresses_that_are_not_public_are_refused_without_a_connection() {
         let attempt = world.webhooks("test", &json!({ "id": webhook["id"] })).await;
         assert_eq!(attempt["error_class"], "refused_address", "{host}: {attempt}");
     }
+}
+
+/// `dev` allows the loopback, `serve` does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_production_the_loopback_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("postroad.toml").display().to_string();
+    let data_dir = folder.path().join("data").display().to_string();
+    std::fs::write(&file, format!("data_dir = {data_dir:?}\n[http]\nlisten = \"127.0.0.1:0\"\n")).unwrap();
+    let server = Daemon::start(program(), ["serve", "--json", "--config", &file], &[]);
+    let admin = |args: &[&str]| -> Value {
+        let mut command = daemon::command(program(), &[]);
+        let output = command.arg("admin").args(args).args(["--json", "--config", &file]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    admin(&["account", "create", "a"]);
+    admin(&["server", "create", "s", "--account", "a"]);
+    let key = admin(&["key", "create", "--server", "s"])["api_key"].as_str().unwrap().to_owned();
+    let client = Client::new(&format!("http://{}", server.ready()["http"].as_str().unwrap()));
+    let catcher = WebhookCatcher::start();
+    let port = catcher.address().port();
+    for host in ["127.0.0.1", "[::1]", "localhost", "[::ffff:127.0.0.1]"] {
+        let call = async |action: &str, body: Value| {
+            let path = format!("/api/v1/webhooks/{action}");
+            client.post_json(&path, Some(&key), &body).await.unwrap().json()["data"].clone()
+        };
+        let made = call("create", json!({ "url": format!("http://{host}:{port}/") })).await;
+        let attempt = call("test", json!({ "id": made["id"] })).await;
+        assert_eq!(attempt["error_class"], "refused_address", "{host}: {attempt}");
+    }
+    assert!(catcher.received().is_empty());
 }

@@ -24,6 +24,20 @@ both_engines! {
         assert!(attempts[2]["next_attempt_at"].is_string() && attempts[0]["next_attempt_at"].is_null());
     }
 
+    async fn who_asks_for_rest_gets_it_for_all_events(engine: Engine) {
+        let world = World::start_with(engine, &[QUICK]);
+        let catcher = WebhookCatcher::start();
+        let asking = vec![("retry-after".to_owned(), "2".to_owned())];
+        catcher.answer_next("/in", [CatcherAnswer::Full(429, asking, Vec::new())]);
+        world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
+        world.accepted(&good()).await;
+        catcher.wait_for("/in", 1);
+        world.accepted(&good()).await;
+        let posts = catcher.wait_for("/in", 3);
+        let rest = posts[1].at.saturating_duration_since(posts[0].at);
+        assert!(rest >= Duration::from_millis(1_900), "{rest:?}");
+    }
+
     async fn gone_disables_and_is_told_to_the_others(engine: Engine) {
         let world = World::start_with(engine, &[QUICK]);
         let catcher = WebhookCatcher::start();
