@@ -36,7 +36,8 @@ pub(super) async fn copy(
     body: &Bytes,
 ) -> Result<Option<Bytes>, PrepareError> {
     let headers = tracking.unsubscribe.as_ref().map(|unsubscribe| {
-        let token = key.token(work.server_id, work.message_id, &TrackKind::Unsubscribe);
+        let kind = TrackKind::Unsubscribe { address: work.rcpt_to.clone() };
+        let token = key.token(work.server_id, work.message_id, &kind);
         one_click_headers(&format!("{}/u/{token}", tracking.base_url), unsubscribe.mailto.as_deref())
     });
     if plan.is_empty() && headers.is_none() {
