@@ -1,4 +1,5 @@
-//! Tokens of tracking links: which message a click, an open or an unsubscription belongs to, and where a click goes.
+//! Tokens of tracking links: which message a click, an open or an unsubscription belongs to, where a click goes, and
+//! whom an unsubscription is for.
 //!
 //! A token is a payload and 128 bits of HMAC-SHA256 over it, in base64url. Nobody can make one but us, so that a link
 //! leads only where our own mail said it leads. The same link of the same message has always the same token: every
@@ -41,9 +42,14 @@ pub struct TrackToken {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrackKind {
-    Click { target: String },
+    Click {
+        target: String,
+    },
     Open,
-    Unsubscribe,
+    /// The address is in it: a message goes with time, the wish to get no more does not.
+    Unsubscribe {
+        address: String,
+    },
 }
 
 impl TrackKey {
@@ -54,16 +60,16 @@ impl TrackKey {
     }
 
     pub fn token(&self, server_id: ServerId, message_id: MessageId, kind: &TrackKind) -> String {
-        let (first, target) = match kind {
+        let (first, text) = match kind {
             TrackKind::Click { target } => (CLICK, target.as_str()),
             TrackKind::Open => (OPEN, ""),
-            TrackKind::Unsubscribe => (UNSUBSCRIBE, ""),
+            TrackKind::Unsubscribe { address } => (UNSUBSCRIBE, address.as_str()),
         };
-        let mut bytes = Vec::with_capacity(24 + target.len() + MAC_BYTES);
+        let mut bytes = Vec::with_capacity(24 + text.len() + MAC_BYTES);
         bytes.push(first);
         push_varint(server_id.0 as u64, &mut bytes);
         push_varint(message_id.0 as u64, &mut bytes);
-        bytes.extend_from_slice(target.as_bytes());
+        bytes.extend_from_slice(text.as_bytes());
         let mac = hmac::sign(&self.0, &bytes);
         bytes.extend_from_slice(&mac.as_ref()[..MAC_BYTES]);
         URL_SAFE_NO_PAD.encode(bytes)
@@ -85,13 +91,17 @@ impl TrackKey {
         let server_id = ServerId(take_varint(&mut rest)? as i64);
         let message_id = MessageId(take_varint(&mut rest)? as i64);
         let kind = match *first {
-            CLICK => TrackKind::Click { target: String::from_utf8(rest.to_vec()).ok()? },
+            CLICK => TrackKind::Click { target: text(rest)? },
             OPEN if rest.is_empty() => TrackKind::Open,
-            UNSUBSCRIBE if rest.is_empty() => TrackKind::Unsubscribe,
+            UNSUBSCRIBE => TrackKind::Unsubscribe { address: text(rest)? },
             _ => return None,
         };
         Some(TrackToken { server_id, message_id, kind })
     }
+}
+
+fn text(bytes: &[u8]) -> Option<String> {
+    String::from_utf8(bytes.to_vec()).ok()
 }
 
 impl fmt::Debug for TrackKey {
@@ -164,7 +174,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_made_is_known_again(server in 0..=LARGEST_ID, message in 0..=LARGEST_ID, target in "\\PC{0,60}") {
-            for kind in [click(&target), TrackKind::Open, TrackKind::Unsubscribe] {
+            for kind in [click(&target), TrackKind::Open, TrackKind::Unsubscribe { address: target.clone() }] {
                 let (server_id, message_id) = (ServerId(server), MessageId(message));
                 let text = key().token(server_id, message_id, &kind);
                 prop_assert_eq!(key().parse(&text), Some(TrackToken { server_id, message_id, kind }));

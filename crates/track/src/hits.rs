@@ -106,11 +106,11 @@ impl Waiting {
 
 /// About what it takes in memory.
 fn weight(hit: &Hit) -> usize {
-    let target = match &hit.token.kind {
-        TrackKind::Click { target } => target.len(),
-        _ => 0,
+    let text = match &hit.token.kind {
+        TrackKind::Click { target: text } | TrackKind::Unsubscribe { address: text } => text.len(),
+        TrackKind::Open => 0,
     };
-    256 + target + hit.user_agent.len()
+    256 + text + hit.user_agent.len()
 }
 
 #[cfg(test)]

@@ -65,14 +65,15 @@ pub(crate) async fn open(State(door): Shared, Path(text): Path<String>, request:
 /// Looking at it changes nothing.
 pub(crate) async fn ask_to_unsubscribe(State(door): Shared, Path(text): Path<String>) -> Response {
     match door.key.parse(&text) {
-        Some(token) if token.kind == TrackKind::Unsubscribe => pages::ask(),
+        Some(TrackToken { kind: TrackKind::Unsubscribe { .. }, .. }) => pages::ask(),
         _ => pages::nothing_here(),
     }
 }
 
 /// RFC 8058 3.2, and the page's own button.
 pub(crate) async fn unsubscribe(State(door): Shared, Path(text): Path<String>, request: Request) -> Response {
-    let Some(token) = door.key.parse(&text).filter(|token| token.kind == TrackKind::Unsubscribe) else {
+    let is_meant = |token: &TrackToken| matches!(token.kind, TrackKind::Unsubscribe { .. });
+    let Some(token) = door.key.parse(&text).filter(is_meant) else {
         return pages::nothing_here();
     };
     let hit = door.hit(token, &text, &request);

@@ -1,12 +1,14 @@
 //! Writes what waits, in batches.
 //!
-//! On failure: while the store is away the batch goes back into the queue and is tried again every second. What the store
-//! refuses for another reason is a bug of ours: it is told in the log and not tried for ever.
+//! On failure: while the store is away the batch goes back into the queue and is tried again every second. If the store
+//! refuses a batch for another reason, its hits are written one by one; the one it refuses is a bug of ours: it is told in
+//! the log and not tried for ever.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_app::App;
+use postroad_app::hits::Hit;
 use postroad_store::StoreError;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -54,14 +56,96 @@ async fn write_due(app: &App, queue: &HitQueue, everything: bool) -> bool {
         if batch.is_empty() {
             return true;
         }
-        match app.record_hits(batch.clone()).await {
+        let unwritten = write(|hits| app.record_hits(hits), batch).await;
+        if !unwritten.is_empty() {
+            queue.put_back(unwritten);
+            return false;
+        }
+    }
+}
+
+/// Returns those for which the store is away.
+async fn write<F>(record: impl Fn(Vec<Hit>) -> F, mut batch: Vec<Hit>) -> Vec<Hit>
+where
+    F: Future<Output = Result<(), StoreError>>,
+{
+    match record(batch.clone()).await {
+        Ok(()) => return Vec::new(),
+        Err(StoreError::Unavailable(error)) => {
+            tracing::warn!(%error, count = batch.len(), "clicks and opens wait for the store");
+            return batch;
+        }
+        Err(error) => tracing::warn!(%error, count = batch.len(), "clicks and opens are written one by one"),
+    }
+    while let Some(hit) = batch.first() {
+        match record(vec![hit.clone()]).await {
             Ok(()) => {}
             Err(StoreError::Unavailable(error)) => {
-                tracing::warn!(%error, waiting = queue.len() + batch.len(), "clicks and opens wait for the store");
-                queue.put_back(batch);
-                return false;
+                tracing::warn!(%error, count = batch.len(), "clicks and opens wait for the store");
+                return batch;
             }
-            Err(error) => tracing::error!(%error, lost = batch.len(), "clicks and opens cannot be written"),
+            Err(error) => tracing::error!(%error, "a click or open cannot be written and is lost"),
         }
+        batch.remove(0);
+    }
+    batch
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use postroad_mail::{TrackKind, TrackToken};
+    use postroad_model::{MessageId, ServerId, Timestamp};
+
+    use super::*;
+
+    fn hit(message: i64) -> Hit {
+        let (server_id, message_id) = (ServerId(1), MessageId(message));
+        Hit {
+            token: TrackToken { server_id, message_id, kind: TrackKind::Open },
+            link: String::new(),
+            at: Timestamp::from_micros(1),
+            ip_address: [192, 0, 2, 1].into(),
+            user_agent: String::new(),
+            is_bot: false,
+        }
+    }
+
+    /// Writes messages 0 to 5 to a store that refuses some; returns what was written and what is left.
+    async fn written(refuse: impl Fn(i64) -> Option<StoreError>) -> (Vec<i64>, Vec<i64>) {
+        let stored = Mutex::new(Vec::new());
+        let ids = |hits: &[Hit]| hits.iter().map(|hit| hit.token.message_id.0).collect::<Vec<_>>();
+        let record = |hits: Vec<Hit>| {
+            let new = ids(&hits);
+            let refused = new.iter().find_map(|id| refuse(*id));
+            std::future::ready(match refused {
+                Some(error) => Err(error),
+                None => {
+                    stored.lock().unwrap().extend(new);
+                    Ok(())
+                }
+            })
+        };
+        let left = write(record, (0..=5).map(hit).collect()).await;
+        (stored.into_inner().unwrap(), ids(&left))
+    }
+
+    #[tokio::test]
+    async fn one_that_is_refused_does_not_take_the_others_with_it() {
+        let refused = |id| (id == 2).then(|| StoreError::Internal("no".into()));
+        assert_eq!(written(refused).await, (vec![0, 1, 3, 4, 5], vec![]));
+    }
+
+    #[tokio::test]
+    async fn while_the_store_is_away_all_that_is_not_written_stays() {
+        let away = |_| Some(StoreError::Unavailable("away".into()));
+        assert_eq!(written(away).await, (vec![], vec![0, 1, 2, 3, 4, 5]));
+        let goes_away = |id| match id {
+            2 => Some(StoreError::Internal("no".into())),
+            4 => Some(StoreError::Unavailable("away".into())),
+            _ => None,
+        };
+        assert_eq!(written(goes_away).await, (vec![0, 1, 3], vec![4, 5]));
     }
 }

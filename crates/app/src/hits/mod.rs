@@ -52,7 +52,8 @@ impl App {
         self.inner.clock.now()
     }
 
-    /// Writes them with their events, all or none. Hits of messages that are not there (any more) are passed over.
+    /// Writes them with their events, all or none. Of messages that are not there (any more) nothing is told; who
+    /// unsubscribes from one gets no more mail all the same.
     pub async fn record_hits(&self, hits: Vec<Hit>) -> Result<(), StoreError> {
         let hits = hits.into_iter().map(new_hit).collect();
         self.inner.store.record_hits(hits, self.inner.simulator_domain.clone()).await
@@ -89,7 +90,7 @@ fn new_hit(hit: Hit) -> NewHit {
     let kind = match kind {
         TrackKind::Open => HitKind::Open,
         TrackKind::Click { target } => HitKind::Click { url: target, link: hit.link },
-        TrackKind::Unsubscribe => HitKind::Unsubscribe,
+        TrackKind::Unsubscribe { address } => HitKind::Unsubscribe { address },
     };
     NewHit {
         server_id,

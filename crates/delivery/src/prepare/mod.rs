@@ -163,16 +163,21 @@ impl Preparer {
         let read =
             || async { self.store.read_body(info.server_id, info.id, info.size).await.map(Bytes::from) };
         let body = send.body.get_or_try_init(read).await?;
-        let (body, signature) = match &info.options.tracking {
+        let copy = match &info.options.tracking {
+            None => None,
+            Some(tracking) => {
+                let plan = send.plan.get_or_try_init(|| personal::plan(tracking, body)).await?;
+                personal::copy(Arc::clone(plan), tracking, &self.track_key, work, body).await?
+            }
+        };
+        let (body, signature) = match copy {
+            Some(copy) => {
+                let signature = self.sign(info, &copy).await?;
+                (copy, signature)
+            }
             None => {
                 let signature = send.signature.get_or_try_init(|| self.sign(info, body)).await?;
                 (body.clone(), signature.clone())
-            }
-            Some(tracking) => {
-                let plan = send.plan.get_or_try_init(|| personal::plan(tracking, body)).await?;
-                let copy = personal::copy(Arc::clone(plan), tracking, &self.track_key, work, body).await?;
-                let signature = self.sign(info, &copy).await?;
-                (copy, signature)
             }
         };
         let broken = |problem: String| PrepareError::Broken(problem);

@@ -27,30 +27,32 @@ pub(super) async fn plan(tracking: &SendTracking, body: &Bytes) -> Result<Arc<Re
     .await
 }
 
+/// `None` if there is nothing of its own in it: it is the stored message.
 pub(super) async fn copy(
     plan: Arc<RewritePlan>,
     tracking: &SendTracking,
     key: &TrackKey,
     work: &Work,
     body: &Bytes,
-) -> Result<Bytes, PrepareError> {
+) -> Result<Option<Bytes>, PrepareError> {
     let headers = tracking.unsubscribe.as_ref().map(|unsubscribe| {
-        let token = key.token(work.server_id, work.message_id, &TrackKind::Unsubscribe);
+        let kind = TrackKind::Unsubscribe { address: work.rcpt_to.clone() };
+        let token = key.token(work.server_id, work.message_id, &kind);
         one_click_headers(&format!("{}/u/{token}", tracking.base_url), unsubscribe.mailto.as_deref())
     });
     if plan.is_empty() && headers.is_none() {
-        return Ok(body.clone());
+        return Ok(None);
     }
     let (key, body) = (key.clone(), body.clone());
     let (server_id, message_id) = (work.server_id, work.message_id);
-    aside_if_large(body.len(), move || {
+    let writing = aside_if_large(body.len(), move || {
         let written = plan.write(&body, &Personal { key: &key, server_id, message_id });
         match headers {
             Some(headers) => [headers.into_bytes(), written].concat().into(),
             None => written.into(),
         }
-    })
-    .await
+    });
+    writing.await.map(Some)
 }
 
 async fn aside_if_large<T: Send + 'static>(

@@ -13,6 +13,7 @@ mod transfer;
 
 use std::ops::Range;
 
+use memchr::memmem;
 use postroad_model::{MessageId, ServerId};
 
 use crate::header_block::HeaderBlock;
@@ -20,6 +21,9 @@ use crate::track::{TrackKey, TrackKind};
 use parts::{TextKind, TextPart};
 use settings::LinkRules;
 pub use settings::RewriteSettings;
+
+/// A text with this in it is signed or encrypted as it stands (RFC 9580 6.2, 7).
+const PGP_ARMOUR: &[u8] = b"-----BEGIN PGP ";
 
 /// What is put in at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +67,9 @@ impl RewritePlan {
         let rules = Some(&rules).filter(|_| settings.clicks);
         let texts = parts::find(message).into_iter().filter_map(|part| {
             let content = transfer::decode(&message[part.body.clone()], part.encoding)?;
+            if memmem::find(&content, PGP_ARMOUR).is_some() {
+                return None;
+            }
             let spots = match (part.kind, rules) {
                 (TextKind::Html, rules) => html::find(&content, part.charset, rules, settings.opens),
                 (TextKind::Plain, Some(rules)) => plain::find(&content, rules),

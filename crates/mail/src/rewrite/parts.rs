@@ -63,8 +63,9 @@ fn walk(message: &[u8], part: Range<usize>, depth: usize, found: &mut Vec<TextPa
         }
     }
     let body = offset + block.body_start()..part.end;
+    let is_file = is_file(content_type.as_ref(), disposition.as_ref());
     if let Some(boundary) = content_type.as_ref().and_then(open_multipart) {
-        if depth < DEPTH_MAX {
+        if depth < DEPTH_MAX && !is_file {
             let room = PARTS_MAX.saturating_sub(found.len());
             for inner in split_parts(&message[body.clone()], boundary.as_bytes(), room) {
                 walk(message, body.start + inner.start..body.start + inner.end, depth + 1, found);
@@ -77,10 +78,7 @@ fn walk(message: &[u8], part: Range<usize>, depth: usize, found: &mut Vec<TextPa
     else {
         return;
     };
-    if body.len() > PART_BYTES_MAX
-        || found.len() >= PARTS_MAX
-        || is_file(content_type.as_ref(), disposition.as_ref())
-    {
+    if body.len() > PART_BYTES_MAX || found.len() >= PARTS_MAX || is_file {
         return;
     }
     let end = offset + block.fields_end();

@@ -187,6 +187,21 @@ fn parts_keep_their_encoding_and_attachments_are_not_touched() {
 }
 
 #[test]
+fn parts_of_an_attachment_are_left_alone() {
+    let inner = "--i\r\nContent-Type: text/html\r\n\r\n<a href=\"https://example.com/a\">x</a>\r\n--i--\r\n";
+    let message = |disposition: &str| {
+        format!(
+            "Content-Type: multipart/mixed; boundary=o\r\n\r\n--o\r\nContent-Type: multipart/mixed; boundary=i\r\n\
+             Content-Disposition: {disposition}\r\n\r\n{inner}--o--\r\n"
+        )
+    };
+    let attached = message("attachment");
+    assert_eq!(rewritten(attached.as_bytes()), attached.as_bytes());
+    let shown = message("inline");
+    assert_ne!(rewritten(shown.as_bytes()), shown.as_bytes());
+}
+
+#[test]
 fn what_is_signed_or_encrypted_is_left_alone() {
     for kind in ["signed", "encrypted", "Signed"] {
         let message = format!(
@@ -197,6 +212,10 @@ fn what_is_signed_or_encrypted_is_left_alone() {
     let smime =
         b"Content-Type: application/pkcs7-mime; smime-type=signed-data\r\n\r\nhttps://example.com\r\n";
     assert_eq!(rewritten(smime), smime);
+    let inline = "Content-Type: text/plain\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\
+                  -----BEGIN PGP SIGNED MESSAGE-----\r\nHash: SHA512\r\n\r\nhttps://example.com/?a=3D1\r\n\
+                  -----BEGIN PGP SIGNATURE-----\r\n\r\niQ=3D=3D\r\n-----END PGP SIGNATURE-----\r\n";
+    assert_eq!(rewritten(inline.as_bytes()), inline.as_bytes());
 }
 
 #[test]

@@ -4,17 +4,22 @@ use postroad_model::{DomainName, ServerId};
 
 use crate::records::NewHit;
 use crate::verbs::{hits, tracking};
-use crate::{Result, Store};
+use crate::{Engine, Result, Store};
 
 impl Store {
-    /// Marks messages and appends events, all of them or none; who unsubscribed is suppressed, except at the
-    /// simulator's domain. Keep it to a few hundred at a time.
+    /// Marks messages and appends events, all of them or none; who unsubscribed is suppressed, also if the message is
+    /// gone, except at the simulator's domain. Keep it to a few hundred at a time.
     pub async fn record_hits(&self, new: Vec<NewHit>, simulator_domain: DomainName) -> Result<()> {
         let servers: Vec<ServerId> = new.iter().map(|hit| hit.server_id).collect();
-        self.write_with_ids(move |sql, ids| {
-            Box::pin(async move { hits::record(sql, &ids, new, &simulator_domain).await })
-        })
-        .await?;
+        match &*self.engine {
+            Engine::Sqlite { .. } => {
+                self.write_with_ids(move |sql, ids| {
+                    Box::pin(async move { hits::record(sql, &ids, new, &simulator_domain).await })
+                })
+                .await?;
+            }
+            Engine::Postgres(engine) => engine.record_hits(new, &simulator_domain).await?,
+        }
         self.bells.ring(servers);
         Ok(())
     }

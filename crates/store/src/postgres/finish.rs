@@ -13,9 +13,10 @@ use super::claims::Key;
 use super::columns::table;
 use super::outbox::Outbox;
 use super::queue::columns;
+use super::suppressing::Suppressions;
 use super::{Lane, Node, flight, lease};
 use crate::error::StoreError;
-use crate::records::{Outcome, address_key};
+use crate::records::Outcome;
 use crate::sql::storable;
 use crate::verbs::finish::SourceCounts;
 
@@ -74,22 +75,6 @@ table! { Requeues, "UPDATE queue SET begun_at = NULL, due_at = coalesce(row.due_
         AS row (server_id, message_id, due_at, attempt, keep)
     WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id",
     server_id: i64, message_id: i64, due_at: Option<i64>, attempt: i64, keep: bool,
-}
-
-// Keeps the older one, unless it is over or the new one lasts longer. Of several for one address the first counts.
-table! { Suppressions, "INSERT INTO suppressions AS known
-        (server_id, address, reason, details, origin_message_id, created_at, expires_at)
-    SELECT DISTINCT ON (server_id, address) server_id, address, reason, details, origin, at, expires_at
-    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[])
-        WITH ORDINALITY AS row (server_id, address, reason, details, origin, at, expires_at, number)
-    ORDER BY server_id, address, number
-    ON CONFLICT (server_id, address) DO UPDATE SET reason = excluded.reason, details = excluded.details,
-        origin_message_id = excluded.origin_message_id, created_at = excluded.created_at,
-        expires_at = excluded.expires_at
-    WHERE known.expires_at <= excluded.created_at
-        OR known.expires_at < coalesce(excluded.expires_at, 9223372036854775807)",
-    server_id: i64, address: String, reason: &'a str, details: Cow<'a, str>, origin_message_id: Option<i64>,
-    at: i64, expires_at: Option<i64>,
 }
 
 table! { SourceDays, "INSERT INTO source_days AS known (source_id, day, sent, bounced)
@@ -209,14 +194,7 @@ impl<'a> Changes<'a> {
             to.transcript.push(storable(transcript));
         }
         if let Some(suppression) = &outcome.suppress {
-            let to = &mut self.suppressions;
-            to.server_id.push(server);
-            to.address.push(address_key(&suppression.address));
-            to.reason.push(suppression.reason.as_str());
-            to.details.push(storable(&suppression.details));
-            to.origin_message_id.push(suppression.origin_message_id.map(|id| id.0));
-            to.at.push(at);
-            to.expires_at.push(suppression.expires_at.map(Timestamp::as_micros));
+            self.suppressions.add(outcome.server_id, suppression, new.at);
         }
         if new.status.is_queued() {
             let due_at = Some(outcome.due_at().as_micros());

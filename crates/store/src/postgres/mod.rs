@@ -14,12 +14,14 @@ pub(crate) mod counters;
 mod delivery;
 mod finish;
 mod flight;
+mod hits;
 mod lease;
 mod migrate;
 mod objections;
 mod outbox;
 mod partitions;
 mod queue;
+mod suppressing;
 
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -23,5 +23,8 @@ pub enum HitKind {
         /// Names the link within its message.
         link: String,
     },
-    Unsubscribe,
+    Unsubscribe {
+        /// Who gets no more mail.
+        address: String,
+    },
 }

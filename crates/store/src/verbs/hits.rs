@@ -1,4 +1,5 @@
-//! Opens, clicks and unsubscriptions: the message's marks, the event, and the address that gets no more mail.
+//! Opens, clicks and unsubscriptions: the message's marks, the event, and the address that gets no more mail. What a hit
+//! comes to is the same on both engines; `record` writes them on SQLite, PostgreSQL has a way of its own.
 
 use std::time::Duration;
 
@@ -25,140 +26,148 @@ const CLICKED_BY_BOT: i64 = 8;
 const UNSUBSCRIBED: i64 = 16;
 
 /// Where the message stands.
-struct Standing {
-    last_seq: i64,
-    marks: i64,
-    rcpt_to: String,
-    status: Status,
-    last_delivery_at: Option<Timestamp>,
-    test: bool,
+pub(crate) struct Standing {
+    pub(crate) last_seq: i64,
+    pub(crate) marks: i64,
+    pub(crate) status: Status,
+    pub(crate) last_delivery_at: Option<Timestamp>,
+    pub(crate) test: bool,
 }
 
-/// What a hit comes to.
-struct Told {
-    marks: i64,
-    event: NewEvent,
+/// In the order of messages, as everybody locks them, and of time.
+pub(crate) fn sort(hits: &mut [NewHit]) {
+    hits.sort_by_key(|hit| (hit.server_id, hit.message_id, hit.at));
 }
 
-/// In the order of messages, as everybody locks them. Hits of unknown messages are passed over.
+/// Of messages that are not there nothing is told.
 pub(crate) async fn record(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     mut hits: Vec<NewHit>,
     simulator_domain: &DomainName,
 ) -> Result<(), StoreError> {
-    hits.sort_by_key(|hit| (hit.server_id, hit.message_id, hit.at));
+    sort(&mut hits);
     for hit in &hits {
-        let Some(standing) = lock(sql, hit.server_id, hit.message_id).await? else { continue };
-        let Some(told) = told(hit, &standing) else { continue };
-        let seq = standing.last_seq + 1;
-        sql.change(
-            "UPDATE messages SET last_seq = $3, marks = $4 WHERE server_id = $1 AND id = $2",
-            &[hit.server_id.0.into(), hit.message_id.0.into(), seq.into(), told.marks.into()],
-        )
-        .await?;
-        let place = EventPlace {
-            server_id: hit.server_id,
-            message_id: hit.message_id,
-            id: EventId(ids.next()),
-            seq,
-            at: hit.at,
-            test: standing.test,
-        };
-        events::add(sql, place, &told.event).await?;
-        if hit.kind == HitKind::Unsubscribe && !standing.test {
-            suppress(sql, hit, standing.rcpt_to, simulator_domain).await?;
+        let mut standing = find(sql, hit.server_id, hit.message_id).await?;
+        if let Some(standing) = &mut standing
+            && let Some(event) = standing.take(hit)
+        {
+            sql.change(
+                "UPDATE messages SET last_seq = $3, marks = $4 WHERE server_id = $1 AND id = $2",
+                &[
+                    hit.server_id.0.into(),
+                    hit.message_id.0.into(),
+                    standing.last_seq.into(),
+                    standing.marks.into(),
+                ],
+            )
+            .await?;
+            let place = EventPlace {
+                server_id: hit.server_id,
+                message_id: hit.message_id,
+                id: EventId(ids.next()),
+                seq: standing.last_seq,
+                at: hit.at,
+                test: standing.test,
+            };
+            events::add(sql, place, &event).await?;
+        }
+        if let Some(suppression) = suppression(hit, standing.as_ref(), simulator_domain) {
+            suppressions::add(sql, hit.server_id, vec![suppression], hit.at).await?;
         }
     }
     Ok(())
 }
 
-async fn lock(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Option<Standing>, StoreError> {
-    let text = if sql.is_sqlite() {
-        "SELECT m.last_seq, m.marks, m.rcpt_to, m.status, m.last_delivery_at, s.test FROM messages m
-         JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
-         WHERE m.server_id = $1 AND m.id = $2 AND s.direction = 'outgoing'"
-    } else {
-        "SELECT m.last_seq, m.marks, m.rcpt_to, m.status, m.last_delivery_at, s.test FROM messages m
-         JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
-         WHERE m.server_id = $1 AND m.id = $2 AND s.direction = 'outgoing' FOR UPDATE OF m"
-    };
-    let row = sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await?;
+async fn find(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Option<Standing>, StoreError> {
+    let row = sql
+        .query_opt(
+            "SELECT m.last_seq, m.marks, m.status, m.last_delivery_at, s.test FROM messages m
+             JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
+             WHERE m.server_id = $1 AND m.id = $2 AND s.direction = 'outgoing'",
+            &[server_id.0.into(), id.0.into()],
+        )
+        .await?;
     row.map(|row| {
         Ok(Standing {
             last_seq: row.int(0)?,
             marks: row.int(1)?,
-            rcpt_to: row.text(2)?,
-            status: row.name(3, Status::parse)?,
-            last_delivery_at: row.time_opt(4)?,
-            test: row.flag(5)?,
+            status: row.name(2, Status::parse)?,
+            last_delivery_at: row.time_opt(3)?,
+            test: row.flag(4)?,
         })
     })
     .transpose()
 }
 
-/// `None` if there is nothing to tell.
-fn told(hit: &NewHit, standing: &Standing) -> Option<Told> {
-    let (ip_address, user_agent) = (&hit.ip_address, &hit.user_agent);
-    if hit.kind == HitKind::Unsubscribe {
-        let data = json!({ "ip_address": ip_address, "user_agent": user_agent });
-        let event = NewEvent { kind: EventKind::Unsubscribed, data: data.to_string() };
-        let is_new = standing.marks & UNSUBSCRIBED == 0;
-        return is_new.then_some(Told { marks: standing.marks | UNSUBSCRIBED, event });
+impl Standing {
+    /// Marks the hit; the event has the number that is the last now. `None` if there is nothing to tell.
+    pub(crate) fn take(&mut self, hit: &NewHit) -> Option<NewEvent> {
+        let (marks, event) = self.told(hit)?;
+        self.marks |= marks;
+        self.last_seq += 1;
+        Some(event)
     }
-    if standing.last_seq >= EVENTS_PER_MESSAGE_MAX {
+
+    fn told(&self, hit: &NewHit) -> Option<(i64, NewEvent)> {
+        let (ip_address, user_agent) = (&hit.ip_address, &hit.user_agent);
+        let (kind, by_person, by_bot) = match &hit.kind {
+            HitKind::Unsubscribe { .. } => {
+                let data = json!({ "ip_address": ip_address, "user_agent": user_agent }).to_string();
+                let event = NewEvent { kind: EventKind::Unsubscribed, data };
+                return (self.marks & UNSUBSCRIBED == 0).then_some((UNSUBSCRIBED, event));
+            }
+            HitKind::Click { .. } => (EventKind::Clicked, CLICKED, CLICKED_BY_BOT),
+            HitKind::Open => (EventKind::Opened, OPENED, OPENED_BY_BOT),
+        };
+        if self.last_seq >= EVENTS_PER_MESSAGE_MAX {
+            return None;
+        }
+        let bot = hit.is_bot || self.is_too_fast(hit);
+        let mark = if bot { by_bot } else { by_person };
+        let mut data = json!({
+            "first": self.marks & mark == 0,
+            "bot": bot,
+            "first_including_bots": self.marks & (by_person | by_bot) == 0,
+            "ip_address": ip_address,
+            "user_agent": user_agent,
+        });
+        if let HitKind::Click { url, link } = &hit.kind {
+            data["url"] = json!(url);
+            data["token"] = json!(link);
+        }
+        Some((mark, NewEvent { kind, data: data.to_string() }))
+    }
+
+    /// A click within a second of delivery, or before it was known to be delivered.
+    fn is_too_fast(&self, hit: &NewHit) -> bool {
+        if !matches!(hit.kind, HitKind::Click { .. }) || self.test {
+            return false;
+        }
+        match self.last_delivery_at {
+            None => true,
+            Some(delivered_at) => self.status == Status::Sent && hit.at < delivered_at.plus(TOO_FAST),
+        }
+    }
+}
+
+/// Who unsubscribes is suppressed, however often it was told, and whether or not the message is still there. Simulator
+/// recipients never are by what they do.
+pub(crate) fn suppression(
+    hit: &NewHit,
+    standing: Option<&Standing>,
+    simulator_domain: &DomainName,
+) -> Option<NewSuppression> {
+    let HitKind::Unsubscribe { address } = &hit.kind else { return None };
+    let domain = address.rsplit_once('@').and_then(|(_, domain)| DomainName::parse(domain).ok());
+    if domain.as_ref() == Some(simulator_domain) || standing.is_some_and(|standing| standing.test) {
         return None;
     }
-    let bot = hit.is_bot || is_too_fast(hit, standing);
-    let (kind, by_person, by_bot) = match &hit.kind {
-        HitKind::Click { .. } => (EventKind::Clicked, CLICKED, CLICKED_BY_BOT),
-        _ => (EventKind::Opened, OPENED, OPENED_BY_BOT),
-    };
-    let mark = if bot { by_bot } else { by_person };
-    let mut data = json!({
-        "first": standing.marks & mark == 0,
-        "bot": bot,
-        "first_including_bots": standing.marks & (by_person | by_bot) == 0,
-        "ip_address": ip_address,
-        "user_agent": user_agent,
-    });
-    if let HitKind::Click { url, link } = &hit.kind {
-        data["url"] = json!(url);
-        data["token"] = json!(link);
-    }
-    let event = NewEvent { kind, data: data.to_string() };
-    Some(Told { marks: standing.marks | mark, event })
-}
-
-/// A click within a second of delivery, or before it was known to be delivered.
-fn is_too_fast(hit: &NewHit, standing: &Standing) -> bool {
-    if !matches!(hit.kind, HitKind::Click { .. }) || standing.test {
-        return false;
-    }
-    match standing.last_delivery_at {
-        None => true,
-        Some(delivered_at) => standing.status == Status::Sent && hit.at < delivered_at.plus(TOO_FAST),
-    }
-}
-
-/// Simulator recipients are never suppressed by what they do.
-async fn suppress(
-    sql: &Sql<'_>,
-    hit: &NewHit,
-    address: String,
-    simulator_domain: &DomainName,
-) -> Result<(), StoreError> {
-    let domain = address.rsplit_once('@').and_then(|(_, domain)| DomainName::parse(domain).ok());
-    if domain.as_ref() == Some(simulator_domain) {
-        return Ok(());
-    }
-    let suppression = NewSuppression {
-        address,
+    Some(NewSuppression {
+        address: address.clone(),
         reason: SuppressionReason::Unsubscribe,
         details: "Unsubscribed by the link in a message".to_owned(),
         origin_message_id: Some(hit.message_id),
         expires_at: None,
-    };
-    suppressions::add(sql, hit.server_id, vec![suppression], hit.at).await?;
-    Ok(())
+    })
 }

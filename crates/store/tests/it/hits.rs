@@ -9,7 +9,10 @@ use crate::fixture::{Fixture, on_both_engines};
 on_both_engines!(
     first_ones_are_told_apart_by_person_and_bot,
     a_click_within_a_second_of_delivery_is_a_bots,
-    unsubscribing_suppresses_once,
+    unsubscribing_is_told_once,
+    unsubscribing_counts_again_after_the_address_was_let_in,
+    unsubscribing_counts_when_the_message_is_gone,
+    hits_of_one_message_are_numbered_in_a_row,
     hits_of_unknown_messages_are_passed_over,
     a_flood_of_hits_has_an_end,
     hits_of_test_messages_are_marked_and_suppress_nobody,
@@ -24,6 +27,10 @@ fn simulator() -> DomainName {
 
 fn click() -> HitKind {
     HitKind::Click { url: "https://example.com/".into(), link: "abcdefgh".into() }
+}
+
+fn unsubscribe(address: &str) -> HitKind {
+    HitKind::Unsubscribe { address: address.into() }
 }
 
 fn hit(server_id: ServerId, message_id: MessageId, kind: HitKind, at: Timestamp) -> NewHit {
@@ -88,10 +95,11 @@ async fn a_click_within_a_second_of_delivery_is_a_bots(fixture: Fixture) {
     assert_eq!(bots, [true, false, true, false]);
 }
 
-async fn unsubscribing_suppresses_once(fixture: Fixture) {
+async fn unsubscribing_is_told_once(fixture: Fixture) {
     let id = sent_message(&fixture).await;
     for seconds in [1, 2] {
-        record(&fixture, vec![hit(fixture.server, id, HitKind::Unsubscribe, fixture.in_secs(seconds))]).await;
+        let kind = unsubscribe("Ann@example.com");
+        record(&fixture, vec![hit(fixture.server, id, kind, fixture.in_secs(seconds))]).await;
     }
     assert_eq!(fixture.event_kinds(id).await[2..], [EventKind::Unsubscribed]);
     let found = fixture.store.find_suppression(fixture.server, "ANN@example.com".into()).await;
@@ -101,10 +109,64 @@ async fn unsubscribing_suppresses_once(fixture: Fixture) {
         (SuppressionReason::Unsubscribe, Some(id))
     );
     let simulated = fixture.accept(fixture.send_to(&["click@sim.postroad.test"])).await[0];
-    record(&fixture, vec![hit(fixture.server, simulated, HitKind::Unsubscribe, fixture.now())]).await;
+    let kind = unsubscribe("click@SIM.postroad.test");
+    record(&fixture, vec![hit(fixture.server, simulated, kind, fixture.now())]).await;
     assert_eq!(fixture.event_kinds(simulated).await.last(), Some(&EventKind::Unsubscribed));
     let found = fixture.store.find_suppression(fixture.server, "click@sim.postroad.test".into()).await;
     assert_eq!(found.expect("reading works"), None);
+}
+
+async fn unsubscribing_counts_again_after_the_address_was_let_in(fixture: Fixture) {
+    let id = sent_message(&fixture).await;
+    for seconds in [1, 2] {
+        let kind = unsubscribe("ann@example.com");
+        record(&fixture, vec![hit(fixture.server, id, kind, fixture.in_secs(seconds))]).await;
+        let removed = fixture.store.remove_suppressions(fixture.server, vec!["ann@example.com".into()]).await;
+        assert_eq!(removed.expect("removing works"), [true]);
+    }
+    assert_eq!(fixture.event_kinds(id).await[2..], [EventKind::Unsubscribed]);
+}
+
+async fn unsubscribing_counts_when_the_message_is_gone(fixture: Fixture) {
+    let id = sent_message(&fixture).await;
+    let (gone, at) = (MessageId(12_345), fixture.in_secs(1));
+    // Twice in one go, and with another's hit.
+    record(
+        &fixture,
+        vec![
+            hit(fixture.server, gone, unsubscribe("Bob@example.com"), at),
+            hit(fixture.server, id, HitKind::Open, at),
+            hit(fixture.server, gone, unsubscribe("bob@EXAMPLE.com"), fixture.in_secs(2)),
+        ],
+    )
+    .await;
+    let found = fixture.store.find_suppression(fixture.server, "bob@example.com".into()).await;
+    let suppression = found.expect("reading works").expect("it is suppressed");
+    assert_eq!((suppression.origin_message_id, suppression.created_at), (Some(gone), at));
+    assert_eq!(fixture.query_int("SELECT COUNT(*) FROM events WHERE kind = 'message.unsubscribed'").await, 0);
+    assert_eq!(fixture.event_kinds(id).await[2..], [EventKind::Opened]);
+}
+
+async fn hits_of_one_message_are_numbered_in_a_row(fixture: Fixture) {
+    let ids = [sent_message(&fixture).await, sent_message(&fixture).await];
+    let mut hits = Vec::new();
+    for seconds in 5..25 {
+        let kind = if seconds % 2 == 0 { HitKind::Open } else { click() };
+        hits.push(hit(fixture.server, ids[seconds as usize % 3 / 2], kind, fixture.in_secs(seconds)));
+    }
+    hits.reverse();
+    record(&fixture, hits).await;
+    let mut count = 0;
+    for id in ids {
+        let events = fixture.events(id).await;
+        let seqs: Vec<i64> = events.iter().map(|event| event.seq).collect();
+        assert_eq!(seqs, (1..=events.len() as i64).collect::<Vec<_>>());
+        assert!(events[2..].is_sorted_by_key(|event| event.at), "{events:?}");
+        let firsts = told(&fixture, id, 3).await.iter().filter(|data| data["first"] == true).count();
+        assert_eq!(firsts, 2, "one open and one click");
+        count += events.len() - 2;
+    }
+    assert_eq!(count, 20);
 }
 
 async fn hits_of_unknown_messages_are_passed_over(fixture: Fixture) {
@@ -128,7 +190,7 @@ async fn a_flood_of_hits_has_an_end(fixture: Fixture) {
     fixture.execute(&format!("UPDATE messages SET last_seq = 999 WHERE id = {}", id.0)).await;
     let opened = || hit(fixture.server, id, HitKind::Open, fixture.in_secs(5));
     record(&fixture, vec![opened(), opened(), opened()]).await;
-    let unsubscribed = hit(fixture.server, id, HitKind::Unsubscribe, fixture.in_secs(6));
+    let unsubscribed = hit(fixture.server, id, unsubscribe("ann@example.com"), fixture.in_secs(6));
     record(&fixture, vec![opened(), unsubscribed]).await;
     let kinds: Vec<EventKind> = fixture.events(id).await.iter().map(|event| event.event.kind).collect();
     assert_eq!(kinds[2..], [EventKind::Opened, EventKind::Unsubscribed], "who wants to leave always can");
@@ -142,7 +204,10 @@ async fn hits_of_test_messages_are_marked_and_suppress_nobody(fixture: Fixture) 
     let at = fixture.in_secs(5);
     record(
         &fixture,
-        vec![hit(fixture.server, id, click(), at), hit(fixture.server, id, HitKind::Unsubscribe, at)],
+        vec![
+            hit(fixture.server, id, click(), at),
+            hit(fixture.server, id, unsubscribe("ann@example.com"), at),
+        ],
     )
     .await;
     let events = fixture.events(id).await;

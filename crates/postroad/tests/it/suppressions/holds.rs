@@ -81,6 +81,10 @@ both_engines! {
         add(&world, "delivered@sim.postroad.test").await;
         let simulated = send(&world, "delivered@sim.postroad.test").await;
         world.until_status(simulated, "Sent").await;
+        // Neither when it is accepted nor when it is tried again.
+        add(&world, "greylist@sim.postroad.test").await;
+        let tried_again = send(&world, "greylist@sim.postroad.test").await;
+        world.until_status(tried_again, "Sent").await;
         let body = good_but(json!({"to": ["ann@example.com"]}));
         let answer = world.call_with(crate::world::SEND, &[("X-Test-Mode", "true")], &body).await;
         let id = answer["data"]["messages"]["ann@example.com"]["id"].as_i64().unwrap();

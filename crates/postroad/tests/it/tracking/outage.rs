@@ -1,9 +1,12 @@
-//! Links work while the database does not, and what was clicked is stored when it is back. Also after a stop.
+//! Links work while the database does not, and what was clicked is stored when it is back. Also after a stop. Only who
+//! unsubscribes is told to come again.
 
+use postroad_testkit::http::Method;
 use postroad_testkit::postgres::{Database, PgProxy};
+use serde_json::json;
 
-use super::{delivered, look, read_on, tracked_html, until_activity};
-use crate::world::{Engine, World};
+use super::{delivered, look, paths_in, read_on, tracked_html, until_activity};
+use crate::world::{Engine, World, good_but};
 
 const HTML: &str = "<body><a href='https://example.com/'>1</a></body>";
 
@@ -12,7 +15,9 @@ async fn a_click_leads_on_while_the_database_is_down_and_is_stored_later() {
     let database = Database::create();
     let proxy = PgProxy::start(database.url());
     let world = World::start_on(Some(proxy.url()), Some(database), &[]);
-    let got = delivered(&world, &tracked_html("ann@example.net", HTML)).await;
+    let mut body = tracked_html("ann@example.net", HTML);
+    body["list_unsubscribe"] = json!({"one_click": true});
+    let got = delivered(&world, &body).await;
     read_on().await;
     proxy.cut();
     for _ in 0..2 {
@@ -21,6 +26,11 @@ async fn a_click_leads_on_while_the_database_is_down_and_is_stored_later() {
         assert_eq!(look(&world, &got.paths("/o/")[0]).await.status, 200);
     }
     world.until_logged("clicks and opens wait for the store").await;
+    let leave = paths_in(&String::from_utf8_lossy(&got.raw), "/u/").remove(0);
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let left =
+        world.client.request(Method::POST, &leave, &form, "List-Unsubscribe=One-Click".into()).await.unwrap();
+    assert_eq!((left.status, left.header("retry-after")), (503, Some("60")), "{}", left.text());
     proxy.restore();
     // Not asked before it is back, and then until it is there.
     while world.client.get("/ready").await.unwrap().status != 200 {
@@ -28,6 +38,9 @@ async fn a_click_leads_on_while_the_database_is_down_and_is_stored_later() {
     }
     let activity = until_activity(&world, got.id, 2, 2).await;
     assert_eq!(activity["clicks"][0]["bot"], false);
+    // It was kept all the same.
+    let later = world.accepted_id(&good_but(json!({"to": ["ann@example.net"]}))).await;
+    world.until_status(later, "Held").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -40,9 +40,18 @@ both_engines! {
             let reply = post(path.clone(), "List-Unsubscribe=One-Click").await;
             assert_eq!(reply.status, 200, "{}", reply.text());
         }
-        let later = world.accepted_id(&good_but(json!({"to": ["ann@EXAMPLE.net"]}))).await;
+        let again = good_but(json!({"to": ["ann@EXAMPLE.net"]}));
+        let later = world.accepted_id(&again).await;
         let held = world.until_status(later, "Held").await;
         assert!(held[0]["details"].as_str().unwrap().contains("unsubscribe"), "{held:?}");
+        // Let in again, the address can leave again.
+        let removed = world.call("/api/v1/suppressions/remove", &json!({"address": "ann@example.net"})).await;
+        assert_eq!(removed["status"], "success", "{removed}");
+        let let_in = world.accepted_id(&again).await;
+        world.until_status(let_in, "Sent").await;
+        assert_eq!(post(path.clone(), "List-Unsubscribe=One-Click").await.status, 200);
+        let left = world.accepted_id(&again).await;
+        world.until_status(left, "Held").await;
         assert_eq!(until_activity(&world, got.id, 0, 0).await, json!({"loads": [], "clicks": []}));
         let events = world.events_at_the_end(got.id).await;
         let kinds: Vec<EventKind> = events.iter().map(|event| event.event.kind).collect();
