@@ -80,28 +80,22 @@ impl App {
     pub async fn remove_old(&self) -> Result<(), StoreError> {
         let now = self.inner.clock.now();
         let kept = &self.inner.retention;
-        let live = self.inner.store.find_oldest_live().await?;
-        // Nothing of a message that is not done, nor of its send.
-        let spread = idgen::first_id_at(now) - idgen::first_id_at(now.minus(SEND_SPREAD));
-        let bound = live.map_or(i64::MAX, |id| id - spread);
-        let cut = |kept: Option<Duration>| first_kept(now, kept).min(bound);
-        let messages = cut(kept.messages);
-        let of_messages = |kept| cut(kept).max(messages);
+        let messages = first_kept(now, kept.messages);
+        let of_messages = |kept| first_kept(now, kept).max(messages);
         let mut removed = Vec::new();
+        // Messages go after their events: those that have any stay.
         for (which, name, before) in [
             (OldRows::Bodies, "bodies", of_messages(kept.bodies)),
             (OldRows::Transcripts, "transcripts", of_messages(kept.attempts)),
             (OldRows::Deliveries, "deliveries", of_messages(kept.attempts)),
-            (OldRows::Events, "events", self.events_before(first_kept(now, kept.events)).await?),
+            (OldRows::Events, "events", first_kept(now, kept.events)),
             (OldRows::EventsOfMessages, "events of messages", messages),
             (OldRows::Messages, "messages", messages),
-            (OldRows::Sends, "sends", messages.saturating_sub(spread)),
+            (OldRows::Sends, "sends", first_kept(now.minus(SEND_SPREAD), kept.messages)),
             (OldRows::WebhookAttempts, "webhook attempts", first_kept(now, kept.webhook_attempts)),
         ] {
             if before > 0 {
-                let store = &self.inner.store;
-                let rows = in_steps(|| store.remove_old_rows(which, before)).await?;
-                removed.push((name, rows));
+                removed.push((name, self.remove_rows(which, before).await?));
             }
         }
         removed.push(("counters", self.remove_old_counters(now).await?));
@@ -116,15 +110,19 @@ impl App {
         Ok(())
     }
 
-    /// Events that are not counted, or that a webhook waits for, are kept.
-    async fn events_before(&self, before: i64) -> Result<i64, StoreError> {
-        let untold = self.inner.store.find_oldest_untold().await?;
-        let before = before.min(untold.unwrap_or(i64::MAX));
-        if before > 0 && self.inner.store.has_uncounted_before(before).await? {
-            tracing::warn!("old events are not counted yet, and stay");
-            return Ok(0);
+    async fn remove_rows(&self, which: OldRows, before: i64) -> Result<u64, StoreError> {
+        let store = &self.inner.store;
+        let (mut rows, mut removal) = (0, store.begin_removal(which, before).await?);
+        loop {
+            let removed = store.remove_old_rows(&mut removal).await?;
+            rows += removed.rows;
+            if !removed.has_more {
+                return Ok(rows);
+            }
+            if removed.rows > 0 {
+                tokio::time::sleep(STEP_PAUSE).await;
+            }
         }
-        Ok(before)
     }
 
     async fn remove_old_counters(&self, now: Timestamp) -> Result<u64, StoreError> {

@@ -1,8 +1,8 @@
 //! Removing what is old. Steps are small; whoever removes much calls again, with pauses.
 
 use crate::counting::Grain;
-use crate::records::{OldRows, Removed};
-use crate::verbs::retention;
+use crate::records::{Cut, OldRows, Removal, RemovalStage, Removed};
+use crate::verbs::{needs, retention};
 use crate::{Engine, Result, Store};
 
 /// Rows of one step. Bodies are larger, and freeing their pages takes its time.
@@ -10,46 +10,77 @@ const ROWS_AT_ONCE: usize = 500;
 const BODIES_AT_ONCE: usize = 100;
 
 impl Store {
-    /// The lowest id of a message that is still queued, scheduled or held.
-    pub async fn find_oldest_live(&self) -> Result<Option<i64>> {
-        self.read(|sql| Box::pin(retention::find_oldest_live(sql))).await
+    /// Begins to remove rows with ids before this one. What is still to be delivered, counted or told to a webhook stays,
+    /// with what belongs to it; nobody's needs keep another server's rows.
+    pub async fn begin_removal(&self, which: OldRows, before_id: i64) -> Result<Removal> {
+        let cuts = self.read(move |sql| Box::pin(needs::list_cuts(sql, which, before_id))).await?;
+        Ok(Removal { which, before_id, cuts, stage: RemovalStage::Start })
     }
 
-    /// The lowest id of an event that a webhook is still to be told of.
-    pub async fn find_oldest_untold(&self) -> Result<Option<i64>> {
-        self.read(|sql| Box::pin(retention::find_oldest_untold(sql))).await
+    /// Removes some of them. On PostgreSQL whole weeks at once, and so what is left of the week that the first id that
+    /// stays is in stays until all of it is old; weeks with something that is needed go row by row.
+    pub async fn remove_old_rows(&self, removal: &mut Removal) -> Result<Removed> {
+        let rows = match removal.stage {
+            RemovalStage::Start => self.start_removal(removal).await?,
+            RemovalStage::Bodies { after } => self.remove_old_bodies(removal, after).await?,
+            RemovalStage::Rows { server, before_id } => {
+                self.remove_rows_of(removal, server, before_id).await?
+            }
+            RemovalStage::End => 0,
+        };
+        Ok(Removed { rows, has_more: removal.stage != RemovalStage::End })
     }
 
-    /// Whether there is an event before this id that is not counted yet.
-    pub async fn has_uncounted_before(&self, before_id: i64) -> Result<bool> {
-        self.read(move |sql| Box::pin(retention::has_uncounted_before(sql, before_id))).await
-    }
-
-    /// Removes some of the rows with ids before this one. On PostgreSQL whole weeks at once, and so what is left of
-    /// the week that `before_id` is in stays until all of it is old.
-    pub async fn remove_old_rows(&self, which: OldRows, before_id: i64) -> Result<Removed> {
+    async fn start_removal(&self, removal: &mut Removal) -> Result<u64> {
+        let all = RemovalStage::Rows { server: 0, before_id: removal.before_id };
         match &*self.engine {
-            Engine::Postgres(engine) if which != OldRows::EventsOfMessages => {
-                let rows = engine.drop_weeks(which, before_id).await?;
-                Ok(Removed { rows, has_more: false })
+            Engine::Sqlite { .. } if removal.which == OldRows::Bodies => {
+                removal.stage = RemovalStage::Bodies { after: 0 };
             }
-            Engine::Sqlite { engine, .. } if which == OldRows::Bodies => {
-                let rows = engine.remove_bodies(before_id, BODIES_AT_ONCE).await?;
-                Ok(Removed { rows, has_more: rows == BODIES_AT_ONCE as u64 })
+            Engine::Postgres(engine) if removal.which != OldRows::EventsOfMessages => {
+                let weeks = engine.drop_weeks(removal.which, removal.before_id, &removal.cuts).await?;
+                let rest = |before_id| RemovalStage::Rows { server: 0, before_id };
+                removal.stage = weeks.kept_before.map_or(RemovalStage::End, rest);
+                return Ok(weeks.dropped);
             }
-            _ => {
-                // Looking costs the writer nothing, and most of the time there is nothing to remove.
-                let found =
-                    self.read(move |sql| Box::pin(retention::find_server(sql, which, before_id))).await?;
-                let Some(server) = found else { return Ok(Removed::default()) };
+            _ => removal.stage = all,
+        }
+        Ok(0)
+    }
+
+    /// Looking costs the writer nothing, and most of the time there is nothing to remove.
+    async fn remove_rows_of(&self, removal: &mut Removal, server: usize, before_id: i64) -> Result<u64> {
+        let which = removal.which;
+        for (server, cut) in removal.cuts.iter().enumerate().skip(server) {
+            let cut = Cut { before_id: cut.before_id.min(before_id), ..*cut };
+            if self.read(move |sql| Box::pin(retention::has_rows(sql, which, cut))).await? {
                 let rows = self
-                    .write(move |sql| {
-                        Box::pin(retention::remove_rows(sql, which, server, before_id, ROWS_AT_ONCE))
-                    })
+                    .write(move |sql| Box::pin(retention::remove_rows(sql, which, cut, ROWS_AT_ONCE)))
                     .await?;
-                Ok(Removed { rows, has_more: rows > 0 })
+                removal.stage = RemovalStage::Rows { server, before_id };
+                return Ok(rows);
             }
         }
+        removal.stage = RemovalStage::End;
+        Ok(0)
+    }
+
+    async fn remove_old_bodies(&self, removal: &mut Removal, after: i64) -> Result<u64> {
+        let Engine::Sqlite { engine, .. } = &*self.engine else { return Ok(0) };
+        let before_id = removal.before_id;
+        let kept: Vec<Cut> = removal.cuts.iter().filter(|cut| cut.before_id < before_id).copied().collect();
+        let found = self
+            .read(move |sql| {
+                Box::pin(
+                    async move { retention::find_bodies(sql, after, before_id, &kept, BODIES_AT_ONCE).await },
+                )
+            })
+            .await?;
+        removal.stage = match found.last {
+            Some(after) => RemovalStage::Bodies { after },
+            None => RemovalStage::End,
+        };
+        if found.old.is_empty() { Ok(0) } else { engine.remove_bodies(found.old).await }
     }
 
     /// Removes some of the counters of a grain from before a moment (seconds since 1970).

@@ -14,7 +14,7 @@ impl Store {
         // In a task of its own: who hangs up between a large body and its row must leave no orphan.
         let engine = Arc::clone(&self.engine);
         let taking = tokio::spawn(async move {
-            let (send_id, id, body) = (new.info.id, new.id, new.body.clone());
+            let (send_id, id, about, body) = (new.info.id, new.id, new.about, new.body.clone());
             let job: JobWithIds<Taken> =
                 Box::new(move |sql, ids| Box::pin(async move { returns::take(sql, &ids, new).await }));
             match &*engine {
@@ -25,7 +25,7 @@ impl Store {
                 }
                 Engine::Postgres(engine) => {
                     let bytes = body.compressed().len();
-                    engine.write_with_body(&[send_id.0, id.0], bytes, job).await
+                    engine.write_with_body(about, &[send_id.0, id.0], bytes, job).await
                 }
             }
         });

@@ -125,17 +125,24 @@ impl Store {
         held: Vec<EventId>,
     ) -> Result<Vec<WebhookWork>> {
         let now = self.clock.now();
-        if self.is_sqlite() {
-            return self
-                .read(move |sql| {
-                    Box::pin(async move { webhook_queue::claim(sql, server_id, id, limit, &held, now).await })
-                })
-                .await;
+        let works = if self.is_sqlite() {
+            self.read(move |sql| {
+                Box::pin(async move { webhook_queue::claim(sql, server_id, id, limit, &held, now).await })
+            })
+            .await?
+        } else {
+            self.write(move |sql| {
+                Box::pin(async move { webhook_queue::claim(sql, server_id, id, limit, &held, now).await })
+            })
+            .await?
+        };
+        // All that is due was seen: what is left of it can never be told.
+        if works.len() < limit
+            && self.read(move |sql| Box::pin(webhook_queue::has_orphans(sql, server_id, id, now))).await?
+        {
+            self.write(move |sql| Box::pin(webhook_queue::remove_orphans(sql, server_id, id, now))).await?;
         }
-        self.write(move |sql| {
-            Box::pin(async move { webhook_queue::claim(sql, server_id, id, limit, &held, now).await })
-        })
-        .await
+        Ok(works)
     }
 
     /// Gives back what was claimed and not tried, so that nobody waits for the claim to end.

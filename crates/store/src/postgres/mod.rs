@@ -28,11 +28,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use deadpool_postgres::{ClientWrapper, Object, Pool};
-use postroad_model::{Clock, IdGenerator, SendId, ServerId};
+use postroad_model::{Clock, IdGenerator, MessageId, SendId, ServerId};
 
 use crate::error::{OpenError, StoreError};
 use crate::hand_over::HandOver;
-use crate::records::{Accepted, NewSend, OldRows};
+use crate::records::{Accepted, Cut, DroppedWeeks, NewSend, OldRows};
 use crate::sql::Sql;
 use crate::{Job, JobWithIds, Role, Settings};
 use claims::Claims;
@@ -180,9 +180,10 @@ impl Engine {
         self.write(fenced(node, job)).await
     }
 
-    /// Likewise, for what comes with a body and with ids that were handed out before.
+    /// Likewise, for what comes with a body, with ids that were handed out before, and is about an older message.
     pub(crate) async fn write_with_body<T: Send + 'static>(
         &self,
+        about: MessageId,
         handed_out: &[i64],
         bytes: usize,
         job: JobWithIds<T>,
@@ -194,12 +195,18 @@ impl Engine {
         let next_id = node.ids.next();
         let oldest = handed_out.iter().copied().min().unwrap_or(next_id);
         self.database.partitions.ensure(&self.database.pool, oldest, next_id).await?;
+        partitions::ensure_deliveries(&self.database.pool, about.0).await?;
         self.database.transaction(bytes, fenced(node, job)).await
     }
 
-    /// Drops the weeks of a table that end before this id; returns how many.
-    pub(crate) async fn drop_weeks(&self, which: OldRows, before: i64) -> Result<u64, StoreError> {
-        partitions::drop_before(&self.database.pool, partitions::table_of(which), before).await
+    /// Drops the weeks of a table that end before this id, but those with rows that a server needs.
+    pub(crate) async fn drop_weeks(
+        &self,
+        which: OldRows,
+        before: i64,
+        cuts: &[Cut],
+    ) -> Result<DroppedWeeks, StoreError> {
+        partitions::drop_before(&self.database.pool, which, before, cuts).await
     }
 
     /// Runs single statements, each its own transaction.

@@ -29,6 +29,7 @@ const COUNT: &str = "WITH row AS (
     ON CONFLICT (server_id, hour) DO UPDATE SET messages = known.messages + excluded.messages
     RETURNING server_id, hour, messages";
 
+const LOCK_SERVER: &str = "SELECT id FROM servers WHERE id = $1 FOR NO KEY UPDATE";
 const LAST_SEQ: &str = "SELECT coalesce(max(seq), 0) FROM events WHERE server_id = $1 AND message_id = 0";
 
 /// What a batch meets.
@@ -83,7 +84,8 @@ pub(super) async fn find(
     Ok(Found { objections, server_events })
 }
 
-/// Gives events of a server their `seq`. Their hour is locked: no other node tells of this limit now.
+/// Gives events of a server their `seq`. Their hour is locked: no other node tells of this limit now; and then the
+/// server: none numbers an event of it.
 async fn numbered(
     client: &ClientWrapper,
     server_id: ServerId,
@@ -93,6 +95,8 @@ async fn numbered(
     if events.is_empty() {
         return Ok(Vec::new());
     }
+    let statement = client.prepare_cached(LOCK_SERVER).await?;
+    client.query_opt(&statement, &[&server_id.0]).await?;
     let statement = client.prepare_cached(LAST_SEQ).await?;
     let last: i64 = client.query_one(&statement, &[&server_id.0]).await?.get(0);
     let numbered = events.into_iter().zip(last + 1..);

@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use deadpool_postgres::Pool;
+use deadpool_postgres::{Object, Pool};
 
 use super::bounded;
 use crate::error::StoreError;
-use crate::records::OldRows;
+use crate::records::{Cut, DroppedWeeks, OldRows};
 
 const WEEK_IDS: i64 = (7 * 24 * 3_600) << 21;
 const TABLES: [&str; 7] =
@@ -73,7 +73,20 @@ async fn make(pool: &Pool, week: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-pub(super) fn table_of(which: OldRows) -> &'static str {
+/// Makes the week of an old message again if its deliveries were removed before it: another node may have done that, so
+/// that only the database knows.
+pub(super) async fn ensure_deliveries(pool: &Pool, message_id: i64) -> Result<(), StoreError> {
+    let week = message_id / WEEK_IDS;
+    let name = format!("deliveries_w{week}");
+    let is_there = bounded(async { exists(&pool.get().await?, &name).await }).await?;
+    if is_there { Ok(()) } else { bounded(make(pool, week)).await }
+}
+
+async fn exists(client: &Object, name: &str) -> Result<bool, StoreError> {
+    Ok(client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&name]).await?.get(0))
+}
+
+fn table_of(which: OldRows) -> &'static str {
     match which {
         OldRows::Bodies => "bodies",
         OldRows::Transcripts => "delivery_transcripts",
@@ -85,9 +98,15 @@ pub(super) fn table_of(which: OldRows) -> &'static str {
     }
 }
 
-/// Drops the weeks that end before this id; returns how many. Whoever uses the table is waited for only so long as
-/// nobody notices: the next turn tries again.
-pub(super) async fn drop_before(pool: &Pool, table: &str, before: i64) -> Result<u64, StoreError> {
+/// Drops the weeks that end before this id. Whoever uses the table is waited for only so long as nobody notices: the
+/// next turn tries again.
+pub(super) async fn drop_before(
+    pool: &Pool,
+    which: OldRows,
+    before: i64,
+    cuts: &[Cut],
+) -> Result<DroppedWeeks, StoreError> {
+    let table = table_of(which);
     let mut client = pool.get().await?;
     let rows = client
         .query(
@@ -96,11 +115,13 @@ pub(super) async fn drop_before(pool: &Pool, table: &str, before: i64) -> Result
             &[&table],
         )
         .await?;
-    let mut dropped = 0;
+    let mut weeks = DroppedWeeks::default();
     for row in rows {
         let name: String = row.get(0);
         let week = name.strip_prefix(table).and_then(|rest| rest.strip_prefix("_w")?.parse::<i64>().ok());
-        if week.is_none_or(|week| (week + 1) * WEEK_IDS > before) {
+        let Some(week) = week.filter(|week| (week + 1) * WEEK_IDS <= before) else { continue };
+        if bounded(is_needed(&client, which, week, cuts)).await? {
+            weeks.kept_before = weeks.kept_before.max(Some((week + 1) * WEEK_IDS));
             continue;
         }
         let transaction = client.transaction().await?;
@@ -109,7 +130,25 @@ pub(super) async fn drop_before(pool: &Pool, table: &str, before: i64) -> Result
         );
         bounded(async { Ok(transaction.batch_execute(&text).await?) }).await.map_err(StoreError::busy)?;
         transaction.commit().await?;
-        dropped += 1;
+        weeks.dropped += 1;
     }
-    Ok(dropped)
+    Ok(weeks)
+}
+
+/// Whether a server that needs something from before the end of the week has rows in it.
+async fn is_needed(client: &Object, which: OldRows, week: i64, cuts: &[Cut]) -> Result<bool, StoreError> {
+    let end = (week + 1) * WEEK_IDS;
+    let servers: Vec<i64> =
+        cuts.iter().filter(|cut| cut.before_id < end).map(|cut| cut.server_id.0).collect();
+    // A message that is still to be delivered may have no deliveries yet.
+    let table = match which {
+        OldRows::Transcripts | OldRows::Deliveries => "messages",
+        other => table_of(other),
+    };
+    let name = format!("{table}_w{week}");
+    if servers.is_empty() || !exists(client, &name).await? {
+        return Ok(false);
+    }
+    let text = format!("SELECT EXISTS (SELECT 1 FROM {name} WHERE server_id = ANY($1))");
+    Ok(client.query_one(&text, &[&servers]).await?.get(0))
 }

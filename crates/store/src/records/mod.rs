@@ -29,7 +29,8 @@ pub(crate) use held::sentence as held_sentence;
 pub use hit::{HitKind, NewHit};
 pub use message::{Message, MessageSummary};
 pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
-pub use retention::{OldRows, Removed};
+pub(crate) use retention::{Cut, DroppedWeeks, RemovalStage};
+pub use retention::{OldRows, Removal, Removed};
 pub use returned::{NewReturn, ReturnEffect, Taken};
 pub use send::{
     Accepted, Idempotency, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions,

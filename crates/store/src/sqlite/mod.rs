@@ -149,8 +149,9 @@ impl Engine {
     }
 
     /// Removes some bodies of sends before this id, and then the files of the large ones.
-    pub(crate) async fn remove_bodies(&self, before: i64, limit: usize) -> Result<u64, StoreError> {
-        let job: Job<_> = Box::new(move |sql| Box::pin(retention::remove_bodies(sql, before, limit)));
+    pub(crate) async fn remove_bodies(&self, old: Vec<SendId>) -> Result<u64, StoreError> {
+        let job: Job<_> =
+            Box::new(move |sql| Box::pin(async move { retention::remove_bodies(sql, &old).await }));
         let (rows, files) = self.write(job).await?;
         for id in files {
             self.bodies.remove(id);

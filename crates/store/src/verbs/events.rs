@@ -49,6 +49,11 @@ pub(crate) async fn add_of_server(
     event: &NewEvent,
     at: Timestamp,
 ) -> Result<(), StoreError> {
+    if !sql.is_sqlite() {
+        // Other nodes number their events after ours.
+        let text = "SELECT id FROM servers WHERE id = $1 FOR NO KEY UPDATE";
+        sql.query_opt(text, &[server_id.0.into()]).await?;
+    }
     let last = sql
         .query_opt(
             "SELECT seq FROM events WHERE server_id = $1 AND message_id = 0 ORDER BY seq DESC LIMIT 1",

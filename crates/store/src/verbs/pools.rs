@@ -1,5 +1,6 @@
 //! Pools and their source addresses: create, list, delete, warm up.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use postroad_model::{DomainName, EventKind, IdGenerator, PoolId, SourceId, Timestamp};
@@ -110,7 +111,8 @@ pub(crate) async fn pause_warmup(
     let Some(row) = row else { return Ok(false) };
     let data = json!({ "address": row.text(0)?, "pool": pause.pool, "reason": pause.reason }).to_string();
     let event = NewEvent { kind: EventKind::IpWarmupPaused, data };
-    for server_id in &pause.servers {
+    // In one order, so that two nodes do not wait for each other in a circle.
+    for server_id in &pause.servers.iter().copied().collect::<BTreeSet<_>>() {
         events::add_of_server(sql, ids, *server_id, &event, now).await?;
     }
     Ok(true)

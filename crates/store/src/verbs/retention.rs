@@ -4,67 +4,24 @@ use postroad_model::{SendId, ServerId};
 
 use crate::counting::Grain;
 use crate::error::StoreError;
-use crate::records::OldRows;
-use crate::sql::Sql;
+use crate::records::{Cut, OldRows};
+use crate::sql::{Sql, to_json};
 
-/// The lowest id of a message that is still queued, scheduled or held.
-pub(crate) async fn find_oldest_live(sql: &Sql<'_>) -> Result<Option<i64>, StoreError> {
-    let row = sql
-        .query_opt(
-            "SELECT MIN(live.id) FROM (
-                 SELECT (SELECT MIN(q.message_id) FROM queue q WHERE q.server_id = s.id) AS id FROM servers s
-                 UNION ALL SELECT MIN(m.id) FROM messages m WHERE m.hold_expiry IS NOT NULL) AS live",
-            &[],
-        )
-        .await?;
-    row.map_or(Ok(None), |row| row.int_opt(0))
-}
-
-/// The lowest id of an event that a webhook is still to be told of.
-pub(crate) async fn find_oldest_untold(sql: &Sql<'_>) -> Result<Option<i64>, StoreError> {
-    let row = sql
-        .query_opt(
-            "SELECT MIN(untold.id) FROM (
-                 SELECT (SELECT MIN(q.event_id) FROM webhook_queue q
-                         WHERE q.server_id = w.server_id AND q.webhook_id = w.id) AS id
-                 FROM webhooks w WHERE w.enabled = 1) AS untold",
-            &[],
-        )
-        .await?;
-    row.map_or(Ok(None), |row| row.int_opt(0))
-}
-
-/// Whether there is an event before this id that is not counted yet.
-pub(crate) async fn has_uncounted_before(sql: &Sql<'_>, before: i64) -> Result<bool, StoreError> {
-    let text = if sql.is_sqlite() {
-        "SELECT 1 FROM servers s LEFT JOIN counter_marks c ON c.server_id = s.id
-         WHERE EXISTS (SELECT 1 FROM events e WHERE e.server_id = s.id AND e.id > COALESCE(c.event_id, 0) AND e.id < $1)
-         LIMIT 1"
-    } else {
-        "SELECT 1::bigint FROM servers s LEFT JOIN counter_marks c ON c.server_id = s.id
-         WHERE EXISTS (SELECT 1 FROM events e WHERE e.server_id = s.id
-                       AND (e.xact, e.id) > (COALESCE(c.xact, 0), COALESCE(c.event_id, 0)) AND e.id < $1)
-         LIMIT 1"
-    };
-    Ok(sql.query_opt(text, &[before.into()]).await?.is_some())
-}
-
-/// A table as removal sees it: who has old rows, and how some of them go. `$1` of `remove` is the server, `$2` the first
-/// id (or second) that stays, `$3` how many rows at most.
-struct Removal {
-    find: &'static str,
+/// A table as removal sees it. `$1` is the server, `$2` the first id that stays, `$3` how many rows at most.
+struct RowRemoval {
+    has: &'static str,
     remove: &'static str,
 }
 
 macro_rules! by_key {
     ($table:literal, $key:literal, $columns:literal) => {
-        Removal {
-            find: concat!(
-                "SELECT s.id FROM servers s WHERE EXISTS (SELECT 1 FROM ",
+        RowRemoval {
+            has: concat!(
+                "SELECT server_id FROM ",
                 $table,
-                " old WHERE old.server_id = s.id AND old.",
+                " WHERE server_id = $1 AND ",
                 $key,
-                " < $1) LIMIT 1"
+                " < $2 LIMIT 1"
             ),
             remove: concat!(
                 "DELETE FROM ",
@@ -83,84 +40,103 @@ macro_rules! by_key {
     };
 }
 
-/// Only events that are counted. On SQLite their ids alone say so.
-fn events(is_sqlite: bool, by_message: bool) -> Removal {
-    match (is_sqlite, by_message) {
-        (true, true) => Removal {
-            find: "SELECT c.server_id FROM counter_marks c WHERE EXISTS (SELECT 1 FROM events e
-                       WHERE e.server_id = c.server_id AND e.message_id > 0 AND e.message_id < $1 AND e.id <= c.event_id)
-                   LIMIT 1",
-            remove: "DELETE FROM events WHERE server_id = $1 AND id IN (SELECT e.id FROM events e
-                         WHERE e.server_id = $1 AND e.message_id > 0 AND e.message_id < $2
-                         AND e.id <= (SELECT c.event_id FROM counter_marks c WHERE c.server_id = $1) LIMIT $3)",
-        },
-        (true, false) => Removal {
-            find: "SELECT c.server_id FROM counter_marks c WHERE EXISTS (SELECT 1 FROM events e
-                       WHERE e.server_id = c.server_id AND e.id < $1 AND e.id <= c.event_id) LIMIT 1",
-            remove: "DELETE FROM events WHERE server_id = $1 AND id IN (SELECT e.id FROM events e
-                         WHERE e.server_id = $1 AND e.id < $2
-                         AND e.id <= (SELECT c.event_id FROM counter_marks c WHERE c.server_id = $1) LIMIT $3)",
-        },
-        // By their own ids they go with their week.
-        (false, _) => Removal {
-            find: "SELECT c.server_id FROM counter_marks c WHERE EXISTS (SELECT 1 FROM events e
-                       WHERE e.server_id = c.server_id AND e.message_id > 0 AND e.message_id < $1
-                       AND (e.xact, e.id) <= (c.xact, c.event_id)) LIMIT 1",
-            remove: "DELETE FROM events WHERE server_id = $1 AND id IN (SELECT e.id FROM events e
-                         JOIN counter_marks c ON c.server_id = e.server_id
-                         WHERE e.server_id = $1 AND e.message_id > 0 AND e.message_id < $2
-                         AND (e.xact, e.id) <= (c.xact, c.event_id) LIMIT $3)",
-        },
-    }
+/// Events that go with their messages: only those that are counted and that no webhook waits for.
+macro_rules! events_of_messages {
+    ($is_counted:literal) => {
+        RowRemoval {
+            has: concat!("SELECT e.server_id ", events_of_messages!(@from $is_counted), " LIMIT 1"),
+            remove: concat!(
+                "DELETE FROM events WHERE server_id = $1 AND id IN (SELECT e.id ",
+                events_of_messages!(@from $is_counted),
+                " LIMIT $3)"
+            ),
+        }
+    };
+    (@from $is_counted:literal) => {
+        concat!(
+            "FROM events e JOIN counter_marks c ON c.server_id = e.server_id
+             WHERE e.server_id = $1 AND e.message_id > 0 AND e.message_id < $2 AND ",
+            $is_counted,
+            " AND NOT EXISTS (SELECT 1 FROM webhooks w
+                  JOIN webhook_queue q ON q.server_id = w.server_id AND q.webhook_id = w.id
+                  WHERE w.server_id = $1 AND w.enabled = 1 AND q.event_id = e.id)"
+        )
+    };
 }
 
-/// `None` for bodies, which have their own way: some are files.
-fn removal_of(which: OldRows, is_sqlite: bool) -> Option<Removal> {
-    Some(match which {
+fn removal_of(which: OldRows, is_sqlite: bool) -> RowRemoval {
+    match which {
+        // On SQLite they have their own way: they are of no server, and some are files.
+        OldRows::Bodies => by_key!("bodies", "send_id", "send_id, piece"),
         OldRows::Transcripts => by_key!("delivery_transcripts", "message_id", "message_id, delivery_id"),
         OldRows::Deliveries => by_key!("deliveries", "message_id", "message_id, id"),
-        OldRows::Events => events(is_sqlite, false),
-        OldRows::EventsOfMessages => events(is_sqlite, true),
+        OldRows::Events => by_key!("events", "id", "id"),
+        OldRows::EventsOfMessages if is_sqlite => events_of_messages!("e.id <= c.event_id"),
+        OldRows::EventsOfMessages => events_of_messages!("(e.xact, e.id) <= (c.xact, c.event_id)"),
         OldRows::Messages => by_key!("messages", "id", "id"),
         OldRows::Sends => by_key!("sends", "id", "id"),
         OldRows::WebhookAttempts => by_key!("webhook_attempts", "id", "id"),
-        OldRows::Bodies => return None,
-    })
+    }
 }
 
-/// A server that has some of them.
-pub(crate) async fn find_server(
-    sql: &Sql<'_>,
-    which: OldRows,
-    before: i64,
-) -> Result<Option<ServerId>, StoreError> {
-    let Some(removal) = removal_of(which, sql.is_sqlite()) else { return Ok(None) };
-    let row = sql.query_opt(removal.find, &[before.into()]).await?;
-    row.map(|row| row.int(0).map(ServerId)).transpose()
+pub(crate) async fn has_rows(sql: &Sql<'_>, which: OldRows, cut: Cut) -> Result<bool, StoreError> {
+    let text = removal_of(which, sql.is_sqlite()).has;
+    Ok(sql.query_opt(text, &[cut.server_id.0.into(), cut.before_id.into()]).await?.is_some())
 }
 
 pub(crate) async fn remove_rows(
     sql: &Sql<'_>,
     which: OldRows,
-    server_id: ServerId,
-    before: i64,
+    cut: Cut,
     limit: usize,
 ) -> Result<u64, StoreError> {
-    let Some(removal) = removal_of(which, sql.is_sqlite()) else { return Ok(0) };
-    sql.execute(removal.remove, &[server_id.0.into(), before.into(), (limit as i64).into()]).await
+    let text = removal_of(which, sql.is_sqlite()).remove;
+    sql.execute(text, &[cut.server_id.0.into(), cut.before_id.into(), (limit as i64).into()]).await
+}
+
+/// Some bodies, in the order of their ids.
+pub(crate) struct FoundBodies {
+    pub(crate) old: Vec<SendId>,
+    /// The last that was looked at; `None` when there was none.
+    pub(crate) last: Option<i64>,
+}
+
+/// SQLite only. `kept` are the servers that need some of what is old: a body says nothing of its server.
+pub(crate) async fn find_bodies(
+    sql: &Sql<'_>,
+    after: i64,
+    before: i64,
+    kept: &[Cut],
+    limit: usize,
+) -> Result<FoundBodies, StoreError> {
+    let kept: Vec<(i64, i64)> = kept.iter().map(|cut| (cut.server_id.0, cut.before_id)).collect();
+    let rows = sql
+        .query(
+            "SELECT b.send_id, EXISTS (
+                 SELECT 1 FROM json_each($3) AS kept
+                 CROSS JOIN sends s ON s.server_id = kept.value ->> 0 AND s.id = b.send_id
+                 WHERE b.send_id >= kept.value ->> 1)
+             FROM bodies b WHERE b.send_id > $1 AND b.send_id < $2 ORDER BY b.send_id LIMIT $4",
+            &[after.into(), before.into(), to_json(&kept).into(), (limit as i64).into()],
+        )
+        .await?;
+    let mut found = FoundBodies { old: Vec::new(), last: None };
+    for row in &rows {
+        found.last = Some(row.int(0)?);
+        if !row.flag(1)? {
+            found.old.push(SendId(row.int(0)?));
+        }
+    }
+    Ok(found)
 }
 
 /// SQLite only. Returns how many rows went, and whose text was in a file.
-pub(crate) async fn remove_bodies(
-    sql: &Sql<'_>,
-    before: i64,
-    limit: usize,
-) -> Result<(u64, Vec<SendId>), StoreError> {
+pub(crate) async fn remove_bodies(sql: &Sql<'_>, old: &[SendId]) -> Result<(u64, Vec<SendId>), StoreError> {
+    let old: Vec<i64> = old.iter().map(|id| id.0).collect();
     let rows = sql
         .query(
-            "DELETE FROM bodies WHERE send_id IN (SELECT send_id FROM bodies WHERE send_id < $1 ORDER BY send_id LIMIT $2)
-             RETURNING send_id, data IS NULL",
-            &[before.into(), (limit as i64).into()],
+            "DELETE FROM bodies WHERE send_id IN (SELECT value FROM json_each($1)) RETURNING send_id, data IS NULL",
+            &[to_json(&old).into()],
         )
         .await?;
     let mut files = Vec::new();

@@ -16,6 +16,8 @@ use crate::sql::{Row, Sql};
 const CLAIMED_FOR: Duration = Duration::from_mins(2);
 /// The id of an event is made at most this long after what it tells of.
 const ID_DELAY_MAX: Duration = Duration::from_hours(1);
+/// Rows that one write forgets.
+const ORPHANS_AT_ONCE: i64 = 500;
 /// Events that a replay puts into the queue at once.
 const REPLAY_EVENTS: i64 = 500;
 
@@ -67,8 +69,9 @@ pub(crate) async fn claim(
     } else {
         let text = concat!(
             "WITH wanted AS (
-                 SELECT event_id FROM webhook_queue WHERE server_id = $1 AND webhook_id = $2 AND due_at <= $3
+                 SELECT event_id FROM webhook_queue w WHERE server_id = $1 AND webhook_id = $2 AND due_at <= $3
                      AND (claimed_until IS NULL OR claimed_until <= $3)
+                     AND EXISTS (SELECT 1 FROM events e WHERE e.server_id = w.server_id AND e.id = w.event_id)
                  ORDER BY due_at, event_id LIMIT $4 FOR UPDATE SKIP LOCKED),
              q AS (
                  UPDATE webhook_queue SET claimed_until = $5 FROM wanted
@@ -96,6 +99,40 @@ pub(crate) async fn claim(
         works.truncate(limit);
     }
     Ok(works)
+}
+
+macro_rules! orphans {
+    () => {
+        "SELECT q.event_id FROM webhook_queue q WHERE q.server_id = $1 AND q.webhook_id = $2 AND q.due_at <= $3
+         AND NOT EXISTS (SELECT 1 FROM events e WHERE e.server_id = q.server_id AND e.id = q.event_id)"
+    };
+}
+
+/// Whether events are to be told that are gone, as when they were replayed just when they became too old.
+pub(crate) async fn has_orphans(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    webhook_id: WebhookId,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let text = concat!(orphans!(), " LIMIT 1");
+    Ok(sql.query_opt(text, &[server_id.0.into(), webhook_id.0.into(), now.into()]).await?.is_some())
+}
+
+/// Forgets some of them.
+pub(crate) async fn remove_orphans(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    webhook_id: WebhookId,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
+    let text = concat!(
+        "DELETE FROM webhook_queue WHERE server_id = $1 AND webhook_id = $2 AND event_id IN (",
+        orphans!(),
+        " LIMIT $4)"
+    );
+    let params = [server_id.0.into(), webhook_id.0.into(), now.into(), ORPHANS_AT_ONCE.into()];
+    sql.execute(text, &params).await
 }
 
 /// Gives back what was claimed and not tried. SQLite keeps no claims.

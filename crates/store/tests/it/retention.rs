@@ -2,16 +2,20 @@
 
 use std::time::Duration;
 
-use postroad_model::{MessageId, Status, idgen};
-use postroad_store::{Grain, OldRows};
+use postroad_model::{EventKind, EventSet, MessageId, ServerId, Status, WebhookFormat, idgen};
+use postroad_store::{
+    Grain, InitialState, NewWebhook, OldRows, Outcome, Webhook, WebhookSecret, WebhookWork,
+};
 
 use crate::counting::fold_all;
 use crate::fixture::{Fixture, Place, on_both_engines};
 
 on_both_engines!(
     old_messages_go_with_everything_about_them,
-    the_oldest_live_message_is_known,
-    uncounted_events_stay,
+    what_is_still_to_be_delivered_keeps_only_what_is_of_its_server,
+    uncounted_events_stay_with_their_messages,
+    what_a_webhook_waits_for_stays_with_its_message,
+    late_event_that_a_webhook_waits_for_keeps_an_old_message,
     bodies_go_before_their_messages,
     counters_go_by_their_time,
 );
@@ -30,8 +34,9 @@ const ALL: [OldRows; 8] = [
 
 async fn remove(fixture: &Fixture, which: OldRows, before: i64) -> u64 {
     let mut rows = 0;
+    let mut removal = fixture.store.begin_removal(which, before).await.expect("the store answers");
     loop {
-        let removed = fixture.store.remove_old_rows(which, before).await.expect("removing works");
+        let removed = fixture.store.remove_old_rows(&mut removal).await.expect("removing works");
         rows += removed.rows;
         if !removed.has_more {
             return rows;
@@ -39,14 +44,26 @@ async fn remove(fixture: &Fixture, which: OldRows, before: i64) -> u64 {
     }
 }
 
-/// Sent, with a transcript.
+/// Everything that is this old, as the remover does.
+async fn remove_all(fixture: &Fixture, before: i64) {
+    for which in ALL {
+        remove(fixture, which, before).await;
+    }
+}
+
 async fn sent(fixture: &Fixture, count: usize) -> Vec<MessageId> {
+    sent_by(fixture, fixture.server, count).await
+}
+
+/// Sent, with a transcript.
+async fn sent_by(fixture: &Fixture, server: ServerId, count: usize) -> Vec<MessageId> {
     let addresses: Vec<String> = (0..count).map(|number| format!("u{number}@example.com")).collect();
     let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
-    let ids = fixture.accept(fixture.send_to(&addresses)).await;
+    let ids =
+        fixture.accept(fixture.send(server, &addresses, InitialState::Pending, b"Subject: a\r\n\r\n")).await;
     fixture.store.claim(fixture.now(), 10_000, Vec::new()).await.expect("claiming works");
     let outcomes = ids.iter().map(|id| {
-        let mut outcome = fixture.outcome(*id, Status::Sent);
+        let mut outcome = Outcome { server_id: server, ..fixture.outcome(*id, Status::Sent) };
         outcome.transcript = Some("220 hello".into());
         outcome
     });
@@ -62,9 +79,7 @@ async fn old_messages_go_with_everything_about_them(fixture: Fixture) {
     let young = sent(&fixture, 2).await;
     fold_all(&fixture).await;
     let before = idgen::first_id_at(fixture.now().minus(WEEK));
-    for which in ALL {
-        remove(&fixture, which, before).await;
-    }
+    remove_all(&fixture, before).await;
     let mut left = fixture.row_counts().await;
     left.insert("delivery_transcripts", fixture.query_int("SELECT count(*) FROM delivery_transcripts").await);
     let expected = [
@@ -89,40 +104,128 @@ async fn old_messages_go_with_everything_about_them(fixture: Fixture) {
     assert_eq!(sent, 1_202);
 }
 
-async fn the_oldest_live_message_is_known(fixture: Fixture) {
-    assert_eq!(fixture.store.find_oldest_live().await.expect("the store answers"), None);
-    sent(&fixture, 1).await;
-    assert_eq!(fixture.store.find_oldest_live().await.expect("the store answers"), None);
-    let held = fixture.claimed_message().await;
-    assert!(fixture.finish(fixture.outcome(held, Status::Held)).await);
-    let queued = fixture.accept(fixture.send_to(&["b@example.com"])).await[0];
-    assert!(held < queued);
-    assert_eq!(fixture.store.find_oldest_live().await.expect("the store answers"), Some(held.0));
-    fixture.store.cancel(fixture.server, held).await.expect("the store answers");
-    assert_eq!(fixture.store.find_oldest_live().await.expect("the store answers"), Some(queued.0));
+/// Rows of a server's messages, by table.
+async fn rows_of(fixture: &Fixture, server: ServerId) -> [i64; 5] {
+    let mut rows = [0; 5];
+    let tables = ["sends", "messages", "deliveries", "delivery_transcripts", "events"];
+    for (rows, table) in rows.iter_mut().zip(tables) {
+        let text = format!("SELECT count(*) FROM {table} WHERE server_id = {}", server.0);
+        *rows = fixture.query_int(&text).await;
+    }
+    rows
 }
 
-async fn uncounted_events_stay(fixture: Fixture) {
+async fn what_is_still_to_be_delivered_keeps_only_what_is_of_its_server(fixture: Fixture) {
+    sent(&fixture, 2).await;
+    fixture.clock.advance(Duration::from_hours(2));
+    let held = fixture.claimed_message().await;
+    assert!(fixture.finish(fixture.outcome(held, Status::Held)).await);
+    // In the same week and in a later one.
+    sent_by(&fixture, fixture.other_server, 3).await;
+    fixture.clock.advance(3 * WEEK);
+    sent_by(&fixture, fixture.other_server, 3).await;
+    fixture.clock.advance(3 * WEEK);
+    fold_all(&fixture).await;
+    remove_all(&fixture, idgen::first_id_at(fixture.now())).await;
+    assert_eq!(rows_of(&fixture, fixture.other_server).await, [0; 5]);
+    // The held message and its delivery, not those before it. Its events go by their own age.
+    assert_eq!(rows_of(&fixture, fixture.server).await, [1, 1, 1, 0, 0]);
+    assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 1);
+    fixture.store.cancel(fixture.server, held).await.expect("its delivery has a place");
+    fold_all(&fixture).await;
+    fixture.clock.advance(2 * WEEK);
+    remove_all(&fixture, idgen::first_id_at(fixture.now())).await;
+    assert_eq!(rows_of(&fixture, fixture.server).await, [0; 5]);
+    assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 0);
+}
+
+async fn uncounted_events_stay_with_their_messages(fixture: Fixture) {
     sent(&fixture, 3).await;
     fixture.clock.advance(3 * WEEK);
     let before = idgen::first_id_at(fixture.now());
-    assert!(fixture.store.has_uncounted_before(before).await.expect("the store answers"));
-    assert_eq!(remove(&fixture, OldRows::EventsOfMessages, before).await, 0);
-    if let Place::Sqlite(_) = fixture.place {
-        // On PostgreSQL whoever removes has to ask first.
-        assert_eq!(remove(&fixture, OldRows::Events, before).await, 0);
-    }
+    remove_all(&fixture, before).await;
+    assert_eq!(rows_of(&fixture, fixture.server).await, [1, 3, 0, 0, 6]);
     fold_all(&fixture).await;
-    assert!(!fixture.store.has_uncounted_before(before).await.expect("the store answers"));
-    assert_eq!(remove(&fixture, OldRows::EventsOfMessages, before).await, 6);
+    remove_all(&fixture, before).await;
+    assert_eq!(rows_of(&fixture, fixture.server).await, [0; 5]);
+}
+
+async fn webhook(fixture: &Fixture, events: EventSet) -> Webhook {
+    let new = NewWebhook {
+        server_id: fixture.server,
+        url: "https://hooks.example/in".into(),
+        events,
+        format: WebhookFormat::Standard,
+        enabled: true,
+        secret: WebhookSecret("whsec_one".into()),
+    };
+    fixture.store.create_webhook(new).await.expect("the store works")
+}
+
+async fn claim(fixture: &Fixture, webhook: &Webhook, limit: usize) -> Vec<WebhookWork> {
+    let claimed = fixture.store.claim_webhook_work(webhook.server_id, webhook.id, limit, Vec::new()).await;
+    claimed.expect("the store works")
+}
+
+async fn what_a_webhook_waits_for_stays_with_its_message(fixture: Fixture) {
+    let webhook = webhook(&fixture, EventSet::ALL).await;
+    let id = sent(&fixture, 1).await[0];
+    sent_by(&fixture, fixture.other_server, 1).await;
+    fold_all(&fixture).await;
+    fixture.clock.advance(3 * WEEK);
+    let before = idgen::first_id_at(fixture.now());
+    remove_all(&fixture, before).await;
+    assert_eq!(rows_of(&fixture, fixture.server).await, [1, 1, 0, 0, 2]);
+    assert_eq!(rows_of(&fixture, fixture.other_server).await, [0; 5]);
+    let works = claim(&fixture, &webhook, 10).await;
+    assert_eq!(works.len(), 2);
+    assert!(works.iter().all(|work| work.event.message.as_ref().is_some_and(|message| message.id == id)));
+    // An event that is gone all the same is in nobody's way.
+    fixture.execute("DELETE FROM events").await;
+    fixture.clock.advance(Duration::from_mins(5));
+    assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 2);
+    sent(&fixture, 1).await;
+    assert_eq!(claim(&fixture, &webhook, 2).await.len(), 2, "those that are there");
+    claim(&fixture, &webhook, 10).await;
+    assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 2);
+}
+
+async fn late_event_that_a_webhook_waits_for_keeps_an_old_message(fixture: Fixture) {
+    let old = sent(&fixture, 1).await[0];
+    sent(&fixture, 1).await;
+    fixture.clock.advance(3 * WEEK);
+    let webhook = webhook(&fixture, EventSet::ALL).await;
+    sent(&fixture, 1).await;
+    let (server, late) = (fixture.server.0, fixture.store.ids().expect("a node has ids").next());
+    let text = format!(
+        "INSERT INTO events (server_id, id, message_id, seq, kind, at, test, data)
+         VALUES ({server}, {late}, {}, 3, '{}', 0, 0, '{{}}');
+         INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts)
+         VALUES ({server}, {}, {late}, 0, 0)",
+        old.0,
+        EventKind::Unsubscribed.as_str(),
+        webhook.id.0
+    );
+    fixture.execute(&text).await;
+    fold_all(&fixture).await;
+    remove_all(&fixture, idgen::first_id_at(fixture.now().minus(WEEK))).await;
+    // Of the young message, and the late one.
+    assert_eq!(fixture.query_int("SELECT count(*) FROM events").await, 3);
+    let works = claim(&fixture, &webhook, 1).await;
+    assert_eq!(works[0].event.event.id.0, late);
+    assert_eq!(works[0].event.message.as_ref().map(|message| message.id), Some(old));
 }
 
 async fn bodies_go_before_their_messages(fixture: Fixture) {
     // One in a row, one in a file.
     let noise: Vec<u8> = (0..200_000).map(|_| rand::random()).collect();
     let small = fixture.accept(fixture.send_to(&["a@example.com"])).await[0];
-    let state = postroad_store::InitialState::Pending;
+    let state = InitialState::Pending;
     let large = fixture.accept(fixture.send(fixture.server, &["b@example.com"], state, &noise)).await[0];
+    fixture.claim_due().await;
+    for id in [small, large] {
+        assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    }
     fixture.clock.advance(3 * WEEK);
     remove(&fixture, OldRows::Bodies, idgen::first_id_at(fixture.now())).await;
     for id in [small, large] {

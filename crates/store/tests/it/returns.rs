@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use postroad_model::{
-    Direction, EventKind, MessageId, MessageToken, SendId, SourceId, Status, SuppressionReason,
+    Direction, EventKind, MessageId, MessageToken, SendId, SourceId, Status, SuppressionReason, idgen,
 };
 use postroad_store::{
-    NewDelivery, NewEvent, NewReturn, NewSource, NewSuppression, Outcome, ReturnEffect, SendInfo,
+    NewDelivery, NewEvent, NewReturn, NewSource, NewSuppression, OldRows, Outcome, ReturnEffect, SendInfo,
     SendOptions, StoreError, StoredBody, Taken,
 };
 
@@ -23,6 +23,7 @@ on_both_engines!(
     mail_about_nothing_of_ours_is_not_taken,
     sources_count_what_came_back,
     two_bounces_at_once_make_one,
+    bounce_of_a_message_whose_deliveries_are_removed_is_taken,
 );
 
 const KEPT: Taken = Taken { is_stored: true, has_effect: false };
@@ -294,4 +295,18 @@ async fn two_bounces_at_once_make_one(fixture: Fixture) {
     let effects = taking.join_all().await;
     assert_eq!(effects.iter().filter(|has_effect| **has_effect).count(), 1);
     assert_eq!(fixture.event_kinds(id).await.len(), 3);
+}
+
+async fn bounce_of_a_message_whose_deliveries_are_removed_is_taken(fixture: Fixture) {
+    let id = sent_message(&fixture).await;
+    fixture.clock.advance(Duration::from_hours(3 * 7 * 24));
+    let before = idgen::first_id_at(fixture.now());
+    let mut removal =
+        fixture.store.begin_removal(OldRows::Deliveries, before).await.expect("the store answers");
+    while fixture.store.remove_old_rows(&mut removal).await.expect("removing works").has_more {}
+    assert!(fixture.deliveries(id).await.is_empty());
+    let new = mail(&fixture, id, "one@mx.example", Some(bounce(&fixture, id)));
+    assert_eq!(take(&fixture, new).await, CHANGED);
+    assert_eq!(fixture.message(id).await.status, Status::Bounced);
+    assert_eq!(fixture.deliveries(id).await.len(), 1);
 }

@@ -19,6 +19,7 @@ on_both_engines!(
     releases_and_ends_are_told_with_the_new_status,
     hourly_limit_is_told_once_at_nine_tenths_and_once_when_it_is_used_up,
     hourly_limit_is_told_once_by_sends_side_by_side,
+    events_of_a_server_that_are_told_side_by_side_have_their_own_numbers,
     paused_warm_up_is_told_once_to_the_servers_that_send_from_there,
     domain_is_told_of_when_it_becomes_verified,
     settings_are_changed_all_or_none,
@@ -156,6 +157,17 @@ async fn hourly_limit_is_told_once_by_sends_side_by_side(fixture: Fixture) {
     let kinds: Vec<EventKind> =
         of_server(&fixture, fixture.server).await.into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(kinds, [EventKind::SendLimitApproaching, EventKind::SendLimitExceeded]);
+}
+
+async fn events_of_a_server_that_are_told_side_by_side_have_their_own_numbers(fixture: Fixture) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..40 {
+        let (store, server) = (fixture.store.clone(), fixture.server);
+        let event = NewEvent { kind: EventKind::WebhookDisabled, data: "{}".into() };
+        tasks.spawn(async move { store.add_server_event(server, event).await.expect("the store works") });
+    }
+    tasks.join_all().await;
+    assert_eq!(of_server(&fixture, fixture.server).await.len(), 40);
 }
 
 async fn paused_warm_up_is_told_once_to_the_servers_that_send_from_there(fixture: Fixture) {

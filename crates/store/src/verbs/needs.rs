@@ -1,0 +1,92 @@
+//! What is old and still needed: the bounds of every removal, for each server its own.
+
+use postroad_model::ServerId;
+
+use crate::error::StoreError;
+use crate::records::{Cut, OldRows};
+use crate::sql::{Row, Sql};
+
+/// The ids of a send and of its messages are made within this, and those of events that are counted one after the other.
+/// An hour of ids.
+const SPREAD: i64 = 3_600 << 21;
+
+/// The lowest ids of a server that are still needed.
+struct Needs {
+    server_id: ServerId,
+    /// Queued, scheduled or held.
+    live_message: Option<i64>,
+    untold_event: Option<i64>,
+    uncounted_event: Option<i64>,
+    /// Of those that have events, whatever these are kept for.
+    told_message: Option<i64>,
+}
+
+/// The first row of each server that stays.
+pub(crate) async fn list_cuts(sql: &Sql<'_>, which: OldRows, before_id: i64) -> Result<Vec<Cut>, StoreError> {
+    let needs = list(sql).await?;
+    let cuts = needs
+        .iter()
+        .map(|needs| Cut { server_id: needs.server_id, before_id: before_id.min(needs.bound_of(which)) });
+    Ok(cuts.collect())
+}
+
+impl Needs {
+    fn bound_of(&self, which: OldRows) -> i64 {
+        let or_all = |id: Option<i64>| id.unwrap_or(i64::MAX);
+        // Nothing of a message that is not done, nor of its send.
+        let live = or_all(self.live_message).saturating_sub(SPREAD);
+        match which {
+            OldRows::Bodies | OldRows::Transcripts | OldRows::Deliveries => live,
+            OldRows::Events => {
+                or_all(self.untold_event).min(or_all(self.uncounted_event).saturating_sub(SPREAD))
+            }
+            // Which of the older ones a webhook waits for is asked of each: there are few.
+            OldRows::EventsOfMessages => live.min(or_all(self.untold_event)),
+            OldRows::Messages => live.min(or_all(self.told_message)),
+            OldRows::Sends => live.min(or_all(self.told_message).saturating_sub(SPREAD)),
+            OldRows::WebhookAttempts => i64::MAX,
+        }
+    }
+}
+
+/// A few looks into indexes for each server. Rows of the outbox whose event is gone wait for nothing.
+async fn list(sql: &Sql<'_>) -> Result<Vec<Needs>, StoreError> {
+    macro_rules! text {
+        ($uncounted:literal) => {
+            concat!(
+                "SELECT s.id,
+                     (SELECT MIN(q.message_id) FROM queue q WHERE q.server_id = s.id),
+                     held.id,
+                     (SELECT MIN((SELECT q.event_id FROM webhook_queue q
+                                  WHERE q.server_id = w.server_id AND q.webhook_id = w.id
+                                  AND EXISTS (SELECT 1 FROM events e WHERE e.server_id = q.server_id AND e.id = q.event_id)
+                                  ORDER BY q.event_id LIMIT 1))
+                      FROM webhooks w WHERE w.server_id = s.id AND w.enabled = 1),
+                     (SELECT e.id FROM events e WHERE e.server_id = s.id AND ",
+                $uncounted,
+                " LIMIT 1),
+                     (SELECT e.message_id FROM events e WHERE e.server_id = s.id AND e.message_id > 0
+                      ORDER BY e.message_id LIMIT 1)
+                 FROM servers s LEFT JOIN counter_marks c ON c.server_id = s.id
+                 LEFT JOIN (SELECT server_id, MIN(id) AS id FROM messages WHERE hold_expiry IS NOT NULL
+                            GROUP BY server_id) held ON held.server_id = s.id"
+            )
+        };
+    }
+    let text = if sql.is_sqlite() {
+        text!("e.id > COALESCE(c.event_id, 0) ORDER BY e.id")
+    } else {
+        text!("(e.xact, e.id) > (COALESCE(c.xact, 0), COALESCE(c.event_id, 0)) ORDER BY e.xact, e.id")
+    };
+    let rows = sql.query(text, &[]).await?;
+    let read = |row: &Row| {
+        Ok(Needs {
+            server_id: ServerId(row.int(0)?),
+            live_message: [row.int_opt(1)?, row.int_opt(2)?].into_iter().flatten().min(),
+            untold_event: row.int_opt(3)?,
+            uncounted_event: row.int_opt(4)?,
+            told_message: row.int_opt(5)?,
+        })
+    };
+    rows.iter().map(read).collect()
+}
