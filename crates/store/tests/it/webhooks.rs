@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-use postroad_model::{Clock as _, EventId, EventKind, EventSet, Status, Timestamp, WebhookFormat};
+use postroad_model::{
+    Clock as _, DomainName, EventId, EventKind, EventSet, Status, Timestamp, WebhookFormat,
+};
 use postroad_store::{
-    NewWebhook, NewWebhookAttempt, Replay, StoreError, Webhook, WebhookChange, WebhookNext, WebhookOutcome,
-    WebhookSecret, WebhookWork,
+    HitKind, NewHit, NewWebhook, NewWebhookAttempt, Replay, StoreError, Webhook, WebhookChange, WebhookNext,
+    WebhookOutcome, WebhookSecret, WebhookWork,
 };
 
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
     events_come_to_the_webhooks_that_want_them,
+    hits_come_to_the_webhooks_that_want_them,
     what_was_told_is_not_told_again_and_what_failed_comes_later,
     attempts_are_logged_newest_first,
     events_are_told_again_on_demand,
@@ -81,6 +84,26 @@ async fn events_come_to_the_webhooks_that_want_them(fixture: Fixture) {
     let message = works[0].event.message.as_ref().expect("it is about a message");
     assert_eq!((message.id, message.rcpt_to.as_str()), (id, fixture.message(id).await.rcpt_to.as_str()));
     assert_eq!(works[0].event.event.seq, 2);
+}
+
+async fn hits_come_to_the_webhooks_that_want_them(fixture: Fixture) {
+    let clicks = create(&fixture, [EventKind::Clicked].into_iter().collect()).await;
+    let message_id = fixture.claimed_message().await;
+    assert!(fixture.finish(fixture.outcome(message_id, Status::Sent)).await);
+    let click = HitKind::Click { url: "https://example.com/".into(), link: "abcdefgh".into() };
+    let hits = [HitKind::Open, click].map(|kind| NewHit {
+        server_id: fixture.server,
+        message_id,
+        kind,
+        at: fixture.clock.now(),
+        ip_address: "192.0.2.1".into(),
+        user_agent: "Reader/1.0".into(),
+        is_bot: false,
+    });
+    let simulator = DomainName::parse("sim.postroad.test").expect("a name");
+    fixture.store.record_hits(hits.into(), simulator).await.expect("the store works");
+    let works = claim(&fixture, &clicks).await;
+    assert_eq!((kinds(&works), works[0].event.event.seq), (vec![EventKind::Clicked], 4));
 }
 
 async fn what_was_told_is_not_told_again_and_what_failed_comes_later(fixture: Fixture) {

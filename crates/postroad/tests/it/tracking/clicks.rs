@@ -137,7 +137,8 @@ async fn every_recipients_copy_is_its_own_and_signed() {
 async fn every_attempt_sends_the_same_bytes_whatever_is_changed_meanwhile() {
     let outside = Outside::new();
     let later = Answer::reply("451 4.3.0 Not now");
-    let peer = outside.site("later.example", Script::new().first(2, Stage::Message, later));
+    let script = Script::new().offering(&["SIZE 1000000"]).first(2, Stage::Message, later);
+    let peer = outside.site("later.example", script);
     let world = outside.start(Engine::Sqlite, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1s")]);
     let body = good_but(json!({
         "to": ["ann@later.example"], "html_body": HTML, "track": {"opens": true, "clicks": true},
