@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn rest_that_was_asked_for_outlasts_other_answers() {
         let mut pacing = Pacing::new(8);
-        let until = NOW.plus(Duration::from_secs(60));
+        let until = NOW.plus(Duration::from_mins(1));
         pacing.rest_as_asked(until);
         pacing.rest_as_asked(NOW);
         pacing.succeeded();

@@ -126,7 +126,7 @@ mod tests {
     fn pause_of(consequence: &Consequence) -> Option<u64> {
         match consequence {
             Consequence::RetryAt(next) => Some(next.since(at(1_000_000)).as_secs()),
-            _ => None,
+            Consequence::GiveUp => None,
         }
     }
 

@@ -38,6 +38,22 @@ both_engines! {
         assert!(rest >= Duration::from_millis(1_900), "{rest:?}");
     }
 
+    async fn what_happens_while_a_post_hangs_is_told_at_once(engine: Engine) {
+        let world = World::start_with(engine, &[QUICK]);
+        let catcher = WebhookCatcher::start();
+        let good_twice = [CatcherAnswer::Status(200), CatcherAnswer::Status(200)];
+        catcher.answer_next("/in", good_twice.into_iter().chain([CatcherAnswer::Hang]));
+        world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
+        for count in 1..=3 {
+            world.accepted(&good()).await;
+            catcher.wait_for("/in", count);
+        }
+        let begun = Instant::now();
+        world.accepted(&good()).await;
+        let told = catcher.wait_for("/in", 4)[3].at.saturating_duration_since(begun);
+        assert!(told < Duration::from_secs(8), "{told:?}");
+    }
+
     async fn gone_disables_and_is_told_to_the_others(engine: Engine) {
         let world = World::start_with(engine, &[QUICK]);
         let catcher = WebhookCatcher::start();
