@@ -29,7 +29,7 @@ const LOCK: &str = "SELECT m.server_id, m.id, m.last_seq, m.marks, m.status, m.l
     WHERE s.direction = 'outgoing'
     ORDER BY m.server_id, m.id FOR UPDATE OF m";
 
-table! { Marks, "UPDATE messages SET last_seq = row.last_seq, marks = row.marks
+table! { MarkedMessages, "UPDATE messages SET last_seq = row.last_seq, marks = row.marks
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS row (server_id, id, last_seq, marks)
     WHERE messages.server_id = row.server_id AND messages.id = row.id",
     server_id: i64, id: i64, last_seq: i64, marks: i64,
@@ -37,7 +37,7 @@ table! { Marks, "UPDATE messages SET last_seq = row.last_seq, marks = row.marks
 
 #[derive(Default)]
 struct Changes<'a> {
-    marks: Marks<'a>,
+    marks: MarkedMessages<'a>,
     events: Events<'a>,
     outbox: Outbox<'a>,
 }
