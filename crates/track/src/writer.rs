@@ -119,12 +119,11 @@ mod tests {
         let record = |hits: Vec<Hit>| {
             let new = ids(&hits);
             let refused = new.iter().find_map(|id| refuse(*id));
-            std::future::ready(match refused {
-                Some(error) => Err(error),
-                None => {
-                    stored.lock().unwrap().extend(new);
-                    Ok(())
-                }
+            std::future::ready(if let Some(error) = refused {
+                Err(error)
+            } else {
+                stored.lock().unwrap().extend(new);
+                Ok(())
             })
         };
         let left = write(record, (0..=5).map(hit).collect()).await;

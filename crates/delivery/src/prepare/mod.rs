@@ -170,15 +170,12 @@ impl Preparer {
                 personal::copy(Arc::clone(plan), tracking, &self.track_key, work, body).await?
             }
         };
-        let (body, signature) = match copy {
-            Some(copy) => {
-                let signature = self.sign(info, &copy).await?;
-                (copy, signature)
-            }
-            None => {
-                let signature = send.signature.get_or_try_init(|| self.sign(info, body)).await?;
-                (body.clone(), signature.clone())
-            }
+        let (body, signature) = if let Some(copy) = copy {
+            let signature = self.sign(info, &copy).await?;
+            (copy, signature)
+        } else {
+            let signature = send.signature.get_or_try_init(|| self.sign(info, body)).await?;
+            (body.clone(), signature.clone())
         };
         let broken = |problem: String| PrepareError::Broken(problem);
         let rcpt_to =
