@@ -55,6 +55,15 @@ enum Command {
         /// Instead, measure charts over ten million counted events
         #[arg(long)]
         analytics: bool,
+        /// Instead, measure the whole way from the door to another mail server, beside Postfix and Haraka
+        #[arg(long)]
+        pipeline: bool,
+        /// Messages of each run of the pipeline
+        #[arg(long, value_name = "N")]
+        messages: Option<usize>,
+        /// Write the pipeline's figures here, too
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
     },
     /// Measure on real bounces how many are understood; lists the ones that are not
     Bounces {
@@ -71,6 +80,9 @@ async fn main() -> anyhow::Result<ExitCode> {
         Command::Ci => ci::run(&repository()).await,
         Command::Bench { analytics: true, .. } => bench::analytics(&repository()).await,
         Command::Bench { postgres, backlog: true, .. } => bench::backlog(&repository(), postgres).await,
+        Command::Bench { postgres, pipeline: true, messages, json, .. } => {
+            bench::pipeline(&repository(), postgres, json.as_deref(), messages).await
+        }
         Command::Bench { seconds, postgres, .. } => bench::run(&repository(), seconds, postgres).await,
         Command::Bounces { folder } => bounces::run(&repository(), folder),
     }

@@ -40,6 +40,17 @@ pub(crate) fn ensure() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Installs the packages of those programs that are not there: `(program, package)`.
+pub(crate) fn ensure_packages(wanted: &[(&str, &'static str)]) -> anyhow::Result<()> {
+    let missing: Vec<&str> =
+        wanted.iter().filter(|(program, _)| !is_in_path(program)).map(|(_, package)| *package).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    ensure!(is_in_path("apt-get"), "install {} and put it into PATH", missing.join(" and "));
+    install(&missing)
+}
+
 /// By the names of Debian's packages.
 fn list_missing() -> Vec<&'static str> {
     let mut missing = Vec::new();

@@ -3,6 +3,8 @@
 
 #![expect(clippy::print_stdout, reason = "the figures are this command's answer")]
 
+mod pipeline;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -102,6 +104,29 @@ pub(crate) async fn analytics(repository: &Path) -> anyhow::Result<ExitCode> {
         let first = taken[0];
         taken.sort_by(f64::total_cmp);
         println!("{name:<48} {first:>9.1} {:>9.1} {:>9.1}", taken[10], taken[19]);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// From the door to another mail server, beside Postfix and Haraka.
+pub(crate) async fn pipeline(
+    repository: &Path,
+    postgres: bool,
+    json: Option<&Path>,
+    messages: Option<usize>,
+) -> anyhow::Result<ExitCode> {
+    let release = build(repository).await?;
+    if postgres {
+        programs::ensure()?;
+    }
+    let sizes = pipeline::Sizes {
+        messages: messages.unwrap_or(pipeline::Sizes::FULL.messages),
+        ..pipeline::Sizes::FULL
+    };
+    let report = pipeline::run(&release, sizes, postgres).await?;
+    pipeline::print(&report);
+    if let Some(path) = json {
+        std::fs::write(path, format!("{:#}\n", report.to_json()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

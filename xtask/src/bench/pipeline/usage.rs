@@ -1,0 +1,102 @@
+//! What a system takes: CPU time of its processes, those that ended included, and the most memory they had together.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::Context;
+
+const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+/// Of the clock that /proc counts in; Linux has had no other for decades.
+const TICKS_PER_SECOND: u64 = 100;
+
+pub(super) struct Usage {
+    roots: Vec<u32>,
+    cpu_before: Duration,
+    peak: Arc<AtomicU64>,
+    is_over: Arc<AtomicBool>,
+    sampler: JoinHandle<()>,
+}
+
+pub(super) struct Used {
+    pub(super) cpu: Duration,
+    pub(super) peak_memory_bytes: u64,
+}
+
+impl Usage {
+    pub(super) fn begin(roots: Vec<u32>) -> anyhow::Result<Self> {
+        let (peak, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let cpu_before = cpu(&roots)?;
+        let sampler = thread::spawn({
+            let (roots, peak, is_over) = (roots.clone(), Arc::clone(&peak), Arc::clone(&is_over));
+            move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    peak.fetch_max(memory_bytes(&roots), Ordering::Relaxed);
+                    thread::sleep(SAMPLE_EVERY);
+                }
+            }
+        });
+        Ok(Self { roots, cpu_before, peak, is_over, sampler })
+    }
+
+    pub(super) fn end(self) -> anyhow::Result<Used> {
+        self.is_over.store(true, Ordering::Relaxed);
+        let cpu = cpu(&self.roots)?.saturating_sub(self.cpu_before);
+        // It only sleeps and reads.
+        let _ = self.sampler.join();
+        Ok(Used { cpu, peak_memory_bytes: self.peak.load(Ordering::Relaxed) })
+    }
+}
+
+/// All processes below `roots`, and these.
+fn tree(roots: &[u32]) -> HashSet<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        if let Some(fields) = stat(pid)
+            && let Some(parent) = fields.get(1).and_then(|parent| parent.parse().ok())
+        {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let (mut found, mut open) = (HashSet::new(), roots.to_vec());
+    while let Some(pid) = open.pop() {
+        if found.insert(pid) {
+            open.extend(children.get(&pid).into_iter().flatten());
+        }
+    }
+    found
+}
+
+/// The fields of /proc/PID/stat behind the command: state, parent, …
+fn stat(pid: u32) -> Option<Vec<String>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = text.rsplit_once(')')?;
+    Some(fields.split_whitespace().map(str::to_owned).collect())
+}
+
+/// Of the processes that run, and of those that ended and were waited for.
+fn cpu(roots: &[u32]) -> anyhow::Result<Duration> {
+    let mut ticks = 0;
+    for pid in tree(roots) {
+        // One that just ended is counted with its parent.
+        let Some(fields) = stat(pid) else { continue };
+        for field in &fields[11..15] {
+            ticks += field.parse::<u64>().context("a number of ticks")?;
+        }
+    }
+    Ok(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
+}
+
+/// What they share is counted once (PSS).
+fn memory_bytes(roots: &[u32]) -> u64 {
+    let of = |pid: u32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    tree(roots).into_iter().filter_map(of).sum::<u64>() * 1_024
+}
