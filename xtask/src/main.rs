@@ -41,30 +41,11 @@ enum Command {
     },
     /// What the build server runs: formatting, clippy without warnings, then `test`
     Ci,
-    /// Measure accepting: messages/s, p50 and p99 at 1, 16, 128 and 1,024 callers, in a release build
-    Bench {
-        /// Seconds for each number of callers
-        #[arg(long, default_value_t = 5)]
-        seconds: u64,
-        /// Measure PostgreSQL too (a private server)
-        #[arg(long)]
-        postgres: bool,
-        /// Instead, measure what a backlog of a million scheduled messages costs
-        #[arg(long)]
-        backlog: bool,
-        /// Instead, measure charts over ten million counted events
-        #[arg(long)]
-        analytics: bool,
-        /// Instead, measure the whole way from the door to another mail server, beside Postfix and Haraka
-        #[arg(long)]
-        pipeline: bool,
-        /// Messages of each run of the pipeline
-        #[arg(long, value_name = "N")]
-        messages: Option<usize>,
-        /// Write the pipeline's figures here, too
-        #[arg(long, value_name = "FILE")]
-        json: Option<PathBuf>,
-    },
+    /// Measure Postroad beside Postfix and Haraka, in a release build
+    ///
+    /// Installs the peers if they are missing (apt-get, npm), runs private instances on the loopback, and prints the
+    /// medians; docs/performance.md explains the figures. Wants an idle machine.
+    Bench(bench::Options),
     /// Measure on real bounces how many are understood; lists the ones that are not
     Bounces {
         /// With *.eml and expected.csv [default: ../shared/samples/bounces beside the repository, if it is there]
@@ -78,12 +59,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         Command::Tidy => tidy::run(&repository()),
         Command::Test { arguments } => test::run(&repository(), &arguments).await,
         Command::Ci => ci::run(&repository()).await,
-        Command::Bench { analytics: true, .. } => bench::analytics(&repository()).await,
-        Command::Bench { postgres, backlog: true, .. } => bench::backlog(&repository(), postgres).await,
-        Command::Bench { postgres, pipeline: true, messages, json, .. } => {
-            bench::pipeline(&repository(), postgres, json.as_deref(), messages).await
-        }
-        Command::Bench { seconds, postgres, .. } => bench::run(&repository(), seconds, postgres).await,
+        Command::Bench(options) => bench::run(&repository(), &options).await,
         Command::Bounces { folder } => bounces::run(&repository(), folder),
     }
 }

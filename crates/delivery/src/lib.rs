@@ -237,7 +237,11 @@ fn preparer(
 ) -> Result<Preparer, StartError> {
     let return_domain = DomainName::parse(&format!("rp.{}", settings.hostname))
         .map_err(|e| StartError::Hostname(format!("rp.{} is no host name: {e}", settings.hostname)))?;
-    let signing = SigningPool::start(settings.signing_threads).map_err(StartError::Signing)?;
+    let signing = if settings.dkim {
+        Some(SigningPool::start(settings.signing_threads).map_err(StartError::Signing)?)
+    } else {
+        None
+    };
     let keys = SigningKeyCache::new(store.clone(), Arc::clone(clock), Arc::new(identity.dkim));
     Ok(Preparer::new(
         store.clone(),

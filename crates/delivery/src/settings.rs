@@ -32,6 +32,8 @@ pub struct Settings {
     pub connection_lifetime: Duration,
     /// Connections of this node together.
     pub connections_max: u32,
+    /// Off where a smart host signs.
+    pub dkim: bool,
     /// Threads that sign.
     pub signing_threads: usize,
     /// Memory for fresh messages that wait for their first attempt.

@@ -1,7 +1,7 @@
 //! What a deep backlog costs: `backlog_bench --program POSTROAD [--messages N] [--database URL]`.
 //!
 //! Schedules N messages for tomorrow through the HTTP port, and measures the server's memory, how long a restart takes
-//! and how long a fresh message needs to the inbox behind them.
+//! and how long a fresh message needs to the inbox behind them. Prints one line of JSON.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
@@ -35,32 +35,28 @@ async fn main() -> anyhow::Result<()> {
     };
 
     let (daemon, _) = bench.start();
-    let fresh = send_fresh(&daemon).await?;
-    println!(
-        "empty: {} MiB, a fresh message is in the inbox after {} ms",
-        memory_mib(&daemon)?,
-        fresh.as_millis()
-    );
+    let fresh_when_empty = send_fresh(&daemon).await?;
     let before = memory_mib(&daemon)?;
     let begun = Instant::now();
     schedule(&daemon, messages / RECIPIENTS_PER_SEND).await?;
     let took = begun.elapsed();
     let after = memory_mib(&daemon)?;
-    let rate = messages as f64 / took.as_secs_f64();
-    println!("{messages} messages for tomorrow accepted in {:.1} s ({rate:.0}/s)", took.as_secs_f64());
-    println!("memory: {after} MiB, {} MiB more than before", after.saturating_sub(before));
     let fresh = send_fresh(&daemon).await?;
-    println!("a fresh message is in the inbox after {} ms", fresh.as_millis());
     drop(daemon);
 
-    let (daemon, started) = bench.start();
-    let fresh = send_fresh(&daemon).await?;
-    println!(
-        "after a restart: ready in {:.2} s, {} MiB, a fresh message after {} ms",
-        started.as_secs_f64(),
-        memory_mib(&daemon)?,
-        fresh.as_millis()
-    );
+    let (daemon, restart) = bench.start();
+    let fresh_after_restart = send_fresh(&daemon).await?;
+    let figures = json!({
+        "messages": messages,
+        "fresh_when_empty_ms": fresh_when_empty.as_secs_f64() * 1e3,
+        "accepts_per_second": messages as f64 / took.as_secs_f64(),
+        "memory_mib": after,
+        "more_mib": after.saturating_sub(before),
+        "fresh_ms": fresh.as_secs_f64() * 1e3,
+        "restart_s": restart.as_secs_f64(),
+        "fresh_after_restart_ms": fresh_after_restart.as_secs_f64() * 1e3,
+    });
+    println!("{figures}");
     Ok(())
 }
 

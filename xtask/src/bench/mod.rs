@@ -1,9 +1,18 @@
-//! The accept benchmark: how many messages a second are on stable storage, and how long a caller waits for it.
-//! First the store alone, then the whole way through the HTTP port, each next to what the disk can flush.
+//! `cargo xtask bench`: Postroad and its peers on the same work, in one run on one machine.
+//!
+//! A part is what is measured; its figures go into one report, printed as tables and written as JSON.
 
-#![expect(clippy::print_stdout, reason = "the figures are this command's answer")]
-
+mod accept;
+mod analytics;
+mod backlog;
+mod latency;
+mod load;
 mod pipeline;
+mod report;
+mod sink;
+mod systems;
+mod usage;
+mod webhooks;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,128 +20,120 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use postroad_model::{Clock, SystemClock};
-use postroad_testkit::http::Client;
+use clap::{Args, ValueEnum};
+use postroad_testkit::Cluster;
 use postroad_testkit::postgres::Database;
-use postroad_testkit::{Cluster, Daemon};
-use serde_json::json;
 
+use self::report::Report;
+use self::systems::{Kind, Systems};
 use crate::programs;
 use crate::test::cargo;
 
-/// Runs on SQLite, and on a private PostgreSQL when `postgres` is set.
-pub(crate) async fn run(repository: &Path, seconds: u64, postgres: bool) -> anyhow::Result<ExitCode> {
-    let release = build(repository).await?;
-    let folder = tempfile::TempDir::new()?;
-    println!("flushes of this disk: {:.0}/s (append 4 kB, fdatasync)", flushes_per_second(folder.path())?);
-
-    let sqlite = format!("sqlite:{}", folder.path().join("store.db").display());
-    store_alone(&release, &sqlite).await?;
-    over_http(&release, &folder.path().join("http"), None, seconds).await?;
-    if postgres {
-        programs::ensure()?;
-        let cluster = Cluster::start().context("cannot start PostgreSQL")?;
-        let database = Database::create_on(cluster.url());
-        store_alone(&release, database.url()).await?;
-        let database = Database::create_on(cluster.url());
-        over_http(&release, &folder.path().join("node"), Some(database.url()), seconds).await?;
-    }
-    Ok(ExitCode::SUCCESS)
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// What to measure [default: everything]
+    parts: Vec<Part>,
+    /// Leave out PostgreSQL (a private server)
+    #[arg(long)]
+    no_postgres: bool,
+    /// Leave out Postfix and Haraka
+    #[arg(long)]
+    no_peers: bool,
+    /// Messages of each run of the pipeline
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    messages: usize,
+    /// Runs of each system on each work; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    rounds: usize,
+    /// Where the figures go as JSON [default: bench.json in the target folder]
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
-/// A million messages for tomorrow: memory, start-up, and a fresh message behind them.
-pub(crate) async fn backlog(repository: &Path, postgres: bool) -> anyhow::Result<ExitCode> {
-    let release = build(repository).await?;
-    let mut bench = tokio::process::Command::new(release.join("examples/backlog_bench"));
-    bench.arg("--program").arg(release.join("postroad"));
-    println!("backlog on sqlite");
-    ensure!(bench.status().await?.success(), "the backlog benchmark failed");
-    if postgres {
-        programs::ensure()?;
-        let cluster = Cluster::start().context("cannot start PostgreSQL")?;
-        let database = Database::create_on(cluster.url());
-        println!("\nbacklog on postgres");
-        ensure!(
-            bench.args(["--database", database.url()]).status().await?.success(),
-            "the backlog benchmark failed"
-        );
-    }
-    Ok(ExitCode::SUCCESS)
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// SMTP or HTTP in, a durable queue, SMTP out to a sink, beside Postfix and Haraka
+    Pipeline,
+    /// Accepting only: rates by callers, and waits at 1,000 messages a second, beside Postfix and Haraka
+    Accept,
+    /// From the accepted request to the other server's DATA
+    Latency,
+    /// A million scheduled messages: memory, start, and a fresh message behind them
+    Backlog,
+    /// Deliveries of webhooks a second
+    Webhooks,
+    /// Charts over ten million counted events
+    Analytics,
 }
 
-/// Charts over ten million events of 20 servers in 30 days, asked over HTTP.
-pub(crate) async fn analytics(repository: &Path) -> anyhow::Result<ExitCode> {
-    let release = build(repository).await?;
-    let folder = tempfile::TempDir::new()?;
-    let data_dir = folder.path().join("data");
-    let data_dir = data_dir.to_str().context("a plain path")?;
-    let arguments = ["dev", "--json", "--http-port", "0", "--data-dir", data_dir];
-    // Makes the installation with its first server, which is the one that is asked for.
-    let mut daemon = Daemon::start(&release.join("postroad"), arguments, &[]);
-    ensure!(daemon.terminate().success(), "the server does not stop");
-    let mut fill = tokio::process::Command::new(release.join("examples/analytics_fill"));
-    fill.arg("--database").arg(format!("sqlite:{data_dir}/postroad.db"));
-    ensure!(fill.status().await?.success(), "the store could not be filled");
-
-    let daemon = Daemon::start(&release.join("postroad"), arguments, &[]);
-    let text = |name: &str| daemon.ready()[name].as_str().unwrap_or_default();
-    let client = Client::new(text("url"));
-    println!("{:<48} {:>9} {:>9} {:>9}", "question, over HTTP", "first ms", "median ms", "max ms");
-    let questions = [
-        ("30 days by day", "timeseries", json!({})),
-        ("30 days by day, Europe/Berlin", "timeseries", json!({"timezone": "Europe/Berlin"})),
-        ("30 days by hour", "timeseries", json!({"granularity": "hour", "from": days_ago(30)})),
-        ("top recipient domains of 30 days", "top", json!({"dimension": "recipient_domain"})),
-        ("30 days by day and tag", "timeseries", json!({"dimensions": ["tag"]})),
-        (
-            "30 days by day and tag, Europe/Berlin",
-            "timeseries",
-            json!({"dimensions": ["tag"], "timezone": "Europe/Berlin"}),
-        ),
-        ("summary of 30 days, one tag", "summary", json!({"tag": "invoice"})),
-    ];
-    for (name, endpoint, body) in questions {
-        let mut taken = Vec::new();
-        for _ in 0..20 {
-            let begun = Instant::now();
-            let reply = client
-                .post_json(&format!("/api/v1/analytics/{endpoint}"), Some(text("api_key")), &body)
-                .await?;
-            taken.push(begun.elapsed().as_secs_f64() * 1e3);
-            ensure!(reply.json()["status"] == "success", "{name}: {}", reply.text());
-        }
-        let first = taken[0];
-        taken.sort_by(f64::total_cmp);
-        println!("{name:<48} {first:>9.1} {:>9.1} {:>9.1}", taken[10], taken[19]);
-    }
-    Ok(ExitCode::SUCCESS)
+/// What the parts share.
+struct Bench {
+    release: PathBuf,
+    systems: Systems,
+    cluster: Option<Cluster>,
+    messages: usize,
+    rounds: usize,
 }
 
-/// From the door to another mail server, beside Postfix and Haraka.
-pub(crate) async fn pipeline(
-    repository: &Path,
-    postgres: bool,
-    json: Option<&Path>,
-    messages: Option<usize>,
-) -> anyhow::Result<ExitCode> {
-    let release = build(repository).await?;
-    if postgres {
-        programs::ensure()?;
+impl Bench {
+    /// A tool of ours, built in release.
+    fn example(&self, name: &str) -> PathBuf {
+        self.release.join("examples").join(name)
     }
-    let sizes = pipeline::Sizes {
-        messages: messages.unwrap_or(pipeline::Sizes::FULL.messages),
-        ..pipeline::Sizes::FULL
+
+    fn program(&self) -> PathBuf {
+        self.release.join("postroad")
+    }
+
+    /// A fresh one, if PostgreSQL is measured.
+    fn database(&self) -> Option<Database> {
+        self.cluster.as_ref().map(|cluster| Database::create_on(cluster.url()))
+    }
+
+    /// Ours on both engines, and the peers that can do this.
+    fn kinds(&self, can: impl Fn(Kind) -> bool) -> Vec<Kind> {
+        self.systems.kinds().iter().copied().filter(|kind| can(*kind)).collect()
+    }
+}
+
+pub(crate) async fn run(repository: &Path, options: &Options) -> anyhow::Result<ExitCode> {
+    let release = build(repository).await?;
+    let is_wanted = |part: Part| options.parts.is_empty() || options.parts.contains(&part);
+    let has_sink = [Part::Pipeline, Part::Accept, Part::Latency].into_iter().any(is_wanted);
+    let cluster = if options.no_postgres {
+        None
+    } else {
+        programs::ensure()?;
+        Some(Cluster::start_durable().context("cannot start PostgreSQL")?)
     };
-    let report = pipeline::run(&release, sizes, postgres).await?;
-    pipeline::print(&report);
-    if let Some(path) = json {
-        std::fs::write(path, format!("{:#}\n", report.to_json()))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
+    let systems = Systems::find(&release, has_sink, !options.no_peers, cluster.as_ref())?;
+    let (messages, rounds) = (options.messages, options.rounds.max(1));
+    let bench = Bench { release, systems, cluster, messages, rounds };
 
-fn days_ago(days: u64) -> String {
-    SystemClock.now().minus(Duration::from_hours(24 * days)).to_rfc3339()
+    let mut report = Report::new(flushes_per_second()?);
+    if is_wanted(Part::Pipeline) {
+        pipeline::measure(&bench, &mut report).await?;
+    }
+    if is_wanted(Part::Accept) {
+        accept::measure(&bench, &mut report).await?;
+    }
+    if is_wanted(Part::Latency) {
+        latency::measure(&bench, &mut report).await?;
+    }
+    if is_wanted(Part::Webhooks) {
+        webhooks::measure(&bench, &mut report).await?;
+    }
+    if is_wanted(Part::Backlog) {
+        backlog::measure(&bench, &mut report).await?;
+    }
+    if is_wanted(Part::Analytics) {
+        analytics::measure(&bench, &mut report).await?;
+    }
+    report.print();
+    let json = options.json.clone().unwrap_or_else(|| target(repository).join("bench.json"));
+    std::fs::write(&json, format!("{:#}\n", report.to_json()))?;
+    eprintln!("\nwritten to {}", json.display());
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Everything in release; returns the folder it is in.
@@ -140,44 +141,16 @@ async fn build(repository: &Path) -> anyhow::Result<PathBuf> {
     let mut build = cargo(repository);
     build.args(["build", "--release", "-p", "postroad", "-p", "postroad-store", "--bins", "--examples"]);
     ensure!(build.status().await?.success(), "the build failed");
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository.join("target"), PathBuf::from);
-    Ok(target.join("release"))
+    Ok(target(repository).join("release"))
 }
 
-async fn store_alone(release: &Path, database: &str) -> anyhow::Result<()> {
-    println!("\nstore.accept on {}", engine(database));
-    let mut bench = tokio::process::Command::new(release.join("examples/accept_bench"));
-    ensure!(bench.args(["--database", database]).status().await?.success(), "the store benchmark failed");
-    Ok(())
+fn target(repository: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository.join("target"), PathBuf::from)
 }
 
-fn engine(database: &str) -> &str {
-    database.split(':').next().unwrap_or(database)
-}
-
-/// The load comes from a release build too, or it would be the slower side.
-async fn over_http(
-    release: &Path,
-    data_dir: &Path,
-    database: Option<&str>,
-    seconds: u64,
-) -> anyhow::Result<()> {
-    println!("\nPOST send/message on {}", database.map_or("sqlite", engine));
-    let program = release.join("postroad");
-    let data_dir = data_dir.to_str().context("a plain path")?;
-    let envs: Vec<_> = database.map(|url| ("POSTROAD_DATABASE", url)).into_iter().collect();
-    let daemon =
-        Daemon::start(&program, ["dev", "--json", "--http-port", "0", "--data-dir", data_dir], &envs);
-    let text = |name: &str| daemon.ready()[name].as_str().unwrap_or_default();
-    let mut load = tokio::process::Command::new(release.join("examples/http_bench"));
-    load.args(["--url", text("url"), "--key", text("api_key"), "--seconds", &seconds.to_string()]);
-    ensure!(load.status().await?.success(), "the HTTP benchmark failed");
-    Ok(())
-}
-
-fn flushes_per_second(folder: &Path) -> anyhow::Result<f64> {
-    let mut file = std::fs::File::create(folder.join("flush"))?;
+/// What the disk can do: appends of 4 kB, each followed by fdatasync.
+fn flushes_per_second() -> anyhow::Result<f64> {
+    let mut file = tempfile::tempfile()?;
     let (begun, mut count) = (Instant::now(), 0_u32);
     while begun.elapsed() < Duration::from_secs(2) {
         file.write_all(&[b'x'; 4_096])?;

@@ -67,7 +67,8 @@ pub(crate) enum PrepareError {
 #[derive(Debug)]
 pub(crate) struct Preparer {
     store: Store,
-    signing: SigningPool,
+    /// `None` where a smart host signs.
+    signing: Option<SigningPool>,
     keys: SigningKeyCache,
     return_paths: ReturnPathKey,
     track_key: TrackKey,
@@ -82,7 +83,7 @@ pub(crate) struct Preparer {
 impl Preparer {
     pub(crate) fn new(
         store: Store,
-        signing: SigningPool,
+        signing: Option<SigningPool>,
         keys: SigningKeyCache,
         secret: &[u8; 32],
         hostname: DomainName,
@@ -200,6 +201,7 @@ impl Preparer {
 
     /// Where all recipients get the same bytes, one signature does for all.
     async fn sign(&self, info: &SendInfo, body: &Bytes) -> Result<Bytes, PrepareError> {
+        let Some(pool) = &self.signing else { return Ok(Bytes::new()) };
         let signers = self.keys.find(info.server_id, find_from_domain(body)).await?;
         let canonical = if body.len() <= HASH_INLINE_BYTES_MAX {
             Canonical::of(body)
@@ -211,7 +213,7 @@ impl Preparer {
         let canonical = Arc::new(canonical);
         let mut headers = String::new();
         for signer in signers.iter() {
-            let signing = self.signing.sign(Arc::clone(signer), Arc::clone(&canonical), info.created_at);
+            let signing = pool.sign(Arc::clone(signer), Arc::clone(&canonical), info.created_at);
             headers.push_str(&signing.await);
         }
         Ok(headers.into())

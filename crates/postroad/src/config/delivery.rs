@@ -38,6 +38,7 @@ pub(crate) struct Delivery {
     pub(crate) ca_file: Option<PathBuf>,
     pub(crate) mta_sts_port: u16,
     pub(crate) ipv6: bool,
+    pub(crate) dkim: bool,
     pub(crate) dkim_ed25519: bool,
 }
 
@@ -85,6 +86,7 @@ impl Delivery {
             ca_file: None,
             mta_sts_port: 0,
             ipv6: true,
+            dkim: true,
             dkim_ed25519: false,
         }
     }
@@ -132,6 +134,7 @@ impl Config {
             idle_timeout: given.idle_timeout,
             connection_lifetime: given.connection_lifetime,
             connections_max: u32::try_from(given.connections_max).unwrap_or(u32::MAX),
+            dkim: given.dkim,
             signing_threads: if given.signing_threads == 0 { cores } else { given.signing_threads },
             fresh_bytes_max: given.fresh_bytes_max,
             warm_up: if given.warm_up_plan.is_empty() {

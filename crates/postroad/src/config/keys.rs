@@ -317,6 +317,12 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.delivery.ipv6, given.flag()),
     },
     Key {
+        path: "delivery.dkim",
+        default: "true",
+        doc: "Sign mail with DKIM. Switch it off only where a smart host signs.",
+        set: |config, given| put(&mut config.delivery.dkim, given.flag()),
+    },
+    Key {
         path: "delivery.dkim_ed25519",
         default: "false",
         doc: "Give new domains a second DKIM key (Ed25519) beside the RSA one; mail is signed with both.",

@@ -25,16 +25,16 @@ const KEEPER: &str = r#"exec 3<&0; dir=$1; shift
 (read -r _ <&3; kill -QUIT $pid) &
 wait $pid; rm -rf "$dir""#;
 
-/// Speed over durability: the tests kill our process, never this server.
 const SETTINGS: &[&str] = &[
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
-    "fsync=off",
     "synchronous_commit=on",
-    "full_page_writes=off",
     "max_connections=400",
     "shared_buffers=128MB",
 ];
+
+/// Speed over durability: the tests kill our process, never this server.
+const FAST: &[&str] = &["fsync=off", "full_page_writes=off"];
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
@@ -59,18 +59,27 @@ pub struct Cluster {
 
 impl Cluster {
     pub fn start() -> Result<Self, ClusterError> {
+        Self::start_with(FAST)
+    }
+
+    /// As in production: what is committed is on the disk.
+    pub fn start_durable() -> Result<Self, ClusterError> {
+        Self::start_with(&[])
+    }
+
+    fn start_with(more_settings: &[&str]) -> Result<Self, ClusterError> {
         let programs = find_server_programs().ok_or(ClusterError::ServerMissing)?;
-        let mut start = Self::start_once(&programs);
+        let mut start = Self::start_once(&programs, more_settings);
         for _ in 1..STARTS_MAX {
             if !matches!(start, Err(ClusterError::NotReady { .. })) {
                 break;
             }
-            start = Self::start_once(&programs);
+            start = Self::start_once(&programs, more_settings);
         }
         start
     }
 
-    fn start_once(programs: &Path) -> Result<Self, ClusterError> {
+    fn start_once(programs: &Path, more_settings: &[&str]) -> Result<Self, ClusterError> {
         let folder = tempfile::Builder::new().prefix("postroad-postgres-").tempdir()?;
         let account = Account::choose(folder.path())?;
         let data = folder.path().join("data");
@@ -91,7 +100,7 @@ impl Cluster {
         let mut keeper = account.command(Path::new("sh"), folder.path());
         keeper.args(["-c", KEEPER, "postgres-keeper"]).arg(folder.path()).arg(programs.join("postgres"));
         keeper.arg("-D").arg(&data).args(["-p", &port.to_string()]);
-        keeper.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        keeper.args(SETTINGS.iter().chain(more_settings).flat_map(|setting| ["-c", setting]));
         // A process group of its own: Ctrl-C ends the tests first and their database after them.
         keeper.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log.try_clone()?).process_group(0);
         let mut cluster = Self {
@@ -117,6 +126,11 @@ impl Cluster {
             sleep(Duration::from_millis(20));
         }
         Ok(false)
+    }
+
+    /// The process that all of the server's hang on.
+    pub fn pid(&self) -> u32 {
+        self.keeper.id()
     }
 
     /// Points at the database `postgres`; this is what POSTROAD_TEST_POSTGRES holds.

@@ -156,3 +156,20 @@ async fn on_the_same_machine_no_tls_is_needed() {
     world.until_status(id, "Sent").await;
     assert!(peer.connections()[0].commands.contains(&login()));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_signs_itself_gets_mail_unsigned() {
+    for (dkim, signatures) in [("true", 1), ("false", 0)] {
+        let outside = Outside::new();
+        let peer = outside.host(HOST, Script::new());
+        let address = format!("{HOST}:{}", outside.port());
+        let envs =
+            [("POSTROAD_DELIVERY_SMARTHOST", address.as_str()), ("POSTROAD_DELIVERY_DKIM", dkim)];
+        let world = outside.start(Engine::Sqlite, &envs);
+        let id = world.accepted_id(&to("ann@unknown-domain.example")).await;
+        world.until_status(id, "Sent").await;
+        let text = String::from_utf8_lossy(&peer.messages()[0].bytes).into_owned();
+        assert_eq!(text.matches("DKIM-Signature:").count(), signatures, "dkim = {dkim}: {text}");
+        assert!(text.starts_with("Received: "), "{text}");
+    }
+}

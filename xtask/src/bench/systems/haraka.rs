@@ -1,13 +1,14 @@
 //! Haraka with its disk queue and a worker process for each core, routed to the sink by a plugin of ours.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, ensure};
 use tempfile::TempDir;
 
-use super::{System, free_port, wait_for_port};
+use super::{Setup, System, free_port, wait_for_port};
 use crate::programs;
 
 /// A snapshot in which all of its dependencies exist, wherever the packages come from.
@@ -20,14 +21,16 @@ exports.register = function () {
   this.register_hook('get_mx', 'route')
 }
 exports.relay = function (next, connection) { connection.relaying = true; next() }
-exports.route = function (next) { next(OK, { priority: 0, exchange: '127.0.0.1', port: SINK_PORT }) }
+exports.route = function (next) {
+  if (HOLDS) return next(DENYSOFT, 'held')
+  next(OK, { priority: 0, exchange: '127.0.0.1', port: SINK_PORT })
+}
 ";
 
-/// The folder it is installed in: kept beside our own builds.
-pub(super) fn ensure_installed() -> anyhow::Result<PathBuf> {
+/// The folder it is installed in, beside our own builds.
+pub(super) fn ensure_installed(release: &Path) -> anyhow::Result<PathBuf> {
     programs::ensure_packages(&[("node", "nodejs"), ("npm", "npm")])?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let home = target.join("bench-peers/haraka");
+    let home = release.join("bench-peers/haraka");
     if !home.join("node_modules/.bin/haraka").exists() {
         fs::create_dir_all(&home)?;
         eprintln!("installing Haraka with npm");
@@ -49,7 +52,7 @@ pub(super) struct Haraka {
 }
 
 impl Haraka {
-    pub(super) fn start(home: &Path, sink_port: u16) -> anyhow::Result<Self> {
+    pub(super) fn start(home: &Path, Setup { sink_port, holds, .. }: Setup) -> anyhow::Result<Self> {
         let program = home.join("node_modules/.bin/haraka");
         let folder = TempDir::with_prefix("postroad-bench-haraka")?;
         let path = folder.path().join("haraka");
@@ -57,8 +60,10 @@ impl Haraka {
         ensure!(made.status.success(), "haraka -i failed: {}", String::from_utf8_lossy(&made.stderr));
         let port = free_port()?;
         fs::copy(home.join("node_modules/Haraka/config/connection.ini"), path.join("config/connection.ini"))?;
+        let plugin =
+            PLUGIN.replace("SINK_PORT", &sink_port.to_string()).replace("HOLDS", &holds.to_string());
         for (name, text) in [
-            ("plugins/bench.js", PLUGIN.replace("SINK_PORT", &sink_port.to_string())),
+            ("plugins/bench.js", plugin),
             ("config/plugins", "bench\n".to_owned()),
             ("config/loglevel", "LOGWARN\n".to_owned()),
             ("config/smtp.ini", format!("listen=127.0.0.1:{port}\nnodes=cpus\n")),
@@ -75,8 +80,8 @@ impl Haraka {
 }
 
 impl System for Haraka {
-    fn smtp_port(&self) -> u16 {
-        self.port
+    fn smtp(&self) -> SocketAddr {
+        ([127, 0, 0, 1], self.port).into()
     }
 
     fn sender(&self) -> String {

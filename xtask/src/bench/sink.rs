@@ -8,7 +8,7 @@ use std::thread;
 
 use anyhow::Context;
 
-use super::{free_port, wait_for_port};
+use super::systems::{free_port, wait_for_port};
 
 /// How many connections may wait to be taken.
 const BACKLOG: &str = "1000";

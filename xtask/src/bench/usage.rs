@@ -23,7 +23,13 @@ pub(super) struct Usage {
 
 pub(super) struct Used {
     pub(super) cpu: Duration,
-    pub(super) peak_memory_bytes: u64,
+    peak_memory_bytes: u64,
+}
+
+impl Used {
+    pub(super) fn peak_memory_mib(&self) -> f64 {
+        self.peak_memory_bytes as f64 / f64::from(1 << 20)
+    }
 }
 
 impl Usage {

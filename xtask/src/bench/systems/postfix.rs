@@ -1,13 +1,14 @@
 //! Postfix as an expert would set it up for throughput: a private instance on loopback, fsync kept.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use tempfile::TempDir;
 
-use super::{System, free_port, wait_for_port};
+use super::{Setup, System, free_port, wait_for_port};
 use crate::programs;
 
 /// smtp-source's limit is the number of sessions; ours are far above it.
@@ -70,7 +71,7 @@ pub(super) struct Postfix {
 }
 
 impl Postfix {
-    pub(super) fn start(sink_port: u16) -> anyhow::Result<Self> {
+    pub(super) fn start(Setup { sink_port, holds, .. }: Setup) -> anyhow::Result<Self> {
         let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
         ensure!(is_root, "Postfix starts as root only: run the benchmark as root");
         let folder = TempDir::with_prefix("postroad-bench-postfix")?;
@@ -83,7 +84,8 @@ impl Postfix {
         let main = format!(
             "{MAIN}queue_directory = {at}/queue\ndata_directory = {at}/data\nmaillog_file = {at}/maillog\n\
              maillog_file_prefixes = {at}\nrelayhost = [127.0.0.1]:{sink_port}\n\
-             smtp_connection_cache_destinations = [127.0.0.1]:{sink_port}\n"
+             smtp_connection_cache_destinations = [127.0.0.1]:{sink_port}\n{}",
+            if holds { "defer_transports = smtp\n" } else { "" }
         );
         fs::write(path.join("conf/main.cf"), main)?;
         fs::write(path.join("conf/master.cf"), format!("127.0.0.1:{port} inet n - n - - smtpd\n{MASTER}"))?;
@@ -99,8 +101,8 @@ impl Postfix {
 }
 
 impl System for Postfix {
-    fn smtp_port(&self) -> u16 {
-        self.port
+    fn smtp(&self) -> SocketAddr {
+        ([127, 0, 0, 1], self.port).into()
     }
 
     fn sender(&self) -> String {

@@ -1,0 +1,119 @@
+//! Accepting only: nothing is sent on while it is measured.
+//!
+//! How fast by number of callers, the store alone and through the HTTP port; and how long a message waits when a thousand
+//! come every second, which the peers do too.
+
+use anyhow::ensure;
+use postroad_testkit::Daemon;
+use tokio::process::Command;
+
+use super::load::{self, SESSIONS};
+use super::report::{Figures, Report};
+use super::sink::Sink;
+use super::systems::{Kind, Setup, System};
+use super::usage::Usage;
+use super::Bench;
+
+const RATE: usize = 1_000;
+const SECONDS: usize = 10;
+const LEVEL_SECONDS: &str = "5";
+
+pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
+    for round in 1..=bench.rounds {
+        for kind in bench.kinds(|_| true) {
+            eprintln!("{RATE}/s over SMTP · {} · run {round} of {}", kind.name(), bench.rounds);
+            let work = format!("accept only, SMTP, {RATE}/s");
+            report.add(&work, kind.name(), at_rate(bench, kind, Door::Smtp).await?);
+        }
+        for kind in bench.kinds(Kind::is_ours) {
+            eprintln!("{RATE}/s over HTTP · {} · run {round} of {}", kind.name(), bench.rounds);
+            let work = format!("accept only, HTTP, {RATE}/s");
+            report.add(&work, kind.name(), at_rate(bench, kind, Door::Http).await?);
+        }
+    }
+    for kind in bench.kinds(Kind::is_ours) {
+        levels(bench, kind, report).await?;
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Door {
+    Smtp,
+    Http,
+}
+
+async fn at_rate(bench: &Bench, kind: Kind, door: Door) -> anyhow::Result<Figures> {
+    let sink = Sink::start()?;
+    let system = bench.systems.start(kind, Setup { sink_port: sink.port(), dkim: false, holds: true })?;
+    let accept = async |messages: usize| {
+        let (messages, rate, sessions) = (messages.to_string(), RATE.to_string(), SESSIONS.to_string());
+        let common = ["--messages", &messages, "--rate", &rate];
+        match (door, system.as_postroad()) {
+            (Door::Http, Some(postroad)) => {
+                load::http(bench, "http", postroad, &[&common[..], &["--callers", &sessions]].concat()).await
+            }
+            _ => {
+                let (address, sender) = (system.smtp().to_string(), system.sender());
+                let words = ["smtp", "--address", &address, "--from", &sender, "--sessions", &sessions];
+                load::ours(bench, &[&words[..], &common].concat()).await
+            }
+        }
+    };
+    accept(RATE).await?;
+    let usage = Usage::begin(system.roots())?;
+    let figures = accept(RATE * SECONDS).await?;
+    let used = usage.end()?;
+    ensure!(sink.messages() == 0, "the sink got {} messages that should wait", sink.messages());
+    let number = |name: &str| figures[name].as_f64().unwrap_or_default();
+    Ok(vec![
+        ("p50_ms", number("p50_ms")),
+        ("p99_ms", number("p99_ms")),
+        ("max_ms", number("max_ms")),
+        ("cpu_s_per_1000", used.cpu.as_secs_f64() / SECONDS as f64),
+    ])
+}
+
+/// As fast as the callers are answered.
+async fn levels(bench: &Bench, kind: Kind, report: &mut Report) -> anyhow::Result<()> {
+    let folder = tempfile::TempDir::new()?;
+    let database = if kind == Kind::PostroadOnPostgres { bench.database() } else { None };
+    let url = database.as_ref().map_or_else(
+        || format!("sqlite:{}", folder.path().join("store.db").display()),
+        |database| database.url().to_owned(),
+    );
+    eprintln!("accepting as fast as possible · {}", kind.name());
+    let mut store = Command::new(bench.example("accept_bench"));
+    store.args(["--database", &url]);
+    add_levels(report, "accept only, the store alone", kind, &output(&mut store).await?);
+
+    let database = if kind == Kind::PostroadOnPostgres { bench.database() } else { None };
+    let envs: Vec<_> = database.iter().map(|database| ("POSTROAD_DATABASE", database.url())).collect();
+    let data_dir = folder.path().join("http");
+    let data_dir = data_dir.to_string_lossy();
+    let ports = ["--http-port", "0", "--smtp-port", "0", "--smtps-port", "0", "--bounce-port", "0"];
+    let arguments = [&["dev", "--json"][..], &ports, &["--data-dir", &data_dir]].concat();
+    let daemon = Daemon::start(&bench.program(), arguments, &envs);
+    let text = |name: &str| daemon.ready()[name].as_str().unwrap_or_default();
+    let mut http = Command::new(bench.example("http_bench"));
+    http.args(["--url", text("url"), "--key", text("api_key"), "--seconds", LEVEL_SECONDS]);
+    add_levels(report, "accept through HTTP, inbox behind it", kind, &output(&mut http).await?);
+    Ok(())
+}
+
+async fn output(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.stderr(std::process::Stdio::inherit()).output().await?;
+    ensure!(output.status.success(), "{command:?} failed ({})", output.status);
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Lines of `callers rate p50 p99 …` below their heads.
+fn add_levels(report: &mut Report, work: &str, kind: Kind, table: &str) {
+    for line in table.lines() {
+        let numbers: Vec<f64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        if let [callers, rate, p50, p99, ..] = numbers[..] {
+            let figures = vec![("accepts_per_second", rate), ("p50_ms", p50), ("p99_ms", p99)];
+            report.add(&format!("{work}, {callers:.0} callers"), kind.name(), figures);
+        }
+    }
+}

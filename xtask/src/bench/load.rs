@@ -1,0 +1,45 @@
+//! What sends: Postfix's `smtp-source` where it can, tools of ours elsewhere.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+use tokio::process::Command;
+
+use super::Bench;
+use super::systems::{Postroad, System};
+
+/// As the goals are stated.
+pub(super) const SESSIONS: usize = 100;
+pub(super) const BYTES: usize = 10_000;
+
+/// Without TLS and password, many messages over one connection, as a mail program does.
+pub(super) async fn smtp_source(to: SocketAddr, sender: &str, messages: usize) -> anyhow::Result<()> {
+    let mut command = Command::new("smtp-source");
+    command.arg("-d");
+    command.args(["-s", &SESSIONS.to_string(), "-m", &messages.to_string(), "-l", &BYTES.to_string()]);
+    command.args(["-f", sender, "-t", "someone@dest.example", &to.to_string()]);
+    let status = command.stdout(Stdio::null()).status().await?;
+    ensure!(status.success(), "smtp-source failed ({status})");
+    Ok(())
+}
+
+/// One run of the tool `load`; its figures.
+pub(super) async fn ours(bench: &Bench, words: &[&str]) -> anyhow::Result<Value> {
+    let output = Command::new(bench.example("load")).args(words).stderr(Stdio::inherit()).output().await?;
+    ensure!(output.status.success(), "load {} failed ({})", words[0], output.status);
+    serde_json::from_slice(&output.stdout).context("the load tool's figures")
+}
+
+/// `kind` of load on the HTTP port, with further `options`.
+pub(super) async fn http(
+    bench: &Bench,
+    kind: &str,
+    system: &Postroad,
+    options: &[&str],
+) -> anyhow::Result<Value> {
+    let (url, key, sender) = (system.text("url"), system.text("api_key"), system.sender());
+    let words = [kind, "--url", &url, "--key", &key, "--from", &sender];
+    ours(bench, &[&words, options].concat()).await
+}

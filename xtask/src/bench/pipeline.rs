@@ -1,0 +1,124 @@
+//! The way of a message: in → durable queue → out to a sink.
+//!
+//! Every run starts a fresh system, alternating between the systems; a figure is the median of its runs. A run counts
+//! only if the sink got every message, and none twice.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+
+use super::load::{self, BYTES, SESSIONS};
+use super::report::{Figures, Report};
+use super::sink::Sink;
+use super::systems::{Kind, Setup, System};
+use super::usage::Usage;
+use super::Bench;
+
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// `smtp-source` in, without TLS and AUTH.
+    Smtp { dkim: bool },
+    /// As applications do, on the port with STARTTLS and a password.
+    SmtpTls,
+    /// send/message in.
+    Http { recipients: usize },
+}
+
+impl Work {
+    const ALL: [Self; 5] = [
+        Self::Smtp { dkim: false },
+        Self::Smtp { dkim: true },
+        Self::SmtpTls,
+        Self::Http { recipients: 1 },
+        Self::Http { recipients: 10 },
+    ];
+
+    fn name(self) -> String {
+        match self {
+            Self::Smtp { dkim: false } => "smtp → smtp".to_owned(),
+            Self::Smtp { dkim: true } => "smtp → smtp, DKIM RSA-2048".to_owned(),
+            Self::SmtpTls => "smtp with STARTTLS and AUTH → smtp".to_owned(),
+            Self::Http { recipients: 1 } => "http → smtp".to_owned(),
+            Self::Http { recipients } => format!("http → smtp, {recipients} recipients a request"),
+        }
+    }
+
+    /// The peers speak SMTP only, and sign and know passwords by other programs than their own.
+    fn is_done_by(self, kind: Kind) -> bool {
+        kind.is_ours() || self == Self::Smtp { dkim: false }
+    }
+}
+
+pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
+    for work in Work::ALL {
+        for round in 1..=bench.rounds {
+            for kind in bench.kinds(|kind| work.is_done_by(kind)) {
+                eprintln!("{} · {} · run {round} of {}", work.name(), kind.name(), bench.rounds);
+                let figure = run(bench, kind, work).await?;
+                report.add(&work.name(), kind.name(), figure);
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn run(bench: &Bench, kind: Kind, work: Work) -> anyhow::Result<Figures> {
+    let sink = Sink::start()?;
+    let setup =
+        Setup { sink_port: sink.port(), dkim: work == Work::Smtp { dkim: true }, holds: false };
+    let system = bench.systems.start(kind, setup)?;
+    // Connections, caches and processes are there before the clock runs.
+    through(bench, &*system, &sink, work, bench.messages / 20).await?;
+    let usage = Usage::begin(system.roots())?;
+    let took = through(bench, &*system, &sink, work, bench.messages).await?;
+    let used = usage.end()?;
+    Ok(vec![
+        ("per_second", bench.messages as f64 / took.as_secs_f64()),
+        ("cpu_s_per_1000", used.cpu.as_secs_f64() * 1_000.0 / bench.messages as f64),
+        ("peak_memory_mib", used.peak_memory_mib()),
+    ])
+}
+
+/// Sends all messages; how long it was until the sink had them.
+async fn through(
+    bench: &Bench,
+    system: &dyn System,
+    sink: &Sink,
+    work: Work,
+    messages: usize,
+) -> anyhow::Result<Duration> {
+    let wanted = sink.messages() + messages as u64;
+    let ours = || system.as_postroad().context("only Postroad does this");
+    let (count, sessions, bytes) = (messages.to_string(), SESSIONS.to_string(), BYTES.to_string());
+    let begun = Instant::now();
+    match work {
+        Work::Smtp { .. } => load::smtp_source(system.smtp(), &system.sender(), messages).await?,
+        Work::SmtpTls => {
+            let postroad = ours()?;
+            let (address, key) = (postroad.submission()?.to_string(), postroad.text("api_key"));
+            let (secret, sender) = (postroad.text("api_secret"), system.sender());
+            let words = ["smtp", "--address", &address, "--tls", "starttls", "--username", &key];
+            let more = ["--password", &secret, "--from", &sender, "--messages", &count];
+            let size = ["--sessions", &sessions, "--bytes", &bytes];
+            load::ours(bench, &[&words[..], &more, &size].concat()).await?;
+        }
+        Work::Http { recipients } => {
+            let recipients = recipients.to_string();
+            let words = ["--recipients", &recipients, "--messages", &count, "--callers", &sessions];
+            load::http(bench, "http", ours()?, &[&words[..], &["--bytes", &bytes]].concat()).await?;
+        }
+    }
+    while sink.messages() < wanted {
+        let have = sink.messages();
+        ensure!(begun.elapsed() < PATIENCE, "the sink got {have} of {wanted} messages");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let took = begun.elapsed();
+    // Long enough for one too many.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    ensure!(sink.messages() == wanted, "the sink got {} messages, {wanted} were sent", sink.messages());
+    Ok(took)
+}

@@ -1,0 +1,130 @@
+//! The systems under test, each in a private folder on ports of its own, stopped when dropped.
+
+mod haraka;
+mod postfix;
+mod postroad;
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use postroad_testkit::Cluster;
+
+pub(super) use self::postroad::Postroad;
+
+/// Who is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Postroad,
+    PostroadOnPostgres,
+    Postfix,
+    Haraka,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Postroad => "postroad",
+            Self::PostroadOnPostgres => "postroad on postgres",
+            Self::Postfix => "postfix",
+            Self::Haraka => "haraka",
+        }
+    }
+
+    pub(super) fn is_ours(self) -> bool {
+        matches!(self, Self::Postroad | Self::PostroadOnPostgres)
+    }
+}
+
+/// How a system is set up for a run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Setup {
+    pub(super) sink_port: u16,
+    pub(super) dkim: bool,
+    /// It accepts and queues, and sends nothing on.
+    pub(super) holds: bool,
+}
+
+/// A running system.
+pub(super) trait System {
+    /// Takes mail from this machine, without TLS and password.
+    fn smtp(&self) -> SocketAddr;
+    /// A sender it accepts.
+    fn sender(&self) -> String;
+    /// Its processes: CPU and memory of these and all below them are its own.
+    fn roots(&self) -> Vec<u32>;
+    fn as_postroad(&self) -> Option<&Postroad> {
+        None
+    }
+}
+
+/// What is there to start.
+pub(super) struct Systems {
+    kinds: Vec<Kind>,
+    program: PathBuf,
+    haraka_home: Option<PathBuf>,
+    cluster: Option<ClusterAddress>,
+}
+
+struct ClusterAddress {
+    url: String,
+    pid: u32,
+}
+
+impl Systems {
+    /// Installs what is missing.
+    pub(super) fn find(
+        release: &Path,
+        has_sink: bool,
+        with_peers: bool,
+        cluster: Option<&Cluster>,
+    ) -> anyhow::Result<Self> {
+        let mut kinds = vec![Kind::Postroad];
+        if has_sink {
+            // smtp-source and smtp-sink are its own.
+            postfix::ensure_installed()?;
+        }
+        let mut haraka_home = None;
+        if has_sink && with_peers {
+            haraka_home = Some(haraka::ensure_installed(release)?);
+            kinds.extend([Kind::Postfix, Kind::Haraka]);
+        }
+        let cluster =
+            cluster.map(|cluster| ClusterAddress { url: cluster.url().to_owned(), pid: cluster.pid() });
+        kinds.extend(cluster.is_some().then_some(Kind::PostroadOnPostgres));
+        Ok(Self { kinds, program: release.join("postroad"), haraka_home, cluster })
+    }
+
+    pub(super) fn kinds(&self) -> &[Kind] {
+        &self.kinds
+    }
+
+    pub(super) fn start(&self, kind: Kind, setup: Setup) -> anyhow::Result<Box<dyn System>> {
+        let cluster = self.cluster.as_ref().map(|cluster| (cluster.url.as_str(), cluster.pid));
+        Ok(match kind {
+            Kind::Postroad => Box::new(Postroad::start(&self.program, setup, None)?),
+            Kind::PostroadOnPostgres => Box::new(Postroad::start(&self.program, setup, cluster)?),
+            Kind::Postfix => Box::new(postfix::Postfix::start(setup)?),
+            Kind::Haraka => {
+                let home = self.haraka_home.as_ref().context("Haraka is installed")?;
+                Box::new(haraka::Haraka::start(home, setup)?)
+            }
+        })
+    }
+}
+
+/// A port that nobody has at the moment.
+pub(super) fn free_port() -> anyhow::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+/// Until somebody listens there.
+pub(super) fn wait_for_port(port: u16) -> anyhow::Result<()> {
+    let patience = Instant::now() + Duration::from_secs(30);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        ensure!(Instant::now() < patience, "nobody listens on port {port}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
