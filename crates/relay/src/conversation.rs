@@ -43,7 +43,7 @@ enum Next {
 
 impl Conversation {
     pub(crate) async fn hold(mut self, mut line: Line) -> io::Result<()> {
-        let mut buffer = vec![0; COMMAND_READ_BYTES];
+        let mut buffer = Vec::with_capacity(COMMAND_READ_BYTES);
         loop {
             let mut next = self.answer_all().await;
             if self.has_to_go() {
@@ -120,7 +120,7 @@ impl Conversation {
     }
 
     /// One piece of input, or the end of the client's time. `false` when the client has gone.
-    async fn read(&mut self, line: &mut Line, buffer: &mut [u8]) -> io::Result<bool> {
+    async fn read(&mut self, line: &mut Line, buffer: &mut Vec<u8>) -> io::Result<bool> {
         let deadline = self.pace.deadline(self.session.is_in_transaction());
         tokio::select! {
             // In this order: who never pauses must not outlive his time.
@@ -135,7 +135,7 @@ impl Conversation {
             read = line.read(buffer) => {
                 let count = read?;
                 self.pace.on_read(count);
-                self.session.feed(&buffer[..count]);
+                self.session.feed(buffer);
                 Ok(count > 0)
             }
         }
@@ -153,10 +153,13 @@ impl Conversation {
         Ok(line)
     }
 
+    /// Empty, and as large as is worth it now. Not zeroed: with a message a millisecond that would show.
     fn fit_buffer(&self, buffer: &mut Vec<u8>) {
         let wanted = if self.message.is_some() { CONTENT_READ_BYTES } else { COMMAND_READ_BYTES };
-        if buffer.len() != wanted {
-            *buffer = vec![0; wanted];
+        if buffer.capacity() == wanted {
+            buffer.clear();
+        } else {
+            *buffer = Vec::with_capacity(wanted);
         }
     }
 }

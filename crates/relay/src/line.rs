@@ -27,11 +27,11 @@ impl Line {
         Ok(Self::Tls(Box::new(timeout(time_max, tls.accept(stream)).await??)))
     }
 
-    /// Can be given up at any point without losing bytes.
-    pub(crate) async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Into the room that the buffer has. Can be given up at any point without losing bytes.
+    pub(crate) async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         match self {
-            Self::Plain(stream) => stream.read(buffer).await,
-            Self::Tls(stream) => stream.read(buffer).await,
+            Self::Plain(stream) => stream.read_buf(buffer).await,
+            Self::Tls(stream) => stream.read_buf(buffer).await,
         }
     }
 
@@ -54,8 +54,9 @@ impl Line {
                 Self::Tls(stream) => stream.shutdown().await?,
             }
             let mut left = LINGER_BYTES_MAX;
-            let mut buffer = [0; 1_024];
+            let mut buffer = Vec::with_capacity(1_024);
             loop {
+                buffer.clear();
                 match self.read(&mut buffer).await? {
                     0 => return io::Result::Ok(()),
                     count if count >= left => return Ok(()),

@@ -7,12 +7,12 @@ use anyhow::ensure;
 use postroad_testkit::Daemon;
 use tokio::process::Command;
 
+use super::Bench;
 use super::load::{self, SESSIONS};
 use super::report::{Figures, Report};
 use super::sink::Sink;
-use super::systems::{Kind, Setup, System};
+use super::systems::{Kind, Setup};
 use super::usage::Usage;
-use super::Bench;
 
 const RATE: usize = 1_000;
 const SECONDS: usize = 10;
@@ -49,15 +49,12 @@ async fn at_rate(bench: &Bench, kind: Kind, door: Door) -> anyhow::Result<Figure
     let accept = async |messages: usize| {
         let (messages, rate, sessions) = (messages.to_string(), RATE.to_string(), SESSIONS.to_string());
         let common = ["--messages", &messages, "--rate", &rate];
-        match (door, system.as_postroad()) {
-            (Door::Http, Some(postroad)) => {
-                load::http(bench, "http", postroad, &[&common[..], &["--callers", &sessions]].concat()).await
-            }
-            _ => {
-                let (address, sender) = (system.smtp().to_string(), system.sender());
-                let words = ["smtp", "--address", &address, "--from", &sender, "--sessions", &sessions];
-                load::ours(bench, &[&words[..], &common].concat()).await
-            }
+        if let (Door::Http, Some(postroad)) = (door, system.as_postroad()) {
+            load::http(bench, "http", postroad, &[&common[..], &["--callers", &sessions]].concat()).await
+        } else {
+            let (address, sender) = (system.smtp().to_string(), system.sender());
+            let words = ["smtp", "--address", &address, "--from", &sender, "--sessions", &sessions];
+            load::ours(bench, &[&words[..], &common].concat()).await
         }
     };
     accept(RATE).await?;

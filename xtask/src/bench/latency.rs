@@ -1,9 +1,9 @@
 //! From the accepted request to the other server's DATA, at a rate that leaves the machine idle half of the time.
 
+use super::Bench;
 use super::load;
 use super::report::Report;
 use super::systems::{Kind, Setup, free_port};
-use super::Bench;
 
 const RATE: &str = "500";
 const MESSAGES: &str = "5000";
@@ -22,7 +22,11 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
             report.add(
                 &format!("accept to the other server's DATA, {RATE}/s, signed"),
                 kind.name(),
-                vec![("p50_ms", number("p50_ms")), ("p99_ms", number("p99_ms")), ("max_ms", number("max_ms"))],
+                vec![
+                    ("p50_ms", number("p50_ms")),
+                    ("p99_ms", number("p99_ms")),
+                    ("max_ms", number("max_ms")),
+                ],
             );
         }
     }

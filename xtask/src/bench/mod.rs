@@ -5,8 +5,10 @@
 mod accept;
 mod analytics;
 mod backlog;
+mod growth;
 mod latency;
 mod load;
+mod micro;
 mod pipeline;
 mod report;
 mod sink;
@@ -45,6 +47,9 @@ pub(crate) struct Options {
     /// Runs of each system on each work; the median counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: usize,
+    /// Count the instructions of the micro-benchmarks, too (valgrind; slow)
+    #[arg(long)]
+    instructions: bool,
     /// Where the figures go as JSON [default: bench.json in the target folder]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -60,10 +65,14 @@ enum Part {
     Latency,
     /// A million scheduled messages: memory, start, and a fresh message behind them
     Backlog,
+    /// The same work behind a history and a backlog a hundred times as large
+    Growth,
     /// Deliveries of webhooks a second
     Webhooks,
     /// Charts over ten million counted events
     Analytics,
+    /// The hot pure parts by themselves: compose, DKIM, link rewriting, SMTP
+    Micro,
 }
 
 /// What the parts share.
@@ -99,7 +108,9 @@ impl Bench {
 pub(crate) async fn run(repository: &Path, options: &Options) -> anyhow::Result<ExitCode> {
     let release = build(repository).await?;
     let is_wanted = |part: Part| options.parts.is_empty() || options.parts.contains(&part);
-    let has_sink = [Part::Pipeline, Part::Accept, Part::Latency].into_iter().any(is_wanted);
+    let has_sink = [Part::Pipeline, Part::Accept, Part::Latency, Part::Webhooks, Part::Growth]
+        .into_iter()
+        .any(is_wanted);
     let cluster = if options.no_postgres {
         None
     } else {
@@ -126,8 +137,14 @@ pub(crate) async fn run(repository: &Path, options: &Options) -> anyhow::Result<
     if is_wanted(Part::Backlog) {
         backlog::measure(&bench, &mut report).await?;
     }
+    if is_wanted(Part::Growth) {
+        growth::measure(&bench, &mut report).await?;
+    }
     if is_wanted(Part::Analytics) {
         analytics::measure(&bench, &mut report).await?;
+    }
+    if is_wanted(Part::Micro) {
+        micro::measure(&bench, &mut report, options.instructions).await?;
     }
     report.print();
     let json = options.json.clone().unwrap_or_else(|| target(repository).join("bench.json"));

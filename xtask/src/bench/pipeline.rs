@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
+use super::Bench;
 use super::load::{self, BYTES, SESSIONS};
 use super::report::{Figures, Report};
 use super::sink::Sink;
 use super::systems::{Kind, Setup, System};
 use super::usage::Usage;
-use super::Bench;
 
 const PATIENCE: Duration = Duration::from_mins(5);
 
@@ -67,8 +67,7 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
 
 async fn run(bench: &Bench, kind: Kind, work: Work) -> anyhow::Result<Figures> {
     let sink = Sink::start()?;
-    let setup =
-        Setup { sink_port: sink.port(), dkim: work == Work::Smtp { dkim: true }, holds: false };
+    let setup = Setup { sink_port: sink.port(), dkim: work == Work::Smtp { dkim: true }, holds: false };
     let system = bench.systems.start(kind, setup)?;
     // Connections, caches and processes are there before the clock runs.
     through(bench, &*system, &sink, work, bench.messages / 20).await?;

@@ -31,13 +31,13 @@ impl Report {
 
     /// One run of a system on a work.
     pub(super) fn add(&mut self, work: &str, system: &str, figures: Figures) {
-        let place = position_or_push(&mut self.works, |known| known.name == work, || Work {
-            name: work.to_owned(),
-            systems: Vec::new(),
-        });
+        let place = position_or_push(
+            &mut self.works,
+            |known| known.name == work,
+            || Work { name: work.to_owned(), systems: Vec::new() },
+        );
         let systems = &mut self.works[place].systems;
-        let place =
-            position_or_push(systems, |(name, _)| name == system, || (system.to_owned(), Vec::new()));
+        let place = position_or_push(systems, |(name, _)| name == system, || (system.to_owned(), Vec::new()));
         systems[place].1.push(figures);
     }
 

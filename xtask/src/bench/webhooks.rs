@@ -1,11 +1,11 @@
 //! Deliveries of webhooks a second to a receiver on this machine: messages go to the sink while their events are posted.
 
+use super::Bench;
 use super::load;
 use super::report::Report;
 use super::sink::Sink;
-use super::systems::{Kind, Setup, System};
+use super::systems::{Kind, Setup};
 use super::usage::Usage;
-use super::Bench;
 
 pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     for round in 1..=bench.rounds {

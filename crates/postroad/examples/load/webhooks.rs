@@ -29,7 +29,8 @@ impl Webhooks {
         let url = format!("http://{}/", listener.local_addr()?);
         let posts = Arc::new(AtomicUsize::new(0));
         tokio::spawn(receive(listener, Arc::clone(&posts)));
-        let hook = json!({ "name": "bench", "url": url, "events": ["message.accepted", "message.delivered"] });
+        let hook =
+            json!({ "name": "bench", "url": url, "events": ["message.accepted", "message.delivered"] });
         let request = self.load.to.request("webhooks/create", &hook);
         self.load.to.connect().await?.ask(&request).await.context("webhooks/create")?;
 

@@ -60,8 +60,7 @@ impl Haraka {
         ensure!(made.status.success(), "haraka -i failed: {}", String::from_utf8_lossy(&made.stderr));
         let port = free_port()?;
         fs::copy(home.join("node_modules/Haraka/config/connection.ini"), path.join("config/connection.ini"))?;
-        let plugin =
-            PLUGIN.replace("SINK_PORT", &sink_port.to_string()).replace("HOLDS", &holds.to_string());
+        let plugin = PLUGIN.replace("SINK_PORT", &sink_port.to_string()).replace("HOLDS", &holds.to_string());
         for (name, text) in [
             ("plugins/bench.js", plugin),
             ("config/plugins", "bench\n".to_owned()),

@@ -163,8 +163,7 @@ async fn a_host_that_signs_itself_gets_mail_unsigned() {
         let outside = Outside::new();
         let peer = outside.host(HOST, Script::new());
         let address = format!("{HOST}:{}", outside.port());
-        let envs =
-            [("POSTROAD_DELIVERY_SMARTHOST", address.as_str()), ("POSTROAD_DELIVERY_DKIM", dkim)];
+        let envs = [("POSTROAD_DELIVERY_SMARTHOST", address.as_str()), ("POSTROAD_DELIVERY_DKIM", dkim)];
         let world = outside.start(Engine::Sqlite, &envs);
         let id = world.accepted_id(&to("ann@unknown-domain.example")).await;
         world.until_status(id, "Sent").await;

@@ -1,0 +1,212 @@
+//! The hot pure parts by themselves: `micro NAME ITERATIONS` repeats one on a 10 kB message and prints the seconds it took;
+//! `micro` alone prints the names. `cargo xtask bench micro [--instructions]` makes a table of it.
+
+#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use postroad_mail::{
+    Canonical, Composition, DkimKey, Personal, RewritePlan, RewriteSettings, Signer, TrackKey, compose,
+};
+use postroad_model::{DomainName, EmailAddress, Mailbox, MessageId, ServerId, Timestamp};
+use postroad_smtp::server::{ServerConfig, ServerSession};
+use postroad_smtp::{Body, ClientConfig, ClientSession, Event, HeloName, OutgoingMessage, TlsMode};
+
+const BODY_BYTES: usize = 10_000;
+const WRITE_BYTES: usize = 64 << 10;
+
+/// One part: made ready, then called again and again.
+type Part = (&'static str, fn() -> anyhow::Result<Box<dyn FnMut()>>);
+
+const PARTS: [Part; 8] = [
+    ("compose", composing),
+    ("dkim-canonical", canonicalizing),
+    ("dkim-sign-rsa-2048", signing_with_rsa),
+    ("dkim-sign-ed25519", signing_with_ed25519),
+    ("rewrite-plan", planning),
+    ("rewrite-copy", copying),
+    ("smtp-server-message", receiving),
+    ("smtp-client-message", sending),
+];
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [name, iterations] = &arguments[..] else {
+        for (name, _) in PARTS {
+            println!("{name}");
+        }
+        return Ok(());
+    };
+    let Some((_, make)) = PARTS.iter().find(|(known, _)| known == name) else { bail!("no part {name}") };
+    let (mut run, iterations) = (make()?, iterations.parse::<u64>().context("a number of iterations")?);
+    let begun = Instant::now();
+    for _ in 0..iterations {
+        run();
+    }
+    println!("{}", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn html() -> String {
+    let line = "<p>Order <b>4711</b>: <a href=\"https://shop.example/orders/4711?from=mail&amp;x=1\">see it</a></p>\n";
+    line.repeat(BODY_BYTES / line.len())
+}
+
+fn message() -> anyhow::Result<Vec<u8>> {
+    let (from, to) = (Mailbox::parse("Shop <shop@example.test>")?, Mailbox::parse("ann@example.com")?);
+    Ok(compose(&Composition {
+        from: &from,
+        sender: None,
+        reply_to: &[],
+        to: std::slice::from_ref(&to),
+        cc: &[],
+        subject: "Your order",
+        date: "Sun, 15 Nov 2026 10:00:00 +0000",
+        message_id: "4711@example.test",
+        plain_body: None,
+        html_body: Some(&html()),
+        attachments: &[],
+        headers: &[],
+    }))
+}
+
+fn composing() -> anyhow::Result<Box<dyn FnMut()>> {
+    let (from, to, html) =
+        (Mailbox::parse("Shop <shop@example.test>")?, Mailbox::parse("ann@example.com")?, html());
+    Ok(Box::new(move || {
+        black_box(compose(&Composition {
+            from: &from,
+            sender: None,
+            reply_to: &[],
+            to: std::slice::from_ref(&to),
+            cc: &[],
+            subject: "Your order",
+            date: "Sun, 15 Nov 2026 10:00:00 +0000",
+            message_id: "4711@example.test",
+            plain_body: None,
+            html_body: Some(black_box(&html)),
+            attachments: &[],
+            headers: &[],
+        }));
+    }))
+}
+
+fn canonicalizing() -> anyhow::Result<Box<dyn FnMut()>> {
+    let message = message()?;
+    Ok(Box::new(move || {
+        black_box(Canonical::of(black_box(&message)));
+    }))
+}
+
+fn signing_with_rsa() -> anyhow::Result<Box<dyn FnMut()>> {
+    let key = DkimKey::generate()?;
+    signing(Signer::rsa("s1", DomainName::parse("example.test")?, key.private_pkcs8_der())?)
+}
+
+fn signing_with_ed25519() -> anyhow::Result<Box<dyn FnMut()>> {
+    let key = DkimKey::generate_ed25519()?;
+    signing(Signer::ed25519("s1", DomainName::parse("example.test")?, key.private_pkcs8_der())?)
+}
+
+fn signing(signer: Signer) -> anyhow::Result<Box<dyn FnMut()>> {
+    let canonical = Canonical::of(&message()?);
+    Ok(Box::new(move || {
+        black_box(signer.sign(black_box(&canonical), Timestamp::from_micros(1_800_000_000_000_000)));
+    }))
+}
+
+fn planning() -> anyhow::Result<Box<dyn FnMut()>> {
+    let message = message()?;
+    Ok(Box::new(move || {
+        black_box(plan(black_box(&message)));
+    }))
+}
+
+fn copying() -> anyhow::Result<Box<dyn FnMut()>> {
+    let (message, key) = (message()?, TrackKey::new(&[7; 32]));
+    let plan = plan(&message);
+    Ok(Box::new(move || {
+        let personal = Personal { key: &key, server_id: ServerId(3), message_id: MessageId(77) };
+        black_box(plan.write(black_box(&message), &personal));
+    }))
+}
+
+fn plan(message: &[u8]) -> RewritePlan {
+    let settings = RewriteSettings {
+        base_url: "https://track.example.test",
+        opens: true,
+        clicks: true,
+        excluded_hosts: &[],
+    };
+    RewritePlan::of(message, &settings)
+}
+
+/// One session with one message of 10 kB, in pieces as a socket gives them.
+fn receiving() -> anyhow::Result<Box<dyn FnMut()>> {
+    let config = Arc::new(ServerConfig::new(host_name()?));
+    let message = message()?;
+    let transaction = [
+        &b"EHLO client.example\r\nMAIL FROM:<shop@example.test>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n"[..],
+        &message,
+        b".\r\n",
+    ]
+    .concat();
+    Ok(Box::new(move || {
+        let mut session = ServerSession::new(Arc::clone(&config));
+        for piece in transaction.chunks(16 << 10) {
+            session.feed(black_box(piece));
+            while let Some(event) = session.next_event() {
+                black_box(&event);
+                session.accept();
+            }
+        }
+        black_box(session.take_output());
+    }))
+}
+
+/// One transaction with its 10 kB, the replies included.
+fn sending() -> anyhow::Result<Box<dyn FnMut()>> {
+    let config = ClientConfig { tls: TlsMode::Never, ..ClientConfig::new(host_name()?) };
+    let mut session = ClientSession::new(config);
+    let mut out = Vec::with_capacity(2 * WRITE_BYTES);
+    session.feed(b"220 mx.example\r\n");
+    session.fill_output(&mut out, WRITE_BYTES);
+    session.feed(b"250-mx.example\r\n250-PIPELINING\r\n250 8BITMIME\r\n");
+    while session.next_event().is_some() {}
+    let (body, from, to) = (
+        Bytes::from(message()?),
+        EmailAddress::parse("shop@example.test")?,
+        EmailAddress::parse("ann@example.com")?,
+    );
+    Ok(Box::new(move || {
+        let body = Body::parse(vec![body.clone()]).expect("a composed message");
+        let message = OutgoingMessage {
+            mail_from: Some(from.clone()),
+            rcpt_to: to.clone(),
+            body,
+            has_utf8_header: false,
+        };
+        session.send(message).expect("the session is ready");
+        for reply in [&b"250 ok\r\n250 ok\r\n354 go\r\n"[..], b"250 taken\r\n"] {
+            loop {
+                out.clear();
+                let written = session.fill_output(&mut out, WRITE_BYTES);
+                black_box(&out);
+                let is_marked = matches!(session.next_event(), Some(Event::Finishing));
+                if written == 0 && !is_marked {
+                    break;
+                }
+            }
+            session.feed(reply);
+        }
+        while session.next_event().is_some() {}
+    }))
+}
+
+fn host_name() -> anyhow::Result<HeloName> {
+    Ok(DomainName::parse("mx.example")?.into())
+}

@@ -1,0 +1,89 @@
+//! Whether a message costs the same however much came before it and however much waits: the same work on one
+//! installation, with a history and a backlog that grow a hundredfold.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use postroad_model::{Clock, SystemClock};
+
+use super::Bench;
+use super::load;
+use super::report::{Figures, Report};
+use super::sink::Sink;
+use super::systems::{Kind, Setup, System};
+use super::usage::Usage;
+
+const PATIENCE: Duration = Duration::from_mins(30);
+const RECIPIENTS: &str = "50";
+/// Times the messages of a run.
+const STEPS: [usize; 3] = [1, 10, 100];
+
+pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
+    for kind in bench.kinds(Kind::is_ours) {
+        let sink = Sink::start()?;
+        let system =
+            bench.systems.start(kind, Setup { sink_port: sink.port(), dkim: false, holds: false })?;
+        let mut history = 0;
+        for step in STEPS {
+            let wanted = step * bench.messages;
+            eprintln!("a history of {wanted} · {}", kind.name());
+            send(bench, &*system, &sink, wanted.saturating_sub(history), None).await?;
+            let work = format!("smtp → smtp, {wanted} messages before it");
+            for _ in 0..bench.rounds {
+                report.add(&work, kind.name(), run(bench, &*system, &sink).await?);
+            }
+            history = wanted.max(history) + bench.rounds * bench.messages;
+        }
+        let waiting = 50 * bench.messages;
+        eprintln!("a backlog of {waiting} · {}", kind.name());
+        let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
+        send(bench, &*system, &sink, waiting, Some(&tomorrow)).await?;
+        for _ in 0..bench.rounds {
+            let work = format!("smtp → smtp, {waiting} messages waiting beside that");
+            report.add(&work, kind.name(), run(bench, &*system, &sink).await?);
+        }
+    }
+    Ok(())
+}
+
+/// Many recipients a request: what is measured comes behind it.
+async fn send(
+    bench: &Bench,
+    system: &dyn System,
+    sink: &Sink,
+    messages: usize,
+    send_at: Option<&str>,
+) -> anyhow::Result<()> {
+    let postroad = system.as_postroad().context("only Postroad does this")?;
+    let wanted = sink.messages() + if send_at.is_none() { messages as u64 } else { 0 };
+    let count = messages.to_string();
+    let mut options = vec!["--messages", &count, "--recipients", RECIPIENTS, "--callers", "8"];
+    options.extend(send_at.into_iter().flat_map(|at| ["--send-at", at]));
+    load::http(bench, "http", postroad, &options).await?;
+    until(sink, wanted).await
+}
+
+async fn run(bench: &Bench, system: &dyn System, sink: &Sink) -> anyhow::Result<Figures> {
+    let wanted = sink.messages() + bench.messages as u64;
+    let usage = Usage::begin(system.roots())?;
+    let begun = Instant::now();
+    load::smtp_source(system.smtp(), &system.sender(), bench.messages).await?;
+    until(sink, wanted).await?;
+    let took = begun.elapsed();
+    let used = usage.end()?;
+    Ok(vec![
+        ("per_second", bench.messages as f64 / took.as_secs_f64()),
+        ("cpu_s_per_1000", used.cpu.as_secs_f64() * 1_000.0 / bench.messages as f64),
+        ("peak_memory_mib", used.peak_memory_mib()),
+    ])
+}
+
+async fn until(sink: &Sink, wanted: u64) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    while sink.messages() < wanted {
+        let have = sink.messages();
+        ensure!(begun.elapsed() < PATIENCE, "the sink got {have} of {wanted} messages");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! The hot pure parts by themselves: time of one call, and with valgrind the instructions of one, which do not depend on
+//! what else the machine does.
+
+use anyhow::{Context, ensure};
+use tokio::process::Command;
+
+use super::Bench;
+use super::report::Report;
+use crate::programs;
+
+const SECONDS: f64 = 0.5;
+/// The difference of two runs leaves out what comes before the first call.
+const COUNTED: [u64; 2] = [20, 60];
+
+pub(super) async fn measure(bench: &Bench, report: &mut Report, counts: bool) -> anyhow::Result<()> {
+    if counts {
+        programs::ensure_packages(&[("valgrind", "valgrind")])?;
+    }
+    let names = run(Command::new(bench.example("micro"))).await?.0;
+    for name in names.lines() {
+        eprintln!("micro · {name}");
+        let mut iterations = 1_u64;
+        // Until a run is long enough to be measured; it is the first of those that count.
+        while seconds(bench, name, iterations).await? < SECONDS {
+            iterations *= 4;
+        }
+        let instructions = if counts { Some(instructions(bench, name).await?) } else { None };
+        for _ in 0..bench.rounds {
+            let each = seconds(bench, name, iterations).await? / iterations as f64;
+            let mut figures = vec![("microseconds", each * 1e6), ("per_second_and_core", 1.0 / each)];
+            figures.extend(instructions.map(|count| ("instructions", count)));
+            report.add("one call on a 10 kB message", name, figures);
+        }
+    }
+    Ok(())
+}
+
+async fn seconds(bench: &Bench, name: &str, iterations: u64) -> anyhow::Result<f64> {
+    let mut command = Command::new(bench.example("micro"));
+    command.args([name, &iterations.to_string()]);
+    run(command).await?.0.trim().parse().context("a number of seconds")
+}
+
+async fn instructions(bench: &Bench, name: &str) -> anyhow::Result<f64> {
+    let mut totals = [0.0; 2];
+    for (total, iterations) in totals.iter_mut().zip(COUNTED) {
+        let mut command = Command::new("valgrind");
+        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+        command.arg(bench.example("micro")).args([name, &iterations.to_string()]);
+        let told = run(command).await?.1;
+        let line = told.lines().find_map(|line| line.split_once("Collected : "));
+        *total = line.context("valgrind counts")?.1.trim().parse()?;
+    }
+    Ok((totals[1] - totals[0]) / (COUNTED[1] - COUNTED[0]) as f64)
+}
+
+/// What it says on both outputs.
+async fn run(mut command: Command) -> anyhow::Result<(String, String)> {
+    let output = command.output().await?;
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "{command:?} failed: {told}");
+    Ok((String::from_utf8(output.stdout)?, told))
+}
