@@ -12,6 +12,7 @@ mod columns;
 mod connect;
 pub(crate) mod counters;
 mod delivery;
+mod event_order;
 mod finish;
 mod flight;
 mod hits;

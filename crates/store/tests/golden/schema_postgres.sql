@@ -139,7 +139,7 @@ TABLE events
     at bigint NOT NULL
     test bigint NOT NULL
     data text NOT NULL
-    xact bigint NOT NULL DEFAULT ((pg_current_xact_id())::text)::bigint
+    xact bigint NOT NULL DEFAULT event_xact()
     PRIMARY KEY (server_id, id)
     CREATE INDEX events_by_message ON ONLY public.events USING btree (server_id, message_id, seq)
     CREATE INDEX events_by_xact ON ONLY public.events USING btree (server_id, xact, id)
@@ -373,3 +373,6 @@ TABLE webhooks
     PRIMARY KEY (id)
     FOREIGN KEY (server_id) REFERENCES servers(id)
     CREATE INDEX webhooks_by_server ON public.webhooks USING btree (server_id)
+
+FUNCTION event_xact() AS SELECT pg_current_xact_id()::text::bigint + 0::bigint
+FUNCTION settled_xact() AS SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + 0::bigint

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use postroad_model::{EventKind, EventSet, MessageId, ServerId, Status, WebhookFormat, idgen};
-use postroad_store::{
-    Grain, InitialState, NewWebhook, OldRows, Outcome, Webhook, WebhookSecret, WebhookWork,
-};
+use postroad_model::{EventKind, EventSet, MessageId, ServerId, Status, idgen};
+use postroad_store::{Grain, InitialState, OldRows, Outcome};
 
 use crate::counting::fold_all;
 use crate::fixture::{Fixture, Place, on_both_engines};
+use crate::webhooks;
 
 on_both_engines!(
     old_messages_go_with_everything_about_them,
@@ -150,25 +149,8 @@ async fn uncounted_events_stay_with_their_messages(fixture: Fixture) {
     assert_eq!(rows_of(&fixture, fixture.server).await, [0; 5]);
 }
 
-async fn webhook(fixture: &Fixture, events: EventSet) -> Webhook {
-    let new = NewWebhook {
-        server_id: fixture.server,
-        url: "https://hooks.example/in".into(),
-        events,
-        format: WebhookFormat::Standard,
-        enabled: true,
-        secret: WebhookSecret("whsec_one".into()),
-    };
-    fixture.store.create_webhook(new).await.expect("the store works")
-}
-
-async fn claim(fixture: &Fixture, webhook: &Webhook, limit: usize) -> Vec<WebhookWork> {
-    let claimed = fixture.store.claim_webhook_work(webhook.server_id, webhook.id, limit, Vec::new()).await;
-    claimed.expect("the store works")
-}
-
 async fn what_a_webhook_waits_for_stays_with_its_message(fixture: Fixture) {
-    let webhook = webhook(&fixture, EventSet::ALL).await;
+    let webhook = webhooks::create(&fixture, EventSet::ALL).await;
     let id = sent(&fixture, 1).await[0];
     sent_by(&fixture, fixture.other_server, 1).await;
     fold_all(&fixture).await;
@@ -177,7 +159,7 @@ async fn what_a_webhook_waits_for_stays_with_its_message(fixture: Fixture) {
     remove_all(&fixture, before).await;
     assert_eq!(rows_of(&fixture, fixture.server).await, [1, 1, 0, 0, 2]);
     assert_eq!(rows_of(&fixture, fixture.other_server).await, [0; 5]);
-    let works = claim(&fixture, &webhook, 10).await;
+    let works = webhooks::claim_some(&fixture, &webhook, 10).await;
     assert_eq!(works.len(), 2);
     assert!(works.iter().all(|work| work.event.message.as_ref().is_some_and(|message| message.id == id)));
     // An event that is gone all the same is in nobody's way.
@@ -185,8 +167,8 @@ async fn what_a_webhook_waits_for_stays_with_its_message(fixture: Fixture) {
     fixture.clock.advance(Duration::from_mins(5));
     assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 2);
     sent(&fixture, 1).await;
-    assert_eq!(claim(&fixture, &webhook, 2).await.len(), 2, "those that are there");
-    claim(&fixture, &webhook, 10).await;
+    assert_eq!(webhooks::claim_some(&fixture, &webhook, 2).await.len(), 2, "those that are there");
+    webhooks::claim_some(&fixture, &webhook, 10).await;
     assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 2);
 }
 
@@ -194,7 +176,7 @@ async fn late_event_that_a_webhook_waits_for_keeps_an_old_message(fixture: Fixtu
     let old = sent(&fixture, 1).await[0];
     sent(&fixture, 1).await;
     fixture.clock.advance(3 * WEEK);
-    let webhook = webhook(&fixture, EventSet::ALL).await;
+    let webhook = webhooks::create(&fixture, EventSet::ALL).await;
     sent(&fixture, 1).await;
     let (server, late) = (fixture.server.0, fixture.store.ids().expect("a node has ids").next());
     let text = format!(
@@ -211,7 +193,7 @@ async fn late_event_that_a_webhook_waits_for_keeps_an_old_message(fixture: Fixtu
     remove_all(&fixture, idgen::first_id_at(fixture.now().minus(WEEK))).await;
     // Of the young message, and the late one.
     assert_eq!(fixture.query_int("SELECT count(*) FROM events").await, 3);
-    let works = claim(&fixture, &webhook, 1).await;
+    let works = webhooks::claim_some(&fixture, &webhook, 1).await;
     assert_eq!(works[0].event.event.id.0, late);
     assert_eq!(works[0].event.message.as_ref().map(|message| message.id), Some(old));
 }
