@@ -8,13 +8,25 @@ use crate::returns::{mail_back, notification, sent};
 use crate::tracking::{Got, delivered, fetch, look, paths_in, read_on, until_activity};
 use crate::world::{World, both_engines, good_but};
 
-const HTML: &str = "<body><a href='https://example.com/offer'>1</a><a href='https://example.com/terms'>2</a></body>";
+const HTML: &str =
+    "<body><a href='https://example.com/offer'>1</a><a href='https://example.com/terms'>2</a></body>";
 const SCANNER: (&str, &str) = ("User-Agent", "python-requests/2.31.0");
 
 /// Those that happen here; everything else stays 0.
 const METRICS: [&str; 13] = [
-    "accepted", "sent", "soft_fail", "hard_fail", "bounced", "held", "suppressed", "complained", "unsubscribed", "opened",
-    "unique_opened", "clicked", "unique_clicked",
+    "accepted",
+    "sent",
+    "soft_fail",
+    "hard_fail",
+    "bounced",
+    "held",
+    "suppressed",
+    "complained",
+    "unsubscribed",
+    "opened",
+    "unique_opened",
+    "clicked",
+    "unique_clicked",
 ];
 const PEOPLE: [u64; 13] = [3, 3, 0, 0, 1, 0, 0, 0, 1, 2, 1, 3, 1];
 const EVERYBODY: [u64; 13] = [3, 3, 0, 0, 1, 0, 0, 0, 1, 4, 2, 5, 2];
@@ -60,7 +72,12 @@ fn sums(timeseries: &Value) -> Vec<(&Value, [u64; 13])> {
         let points = series["points"].as_array().expect("points").iter().map(numbers);
         points.fold([0; 13], |sum, point| std::array::from_fn(|at| sum[at] + point[at]))
     };
-    timeseries["series"].as_array().expect("series").iter().map(|series| (&series["tag"], of(series))).collect()
+    timeseries["series"]
+        .as_array()
+        .expect("series")
+        .iter()
+        .map(|series| (&series["tag"], of(series)))
+        .collect()
 }
 
 both_engines! {
