@@ -29,6 +29,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     7 => "0007_analytics.sql",
     8 => "0008_tracking.sql",
     9 => "0010_event_order.sql",
+    10 => "0011_server_retention.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

@@ -278,6 +278,8 @@ TABLE servers
     track_opens bigint NOT NULL DEFAULT 0
     track_clicks bigint NOT NULL DEFAULT 0
     track_excluded_hosts text NOT NULL DEFAULT '[]'::text
+    retention_bodies bigint
+    retention_messages bigint
     UNIQUE (account_id, name)
     PRIMARY KEY (id)
     FOREIGN KEY (account_id) REFERENCES accounts(id)
@@ -352,6 +354,7 @@ TABLE webhook_queue
     due_at bigint NOT NULL
     attempts bigint NOT NULL
     claimed_until bigint
+    claimed_node bigint
     PRIMARY KEY (server_id, webhook_id, event_id)
     CREATE INDEX webhook_queue_by_due ON public.webhook_queue USING btree (server_id, webhook_id, due_at, event_id)
 

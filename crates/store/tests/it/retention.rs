@@ -16,6 +16,7 @@ on_both_engines!(
     what_a_webhook_waits_for_stays_with_its_message,
     late_event_that_a_webhook_waits_for_keeps_an_old_message,
     bodies_go_before_their_messages,
+    a_server_may_keep_its_mail_for_a_shorter_time,
     counters_go_by_their_time,
 );
 
@@ -225,6 +226,39 @@ async fn bodies_go_before_their_messages(fixture: Fixture) {
         }
         assert!(files.is_empty(), "{files:?}");
     }
+}
+
+async fn remove_of(fixture: &Fixture, which: OldRows, before: i64) {
+    let firsts = vec![(fixture.server, before)];
+    let mut removal = fixture.store.begin_removal_of(which, firsts).await.expect("the store answers");
+    while fixture.store.remove_old_rows(&mut removal).await.expect("removing works").has_more {}
+}
+
+async fn a_server_may_keep_its_mail_for_a_shorter_time(fixture: Fixture) {
+    sent(&fixture, 2).await;
+    // Older than what is scheduled by more than the ids of a send are apart.
+    fixture.clock.advance(Duration::from_hours(2));
+    sent(&fixture, 1).await;
+    sent_by(&fixture, fixture.other_server, 3).await;
+    fold_all(&fixture).await;
+    fixture.clock.advance(Duration::from_secs(1));
+    let before = idgen::first_id_at(fixture.now().minus(Duration::from_hours(1)));
+    remove_of(&fixture, OldRows::Bodies, before).await;
+    assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 2, "one went");
+    assert_eq!(rows_of(&fixture, fixture.server).await, [2, 3, 3, 3, 6]);
+    for which in ALL.into_iter().filter(|which| !matches!(which, OldRows::Events | OldRows::WebhookAttempts))
+    {
+        remove_of(&fixture, which, before).await;
+    }
+    assert_eq!(rows_of(&fixture, fixture.server).await, [1, 1, 1, 1, 2]);
+    assert_eq!(rows_of(&fixture, fixture.other_server).await, [1, 3, 3, 3, 6]);
+    let waiting = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
+    fixture.clock.advance(Duration::from_hours(3));
+    for which in ALL.into_iter().filter(|which| !matches!(which, OldRows::Events | OldRows::WebhookAttempts))
+    {
+        remove_of(&fixture, which, idgen::first_id_at(fixture.now())).await;
+    }
+    assert_eq!(fixture.message(waiting).await.status, Status::Pending, "it is still to be sent");
 }
 
 async fn counters_go_by_their_time(fixture: Fixture) {
