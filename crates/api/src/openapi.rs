@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn documented_settings_of_a_server_are_those_that_are_read() {
         let mut findings = Findings::default();
-        own_server::update::read(br#"{"tracking": {}}"#, &mut findings).unwrap();
+        own_server::update::read(br#"{"tracking": {}, "retention": {}}"#, &mut findings).unwrap();
         assert_eq!(findings.asked, documented("UpdateServerIn"));
     }
 }

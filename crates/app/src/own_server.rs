@@ -1,12 +1,17 @@
 //! A server's own settings, as its key may read and change them.
 
+use std::time::Duration;
+
 use postroad_model::{Change, DomainName, SendRate, ServerId, ServerMode};
 use postroad_store::{Server, ServerChange, StoreError};
 
-use crate::{App, FieldProblem, Refusal};
+use crate::{App, FieldProblem, Refusal, Retention};
 
 const NAME_BYTES_MAX: usize = 100;
 const HOSTS_MAX: usize = 100;
+/// A hundred years.
+const DAYS_MAX: u64 = 36_500;
+const DAY_SECS: u64 = 24 * 3_600;
 
 /// What to change, not yet checked; what is `None` stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +23,8 @@ pub struct GivenServerChange {
     pub track_opens: Option<bool>,
     pub track_clicks: Option<bool>,
     pub track_excluded_hosts: Option<Vec<String>>,
+    pub bodies_days: Change<i64>,
+    pub messages_days: Change<i64>,
 }
 
 impl App {
@@ -28,7 +35,7 @@ impl App {
 
     /// Changes all that is given, or nothing if any of it is wrong. Heeded at once here, within seconds by other nodes.
     pub async fn update_own_server(&self, id: ServerId, given: GivenServerChange) -> Result<Server, Refusal> {
-        let change = check(given).map_err(Refusal::Validation)?;
+        let change = check(given, &self.inner.retention).map_err(Refusal::Validation)?;
         let changed = self.inner.store.update_server(id, change).await;
         self.forget_setup();
         changed.map_err(|error| match error {
@@ -41,7 +48,7 @@ impl App {
     }
 }
 
-fn check(given: GivenServerChange) -> Result<ServerChange, Vec<FieldProblem>> {
+fn check(given: GivenServerChange, kept: &Retention) -> Result<ServerChange, Vec<FieldProblem>> {
     let mut problems = Vec::new();
     let mut problem = |pointer: &str, message: &str| problems.push(FieldProblem::new(pointer, message));
     let is_name = |name: &String| {
@@ -63,6 +70,8 @@ fn check(given: GivenServerChange) -> Result<ServerChange, Vec<FieldProblem>> {
         problem("/hourly_limit", "`hourly_limit` should be from 0 to 4294967295, or `none`");
         Change::Keep
     });
+    let bodies_days = check_days("bodies_days", given.bodies_days, kept.bodies, &mut problem);
+    let messages_days = check_days("messages_days", given.messages_days, kept.messages, &mut problem);
     let hosts = given.track_excluded_hosts.map(|hosts| check_hosts(&hosts, &mut problem));
     if !problems.is_empty() {
         return Err(problems);
@@ -75,6 +84,24 @@ fn check(given: GivenServerChange) -> Result<ServerChange, Vec<FieldProblem>> {
         track_opens: given.track_opens,
         track_clicks: given.track_clicks,
         track_excluded_hosts: hosts,
+        bodies_days,
+        messages_days,
+    })
+}
+
+/// A server may keep its mail for a shorter time than the installation, not for a longer one.
+fn check_days(
+    name: &str,
+    given: Change<i64>,
+    kept: Option<Duration>,
+    problem: &mut impl FnMut(&str, &str),
+) -> Change<u32> {
+    let days_max = kept.map_or(DAYS_MAX, |kept| (kept.as_secs() / DAY_SECS).min(DAYS_MAX));
+    let fits = |days: i64| u32::try_from(days).ok().filter(|days| u64::from(*days) <= days_max);
+    given.and_then(fits).unwrap_or_else(|| {
+        let message = format!("`retention/{name}` should be from 0 to {days_max}, or `none`");
+        problem(&format!("/retention/{name}"), &message);
+        Change::Keep
     })
 }
 
@@ -109,12 +136,15 @@ mod tests {
 
     #[test]
     fn what_is_given_is_checked_and_the_rest_stays() {
+        let check = |given| check(given, &Retention::default());
         assert_eq!(check(GivenServerChange::default()), Ok(ServerChange::default()));
         let given = GivenServerChange {
             name: Some(" shop ".into()),
             mode: Some("development".into()),
             send_rate: Change::Set("10/s".into()),
             hourly_limit: Change::Clear,
+            bodies_days: Change::Set(0),
+            messages_days: Change::Set(90),
             track_excluded_hosts: Some(vec![
                 "WWW.Bücher.example".into(),
                 "www.xn--bcher-kva.example".into(),
@@ -126,6 +156,7 @@ mod tests {
         assert_eq!((change.name.as_deref(), change.mode), (Some("shop"), Some(ServerMode::Development)));
         assert_eq!(change.send_rate, Change::Set(SendRate::parse("10/s").unwrap()));
         assert_eq!(change.hourly_limit, Change::Clear);
+        assert_eq!((change.bodies_days, change.messages_days), (Change::Set(0), Change::Set(90)));
         assert_eq!(
             change.track_excluded_hosts,
             Some(vec!["www.xn--bcher-kva.example".to_owned(), "*.example.com".to_owned()])
@@ -140,10 +171,22 @@ mod tests {
             mode: Some("test".into()),
             send_rate: Change::Set("0/s".into()),
             hourly_limit: Change::Set(-1),
+            bodies_days: Change::Set(31),
+            messages_days: Change::Set(-1),
             track_excluded_hosts: Some(vec!["example.com".into(), "https://x".into()]),
             ..GivenServerChange::default()
         };
-        let pointers: Vec<String> = check(given).unwrap_err().into_iter().map(|p| p.pointer).collect();
-        assert_eq!(pointers, ["/name", "/mode", "/send_rate", "/hourly_limit", "/tracking/excluded_hosts/1"]);
+        let problems = check(given, &Retention::default()).unwrap_err();
+        let pointers: Vec<String> = problems.into_iter().map(|p| p.pointer).collect();
+        let expected = [
+            "/name",
+            "/mode",
+            "/send_rate",
+            "/hourly_limit",
+            "/retention/bodies_days",
+            "/retention/messages_days",
+            "/tracking/excluded_hosts/1",
+        ];
+        assert_eq!(pointers, expected);
     }
 }

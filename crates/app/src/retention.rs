@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use postroad_model::{Timestamp, idgen};
-use postroad_store::{Grain, OldRows, Removed, StoreError};
+use postroad_model::{ServerId, Timestamp, idgen};
+use postroad_store::{Grain, OldRows, Removal, Removed, Server, ServerRetention, StoreError};
 
 use crate::App;
 
@@ -82,7 +82,7 @@ impl App {
         let kept = &self.inner.retention;
         let messages = first_kept(now, kept.messages);
         let of_messages = |kept| first_kept(now, kept).max(messages);
-        let mut removed = Vec::new();
+        let mut removed = self.remove_old_of_servers(now).await?;
         // Messages go after their events: those that have any stay.
         for (which, name, before) in [
             (OldRows::Bodies, "bodies", of_messages(kept.bodies)),
@@ -95,7 +95,8 @@ impl App {
             (OldRows::WebhookAttempts, "webhook attempts", first_kept(now, kept.webhook_attempts)),
         ] {
             if before > 0 {
-                removed.push((name, self.remove_rows(which, before).await?));
+                let removal = self.inner.store.begin_removal(which, before).await?;
+                removed.push((name, self.remove_rows(removal).await?));
             }
         }
         removed.push(("counters", self.remove_old_counters(now).await?));
@@ -110,9 +111,33 @@ impl App {
         Ok(())
     }
 
-    async fn remove_rows(&self, which: OldRows, before: i64) -> Result<u64, StoreError> {
+    /// What servers keep for a shorter time than the installation.
+    async fn remove_old_of_servers(&self, now: Timestamp) -> Result<Vec<(&'static str, u64)>, StoreError> {
         let store = &self.inner.store;
-        let (mut rows, mut removal) = (0, store.begin_removal(which, before).await?);
+        let servers: Vec<Server> = store.list_servers().await?;
+        let kept_by = |server: &Server| OwnRetention::of(server, &self.inner.retention);
+        let own: Vec<OwnRetention> = servers.iter().map(kept_by).collect();
+        let mut removed = Vec::new();
+        for (which, name) in [
+            (OldRows::Bodies, "bodies by servers' wishes"),
+            (OldRows::Transcripts, "transcripts by servers' wishes"),
+            (OldRows::Deliveries, "deliveries by servers' wishes"),
+            (OldRows::EventsOfMessages, "events by servers' wishes"),
+            (OldRows::Messages, "messages by servers' wishes"),
+            (OldRows::Sends, "sends by servers' wishes"),
+        ] {
+            let first = |own: &OwnRetention| Some((own.server_id, first_kept(now, Some(own.kept(which)?))));
+            let firsts: Vec<(ServerId, i64)> = own.iter().filter_map(first).collect();
+            if !firsts.is_empty() {
+                let removal = store.begin_removal_of(which, firsts).await?;
+                removed.push((name, self.remove_rows(removal).await?));
+            }
+        }
+        Ok(removed)
+    }
+
+    async fn remove_rows(&self, mut removal: Removal) -> Result<u64, StoreError> {
+        let (store, mut rows) = (&self.inner.store, 0);
         loop {
             let removed = store.remove_old_rows(&mut removal).await?;
             rows += removed.rows;
@@ -140,6 +165,37 @@ impl App {
             rows += in_steps(|| store.remove_old_days(before)).await?;
         }
         Ok(rows)
+    }
+}
+
+/// What a server keeps for a shorter time than the installation; `None` for the rest.
+struct OwnRetention {
+    server_id: ServerId,
+    bodies: Option<Duration>,
+    messages: Option<Duration>,
+}
+
+impl OwnRetention {
+    fn of(server: &Server, installation: &Retention) -> Self {
+        let shorter = |own: Option<u32>, kept: Option<Duration>| {
+            let own = days(own?.into());
+            kept.is_none_or(|kept| own < kept).then_some(own)
+        };
+        let ServerRetention { bodies_days, messages_days } = server.retention;
+        Self {
+            server_id: server.id,
+            bodies: shorter(bodies_days, installation.bodies),
+            messages: shorter(messages_days, installation.messages),
+        }
+    }
+
+    fn kept(&self, which: OldRows) -> Option<Duration> {
+        match which {
+            // Text does not outlive its message.
+            OldRows::Bodies => self.bodies.into_iter().chain(self.messages).min(),
+            OldRows::Sends => self.messages.map(|kept| kept + SEND_SPREAD),
+            _ => self.messages,
+        }
     }
 }
 

@@ -72,8 +72,14 @@ impl WebhookWorker {
     pub async fn stop(self) {
         self.stop.send_replace(true);
         let mut working = self.working;
-        if tokio::time::timeout(STOP_TIME_MAX, &mut working).await.is_err() {
-            working.abort();
+        if tokio::time::timeout(STOP_TIME_MAX, &mut working).await.is_ok() {
+            return;
+        }
+        working.abort();
+        // Broken off with its posts; what they told may be told again, by another node at once.
+        drop(working.await);
+        if let Err(error) = self.desk.store.release_webhook_claims().await {
+            tracing::debug!(%error, "claims of webhooks end by themselves");
         }
     }
 }

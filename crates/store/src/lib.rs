@@ -8,6 +8,7 @@ mod error;
 mod facade;
 mod hand_over;
 mod initial;
+mod last_suppressed;
 mod migrations;
 mod postgres;
 mod records;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use bells::Bells;
 use futures_util::future::BoxFuture;
 use hand_over::HandOver;
+use last_suppressed::LastSuppressed;
 use postroad_model::{Clock, IdGenerator};
 use tokio::sync::watch;
 
@@ -91,6 +93,7 @@ pub struct Store {
     changes: Arc<watch::Sender<u64>>,
     /// Rung after every commit that appended events.
     bells: Arc<Bells>,
+    last_suppressed: Arc<LastSuppressed>,
 }
 
 #[derive(Debug)]
@@ -131,6 +134,7 @@ impl Store {
             hand_over,
             changes: Arc::new(watch::Sender::new(0)),
             bells: Arc::default(),
+            last_suppressed: Arc::default(),
         })
     }
 

@@ -23,6 +23,8 @@ pub enum CatcherAnswer {
     Status(u16),
     /// With these headers and this body.
     Full(u16, Vec<(String, String)>, Vec<u8>),
+    /// 200, after a while.
+    Late(Duration),
     /// 200, and the connection is closed.
     Close,
     /// 200 and bytes without end.

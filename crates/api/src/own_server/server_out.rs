@@ -18,6 +18,7 @@ pub(crate) struct ServerOut {
     /// Messages an hour; those beyond it are held. Null for no limit.
     hourly_limit: Option<u32>,
     tracking: TrackingOut,
+    retention: RetentionOut,
     #[schema(example = "2026-11-15T12:00:00Z")]
     created_at: String,
     updated_at: String,
@@ -32,6 +33,16 @@ pub(crate) struct TrackingOut {
     excluded_hosts: Vec<String>,
 }
 
+/// How many days mail is kept, where that is shorter than what the installation has set; null for the installation's.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RetentionOut {
+    /// The text of messages.
+    #[schema(example = 7)]
+    bodies_days: Option<u32>,
+    /// Messages with everything about them.
+    messages_days: Option<u32>,
+}
+
 impl From<Server> for ServerOut {
     fn from(server: Server) -> Self {
         Self {
@@ -44,6 +55,10 @@ impl From<Server> for ServerOut {
                 opens: server.tracking.opens,
                 clicks: server.tracking.clicks,
                 excluded_hosts: server.tracking.excluded_hosts,
+            },
+            retention: RetentionOut {
+                bodies_days: server.retention.bodies_days,
+                messages_days: server.retention.messages_days,
             },
             created_at: server.created_at.to_rfc3339(),
             updated_at: server.updated_at.to_rfc3339(),

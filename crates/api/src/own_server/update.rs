@@ -31,14 +31,15 @@ pub(crate) struct UpdateServerIn {
     /// Such as `10/s`, `100/m` or `1000/h`; `none` for no limit.
     send_rate: Option<String>,
     /// Messages an hour; `"none"` for no limit.
-    hourly_limit: Option<HourlyLimitIn>,
+    hourly_limit: Option<LimitIn>,
     tracking: Option<TrackingIn>,
+    retention: Option<RetentionIn>,
 }
 
 #[derive(Debug, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "the shape for the OpenAPI document")]
-pub(crate) enum HourlyLimitIn {
+pub(crate) enum LimitIn {
     Limit(u32),
     None(String),
 }
@@ -50,6 +51,17 @@ pub(crate) struct TrackingIn {
     clicks: Option<bool>,
     /// Instead of those that are set; up to 100 host names.
     excluded_hosts: Option<Vec<String>>,
+}
+
+/// Days, no more than the installation keeps it; `"none"` for the installation's own. What is still to be sent, counted or
+/// told to a webhook is kept in any case.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+pub(crate) struct RetentionIn {
+    /// The text of messages.
+    bodies_days: Option<LimitIn>,
+    /// Messages with everything about them.
+    messages_days: Option<LimitIn>,
 }
 
 /// Change the server
@@ -83,7 +95,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<GivenServerCh
             Some(rate) if rate == NO_LIMIT => Change::Clear,
             Some(rate) => Change::Set(rate.into_owned()),
         },
-        hourly_limit: read_limit(&mut fields, findings),
+        hourly_limit: read_limit(&mut fields, "hourly_limit", findings),
         ..GivenServerChange::default()
     };
     if let Some(mut tracking) = fields.object("tracking", findings) {
@@ -95,18 +107,23 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<GivenServerCh
         });
         tracking.finish(findings);
     }
+    if let Some(mut retention) = fields.object("retention", findings) {
+        change.bodies_days = read_limit(&mut retention, "bodies_days", findings);
+        change.messages_days = read_limit(&mut retention, "messages_days", findings);
+        retention.finish(findings);
+    }
     fields.finish(findings);
     Ok(change)
 }
 
-fn read_limit(fields: &mut Fields<'_>, findings: &mut Findings) -> Change<i64> {
-    match fields.take("hourly_limit", findings) {
+fn read_limit(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Change<i64> {
+    match fields.take(name, findings) {
         None => Change::Keep,
         // One that is too large for a limit is none: the check says so.
         Some(Json::Number(number)) if !number.is_f64() => Change::Set(number.as_i64().unwrap_or(-1)),
         Some(Json::Text(text)) if text == NO_LIMIT => Change::Clear,
         Some(other) => {
-            findings.wrong_type("/hourly_limit", "Integer", other.type_name());
+            findings.wrong_type(&fields.pointer(name), "Integer", other.type_name());
             Change::Keep
         }
     }

@@ -3,7 +3,7 @@
 use postroad_app::{WebhookWish, WishedEvents};
 use utoipa::ToSchema;
 
-use super::given::read_events;
+use super::given::read_settings;
 use super::webhook_out::WebhookOut;
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
@@ -55,18 +55,15 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
 /// The fields of the request; their names are those of `CreateWebhookIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WebhookWish, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?, text);
-    let url = if fields.has("url") {
-        fields.text("url", findings).unwrap_or_default().into_owned()
-    } else {
-        fields.take("url", findings);
+    if fields.is_absent("url") {
         findings.missing("url");
-        String::new()
-    };
+    }
+    let given = read_settings(&mut fields, findings);
     let wish = WebhookWish {
-        url,
-        events: read_events(&mut fields, findings).unwrap_or(WishedEvents::All),
-        format: fields.text("format", findings).map(std::borrow::Cow::into_owned),
-        enabled: fields.flag("enabled", findings).unwrap_or(true),
+        url: given.url.unwrap_or_default(),
+        events: given.events.unwrap_or(WishedEvents::All),
+        format: given.format,
+        enabled: given.enabled.unwrap_or(true),
     };
     fields.finish(findings);
     Ok(wish)

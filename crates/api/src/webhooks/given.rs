@@ -1,6 +1,8 @@
 //! Parameters that several of the calls take.
 
-use postroad_app::WishedEvents;
+use std::borrow::Cow;
+
+use postroad_app::{WebhookChanges, WishedEvents};
 use postroad_model::{EventId, WebhookId};
 
 use crate::fields::{Fields, Findings, expect_text};
@@ -31,8 +33,18 @@ pub(super) fn read_integer(
     }
 }
 
+/// What a webhook is made of, each if it is given.
+pub(super) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) -> WebhookChanges {
+    WebhookChanges {
+        url: fields.text("url", findings).map(Cow::into_owned),
+        events: read_events(fields, findings),
+        format: fields.text("format", findings).map(Cow::into_owned),
+        enabled: fields.flag("enabled", findings),
+    }
+}
+
 /// `"all"`, or an array of names.
-pub(super) fn read_events(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<WishedEvents> {
+fn read_events(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<WishedEvents> {
     match fields.take("events", findings)? {
         Json::Text(text) if text == "all" => Some(WishedEvents::All),
         Json::Text(_) => {
@@ -42,7 +54,7 @@ pub(super) fn read_events(fields: &mut Fields<'_>, findings: &mut Findings) -> O
         Json::Array(values) => {
             let names = values.into_iter().enumerate();
             let names = names.filter_map(|(at, json)| expect_text(&format!("/events/{at}"), json, findings));
-            Some(WishedEvents::Named(names.map(std::borrow::Cow::into_owned).collect()))
+            Some(WishedEvents::Named(names.map(Cow::into_owned).collect()))
         }
         other => {
             findings.wrong_type("/events", "Array", other.type_name());

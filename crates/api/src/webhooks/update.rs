@@ -4,7 +4,7 @@ use postroad_app::WebhookChanges;
 use postroad_model::WebhookId;
 use utoipa::ToSchema;
 
-use super::given::{read_events, read_id};
+use super::given::{read_id, read_settings};
 use super::webhook_out::WebhookOut;
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
@@ -56,12 +56,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, WebhookChanges), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?, text);
     let id = read_id(&mut fields, findings);
-    let changes = WebhookChanges {
-        url: fields.text("url", findings).map(std::borrow::Cow::into_owned),
-        events: read_events(&mut fields, findings),
-        format: fields.text("format", findings).map(std::borrow::Cow::into_owned),
-        enabled: fields.flag("enabled", findings),
-    };
+    let changes = read_settings(&mut fields, findings);
     fields.finish(findings);
     Ok((id, changes))
 }

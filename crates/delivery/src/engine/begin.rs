@@ -10,7 +10,8 @@ use super::Hub;
 use crate::schedule::Entry;
 
 const BATCH_MAX: usize = 256;
-/// A fresh message's acceptance looked at the suppressions; that holds for so long.
+/// A fresh message's acceptance looked at the suppressions, and the store knows of those that came since; for so long that
+/// is relied on.
 const FRESH_FOR: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]

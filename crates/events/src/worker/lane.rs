@@ -19,6 +19,8 @@ use crate::retry::{Consequence, Disabling, Failed};
 
 /// Posted, but not yet stored: more are not begun.
 const UNSETTLED_MAX: usize = 64;
+/// A claim ends after two minutes, and those who wait behind others in the lane's queue have waited before.
+const PLACE_PATIENCE: Duration = Duration::from_secs(45);
 /// Between two looks for more while posts are under way, however much happens.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -32,9 +34,12 @@ pub(super) struct Lane {
     queue: VecDeque<WebhookWork>,
     held: HashSet<EventId>,
     /// They end with the lane.
-    posts: JoinSet<(Arc<Webhook>, Post)>,
+    posts: JoinSet<(Arc<Webhook>, Result<Post, Unplaced>)>,
     settling: JoinSet<EventId>,
 }
+
+/// An event that found no place for its post in time.
+struct Unplaced(EventId);
 
 /// Why a lane goes no further.
 enum End {
@@ -67,13 +72,15 @@ impl Lane {
         let (key, shared) = (self.key, Arc::clone(&self.shared));
         let end = self.work().await;
         // What is under way is finished and stored, whatever ended the lane.
+        let mut unused: Vec<EventId> = self.queue.drain(..).map(|work| work.event.event.id).collect();
         while let Some(ended) = self.posts.join_next().await {
-            if let Ok((_, post)) = ended {
-                self.note(None, post);
+            match ended {
+                Ok((_, Ok(post))) => drop(self.note(None, post)),
+                Ok((_, Err(Unplaced(event_id)))) => unused.push(event_id),
+                Err(_) => {}
             }
         }
         while self.settling.join_next().await.is_some() {}
-        let unused = self.queue.drain(..).map(|work| work.event.event.id).collect();
         if let Err(error) = shared.store.release_webhook_work(key.0, key.1, unused).await {
             tracing::debug!(%error, webhook.id = key.1.0, "claims of a webhook end by themselves");
         }
@@ -106,7 +113,9 @@ impl Lane {
                 for work in self.queue.drain(..free.min(self.queue.len())) {
                     has_posted = true;
                     let is_failing = self.pacing.lock().is_failing();
-                    self.posts.spawn(tell(Arc::clone(&self.shared), Arc::clone(webhook), is_failing, work));
+                    let stopping = self.stopping.clone();
+                    let shared = Arc::clone(&self.shared);
+                    self.posts.spawn(tell(shared, Arc::clone(webhook), is_failing, work, stopping));
                 }
             }
             if self.posts.is_empty() && self.settling.is_empty() {
@@ -120,10 +129,14 @@ impl Lane {
                 () = until_told(&mut self.told), if may_have_more => {}
                 // One that panicked is still held: it is told again when the lane has ended.
                 Some(ended) = self.posts.join_next() => {
-                    if let Ok((webhook, post)) = ended
-                        && let Some(disabling) = self.note(Some(&webhook), post)
-                    {
-                        return Ok(End::Disabled(disabling));
+                    match ended {
+                        Ok((webhook, Ok(post))) => {
+                            if let Some(disabling) = self.note(Some(&webhook), post) {
+                                return Ok(End::Disabled(disabling));
+                            }
+                        }
+                        Ok((_, Err(Unplaced(event_id)))) => self.give_back(event_id).await?,
+                        Err(_) => {}
                     }
                 }
                 Some(stored) = self.settling.join_next() => {
@@ -153,6 +166,14 @@ impl Lane {
         self.held.extend(works.iter().map(|work| work.event.event.id));
         self.queue.extend(works);
         Ok(Some(Arc::new(webhook)))
+    }
+
+    /// For whoever has a place sooner, here or on another node.
+    async fn give_back(&mut self, event_id: EventId) -> Result<(), StoreError> {
+        let (server_id, id) = self.key;
+        self.shared.store.release_webhook_work(server_id, id, vec![event_id]).await?;
+        self.held.remove(&event_id);
+        Ok(())
     }
 
     /// Decides what a post means and has it stored. Something if the endpoint is to be disabled.
@@ -218,9 +239,16 @@ async fn tell(
     webhook: Arc<Webhook>,
     is_failing: bool,
     work: WebhookWork,
-) -> (Arc<Webhook>, Post) {
+    mut stopping: watch::Receiver<bool>,
+) -> (Arc<Webhook>, Result<Post, Unplaced>) {
     let class = shared.class_of(&webhook, is_failing);
-    let _place = shared.places.take(webhook.server_id, class).await;
+    let place = tokio::select! {
+        biased;
+        _ = stopping.wait_for(|stop| *stop) => None,
+        place = shared.places.take(webhook.server_id, class) => Some(place),
+        () = tokio::time::sleep(PLACE_PATIENCE) => None,
+    };
+    let Some(_place) = place else { return (webhook, Err(Unplaced(work.event.event.id))) };
     let post = shared.poster.post(&webhook, work.event, work.attempts).await;
-    (webhook, post)
+    (webhook, Ok(post))
 }

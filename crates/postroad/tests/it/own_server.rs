@@ -29,17 +29,21 @@ both_engines! {
         let before = world.call(GET, &json!({})).await["data"].clone();
         assert_eq!(before, json!({
             "id": before["id"], "name": "dev", "mode": "live", "send_rate": null, "hourly_limit": null,
-            "tracking": before["tracking"], "created_at": before["created_at"], "updated_at": before["updated_at"],
+            "tracking": before["tracking"], "retention": {"bodies_days": null, "messages_days": null}, "created_at": before["created_at"], "updated_at": before["updated_at"],
         }));
         let changed = update(&world, json!({
             "name": "shop", "send_rate": "500/s", "hourly_limit": 1000,
             "tracking": {"opens": true, "excluded_hosts": ["WWW.Example.com", "www.example.com"]},
+            "retention": {"bodies_days": 7, "messages_days": 30},
         })).await;
+        assert_eq!(changed["retention"], json!({"bodies_days": 7, "messages_days": 30}));
         assert_eq!((&changed["name"], &changed["send_rate"], &changed["hourly_limit"]), (&json!("shop"), &json!("500/s"), &json!(1000)));
         assert_eq!((&changed["tracking"]["opens"], &changed["tracking"]["excluded_hosts"]), (&json!(true), &json!(["www.example.com"])));
         assert_eq!(changed["tracking"]["clicks"], before["tracking"]["clicks"], "it was not named");
         assert_eq!(world.call(GET, &json!({})).await["data"], changed);
-        let cleared = update(&world, json!({"send_rate": "none", "hourly_limit": "none", "mode": null})).await;
+        let clearing = json!({"send_rate": "none", "hourly_limit": "none", "mode": null, "retention": {"bodies_days": "none"}});
+        let cleared = update(&world, clearing).await;
+        assert_eq!(cleared["retention"], json!({"bodies_days": null, "messages_days": 30}));
         assert_eq!((&cleared["send_rate"], &cleared["hourly_limit"], &cleared["mode"]), (&Value::Null, &Value::Null, &json!("live")));
         assert_eq!(cleared["name"], "shop");
         assert!(cleared["updated_at"].as_str() > before["updated_at"].as_str(), "{cleared}");
@@ -105,12 +109,14 @@ both_engines! {
         assert_invalid(
             &world.call(UPDATE, &json!({
                 "name": "", "mode": "test", "send_rate": "fast", "hourly_limit": -1, "tracking": {"excluded_hosts": ["a b"]},
+                "retention": {"bodies_days": 31, "messages_days": 90},
             })).await,
             &[
                 ("/name", "`name` should have 1 to 100 characters and no `/`"),
                 ("/mode", "`mode` should be `live` or `development`"),
                 ("/send_rate", "`send_rate` should be a rate such as `10/s`, `100/m` or `1000/h`, or `none`"),
                 ("/hourly_limit", "`hourly_limit` should be from 0 to 4294967295, or `none`"),
+                ("/retention/bodies_days", "`retention/bodies_days` should be from 0 to 30, or `none`"),
                 ("/tracking/excluded_hosts/0", "`tracking/excluded_hosts/0` is not a host name: the domain is not a valid internet domain name"),
             ],
         );
@@ -119,11 +125,12 @@ both_engines! {
             &[("/name", "`name` is the name of another server of the account")],
         );
         assert_invalid(
-            &world.call(UPDATE, &json!({"hourly_limit": "5", "tracking": [], "mode": true})).await,
+            &world.call(UPDATE, &json!({"hourly_limit": "5", "tracking": [], "mode": true, "retention": {"bodies_days": "5"}})).await,
             &[
                 ("/mode", "`mode` should be a `String` but is a `Boolean`"),
                 ("/hourly_limit", "`hourly_limit` should be a `Integer` but is a `String`"),
                 ("/tracking", "`tracking` should be a `Object` but is a `Array`"),
+                ("/retention/bodies_days", "`retention/bodies_days` should be a `Integer` but is a `String`"),
             ],
         );
         let server = world.call(GET, &json!({"odd": 1})).await;

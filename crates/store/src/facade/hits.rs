@@ -2,7 +2,7 @@
 
 use postroad_model::{DomainName, ServerId};
 
-use crate::records::NewHit;
+use crate::records::{HitKind, NewHit};
 use crate::verbs::{hits, tracking};
 use crate::{Engine, Result, Store};
 
@@ -11,6 +11,8 @@ impl Store {
     /// gone, except at the simulator's domain. Keep it to a few hundred at a time.
     pub async fn record_hits(&self, new: Vec<NewHit>, simulator_domain: DomainName) -> Result<()> {
         let servers: Vec<ServerId> = new.iter().map(|hit| hit.server_id).collect();
+        let left = new.iter().filter(|hit| matches!(hit.kind, HitKind::Unsubscribe { .. }));
+        let left: Vec<ServerId> = left.map(|hit| hit.server_id).collect();
         match &*self.engine {
             Engine::Sqlite { .. } => {
                 self.write_with_ids(move |sql, ids| {
@@ -20,6 +22,7 @@ impl Store {
             }
             Engine::Postgres(engine) => engine.record_hits(new, &simulator_domain).await?,
         }
+        self.last_suppressed.note(left, self.clock.now());
         self.bells.ring(servers);
         Ok(())
     }

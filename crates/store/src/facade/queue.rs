@@ -35,11 +35,15 @@ impl Store {
     }
 
     /// To be asked right before claimed messages go on the wire; one answer for each. What it lets go is begun: it
-    /// cannot be cancelled or retried any more, and is not begun a second time.
-    pub async fn begin(&self, entries: Vec<Begin>) -> Result<Vec<Begun>> {
+    /// cannot be cancelled or retried any more, and is not begun a second time. A message is read, and its recipient looked
+    /// up among the suppressed, if the entry says so or an address of its server was suppressed since it was due.
+    pub async fn begin(&self, mut entries: Vec<Begin>) -> Result<Vec<Begun>> {
         let now = self.clock.now();
         match &*self.engine {
-            Engine::Sqlite { engine, .. } => engine.begin(entries, now).await,
+            Engine::Sqlite { engine, .. } => {
+                self.last_suppressed.have_read(&mut entries);
+                engine.begin(entries, now).await
+            }
             Engine::Postgres(engine) => engine.begin(&entries, now).await,
         }
     }
@@ -48,10 +52,13 @@ impl Store {
     /// more; of these nothing was written, and they are claimed no longer.
     pub async fn finish(&self, outcomes: Vec<Outcome>) -> Result<Vec<bool>> {
         let servers: Vec<ServerId> = outcomes.iter().map(|outcome| outcome.server_id).collect();
+        let suppressing = outcomes.iter().filter(|outcome| outcome.suppress.is_some());
+        let suppressing: Vec<ServerId> = suppressing.map(|outcome| outcome.server_id).collect();
         let settled = match &*self.engine {
             Engine::Sqlite { engine, ids } => engine.finish(outcomes, Arc::clone(ids)).await?,
             Engine::Postgres(engine) => engine.finish(&outcomes).await?,
         };
+        self.last_suppressed.note(suppressing, self.clock.now());
         self.bells.ring(servers);
         Ok(settled)
     }

@@ -1,5 +1,9 @@
 //! Removing what is old. Steps are small; whoever removes much calls again, with pauses.
 
+use std::collections::HashMap;
+
+use postroad_model::ServerId;
+
 use crate::counting::Grain;
 use crate::records::{Cut, OldRows, Removal, RemovalStage, Removed};
 use crate::verbs::{needs, retention};
@@ -17,12 +21,34 @@ impl Store {
         Ok(Removal { which, before_id, cuts, stage: RemovalStage::Start })
     }
 
+    /// The same for some servers only, each with its own first id that stays: row by row, on PostgreSQL too.
+    pub async fn begin_removal_of(&self, which: OldRows, firsts: Vec<(ServerId, i64)>) -> Result<Removal> {
+        let firsts: HashMap<ServerId, i64> = firsts.into_iter().collect();
+        let mut cuts = self.read(move |sql| Box::pin(needs::list_cuts(sql, which, i64::MAX))).await?;
+        cuts.retain_mut(|cut| match firsts.get(&cut.server_id) {
+            Some(first) => {
+                cut.before_id = cut.before_id.min(*first);
+                true
+            }
+            None => false,
+        });
+        let stage = if self.is_sqlite() && which == OldRows::Bodies {
+            RemovalStage::BodiesOf { server: 0, after: 0 }
+        } else {
+            RemovalStage::Rows { server: 0, before_id: i64::MAX }
+        };
+        Ok(Removal { which, before_id: i64::MAX, cuts, stage })
+    }
+
     /// Removes some of them. On PostgreSQL whole weeks at once, and so what is left of the week that the first id that
     /// stays is in stays until all of it is old; weeks with something that is needed go row by row.
     pub async fn remove_old_rows(&self, removal: &mut Removal) -> Result<Removed> {
         let rows = match removal.stage {
             RemovalStage::Start => self.start_removal(removal).await?,
             RemovalStage::Bodies { after } => self.remove_old_bodies(removal, after).await?,
+            RemovalStage::BodiesOf { server, after } => {
+                self.remove_old_bodies_of(removal, server, after).await?
+            }
             RemovalStage::Rows { server, before_id } => {
                 self.remove_rows_of(removal, server, before_id).await?
             }
@@ -79,6 +105,23 @@ impl Store {
         removal.stage = match found.last {
             Some(after) => RemovalStage::Bodies { after },
             None => RemovalStage::End,
+        };
+        if found.old.is_empty() { Ok(0) } else { engine.remove_bodies(found.old).await }
+    }
+
+    /// A body says nothing of its server, so they are found by their sends.
+    async fn remove_old_bodies_of(&self, removal: &mut Removal, server: usize, after: i64) -> Result<u64> {
+        let Engine::Sqlite { engine, .. } = &*self.engine else { return Ok(0) };
+        let Some(cut) = removal.cuts.get(server).copied() else {
+            removal.stage = RemovalStage::End;
+            return Ok(0);
+        };
+        let found = self
+            .read(move |sql| Box::pin(retention::find_bodies_of(sql, cut, after, BODIES_AT_ONCE)))
+            .await?;
+        removal.stage = match found.last {
+            Some(after) => RemovalStage::BodiesOf { server, after },
+            None => RemovalStage::BodiesOf { server: server + 1, after: 0 },
         };
         if found.old.is_empty() { Ok(0) } else { engine.remove_bodies(found.old).await }
     }

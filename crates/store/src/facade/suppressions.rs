@@ -31,6 +31,7 @@ impl Store {
             let now = self.clock.now();
             added
                 .extend(self.write(move |sql| Box::pin(suppressions::add(sql, server_id, some, now))).await?);
+            self.last_suppressed.note([server_id], self.clock.now());
         }
         Ok(added)
     }

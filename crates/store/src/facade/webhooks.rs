@@ -7,7 +7,7 @@ use crate::records::{
     WebhookSecret, WebhookWork,
 };
 use crate::verbs::{webhook_attempts, webhook_queue, webhooks};
-use crate::{Result, Store};
+use crate::{Engine, Result, Store};
 
 impl Store {
     pub async fn create_webhook(&self, new: NewWebhook) -> Result<Webhook> {
@@ -125,16 +125,24 @@ impl Store {
         held: Vec<EventId>,
     ) -> Result<Vec<WebhookWork>> {
         let now = self.clock.now();
-        let works = if self.is_sqlite() {
-            self.read(move |sql| {
-                Box::pin(async move { webhook_queue::claim(sql, server_id, id, limit, &held, now).await })
-            })
-            .await?
-        } else {
-            self.write(move |sql| {
-                Box::pin(async move { webhook_queue::claim(sql, server_id, id, limit, &held, now).await })
-            })
-            .await?
+        let works = match &*self.engine {
+            Engine::Sqlite { .. } => {
+                self.read(move |sql| {
+                    Box::pin(
+                        async move { webhook_queue::claim(sql, server_id, id, limit, &held, 0, now).await },
+                    )
+                })
+                .await?
+            }
+            Engine::Postgres(engine) => {
+                let node = engine.node_number()?;
+                self.write(move |sql| {
+                    Box::pin(async move {
+                        webhook_queue::claim(sql, server_id, id, limit, &held, node, now).await
+                    })
+                })
+                .await?
+            }
         };
         // All that is due was seen: what is left of it can never be told.
         if works.len() < limit
@@ -159,6 +167,15 @@ impl Store {
             Box::pin(async move { webhook_queue::release(sql, server_id, id, &events).await })
         })
         .await
+    }
+
+    /// Gives back everything that this node has claimed, when it posts no more.
+    pub async fn release_webhook_claims(&self) -> Result<()> {
+        match &*self.engine {
+            // A claim is only a look.
+            Engine::Sqlite { .. } => Ok(()),
+            Engine::Postgres(engine) => engine.release_webhook_claims().await,
+        }
     }
 
     /// Records what came of telling webhooks, all in one transaction.

@@ -1,7 +1,9 @@
-//! Migrations under an advisory lock: of several nodes that start at once, one runs them.
+//! Migrations under an advisory lock: of several nodes that start at once, one runs them. Likewise what a database in
+//! another cluster needs.
 
 use deadpool_postgres::Object;
 
+use super::event_order;
 use crate::error::{OpenError, StoreError};
 use crate::migrations;
 
@@ -39,6 +41,7 @@ async fn run(client: &mut Object) -> Result<(), OpenError> {
             .map_err(StoreError::from)?;
         tracing::info!(version = migration.version, "schema migrated");
     }
+    event_order::go_on(&transaction).await?;
     transaction.commit().await.map_err(StoreError::from)?;
     Ok(())
 }

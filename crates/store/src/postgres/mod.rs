@@ -12,6 +12,7 @@ mod columns;
 mod connect;
 pub(crate) mod counters;
 mod delivery;
+mod event_order;
 mod finish;
 mod flight;
 mod hits;
@@ -96,7 +97,11 @@ impl Engine {
             Role::Tool => None,
             Role::Node { identity } => {
                 let taken = bounded(lease::take(&mut client, identity, &clock, None)).await?;
-                Some(RwLock::new(taken.ok_or(OpenError::NoFreeNode)?))
+                let node = taken.ok_or(OpenError::NoFreeNode)?;
+                if let Err(error) = bounded(outbox::release_claims(&client, &node)).await {
+                    tracing::warn!(%error, "what webhooks were being told is told again in two minutes");
+                }
+                Some(RwLock::new(node))
             }
         };
         drop(client);
@@ -118,6 +123,15 @@ impl Engine {
 
     pub(crate) fn ids(&self) -> Result<Arc<IdGenerator>, StoreError> {
         self.database.node().map(|node| node.ids)
+    }
+
+    pub(crate) fn node_number(&self) -> Result<i64, StoreError> {
+        self.database.node().map(|node| node.number.into())
+    }
+
+    pub(crate) async fn release_webhook_claims(&self) -> Result<(), StoreError> {
+        let node = self.database.node()?;
+        self.exchange(async |client| outbox::release_claims(client, &node).await).await
     }
 
     pub(crate) async fn write<T>(&self, job: Job<T>) -> Result<T, StoreError> {

@@ -1,8 +1,11 @@
 //! The webhooks that are to be told of new events, written with the events.
 
+use deadpool_postgres::ClientWrapper;
 use postroad_model::EventKind;
 
+use super::Node;
 use super::columns::table;
+use crate::error::StoreError;
 
 table! { Outbox, "INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts)
     SELECT row.server_id, webhooks.id, row.event_id, row.at, 0
@@ -18,4 +21,13 @@ impl Outbox<'_> {
         self.at.push(at);
         self.kind.push(kind.bit());
     }
+}
+
+/// What the process that had this number before was telling when it ended is told again at once. Should it live on
+/// without its lease, something may be told twice.
+pub(super) async fn release_claims(client: &ClientWrapper, node: &Node) -> Result<(), StoreError> {
+    let text =
+        "UPDATE webhook_queue SET claimed_until = NULL WHERE claimed_node = $1 AND claimed_until IS NOT NULL";
+    client.execute(text, &[&i64::from(node.number)]).await?;
+    Ok(())
 }

@@ -39,7 +39,7 @@ pub use send::{
 pub use server_change::ServerChange;
 pub use setup::{
     Account, Credential, CredentialAccess, Domain, DomainTracking, Ed25519Key, KeyHash, NewCredential,
-    NewDomain, NewServer, Server, ServerTracking, SigningKeys,
+    NewDomain, NewServer, Server, ServerRetention, ServerTracking, SigningKeys,
 };
 pub use suppression::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
 pub(crate) use suppression::{address_key, recipient_key};

@@ -33,6 +33,11 @@ pub(crate) enum RemovalStage {
     Bodies {
         after: i64,
     },
+    /// SQLite's bodies by their sends: of the server at this place of the cuts, after this one.
+    BodiesOf {
+        server: usize,
+        after: i64,
+    },
     /// Row by row: the server at this place of the cuts, and no server's rows from this one on.
     Rows {
         server: usize,
@@ -46,7 +51,7 @@ pub(crate) enum RemovalStage {
 pub struct Removal {
     pub(crate) which: OldRows,
     pub(crate) before_id: i64,
-    /// Of every server.
+    /// Of every server, or of those it is about.
     pub(crate) cuts: Vec<Cut>,
     pub(crate) stage: RemovalStage,
 }

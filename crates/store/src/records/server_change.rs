@@ -12,4 +12,6 @@ pub struct ServerChange {
     pub track_opens: Option<bool>,
     pub track_clicks: Option<bool>,
     pub track_excluded_hosts: Option<Vec<String>>,
+    pub bodies_days: Change<u32>,
+    pub messages_days: Change<u32>,
 }

@@ -39,8 +39,18 @@ pub struct Server {
     /// Messages an hour; those beyond it are held.
     pub hourly_limit: Option<u32>,
     pub tracking: ServerTracking,
+    pub retention: ServerRetention,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// How many days a server's mail is kept, where that is shorter than the installation's; `None`: as the installation's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ServerRetention {
+    /// The text of messages.
+    pub bodies_days: Option<u32>,
+    /// Messages with everything about them.
+    pub messages_days: Option<u32>,
 }
 
 /// What is tracked of a server's mail unless a domain or a message says otherwise.

@@ -38,7 +38,7 @@ pub(crate) async fn list_uncounted_servers(sql: &Sql<'_>) -> Result<Vec<ServerId
         "SELECT s.id FROM servers s LEFT JOIN counter_marks c ON c.server_id = s.id
          WHERE EXISTS (SELECT 1 FROM events e WHERE e.server_id = s.id
                        AND (e.xact, e.id) > (COALESCE(c.xact, 0), COALESCE(c.event_id, 0))
-                       AND e.xact < pg_snapshot_xmin(pg_current_snapshot())::text::bigint)"
+                       AND e.xact < settled_xact())"
     };
     sql.query(text, &[]).await?.iter().map(|row| row.int(0).map(ServerId)).collect()
 }
@@ -94,7 +94,7 @@ async fn read_rows(
         "SELECT e.xact, e.id, e.message_id, e.seq, e.kind, e.at, e.test, e.data, m.rcpt_to, s.from_domain, s.tag,
                 s.credential_id, s.options, s.created_at, s.direction
          FROM (SELECT * FROM events WHERE server_id = $1 AND (xact, id) > ($2, $3)
-               AND xact < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY xact, id LIMIT $4) e
+               AND xact < settled_xact() ORDER BY xact, id LIMIT $4) e
          LEFT JOIN messages m ON m.server_id = e.server_id AND m.id = e.message_id
          LEFT JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
          ORDER BY e.xact, e.id",

@@ -130,6 +130,30 @@ pub(crate) async fn find_bodies(
     Ok(found)
 }
 
+/// SQLite only: those of one server.
+pub(crate) async fn find_bodies_of(
+    sql: &Sql<'_>,
+    cut: Cut,
+    after: i64,
+    limit: usize,
+) -> Result<FoundBodies, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT s.id, EXISTS (SELECT 1 FROM bodies b WHERE b.send_id = s.id) FROM sends s
+             WHERE s.server_id = $1 AND s.id > $2 AND s.id < $3 ORDER BY s.id LIMIT $4",
+            &[cut.server_id.0.into(), after.into(), cut.before_id.into(), (limit as i64).into()],
+        )
+        .await?;
+    let mut found = FoundBodies { old: Vec::new(), last: None };
+    for row in &rows {
+        found.last = Some(row.int(0)?);
+        if row.flag(1)? {
+            found.old.push(SendId(row.int(0)?));
+        }
+    }
+    Ok(found)
+}
+
 /// SQLite only. Returns how many rows went, and whose text was in a file.
 pub(crate) async fn remove_bodies(sql: &Sql<'_>, old: &[SendId]) -> Result<(u64, Vec<SendId>), StoreError> {
     let old: Vec<i64> = old.iter().map(|id| id.0).collect();

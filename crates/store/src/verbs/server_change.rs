@@ -20,7 +20,10 @@ pub(crate) async fn update(
              send_rate = CASE CAST($4 AS BIGINT) WHEN 1 THEN send_rate ELSE $5 END,
              hourly_limit = CASE CAST($6 AS BIGINT) WHEN 1 THEN hourly_limit ELSE $7 END,
              track_opens = coalesce($8, track_opens), track_clicks = coalesce($9, track_clicks),
-             track_excluded_hosts = coalesce($10, track_excluded_hosts), updated_at = $11
+             track_excluded_hosts = coalesce($10, track_excluded_hosts),
+             retention_bodies = CASE CAST($11 AS BIGINT) WHEN 1 THEN retention_bodies ELSE $12 END,
+             retention_messages = CASE CAST($13 AS BIGINT) WHEN 1 THEN retention_messages ELSE $14 END,
+             updated_at = $15
          WHERE id = $1",
         &[
             id.0.into(),
@@ -33,6 +36,10 @@ pub(crate) async fn update(
             change.track_opens.into(),
             change.track_clicks.into(),
             change.track_excluded_hosts.as_ref().map(to_json).into(),
+            change.bodies_days.is_keep().into(),
+            change.bodies_days.into_value().map(i64::from).into(),
+            change.messages_days.is_keep().into(),
+            change.messages_days.into_value().map(i64::from).into(),
             now.into(),
         ],
     )

@@ -4,7 +4,7 @@ use postroad_model::{AccountId, PoolId, SendRate, ServerId, ServerMode, Timestam
 
 use super::tracking;
 use crate::error::StoreError;
-use crate::records::{NewServer, Server};
+use crate::records::{NewServer, Server, ServerRetention};
 use crate::sql::{Row, Sql};
 
 pub(crate) async fn create(sql: &Sql<'_>, new: NewServer, now: Timestamp) -> Result<Server, StoreError> {
@@ -24,7 +24,7 @@ pub(crate) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, 
         .query_opt(
             "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
                     s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
-                    s.track_opens, s.track_clicks, s.track_excluded_hosts
+                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages
              FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1",
             &[id.0.into()],
         )
@@ -35,7 +35,7 @@ pub(crate) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, 
 pub(crate) async fn list(sql: &Sql<'_>) -> Result<Vec<Server>, StoreError> {
     let text = "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
                     s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
-                    s.track_opens, s.track_clicks, s.track_excluded_hosts
+                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages
          FROM servers s JOIN accounts a ON a.id = s.account_id ORDER BY s.id";
     sql.query(text, &[]).await?.iter().map(read).collect()
 }
@@ -125,5 +125,9 @@ fn read(row: &Row) -> Result<Server, StoreError> {
         created_at: row.time(9)?,
         updated_at: row.time(10)?,
         tracking: tracking::read_of_server(row, 11)?,
+        retention: ServerRetention {
+            bodies_days: row.int_opt(14)?.map(|days| days as u32),
+            messages_days: row.int_opt(15)?.map(|days| days as u32),
+        },
     })
 }

@@ -28,7 +28,7 @@ pub(crate) const COLUMNS: usize = 19;
 /// Events whose transaction every earlier one has ended before.
 macro_rules! settled {
     () => {
-        "e.xact < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+        "e.xact < settled_xact()"
     };
 }
 
@@ -93,15 +93,19 @@ pub(crate) async fn feed(sql: &Sql<'_>, query: FeedQuery) -> Result<FeedPage, St
 
 /// Behind everything that is told by now.
 pub(crate) async fn feed_end(sql: &Sql<'_>, server_id: ServerId) -> Result<EventCursor, StoreError> {
-    if sql.is_sqlite() {
-        let text = "SELECT id FROM events WHERE server_id = $1 ORDER BY id DESC LIMIT 1";
-        let last = sql.query_opt(text, &[server_id.0.into()]).await?;
-        let id = last.map_or(Ok(0), |row| row.int(0))?;
-        return Ok(EventCursor { xact: 0, id });
-    }
-    let text = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1";
-    let row = sql.query_opt(text, &[]).await?.ok_or(StoreError::NotFound)?;
-    Ok(EventCursor { xact: row.int(0)?, id: i64::MAX })
+    let text = if sql.is_sqlite() {
+        "SELECT 0, id FROM events WHERE server_id = $1 ORDER BY id DESC LIMIT 1"
+    } else {
+        concat!(
+            "SELECT e.xact, e.id FROM events e WHERE e.server_id = $1 AND ",
+            settled!(),
+            " ORDER BY e.xact DESC, e.id DESC LIMIT 1"
+        )
+    };
+    // That of an event, not of the present: in another cluster what comes later may be told apart from it only by
+    // what is stored (`postgres::event_order`).
+    let last = sql.query_opt(text, &[server_id.0.into()]).await?;
+    last.map_or(Ok(EventCursor::START), |row| Ok(EventCursor { xact: row.int(0)?, id: row.int(1)? }))
 }
 
 pub(crate) async fn find(

@@ -45,14 +45,15 @@ pub(crate) async fn due(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<WebhookDue>
     rows.iter().map(read).collect()
 }
 
-/// Hands out what is due for a webhook, oldest first. On PostgreSQL nobody else gets it for two minutes; SQLite has one
-/// process, which says what it has already.
+/// Hands out what is due for a webhook, oldest first. On PostgreSQL nobody but `node` has it for two minutes; SQLite has
+/// one process, which says what it has already.
 pub(crate) async fn claim(
     sql: &Sql<'_>,
     server_id: ServerId,
     webhook_id: WebhookId,
     limit: usize,
     held: &[EventId],
+    node: i64,
     now: Timestamp,
 ) -> Result<Vec<WebhookWork>, StoreError> {
     let rows = if sql.is_sqlite() {
@@ -74,7 +75,7 @@ pub(crate) async fn claim(
                      AND EXISTS (SELECT 1 FROM events e WHERE e.server_id = w.server_id AND e.id = w.event_id)
                  ORDER BY due_at, event_id LIMIT $4 FOR UPDATE SKIP LOCKED),
              q AS (
-                 UPDATE webhook_queue SET claimed_until = $5 FROM wanted
+                 UPDATE webhook_queue SET claimed_until = $5, claimed_node = $6 FROM wanted
                  WHERE server_id = $1 AND webhook_id = $2 AND webhook_queue.event_id = wanted.event_id
                  RETURNING server_id, webhook_queue.event_id, attempts, due_at)
              SELECT ",
@@ -85,8 +86,14 @@ pub(crate) async fn claim(
             " ORDER BY q.due_at, q.event_id"
         );
         let until = now.plus(CLAIMED_FOR);
-        let params =
-            [server_id.0.into(), webhook_id.0.into(), now.into(), (limit as i64).into(), until.into()];
+        let params = [
+            server_id.0.into(),
+            webhook_id.0.into(),
+            now.into(),
+            (limit as i64).into(),
+            until.into(),
+            node.into(),
+        ];
         sql.query(text, &params).await?
     };
     let read =

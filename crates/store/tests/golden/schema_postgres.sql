@@ -139,7 +139,7 @@ TABLE events
     at bigint NOT NULL
     test bigint NOT NULL
     data text NOT NULL
-    xact bigint NOT NULL DEFAULT ((pg_current_xact_id())::text)::bigint
+    xact bigint NOT NULL DEFAULT event_xact()
     PRIMARY KEY (server_id, id)
     CREATE INDEX events_by_message ON ONLY public.events USING btree (server_id, message_id, seq)
     CREATE INDEX events_by_xact ON ONLY public.events USING btree (server_id, xact, id)
@@ -278,6 +278,8 @@ TABLE servers
     track_opens bigint NOT NULL DEFAULT 0
     track_clicks bigint NOT NULL DEFAULT 0
     track_excluded_hosts text NOT NULL DEFAULT '[]'::text
+    retention_bodies bigint
+    retention_messages bigint
     UNIQUE (account_id, name)
     PRIMARY KEY (id)
     FOREIGN KEY (account_id) REFERENCES accounts(id)
@@ -352,6 +354,7 @@ TABLE webhook_queue
     due_at bigint NOT NULL
     attempts bigint NOT NULL
     claimed_until bigint
+    claimed_node bigint
     PRIMARY KEY (server_id, webhook_id, event_id)
     CREATE INDEX webhook_queue_by_due ON public.webhook_queue USING btree (server_id, webhook_id, due_at, event_id)
 
@@ -373,3 +376,6 @@ TABLE webhooks
     PRIMARY KEY (id)
     FOREIGN KEY (server_id) REFERENCES servers(id)
     CREATE INDEX webhooks_by_server ON public.webhooks USING btree (server_id)
+
+FUNCTION event_xact() AS SELECT pg_current_xact_id()::text::bigint + 0::bigint
+FUNCTION settled_xact() AS SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + 0::bigint

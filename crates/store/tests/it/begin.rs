@@ -1,7 +1,7 @@
 //! `begin`: the last question before a message goes on the wire.
 
 use postroad_model::{MessageId, ServerId, Status, SuppressionReason, Timestamp};
-use postroad_store::{Begin, Begun, NewSuppression};
+use postroad_store::{Begin, Begun, InitialState, NewSuppression};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -11,6 +11,7 @@ on_both_engines!(
     message_that_is_not_claimed_is_gone,
     batch_is_answered_one_by_one,
     recipient_suppressed_since_the_accept_is_told,
+    fresh_message_is_read_again_when_an_address_was_suppressed_since,
     suppression_that_is_over_stops_nothing,
     soft_failure_that_is_kept_may_go_again,
     abandoned_begin_is_as_if_it_never_was_or_stays_begun,
@@ -95,6 +96,32 @@ async fn recipient_suppressed_since_the_accept_is_told(fixture: Fixture) {
     assert!(matches!(begun[1], Begun::Go(Some(_))));
     assert!(fixture.finish(fixture.outcome(ids[0], Status::Held)).await);
     assert_eq!(fixture.message(ids[0]).await.status, Status::Held);
+}
+
+async fn fresh_message_is_read_again_when_an_address_was_suppressed_since(fixture: Fixture) {
+    let fresh = |server_id, id| Begin { needs_message: false, ..begin(server_id, id, fixture.now()) };
+    let ids =
+        fixture.accept(fixture.send_to(&["Ann@example.com", "bob@example.com", "cid@example.com"])).await;
+    let state = InitialState::Pending;
+    let other = fixture.send(fixture.other_server, &["ann@example.com"], state, b"Subject: a\r\n\r\n");
+    let other = fixture.accept(other).await[0];
+    fixture.claim_due().await;
+    assert!(matches!(begin_one(&fixture, fresh(fixture.server, ids[2])).await, Begun::Go(None)));
+    let added = fixture.store.add_suppression(fixture.server, suppression("ann@example.com", None)).await;
+    let added = added.expect("the store works");
+    let batch = vec![
+        fresh(fixture.server, ids[0]),
+        fresh(fixture.server, ids[1]),
+        fresh(fixture.other_server, other),
+    ];
+    let begun = fixture.store.begin(batch).await.expect("the store works");
+    assert!(matches!(&begun[0], Begun::Suppressed(_, found) if *found == added), "{begun:?}");
+    assert!(matches!(begun[1..], [Begun::Go(Some(_)), Begun::Go(None)]), "{begun:?}");
+    // One that is accepted later was looked up then.
+    fixture.clock.advance(std::time::Duration::from_secs(30));
+    let later = fixture.accept(fixture.send_to(&["dan@example.com"])).await[0];
+    fixture.claim_due().await;
+    assert!(matches!(begin_one(&fixture, fresh(fixture.server, later)).await, Begun::Go(None)));
 }
 
 async fn suppression_that_is_over_stops_nothing(fixture: Fixture) {

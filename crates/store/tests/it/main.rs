@@ -23,6 +23,7 @@ mod outage;
 mod outcomes;
 mod queue;
 mod recount;
+mod restored;
 mod retention;
 mod returns;
 mod schema;

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use postroad_model::{DomainName, MessageId, Status};
+use postroad_model::{DomainName, EventSet, MessageId, Status};
 use postroad_store::{Accepted, Begin, Begun, InitialState, OpenError, Store};
 
 use crate::fixture::{Fixture, IDENTITY, is_unavailable, new_send, open};
+use crate::webhooks;
 
 async fn second_node(fixture: &Fixture) -> Store {
     open(fixture.place.database(), "another node", &fixture.clock).await.expect("there is a free number")
@@ -298,4 +299,22 @@ async fn transcript_of_a_message_older_than_its_table_is_stored() {
     assert!(fixture.finish(outcome).await);
     let kept = fixture.store.list_transcripts(fixture.server, id).await.expect("the store works");
     assert_eq!(kept.len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_node_was_telling_webhooks_when_it_ended_is_free_when_it_starts() {
+    let fixture = Fixture::postgres().await;
+    let other = second_node(&fixture).await;
+    let webhook = webhooks::create(&fixture, EventSet::ALL).await;
+    for _ in 0..3 {
+        fixture.accept(fixture.send_to(&["ann@example.com"])).await;
+    }
+    let of_other = other.claim_webhook_work(fixture.server, webhook.id, 1, Vec::new()).await;
+    let of_other = of_other.expect("the store works").remove(0).event.event.id;
+    assert_eq!(webhooks::claim(&fixture, &webhook).await.len(), 2);
+    assert!(webhooks::claim(&fixture, &webhook).await.is_empty());
+    let fixture = fixture.reopen().await;
+    let again = webhooks::claim(&fixture, &webhook).await;
+    assert_eq!(again.len(), 2);
+    assert!(again.iter().all(|work| work.event.event.id != of_other), "the other node has it");
 }

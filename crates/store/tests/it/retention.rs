@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use postroad_model::{EventKind, EventSet, MessageId, ServerId, Status, WebhookFormat, idgen};
-use postroad_store::{
-    Grain, InitialState, NewWebhook, OldRows, Outcome, Webhook, WebhookSecret, WebhookWork,
-};
+use postroad_model::{EventKind, EventSet, MessageId, ServerId, Status, idgen};
+use postroad_store::{Grain, InitialState, OldRows, Outcome};
 
 use crate::counting::fold_all;
 use crate::fixture::{Fixture, Place, on_both_engines};
+use crate::webhooks;
 
 on_both_engines!(
     old_messages_go_with_everything_about_them,
@@ -17,6 +16,7 @@ on_both_engines!(
     what_a_webhook_waits_for_stays_with_its_message,
     late_event_that_a_webhook_waits_for_keeps_an_old_message,
     bodies_go_before_their_messages,
+    a_server_may_keep_its_mail_for_a_shorter_time,
     counters_go_by_their_time,
 );
 
@@ -150,25 +150,8 @@ async fn uncounted_events_stay_with_their_messages(fixture: Fixture) {
     assert_eq!(rows_of(&fixture, fixture.server).await, [0; 5]);
 }
 
-async fn webhook(fixture: &Fixture, events: EventSet) -> Webhook {
-    let new = NewWebhook {
-        server_id: fixture.server,
-        url: "https://hooks.example/in".into(),
-        events,
-        format: WebhookFormat::Standard,
-        enabled: true,
-        secret: WebhookSecret("whsec_one".into()),
-    };
-    fixture.store.create_webhook(new).await.expect("the store works")
-}
-
-async fn claim(fixture: &Fixture, webhook: &Webhook, limit: usize) -> Vec<WebhookWork> {
-    let claimed = fixture.store.claim_webhook_work(webhook.server_id, webhook.id, limit, Vec::new()).await;
-    claimed.expect("the store works")
-}
-
 async fn what_a_webhook_waits_for_stays_with_its_message(fixture: Fixture) {
-    let webhook = webhook(&fixture, EventSet::ALL).await;
+    let webhook = webhooks::create(&fixture, EventSet::ALL).await;
     let id = sent(&fixture, 1).await[0];
     sent_by(&fixture, fixture.other_server, 1).await;
     fold_all(&fixture).await;
@@ -177,7 +160,7 @@ async fn what_a_webhook_waits_for_stays_with_its_message(fixture: Fixture) {
     remove_all(&fixture, before).await;
     assert_eq!(rows_of(&fixture, fixture.server).await, [1, 1, 0, 0, 2]);
     assert_eq!(rows_of(&fixture, fixture.other_server).await, [0; 5]);
-    let works = claim(&fixture, &webhook, 10).await;
+    let works = webhooks::claim_some(&fixture, &webhook, 10).await;
     assert_eq!(works.len(), 2);
     assert!(works.iter().all(|work| work.event.message.as_ref().is_some_and(|message| message.id == id)));
     // An event that is gone all the same is in nobody's way.
@@ -185,8 +168,8 @@ async fn what_a_webhook_waits_for_stays_with_its_message(fixture: Fixture) {
     fixture.clock.advance(Duration::from_mins(5));
     assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 2);
     sent(&fixture, 1).await;
-    assert_eq!(claim(&fixture, &webhook, 2).await.len(), 2, "those that are there");
-    claim(&fixture, &webhook, 10).await;
+    assert_eq!(webhooks::claim_some(&fixture, &webhook, 2).await.len(), 2, "those that are there");
+    webhooks::claim_some(&fixture, &webhook, 10).await;
     assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 2);
 }
 
@@ -194,7 +177,7 @@ async fn late_event_that_a_webhook_waits_for_keeps_an_old_message(fixture: Fixtu
     let old = sent(&fixture, 1).await[0];
     sent(&fixture, 1).await;
     fixture.clock.advance(3 * WEEK);
-    let webhook = webhook(&fixture, EventSet::ALL).await;
+    let webhook = webhooks::create(&fixture, EventSet::ALL).await;
     sent(&fixture, 1).await;
     let (server, late) = (fixture.server.0, fixture.store.ids().expect("a node has ids").next());
     let text = format!(
@@ -211,7 +194,7 @@ async fn late_event_that_a_webhook_waits_for_keeps_an_old_message(fixture: Fixtu
     remove_all(&fixture, idgen::first_id_at(fixture.now().minus(WEEK))).await;
     // Of the young message, and the late one.
     assert_eq!(fixture.query_int("SELECT count(*) FROM events").await, 3);
-    let works = claim(&fixture, &webhook, 1).await;
+    let works = webhooks::claim_some(&fixture, &webhook, 1).await;
     assert_eq!(works[0].event.event.id.0, late);
     assert_eq!(works[0].event.message.as_ref().map(|message| message.id), Some(old));
 }
@@ -243,6 +226,39 @@ async fn bodies_go_before_their_messages(fixture: Fixture) {
         }
         assert!(files.is_empty(), "{files:?}");
     }
+}
+
+async fn remove_of(fixture: &Fixture, which: OldRows, before: i64) {
+    let firsts = vec![(fixture.server, before)];
+    let mut removal = fixture.store.begin_removal_of(which, firsts).await.expect("the store answers");
+    while fixture.store.remove_old_rows(&mut removal).await.expect("removing works").has_more {}
+}
+
+async fn a_server_may_keep_its_mail_for_a_shorter_time(fixture: Fixture) {
+    sent(&fixture, 2).await;
+    // Older than what is scheduled by more than the ids of a send are apart.
+    fixture.clock.advance(Duration::from_hours(2));
+    sent(&fixture, 1).await;
+    sent_by(&fixture, fixture.other_server, 3).await;
+    fold_all(&fixture).await;
+    fixture.clock.advance(Duration::from_secs(1));
+    let before = idgen::first_id_at(fixture.now().minus(Duration::from_hours(1)));
+    remove_of(&fixture, OldRows::Bodies, before).await;
+    assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 2, "one went");
+    assert_eq!(rows_of(&fixture, fixture.server).await, [2, 3, 3, 3, 6]);
+    for which in ALL.into_iter().filter(|which| !matches!(which, OldRows::Events | OldRows::WebhookAttempts))
+    {
+        remove_of(&fixture, which, before).await;
+    }
+    assert_eq!(rows_of(&fixture, fixture.server).await, [1, 1, 1, 1, 2]);
+    assert_eq!(rows_of(&fixture, fixture.other_server).await, [1, 3, 3, 3, 6]);
+    let waiting = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
+    fixture.clock.advance(Duration::from_hours(3));
+    for which in ALL.into_iter().filter(|which| !matches!(which, OldRows::Events | OldRows::WebhookAttempts))
+    {
+        remove_of(&fixture, which, idgen::first_id_at(fixture.now())).await;
+    }
+    assert_eq!(fixture.message(waiting).await.status, Status::Pending, "it is still to be sent");
 }
 
 async fn counters_go_by_their_time(fixture: Fixture) {

@@ -61,6 +61,11 @@ async fn postgres_schema_is_the_golden_one() {
         }
         text.push('\n');
     }
+    let functions = "SELECT proname || '() AS ' || prosrc FROM pg_proc
+         WHERE pronamespace = 'public'::regnamespace ORDER BY proname";
+    for function in client.query(functions, &[]).await.unwrap() {
+        writeln!(text, "FUNCTION {}", function.get::<_, String>(0)).unwrap();
+    }
     compare("schema_postgres.sql", &text);
 }
 

@@ -7,7 +7,7 @@ use postroad_model::{
     SuppressionReason, WebhookFormat,
 };
 use postroad_store::{
-    InitialState, NewDomain, NewEvent, NewSend, NewSource, NewSuppression, NewWebhook, ServerChange,
+    InitialState, NewDomain, NewEvent, NewSend, NewSource, NewSuppression, NewWebhook, Server, ServerChange,
     StoreError, WarmupPause, WebhookSecret,
 };
 use serde_json::{Value, json};
@@ -240,16 +240,23 @@ async fn settings_are_changed_all_or_none(fixture: Fixture) {
         track_opens: Some(true),
         track_clicks: None,
         track_excluded_hosts: Some(vec!["example.com".into()]),
+        bodies_days: Change::Set(7),
+        messages_days: Change::Set(30),
     });
     let changed = changed.await.expect("the store works");
     assert_eq!((changed.name.as_str(), changed.mode), ("Shop", ServerMode::Development));
     assert_eq!((changed.send_rate, changed.hourly_limit), (SendRate::parse("10/s"), Some(7)));
     assert_eq!((changed.tracking.opens, changed.tracking.clicks), (true, false));
     assert_eq!(changed.tracking.excluded_hosts, ["example.com"]);
+    let days = |server: &Server| (server.retention.bodies_days, server.retention.messages_days);
+    assert_eq!(days(&changed), (Some(7), Some(30)));
     assert_eq!((changed.created_at, changed.updated_at), (before.created_at, fixture.now()));
-    let cleared = update(ServerChange { send_rate: Change::Clear, ..ServerChange::default() }).await;
+    let clearing =
+        ServerChange { send_rate: Change::Clear, bodies_days: Change::Clear, ..ServerChange::default() };
+    let cleared = update(clearing).await;
     let cleared = cleared.expect("the store works");
     assert_eq!((cleared.send_rate, cleared.hourly_limit), (None, Some(7)), "the rest stays");
+    assert_eq!(days(&cleared), (None, Some(30)));
     assert_eq!((cleared.name.as_str(), cleared.tracking.opens), ("Shop", true));
     let other = store.find_server(fixture.other_server).await.expect("the store works").expect("it is there");
     let taken = update(ServerChange {

@@ -30,7 +30,7 @@ on_both_engines!(
     webhooks_of_another_server_are_unknown,
 );
 
-async fn create(fixture: &Fixture, events: EventSet) -> Webhook {
+pub(crate) async fn create(fixture: &Fixture, events: EventSet) -> Webhook {
     let new = NewWebhook {
         server_id: fixture.server,
         url: "https://hooks.example/in".into(),
@@ -42,8 +42,12 @@ async fn create(fixture: &Fixture, events: EventSet) -> Webhook {
     fixture.store.create_webhook(new).await.expect("the store works")
 }
 
-async fn claim(fixture: &Fixture, webhook: &Webhook) -> Vec<WebhookWork> {
-    let claimed = fixture.store.claim_webhook_work(webhook.server_id, webhook.id, 10, Vec::new()).await;
+pub(crate) async fn claim(fixture: &Fixture, webhook: &Webhook) -> Vec<WebhookWork> {
+    claim_some(fixture, webhook, 10).await
+}
+
+pub(crate) async fn claim_some(fixture: &Fixture, webhook: &Webhook, limit: usize) -> Vec<WebhookWork> {
+    let claimed = fixture.store.claim_webhook_work(webhook.server_id, webhook.id, limit, Vec::new()).await;
     claimed.expect("the store works")
 }
 

@@ -69,6 +69,10 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, shared: &Sha
         let (status, headers, body, ends) = match shared.take(received) {
             CatcherAnswer::Status(status) => (status, Vec::new(), Vec::new(), false),
             CatcherAnswer::Full(status, headers, body) => (status, headers, body, false),
+            CatcherAnswer::Late(pause) => {
+                tokio::time::sleep(pause).await;
+                (200, Vec::new(), Vec::new(), false)
+            }
             CatcherAnswer::Close => (200, Vec::new(), Vec::new(), true),
             CatcherAnswer::Endless => return pour(stream).await,
             CatcherAnswer::Hang => {

@@ -1,5 +1,6 @@
 //! Numbers from outside: what was sent is what is counted, and each server sees its own.
 
+mod facts;
 mod numbers;
 mod questions;
 mod retention;

@@ -5,12 +5,70 @@ use std::time::{Duration, Instant};
 use postroad_model::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
-use crate::world::{Engine, World, good, good_but};
+use super::until_counted;
+use crate::world::{Engine, MESSAGE, World, both_engines, good, good_but};
 
-/// PostgreSQL removes whole weeks, which no test waits for; the store's own tests move its clock.
+const OFTEN: (&str, &str) = ("POSTROAD_RETENTION_CHECK_EVERY", "100ms");
+
+async fn update(world: &World, retention: Value) -> Value {
+    let answer = world.call("/api/v1/server/update", &json!({ "retention": retention })).await;
+    assert_eq!(answer["status"], "success", "{answer}");
+    answer["data"]["retention"].clone()
+}
+
+/// Waits until the answer about a message is so.
+async fn until_message(world: &World, id: i64, is_so: impl Fn(&Value) -> bool) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let answer = world.call(MESSAGE, &json!({"id": id, "_expansions": true})).await;
+        if is_so(&answer) {
+            return answer["data"].clone();
+        }
+        assert!(Instant::now() < deadline, "{answer:#}\n{}", world.daemon.stderr_text());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+both_engines! {
+    async fn a_server_that_keeps_nothing_loses_text_and_messages_but_no_numbers(engine: Engine) {
+        let world = World::start_with(engine, &[OFTEN]);
+        let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
+        world.admin(&["server", "create", "other", "--account", "dev"]);
+        world.admin(&["domain", "create", "other.test", "--server", "other"]);
+        world.admin(&["domain", "set-verified", "other.test", "--server", "other"]);
+        let key = world.admin(&["key", "create", "--server", "other"])["api_key"].as_str().unwrap().to_owned();
+        let theirs = world.call_as(&key, "/api/v1/send/message", &good_but(json!({"from": "a@other.test"}))).await;
+        let id = world.accepted_id(&good()).await;
+        world.until_status(id, "Sent").await;
+        assert_eq!(update(&world, json!({"bodies_days": 0})).await, json!({"bodies_days": 0, "messages_days": null}));
+        let message = until_message(&world, id, |answer| answer["data"]["raw_message"].is_null()).await;
+        for gone in ["raw_message", "plain_body", "html_body", "headers", "attachments"] {
+            assert_eq!(message.get(gone), Some(&Value::Null), "{gone}: {message:#}");
+        }
+        assert_eq!((&message["details"]["subject"], &message["status"]["status"]), (&json!("Your order"), &json!("Sent")));
+
+        until_counted(&world, "sent", 1).await;
+        assert_eq!(update(&world, json!({"messages_days": 0})).await, json!({"bodies_days": 0, "messages_days": 0}));
+        let gone = until_message(&world, id, |answer| answer["status"] == "error").await;
+        assert_eq!(gone["code"], "MessageNotFound");
+        assert_eq!(world.call("/api/v1/events/list", &json!({})).await["data"]["items"], json!([]));
+        assert_eq!(until_counted(&world, "sent", 1).await["accepted"], 1);
+        // What is still to be sent stays, whatever a server wishes, and so does what is of another one.
+        let scheduled = world.accepted_id(&good_but(json!({ "send_at": tomorrow }))).await;
+        let last = world.accepted_id(&good_but(json!({"to": ["last@example.com"]}))).await;
+        world.until_status(last, "Sent").await;
+        assert!(world.expanded(scheduled).await["raw_message"].is_string());
+        let their_id = &theirs["data"]["messages"].as_object().unwrap().values().next().unwrap()["id"];
+        let kept = world.call_as(&key, MESSAGE, &json!({"id": their_id, "_expansions": true})).await;
+        assert!(kept["data"]["raw_message"].is_string(), "{kept:#}");
+    }
+}
+
+/// The installation's own retention. PostgreSQL removes whole weeks then, which no test waits for; the store's own tests
+/// move its clock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_text_goes_and_what_is_scheduled_stays() {
-    let envs = [("POSTROAD_RETENTION_BODIES", "1s"), ("POSTROAD_RETENTION_CHECK_EVERY", "100ms")];
+    let envs = [("POSTROAD_RETENTION_BODIES", "1s"), OFTEN];
     let world = World::start_with(Engine::Sqlite, &envs);
     let id = world.accepted_id(&good()).await;
     world.until_status(id, "Sent").await;
@@ -34,4 +92,14 @@ async fn old_text_goes_and_what_is_scheduled_stays() {
     // Nothing tells that something was not removed: two turns and more have to pass.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(world.expanded(scheduled).await["raw_message"].is_string());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn old_messages_go_with_their_events_and_stay_counted() {
+    let world = World::start_with(Engine::Sqlite, &[("POSTROAD_RETENTION_MESSAGES", "1s"), OFTEN]);
+    let id = world.accepted_id(&good()).await;
+    let gone = until_message(&world, id, |answer| answer["status"] == "error").await;
+    assert_eq!((&gone["code"], &gone["id"]), (&json!("MessageNotFound"), &json!(id)));
+    assert_eq!(world.call("/api/v1/events/list", &json!({})).await["data"]["items"], json!([]));
+    assert_eq!(until_counted(&world, "sent", 1).await["accepted"], 1);
 }

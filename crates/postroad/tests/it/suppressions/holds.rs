@@ -76,6 +76,18 @@ both_engines! {
         world.until_status(id, "Sent").await;
     }
 
+    async fn an_address_suppressed_after_the_accept_is_not_written_to(world: World) {
+        world.queue(&["suspend", "domain:example.com", "--reason", "so that it waits"]);
+        let ids = [send(&world, "ann@example.com").await, send(&world, "bob@example.com").await];
+        // Within the seconds in which a fresh message is not read again.
+        add(&world, "Ann@example.com").await;
+        world.queue(&["resume", "domain:example.com"]);
+        let deliveries = world.until_status(ids[0], "Held").await;
+        assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
+        assert!(deliveries[0]["details"].as_str().unwrap().starts_with("The address is suppressed"), "{deliveries:#?}");
+        world.until_status(ids[1], "Sent").await;
+    }
+
     async fn test_mode_and_simulated_recipients_are_not_looked_up(world: World) {
         add(&world, "ann@example.com").await;
         add(&world, "delivered@sim.postroad.test").await;

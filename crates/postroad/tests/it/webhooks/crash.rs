@@ -3,7 +3,7 @@
 use postroad_testkit::{CatcherAnswer, WebhookCatcher};
 use serde_json::json;
 
-use crate::world::{Engine, World, both_engines, good_but};
+use crate::world::{World, both_engines, good_but};
 
 const PAUSE: (&str, &str) = ("POSTROAD_WEBHOOKS_RETRY_SCHEDULE", "1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s");
 
@@ -26,19 +26,18 @@ both_engines! {
         assert_eq!(after.body, before.body);
         assert_eq!(after.json()["data"]["message"]["subject"], "Before the crash");
     }
-}
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_post_under_way_in_the_crash_is_made_again() {
-    let mut world = World::start(Engine::Sqlite);
-    let catcher = WebhookCatcher::start();
-    catcher.answer("/in", CatcherAnswer::Hang);
-    world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
-    world.accepted(&good_but(json!({}))).await;
-    let before = catcher.wait_for("/in", 1).remove(0);
-    world.daemon.kill9();
-    catcher.answer("/in", CatcherAnswer::Status(200));
-    world.restart();
-    let after = catcher.wait_for("/in", 2).remove(1);
-    assert_eq!((after.header("webhook-id"), &after.body), (before.header("webhook-id"), &before.body));
+    async fn a_post_under_way_in_the_crash_is_made_again(engine: Engine) {
+        let mut world = World::start(engine);
+        let catcher = WebhookCatcher::start();
+        catcher.answer("/in", CatcherAnswer::Hang);
+        world.new_webhook(&catcher.url("/in"), json!(["message.accepted"])).await;
+        world.accepted(&good_but(json!({}))).await;
+        let before = catcher.wait_for("/in", 1).remove(0);
+        world.daemon.kill9();
+        catcher.answer("/in", CatcherAnswer::Status(200));
+        world.restart();
+        let after = catcher.wait_for("/in", 2).remove(1);
+        assert_eq!((after.header("webhook-id"), &after.body), (before.header("webhook-id"), &before.body));
+    }
 }

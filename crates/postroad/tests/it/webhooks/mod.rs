@@ -7,6 +7,7 @@ mod feed;
 mod guard;
 mod libraries;
 mod listen;
+mod stopping;
 mod trouble;
 
 use std::time::{Duration, Instant};

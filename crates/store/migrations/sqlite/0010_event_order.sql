@@ -1,0 +1,1 @@
+-- SQLite commits one transaction after the other: the ids of events are their order, and a copy of the file keeps it.

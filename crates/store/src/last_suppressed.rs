@@ -1,0 +1,35 @@
+//! When an address of each server was suppressed last. A message that goes on the wire right after it was accepted is not
+//! read again; this says whether it has to be all the same. For SQLite, where every change is made in this process.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use postroad_model::{ServerId, Timestamp};
+
+use crate::records::Begin;
+
+/// One entry for each server that ever suppressed an address.
+#[derive(Debug, Default)]
+pub(crate) struct LastSuppressed(Mutex<HashMap<ServerId, Timestamp>>);
+
+impl LastSuppressed {
+    /// After the commit and before anybody hears of it.
+    pub(crate) fn note(&self, servers: impl IntoIterator<Item = ServerId>, now: Timestamp) {
+        let mut last = self.lock();
+        for server_id in servers {
+            last.insert(server_id, now);
+        }
+    }
+
+    /// Has those read again whose acceptance may have missed it.
+    pub(crate) fn have_read(&self, entries: &mut [Begin]) {
+        let last = self.lock();
+        for entry in entries {
+            entry.needs_message |= last.get(&entry.server_id).is_some_and(|at| *at >= entry.due_at);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ServerId, Timestamp>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

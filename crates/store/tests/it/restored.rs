@@ -1,0 +1,120 @@
+//! A dump restored into another cluster, whose transaction numbers begin anew: everything goes on where it was.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use postroad_model::{EventCursor, EventKind, EventSet, MessageId, Status};
+use postroad_store::{FeedQuery, Grain, Metric};
+use postroad_testkit::postgres::find_server_programs;
+use postroad_testkit::{Cluster, Database};
+
+use crate::counting::fold_all;
+use crate::fixture::{Fixture, Place, open};
+use crate::webhooks;
+
+/// Higher than a new cluster's numbers are after a restore.
+const TRANSACTIONS_BEFORE: &str =
+    "DO $$ BEGIN FOR i IN 1..5000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$";
+const HIGHEST: &str = "SELECT max(xact) FROM events";
+const NOW: &str = "SELECT pg_current_xact_id()::text::bigint";
+
+/// The fixture's database in this cluster, opened there. The old one is gone.
+async fn moved_to(cluster: &Cluster, fixture: Fixture) -> Fixture {
+    let Fixture { store, clock, account, server, other_server, place } = fixture;
+    drop(store);
+    let Place::Postgres(old) = &place else { unreachable!("it was made on PostgreSQL") };
+    let new = Database::create_on(cluster.url());
+    // PATH may have links to some of the programs only.
+    let initdb = find_server_programs().expect("the cluster has them too").join("initdb");
+    let initdb = initdb.canonicalize().expect("it is there");
+    let mut dump = Command::new(initdb.with_file_name("pg_dump"))
+        .args(["--no-owner", "--dbname", old.url()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("pg_dump is beside the server");
+    let dumped = dump.stdout.take().expect("it is piped");
+    let restored = Command::new(initdb.with_file_name("psql"))
+        .args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", new.url()])
+        .stdin(dumped)
+        .stdout(Stdio::null())
+        .status()
+        .expect("psql is beside the server");
+    assert!(restored.success() && dump.wait().expect("it was started").success());
+    let place = Place::Postgres(new);
+    // Several nodes at once: one of them finds out.
+    let other_node = open(place.database(), "another node", &clock);
+    let (store, other_node) =
+        tokio::join!(open(place.database(), crate::fixture::IDENTITY, &clock), other_node);
+    other_node.expect("the store opens");
+    Fixture { store: store.expect("the store opens"), clock, account, server, other_server, place }
+}
+
+async fn sent(fixture: &Fixture) -> MessageId {
+    let id = fixture.claimed_message().await;
+    assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
+    id
+}
+
+/// What comes after the cursor, once so much is there, and the cursor behind it.
+async fn read(fixture: &Fixture, after: EventCursor, wanted: usize) -> (Vec<MessageId>, EventCursor) {
+    let query =
+        FeedQuery { server_id: fixture.server, after, kinds: EventSet::ALL, message_id: None, limit: 100 };
+    let reading = async {
+        loop {
+            let page = fixture.store.feed(query).await.expect("the store works");
+            if page.events.len() >= wanted {
+                return (page.events.iter().map(|told| told.event.message_id).collect(), page.next);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), reading).await.expect("all events come")
+}
+
+async fn counted(fixture: &Fixture) -> u64 {
+    tokio::time::timeout(Duration::from_secs(20), fold_all(fixture)).await.expect("all events are counted");
+    let totals = fixture
+        .store
+        .list_totals(fixture.server, Grain::Day, 0, i64::MAX / 2_000_000)
+        .await
+        .expect("it works");
+    totals.iter().map(|row| row.sums.counts.of(Metric::Sent)).sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn restored_dump_goes_on_in_another_cluster() {
+    let fixture = Fixture::postgres().await;
+    let webhook = webhooks::create(&fixture, [EventKind::Delivered].into_iter().collect()).await;
+    fixture.execute(TRANSACTIONS_BEFORE).await;
+    let counted_before = sent(&fixture).await;
+    assert_eq!(counted(&fixture).await, 1);
+    let (first, read_before) = read(&fixture, EventCursor::START, 2).await;
+    assert_eq!(first, [counted_before; 2]);
+    // Neither counted nor read nor told before the dump.
+    let waits = sent(&fixture).await;
+
+    let cluster = Cluster::start().expect("PostgreSQL starts");
+    let fixture = moved_to(&cluster, fixture).await;
+    assert!(fixture.query_int(HIGHEST).await > fixture.query_int(NOW).await, "else nothing is tested");
+
+    let end = fixture.store.feed_end(fixture.server).await.expect("the store works");
+    assert!(end > read_before);
+    let later = sent(&fixture).await;
+    // Without a gap or a repetition, also for whoever was at the end; and in this order for new readers.
+    let (rest, behind) = read(&fixture, read_before, 4).await;
+    assert_eq!(rest, [waits, waits, later, later]);
+    assert_eq!(read(&fixture, end, 2).await.0, [later; 2]);
+    assert_eq!(read(&fixture, EventCursor::START, 6).await.0[2..], rest);
+    assert_eq!(counted(&fixture).await, 3);
+    let works = webhooks::claim(&fixture, &webhook).await;
+    let told: Vec<MessageId> = works.iter().map(|work| work.event.event.message_id).collect();
+    assert_eq!(told, [counted_before, waits, later]);
+
+    // Opened once more it is at home: nothing is added again.
+    let highest = fixture.query_int(HIGHEST).await;
+    let fixture = fixture.reopen().await;
+    let last = sent(&fixture).await;
+    assert_eq!(read(&fixture, behind, 2).await.0, [last; 2]);
+    assert!(fixture.query_int(HIGHEST).await - highest < 1_000_000);
+    assert_eq!(counted(&fixture).await, 4);
+}
