@@ -58,9 +58,9 @@ pub(crate) async fn backlog(repository: &Path, postgres: bool) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Charts over ten million events of 20 servers in 30 days, asked over HTTP.
+/// Charts over ten million events of one server in 32 days, asked over HTTP.
 pub(crate) async fn analytics(repository: &Path) -> anyhow::Result<ExitCode> {
-    let release = build(repository).await?;
+    let release = build_with(repository, &["--example", "analytics_fill"]).await?;
     let folder = tempfile::TempDir::new()?;
     let data_dir = folder.path().join("data");
     let data_dir = data_dir.to_str().context("a plain path")?;
@@ -80,6 +80,7 @@ pub(crate) async fn analytics(repository: &Path) -> anyhow::Result<ExitCode> {
         ("30 days by day", "timeseries", json!({})),
         ("30 days by day, Europe/Berlin", "timeseries", json!({"timezone": "Europe/Berlin"})),
         ("30 days by hour", "timeseries", json!({"granularity": "hour", "from": days_ago(30)})),
+        ("a day by minute", "timeseries", json!({"granularity": "minute", "from": days_ago(1)})),
         ("top recipient domains of 30 days", "top", json!({"dimension": "recipient_domain"})),
         ("30 days by day and tag", "timeseries", json!({"dimensions": ["tag"]})),
         (
@@ -87,7 +88,23 @@ pub(crate) async fn analytics(repository: &Path) -> anyhow::Result<ExitCode> {
             "timeseries",
             json!({"dimensions": ["tag"], "timezone": "Europe/Berlin"}),
         ),
-        ("summary of 30 days, one tag", "summary", json!({"tag": "invoice"})),
+        (
+            "30 days by day and tag, Asia/Kolkata",
+            "timeseries",
+            json!({"dimensions": ["tag"], "timezone": "Asia/Kolkata"}),
+        ),
+        (
+            "a day by minute and tag",
+            "timeseries",
+            json!({"granularity": "minute", "from": days_ago(1), "dimensions": ["tag"]}),
+        ),
+        (
+            "30 days by day, tag and provider",
+            "timeseries",
+            json!({"dimensions": ["tag", "recipient_provider"]}),
+        ),
+        ("top tags of 30 days", "top", json!({"dimension": "tag"})),
+        ("summary of 30 days, one tag", "summary", json!({"tag": "kind 1"})),
     ];
     for (name, endpoint, body) in questions {
         let mut taken = Vec::new();
@@ -112,8 +129,13 @@ fn days_ago(days: u64) -> String {
 
 /// Everything in release; returns the folder it is in.
 async fn build(repository: &Path) -> anyhow::Result<PathBuf> {
+    build_with(repository, &["--examples"]).await
+}
+
+/// The program, and of the examples only these.
+async fn build_with(repository: &Path, examples: &[&str]) -> anyhow::Result<PathBuf> {
     let mut build = cargo(repository);
-    build.args(["build", "--release", "-p", "postroad", "-p", "postroad-store", "--bins", "--examples"]);
+    build.args(["build", "--release", "-p", "postroad", "-p", "postroad-store", "--bins"]).args(examples);
     ensure!(build.status().await?.success(), "the build failed");
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository.join("target"), PathBuf::from);

@@ -28,6 +28,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     6 => "0006_suppressions.sql",
     7 => "0007_analytics.sql",
     8 => "0008_tracking.sql",
+    9 => "0009_analytics_rollups.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

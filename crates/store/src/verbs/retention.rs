@@ -2,7 +2,7 @@
 
 use postroad_model::{SendId, ServerId};
 
-use crate::counting::Grain;
+use crate::counting::{Grain, block_start};
 use crate::error::StoreError;
 use crate::records::{Cut, OldRows};
 use crate::sql::{Sql, to_json};
@@ -199,7 +199,7 @@ pub(crate) async fn remove_counters(
     Ok(split + totals)
 }
 
-/// A server with days of recipient domains, or sets of dimensions, from before a day.
+/// A server with recipient domains, or sets of dimensions, from before a day. Of the former only whole blocks go.
 pub(crate) async fn find_server_with_days(
     sql: &Sql<'_>,
     before: i64,
@@ -207,10 +207,10 @@ pub(crate) async fn find_server_with_days(
     let row = sql
         .query_opt(
             "SELECT s.id FROM servers s
-             WHERE EXISTS (SELECT 1 FROM recipient_domain_days r WHERE r.server_id = s.id AND r.day < $1)
+             WHERE EXISTS (SELECT 1 FROM recipient_domains r WHERE r.server_id = s.id AND r.block < $2)
                 OR EXISTS (SELECT 1 FROM counter_dimensions d WHERE d.server_id = s.id AND d.last_day < $1)
              LIMIT 1",
-            &[before.into()],
+            &[before.into(), block_start(before).into()],
         )
         .await?;
     row.map(|row| row.int(0).map(ServerId)).transpose()
@@ -222,19 +222,19 @@ pub(crate) async fn remove_days(
     before: i64,
     limit: usize,
 ) -> Result<u64, StoreError> {
-    let params = [server_id.0.into(), before.into(), (limit as i64).into()];
+    let params = |before: i64| [server_id.0.into(), before.into(), (limit as i64).into()];
     let days = sql
         .execute(
-            "DELETE FROM recipient_domain_days WHERE server_id = $1 AND (day, domain) IN (
-                 SELECT day, domain FROM recipient_domain_days WHERE server_id = $1 AND day < $2 LIMIT $3)",
-            &params,
+            "DELETE FROM recipient_domains WHERE server_id = $1 AND (block, domain) IN (
+                 SELECT block, domain FROM recipient_domains WHERE server_id = $1 AND block < $2 LIMIT $3)",
+            &params(block_start(before)),
         )
         .await?;
     let sets = sql
         .execute(
             "DELETE FROM counter_dimensions WHERE server_id = $1 AND id IN (
                  SELECT id FROM counter_dimensions WHERE server_id = $1 AND last_day < $2 LIMIT $3)",
-            &params,
+            &params(before),
         )
         .await?;
     Ok(days + sets)
