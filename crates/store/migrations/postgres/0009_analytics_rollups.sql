@@ -2,11 +2,23 @@
 -- Everything is counted anew from the events. What had been counted of events that are not kept any more is lost: no
 -- version with counters was released before.
 DELETE FROM counter_marks;
-DELETE FROM counters;
+DROP TABLE counters;
 DROP TABLE recipient_domain_days;
 DROP TABLE counter_dimensions;
 
--- `grain` 0 is a minute, 1 a quarter of an hour, 2 a day, 3 an hour (UTC). `dimensions` 0 is still the total.
+-- `grain` 0 is a minute, 1 a quarter of an hour, 2 a day, 3 an hour (UTC); `shape` as below, 0 for the total, whose
+-- `dimensions` are 0; `at` is in seconds. In this order a batch of events touches few pages, and so does a chart.
+CREATE TABLE counters (
+    server_id BIGINT NOT NULL,
+    grain BIGINT NOT NULL,
+    shape BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    dimensions BIGINT NOT NULL,
+    counts BYTEA NOT NULL,
+    first_attempt BYTEA NOT NULL,
+    sent BYTEA NOT NULL,
+    PRIMARY KEY (server_id, grain, shape, at, dimensions)
+);
 
 -- The sets of dimensions that a server has counters for, numbered from 1. `shape` has a bit for each dimension that the
 -- set tells apart: 1 domain, 2 tag, 4 provider, 8 template, 16 pool, 32 credential; the others are empty, or 0.

@@ -5,6 +5,8 @@ use super::Dimensions;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Shape {
+    /// Nothing: everything is counted together. Its only set has the number 0.
+    Total,
     Domain,
     Tag,
     Provider,
@@ -16,12 +18,21 @@ pub enum Shape {
 }
 
 impl Shape {
-    pub const ALL: [Self; 7] =
-        [Self::Domain, Self::Tag, Self::Provider, Self::Template, Self::Pool, Self::Credential, Self::Full];
+    pub const ALL: [Self; 8] = [
+        Self::Total,
+        Self::Domain,
+        Self::Tag,
+        Self::Provider,
+        Self::Template,
+        Self::Pool,
+        Self::Credential,
+        Self::Full,
+    ];
 
     /// Its number in the database: a bit for each dimension.
     pub(crate) const fn code(self) -> i64 {
         match self {
+            Self::Total => 0,
             Self::Domain => 1,
             Self::Tag => 2,
             Self::Provider => 4,
@@ -32,10 +43,15 @@ impl Shape {
         }
     }
 
+    /// Those that sets are numbered for.
+    pub const SPLIT: [Self; 7] =
+        [Self::Domain, Self::Tag, Self::Provider, Self::Template, Self::Pool, Self::Credential, Self::Full];
+
     /// With everything that it does not tell apart left empty.
     pub(crate) fn part_of(self, full: &Dimensions) -> Dimensions {
         let none = Dimensions::default();
         match self {
+            Self::Total => none,
             Self::Domain => Dimensions { domain: full.domain.clone(), ..none },
             Self::Tag => Dimensions { tag: full.tag.clone(), ..none },
             Self::Provider => Dimensions { provider: full.provider.clone(), ..none },

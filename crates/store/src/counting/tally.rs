@@ -133,7 +133,7 @@ pub(crate) struct Tally {
 /// Where the sets of a batch stand in `Tally::sets`.
 #[derive(Default)]
 struct Places {
-    of_full: HashMap<Dimensions, [usize; Shape::ALL.len()]>,
+    of_full: HashMap<Dimensions, [usize; Shape::SPLIT.len()]>,
     of_part: HashMap<(Shape, Dimensions), usize>,
 }
 
@@ -179,11 +179,11 @@ impl Tally {
     }
 
     /// The sets that a message of these dimensions counts in, one of each shape.
-    fn places_of(&mut self, full: Dimensions, places: &mut Places) -> [usize; Shape::ALL.len()] {
+    fn places_of(&mut self, full: Dimensions, places: &mut Places) -> [usize; Shape::SPLIT.len()] {
         if let Some(known) = places.of_full.get(&full) {
             return *known;
         }
-        let found = Shape::ALL.map(|shape| {
+        let found = Shape::SPLIT.map(|shape| {
             let set = (shape, shape.part_of(&full));
             *places.of_part.entry(set.clone()).or_insert_with(|| {
                 self.sets.push(set);
@@ -197,7 +197,7 @@ impl Tally {
     fn add(
         &mut self,
         moment: Timestamp,
-        sets: [usize; Shape::ALL.len()],
+        sets: [usize; Shape::SPLIT.len()],
         recipient_domain: String,
         adds: &Sums,
     ) {

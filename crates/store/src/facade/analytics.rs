@@ -47,19 +47,19 @@ impl Store {
         })
     }
 
-    /// The counters of sets of dimensions (0 for the total), of spans that begin in one of these ranges (from, and before;
-    /// seconds since 1970); at most `limit` rows, in no order.
+    /// The counters of one shape, of spans that begin in one of these ranges (from, and before; seconds since 1970); of these
+    /// sets of dimensions only if they are given. At most `limit` rows, in no order.
     pub async fn list_counters(
         &self,
         server_id: ServerId,
-        grain: Grain,
-        numbers: Vec<i64>,
+        kind: (Grain, Shape),
+        numbers: Option<Vec<i64>>,
         ranges: Vec<(i64, i64)>,
         limit: usize,
     ) -> Result<Vec<CounterRow>> {
         self.read(move |sql| {
             Box::pin(async move {
-                counter_reads::list_counters(sql, server_id, grain, &numbers, &ranges, limit).await
+                counter_reads::list_counters(sql, server_id, kind, numbers.as_deref(), &ranges, limit).await
             })
         })
         .await

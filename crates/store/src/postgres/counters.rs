@@ -6,10 +6,11 @@ use postroad_model::ServerId;
 use crate::error::StoreError;
 use crate::verbs::counters::CounterKey;
 
-const WRITE_COUNTERS: &str = "INSERT INTO counters (server_id, grain, dimensions, at, counts, first_attempt, sent)
-    SELECT $1, row.* FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bytea[])
-        AS row (grain, dimensions, at, counts, first_attempt, sent)
-    ON CONFLICT (server_id, grain, dimensions, at) DO UPDATE SET counts = excluded.counts,
+const WRITE_COUNTERS: &str = "INSERT INTO counters (server_id, grain, shape, at, dimensions, counts, first_attempt, sent)
+    SELECT $1, row.* FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[],
+                                 $8::bytea[])
+        AS row (grain, shape, at, dimensions, counts, first_attempt, sent)
+    ON CONFLICT (server_id, grain, shape, at, dimensions) DO UPDATE SET counts = excluded.counts,
         first_attempt = excluded.first_attempt, sent = excluded.sent";
 
 const WRITE_DOMAINS: &str = "INSERT INTO recipient_domains (server_id, block, domain, days)
@@ -22,12 +23,16 @@ pub(crate) async fn write_counters(
     rows: &[(CounterKey, [Vec<u8>; 3])],
 ) -> Result<(), StoreError> {
     let numbers = |part: fn(&CounterKey) -> i64| rows.iter().map(|(key, _)| part(key)).collect::<Vec<i64>>();
-    let (grains, dimensions, ats) = (numbers(|key| key.0), numbers(|key| key.1), numbers(|key| key.2));
+    let (grains, shapes) = (numbers(|key| key.0), numbers(|key| key.1));
+    let (ats, dimensions) = (numbers(|key| key.2), numbers(|key| key.3));
     let values = |part: usize| rows.iter().map(|(_, values)| values[part].as_slice()).collect::<Vec<&[u8]>>();
     let (counts, first_attempts, sents) = (values(0), values(1), values(2));
     let write = transaction.prepare_cached(WRITE_COUNTERS).await?;
     transaction
-        .execute(&write, &[&server_id.0, &grains, &dimensions, &ats, &counts, &first_attempts, &sents])
+        .execute(
+            &write,
+            &[&server_id.0, &grains, &shapes, &ats, &dimensions, &counts, &first_attempts, &sents],
+        )
         .await?;
     Ok(())
 }

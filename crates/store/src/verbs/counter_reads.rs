@@ -14,35 +14,61 @@ fn counter_row(mut row: Row) -> Result<CounterRow, StoreError> {
     Ok(CounterRow { dimensions: row.int(0)?, at: row.int(1)?, sums })
 }
 
-/// Of these sets of dimensions in these ranges; at most `limit` rows, in no order.
+/// Of one shape in these ranges, and of these sets only if they are given; at most `limit` rows, in no order.
 pub(crate) async fn list_counters(
     sql: &Sql<'_>,
     server_id: ServerId,
-    grain: Grain,
-    numbers: &[i64],
+    (grain, shape): (Grain, Shape),
+    numbers: Option<&[i64]>,
     ranges: &[(i64, i64)],
     limit: usize,
 ) -> Result<Vec<CounterRow>, StoreError> {
-    let text = if sql.is_sqlite() {
-        // A cross join keeps the order: range by range and set by set, not through all counters of the server.
-        "SELECT c.dimensions, c.at, c.counts, c.first_attempt, c.sent
-         FROM json_each($4) AS range CROSS JOIN json_each($3) AS wanted
-         CROSS JOIN counters c ON c.server_id = $1 AND c.grain = $2 AND c.dimensions = wanted.value
-                        AND c.at >= range.value ->> 0 AND c.at < range.value ->> 1 LIMIT $5"
-    } else {
-        "SELECT c.dimensions, c.at, c.counts, c.first_attempt, c.sent
-         FROM json_array_elements(CAST($4::text AS json)) AS range (value)
-         CROSS JOIN json_array_elements_text(CAST($3::text AS json)) AS wanted (number)
-         JOIN counters c ON c.server_id = $1 AND c.grain = $2 AND c.dimensions = wanted.number::bigint
-                        AND c.at >= (range.value ->> 0)::bigint AND c.at < (range.value ->> 1)::bigint LIMIT $5"
-    };
-    let params = [
+    macro_rules! text {
+        ($ranges:literal, $from:literal, $to:literal, $sets:literal) => {
+            concat!(
+                "SELECT c.dimensions, c.at, c.counts, c.first_attempt, c.sent FROM ",
+                $ranges,
+                " JOIN counters c ON c.server_id = $1 AND c.grain = $2 AND c.shape = $3 AND c.at >= ",
+                $from,
+                " AND c.at < ",
+                $to,
+                $sets,
+                " LIMIT $5"
+            )
+        };
+    }
+    macro_rules! for_engine {
+        ($sqlite:literal, $postgres:literal) => {
+            if sql.is_sqlite() {
+                // A cross join keeps the order: range by range.
+                text!("json_each($4) AS range CROSS", "range.value ->> 0", "range.value ->> 1", $sqlite)
+            } else {
+                text!(
+                    "json_array_elements(CAST($4::text AS json)) AS range (value)",
+                    "(range.value ->> 0)::bigint",
+                    "(range.value ->> 1)::bigint",
+                    $postgres
+                )
+            }
+        };
+    }
+    let mut params = vec![
         server_id.0.into(),
         grain.code().into(),
-        to_json(&numbers).into(),
+        shape.code().into(),
         to_json(&ranges).into(),
         (limit as i64).into(),
     ];
+    let text = match numbers {
+        None => for_engine!("", ""),
+        Some(numbers) => {
+            params.push(to_json(&numbers).into());
+            for_engine!(
+                " AND +c.dimensions IN (SELECT value FROM json_each($6))",
+                " AND c.dimensions IN (SELECT n::bigint FROM json_array_elements_text(CAST($6::text AS json)) AS wanted (n))"
+            )
+        }
+    };
     sql.query(text, &params).await?.into_iter().map(counter_row).collect()
 }
 

@@ -10,13 +10,13 @@ use postroad_model::{EventCursor, ServerId};
 use serde_json::json;
 
 use super::counter_sets::{self, SetChanges};
-use crate::counting::{DayCounts, Sums, Tally};
+use crate::counting::{DayCounts, Shape, Sums, Tally};
 use crate::error::StoreError;
 use crate::postgres::counters as postgres;
 use crate::sql::{Row, Sql, to_json};
 
-/// A row of `counters` without its server: grain, set of dimensions, start of its span.
-pub(crate) type CounterKey = (i64, i64, i64);
+/// A row of `counters` without its server: grain, shape, start of its span, set of dimensions.
+pub(crate) type CounterKey = (i64, i64, i64, i64);
 
 /// Rows as they are to be.
 pub(crate) struct Additions {
@@ -35,8 +35,9 @@ pub(crate) async fn prepare(
     let sets = counter_sets::prepare(sql, server_id, &tally).await?;
     let mut sums: HashMap<CounterKey, Sums> = HashMap::with_capacity(tally.counters.len());
     for (key, adds) in tally.counters {
-        let number = key.set.map_or(0, |place| sets.numbers[place]);
-        sums.insert((key.grain.code(), number, key.at), adds);
+        let (shape, number) =
+            key.set.map_or((Shape::Total, 0), |place| (tally.sets[place].0, sets.numbers[place]));
+        sums.insert((key.grain.code(), shape.code(), key.at, number), adds);
     }
     add_known_counters(sql, server_id, &mut sums).await?;
     let mut days = tally.recipient_domains;
@@ -55,20 +56,22 @@ async fn add_known_counters(
     sums: &mut HashMap<CounterKey, Sums>,
 ) -> Result<(), StoreError> {
     let text = if sql.is_sqlite() {
-        "SELECT c.grain, c.dimensions, c.at, c.counts, c.first_attempt, c.sent FROM json_each($2) AS wanted
-         CROSS JOIN counters c ON c.server_id = $1 AND c.grain = wanted.value ->> 0
-                        AND c.dimensions = wanted.value ->> 1 AND c.at = wanted.value ->> 2"
+        "SELECT c.grain, c.shape, c.at, c.dimensions, c.counts, c.first_attempt, c.sent FROM json_each($2) AS wanted
+         CROSS JOIN counters c ON c.server_id = $1 AND c.grain = wanted.value ->> 0 AND c.shape = wanted.value ->> 1
+                        AND c.at = wanted.value ->> 2 AND c.dimensions = wanted.value ->> 3"
     } else {
-        "SELECT c.grain, c.dimensions, c.at, c.counts, c.first_attempt, c.sent
+        "SELECT c.grain, c.shape, c.at, c.dimensions, c.counts, c.first_attempt, c.sent
          FROM json_array_elements(CAST($2::text AS json)) AS wanted (key)
          JOIN counters c ON c.server_id = $1 AND c.grain = (wanted.key ->> 0)::bigint
-                        AND c.dimensions = (wanted.key ->> 1)::bigint AND c.at = (wanted.key ->> 2)::bigint"
+                        AND c.shape = (wanted.key ->> 1)::bigint AND c.at = (wanted.key ->> 2)::bigint
+                        AND c.dimensions = (wanted.key ->> 3)::bigint"
     };
-    let wanted: Vec<&CounterKey> = sums.keys().collect();
+    let mut wanted: Vec<&CounterKey> = sums.keys().collect();
+    wanted.sort_unstable();
     let rows = sql.query(text, &[server_id.0.into(), to_json(&wanted).into()]).await?;
     for mut row in rows {
-        let key = (row.int(0)?, row.int(1)?, row.int(2)?);
-        sums.entry(key).or_default().add_encoded(&encoded(&mut row, 3)?)?;
+        let key = (row.int(0)?, row.int(1)?, row.int(2)?, row.int(3)?);
+        sums.entry(key).or_default().add_encoded(&encoded(&mut row, 4)?)?;
     }
     Ok(())
 }
@@ -138,17 +141,18 @@ async fn lock_mark(sql: &Sql<'_>, server_id: ServerId) -> Result<EventCursor, St
 }
 
 async fn write_counters(sql: &Sql<'_>, server_id: ServerId, additions: &Additions) -> Result<(), StoreError> {
-    for ((grain, dimensions, at), [counts, first_attempt, sent]) in &additions.counters {
+    for ((grain, shape, at, dimensions), [counts, first_attempt, sent]) in &additions.counters {
         sql.execute(
-            "INSERT INTO counters (server_id, grain, dimensions, at, counts, first_attempt, sent)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)
-             ON CONFLICT (server_id, grain, dimensions, at) DO UPDATE SET counts = excluded.counts,
+            "INSERT INTO counters (server_id, grain, shape, at, dimensions, counts, first_attempt, sent)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+             ON CONFLICT (server_id, grain, shape, at, dimensions) DO UPDATE SET counts = excluded.counts,
                  first_attempt = excluded.first_attempt, sent = excluded.sent",
             &[
                 server_id.0.into(),
                 (*grain).into(),
-                (*dimensions).into(),
+                (*shape).into(),
                 (*at).into(),
+                (*dimensions).into(),
                 counts.clone().into(),
                 first_attempt.clone().into(),
                 sent.clone().into(),

@@ -38,12 +38,13 @@ TABLE counter_marks
 TABLE counters
     server_id bigint NOT NULL
     grain bigint NOT NULL
-    dimensions bigint NOT NULL
+    shape bigint NOT NULL
     at bigint NOT NULL
+    dimensions bigint NOT NULL
     counts bytea NOT NULL
     first_attempt bytea NOT NULL
     sent bytea NOT NULL
-    PRIMARY KEY (server_id, grain, dimensions, at)
+    PRIMARY KEY (server_id, grain, shape, at, dimensions)
 
 TABLE credentials
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY

@@ -37,12 +37,13 @@ CREATE TABLE counter_marks (
 CREATE TABLE counters (
     server_id INTEGER NOT NULL,
     grain INTEGER NOT NULL,
-    dimensions INTEGER NOT NULL,
+    shape INTEGER NOT NULL,
     at INTEGER NOT NULL,
+    dimensions INTEGER NOT NULL,
     counts BLOB NOT NULL,
     first_attempt BLOB NOT NULL,
     sent BLOB NOT NULL,
-    PRIMARY KEY (server_id, grain, dimensions, at)
+    PRIMARY KEY (server_id, grain, shape, at, dimensions)
 ) WITHOUT ROWID;
 
 CREATE TABLE credentials (

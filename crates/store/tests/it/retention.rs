@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_model::{EventKind, EventSet, MessageId, ServerId, Status, WebhookFormat, idgen};
 use postroad_store::{
-    Grain, InitialState, NewWebhook, OldRows, Outcome, Webhook, WebhookSecret, WebhookWork,
+    Grain, InitialState, NewWebhook, OldRows, Outcome, Shape, Webhook, WebhookSecret, WebhookWork,
 };
 
 use crate::counting::fold_all;
@@ -97,7 +97,13 @@ async fn old_messages_go_with_everything_about_them(fixture: Fixture) {
     // What happened is still counted.
     let totals = fixture
         .store
-        .list_counters(fixture.server, Grain::Day, vec![0], vec![(0, i64::MAX / 2_000_000)], 1_000)
+        .list_counters(
+            fixture.server,
+            (Grain::Day, Shape::Total),
+            None,
+            vec![(0, i64::MAX / 2_000_000)],
+            1_000,
+        )
         .await
         .expect("the store answers");
     let sent: u64 = totals.iter().map(|row| row.sums.counts.of(postroad_store::Metric::Sent)).sum();
