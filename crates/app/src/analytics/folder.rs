@@ -8,8 +8,8 @@ use postroad_store::{CountingRules, Folded, StoreError};
 
 use crate::App;
 
-/// At most so often.
-const PAUSE: Duration = Duration::from_secs(1);
+/// At most so often: what comes together is counted together, in fewer rows. Questions do not wait for it.
+const PAUSE: Duration = Duration::from_secs(3);
 /// Without being told of any event: there may be some of other nodes, or of transactions that took long.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
 /// Batches of one server before the next one's turn.
