@@ -13,9 +13,9 @@ const PAUSE: Duration = Duration::from_secs(3);
 /// Without being told of any event: there may be some of other nodes, or of transactions that took long.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
 /// Batches of one server before the next one's turn.
-const BATCHES_PER_TURN: usize = 4;
+const BATCHES_PER_TURN: usize = 8;
 /// Batches that a question waits for: with more, it is answered as far as they are counted.
-const BATCHES_PER_QUESTION: usize = 20;
+const BATCHES_PER_QUESTION: usize = 40;
 
 /// The running task.
 #[derive(Debug)]

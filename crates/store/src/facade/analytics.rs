@@ -9,9 +9,9 @@ use crate::verbs::{counter_reads, counters, counting, recipient_providers};
 use crate::{Result, Store};
 
 /// Events added up in one transaction.
-const FOLD_EVENTS_MAX: usize = 1_000;
+const FOLD_EVENTS_MAX: usize = 500;
 /// Rows that it writes, or little more: few enough to hold nobody up.
-const FOLD_ROWS_MAX: usize = 2_000;
+const FOLD_ROWS_MAX: usize = 1_000;
 
 impl Store {
     /// The servers that have uncounted events.
