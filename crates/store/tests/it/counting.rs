@@ -22,6 +22,7 @@ on_both_engines!(
     too_many_tags_are_counted_together,
     a_set_that_was_removed_is_numbered_anew,
     a_batch_of_many_different_sets_is_counted_in_parts,
+    what_an_earlier_version_counted_is_counted_anew,
 );
 
 const FOREVER: i64 = i64::MAX / 2_000_000;
@@ -360,4 +361,26 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
     fold_all(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 200);
     assert_eq!(accepted_by_tag(&fixture, Shape::Tag).await.len(), 200);
+}
+
+/// What a store of the version before has of the tables that were made anew.
+const TABLES_BEFORE: &str = "DROP TABLE counters; CREATE TABLE counters (at BIGINT);
+    DROP TABLE counter_dimensions; CREATE TABLE counter_dimensions (id BIGINT);
+    DROP TABLE recipient_domains; CREATE TABLE recipient_domain_days (day BIGINT)";
+
+async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
+    live(&fixture, send(&fixture, "a@one.example", |_| {}), &[DELAYED, DELIVERED]).await;
+    fold_all(&fixture).await;
+    let counted = total(&fixture).await;
+    fixture.execute(TABLES_BEFORE).await;
+    let version = match fixture.place {
+        Place::Sqlite(_) => "PRAGMA user_version = 8",
+        Place::Postgres(_) => "DELETE FROM schema_version WHERE version > 8",
+    };
+    fixture.execute(version).await;
+    let fixture = fixture.reopen().await;
+    assert!(total(&fixture).await.counts.is_zero());
+    fold_all(&fixture).await;
+    assert_eq!(total(&fixture).await, counted);
+    assert_eq!(counted.counts.of(Metric::Accepted), 1);
 }
