@@ -124,7 +124,7 @@ struct Inner {
     retention: Retention,
     webhooks_per_server: usize,
     /// Places for questions about counters, which may hold many rows.
-    analytics_reads: tokio::sync::Semaphore,
+    analytics_reads: analytics::Reads,
     /// Calls that wait for events.
     waiting: feed::Waiting,
 }
@@ -156,7 +156,7 @@ impl App {
                 used: upkeep::Used::default(),
                 retention,
                 webhooks_per_server,
-                analytics_reads: tokio::sync::Semaphore::new(analytics::READS_MAX),
+                analytics_reads: analytics::Reads::default(),
                 waiting: feed::Waiting::default(),
             }),
         }

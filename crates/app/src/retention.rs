@@ -159,7 +159,7 @@ impl App {
             rows += in_steps(|| store.remove_old_counters(Grain::Minute, before)).await?;
         }
         if let Some(before) = before(kept.counters) {
-            for grain in [Grain::Quarter, Grain::Day] {
+            for grain in [Grain::Quarter, Grain::Hour, Grain::Day] {
                 rows += in_steps(|| store.remove_old_counters(grain, before)).await?;
             }
             rows += in_steps(|| store.remove_old_days(before)).await?;

@@ -28,7 +28,10 @@ use postroad_model::{Clock, IdGenerator};
 use tokio::sync::watch;
 
 pub use body::StoredBody;
-pub use counting::{CountingRules, Counts, Dimensions, Grain, Histogram, Metric, OTHER_PROVIDER, Sums};
+pub use counting::{
+    CountingRules, Counts, Dimensions, Grain, Histogram, Metric, OTHER_PROVIDER, SURPLUS, Shape, Sums,
+    WORDS_MAX,
+};
 pub use error::{OpenError, StoreError};
 pub use records::*;
 use sql::Sql;

@@ -28,8 +28,9 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     6 => "0006_suppressions.sql",
     7 => "0007_analytics.sql",
     8 => "0008_tracking.sql",
-    9 => "0010_event_order.sql",
-    10 => "0011_server_retention.sql",
+    9 => "0009_analytics_rollups.sql",
+    10 => "0010_event_order.sql",
+    11 => "0011_server_retention.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

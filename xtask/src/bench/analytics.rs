@@ -1,4 +1,4 @@
-//! Charts over ten million counted events of 30 days, asked over HTTP; SQLite.
+//! Charts over ten million counted events of one server in 32 days, asked over HTTP; SQLite.
 
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,7 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
         ("30 days by day", "timeseries", json!({})),
         ("30 days by day, Europe/Berlin", "timeseries", json!({"timezone": "Europe/Berlin"})),
         ("30 days by hour", "timeseries", json!({"granularity": "hour", "from": days_ago(30)})),
+        ("a day by minute", "timeseries", json!({"granularity": "minute", "from": days_ago(1)})),
         ("top recipient domains of 30 days", "top", json!({"dimension": "recipient_domain"})),
         ("30 days by day and tag", "timeseries", json!({"dimensions": ["tag"]})),
         (
@@ -40,7 +41,23 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
             "timeseries",
             json!({"dimensions": ["tag"], "timezone": "Europe/Berlin"}),
         ),
-        ("summary of 30 days, one tag", "summary", json!({"tag": "invoice"})),
+        (
+            "30 days by day and tag, Asia/Kolkata",
+            "timeseries",
+            json!({"dimensions": ["tag"], "timezone": "Asia/Kolkata"}),
+        ),
+        (
+            "a day by minute and tag",
+            "timeseries",
+            json!({"granularity": "minute", "from": days_ago(1), "dimensions": ["tag"]}),
+        ),
+        (
+            "30 days by day, tag and provider",
+            "timeseries",
+            json!({"dimensions": ["tag", "recipient_provider"]}),
+        ),
+        ("top tags of 30 days", "top", json!({"dimension": "tag"})),
+        ("summary of 30 days, one tag", "summary", json!({"tag": "kind 1"})),
     ];
     for (name, endpoint, body) in questions {
         for _ in 0..ASKED {

@@ -1,6 +1,6 @@
 //! What the questions have in common: a range of time, filters, and whether programs count.
 
-use postroad_app::analytics::{Dimension, DimensionValue, Filter};
+use postroad_app::analytics::{Dimension, DimensionValue, Filter, SURPLUS, WORDS_MAX};
 use postroad_model::Timestamp;
 use utoipa::ToSchema;
 
@@ -100,9 +100,14 @@ pub(super) fn dimension_names() -> String {
     Dimension::ALL.map(|dimension| format!("`{}`", dimension.as_str())).join(", ")
 }
 
-/// What is said beside numbers that lag behind.
-pub(super) fn add_lag_warning(is_current: bool, warnings: &mut Vec<String>) {
+/// What is said beside numbers that lag behind, or that lump things together.
+pub(super) fn add_warnings(is_current: bool, has_surplus: bool, warnings: &mut Vec<String>) {
     if !is_current {
         warnings.push("The newest events are still being counted; ask again in a moment".to_owned());
+    }
+    if has_surplus {
+        warnings.push(format!(
+            "This server uses more than {WORDS_MAX} different tags or templates; those beyond are counted as `{SURPLUS}`"
+        ));
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::figures_out::{FiguresOut, RatesOut};
-use super::question::{FilterIn, FiltersIn, add_lag_warning, read_filter, read_filters, read_time};
+use super::question::{FilterIn, FiltersIn, add_warnings, read_filter, read_filters, read_time};
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
@@ -67,7 +67,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<SummaryOut>, Failure> {
     let mut warnings = findings.into_warnings()?;
     let summed = call.app.analytics_summary(&call.caller, &query).await;
     let answer = summed.map(|summary| {
-        add_lag_warning(summary.is_current, &mut warnings);
+        add_warnings(summary.is_current, summary.has_surplus, &mut warnings);
         SummaryOut::from(summary)
     });
     Success::with_warnings(answer.map_err(Failure::from), warnings)

@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::figures_out::FiguresOut;
-use super::question::{FiltersIn, add_lag_warning, dimension_names, read_filters, read_time};
+use super::question::{FiltersIn, add_warnings, dimension_names, read_filters, read_time};
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Flags, OrNull, Success};
 use crate::failure::Failure;
@@ -123,7 +123,7 @@ async fn draw(
     warnings: &mut Vec<String>,
 ) -> Result<(TimeseriesOut, Option<crate::memory::Share>), Failure> {
     let drawn = call.app.analytics_timeseries(&call.caller, query).await?;
-    add_lag_warning(drawn.is_current, warnings);
+    add_warnings(drawn.is_current, drawn.has_surplus, warnings);
     let points: usize = drawn.series.iter().map(|series| series.points.len()).sum();
     let memory = call.answers.reserve(points * POINT_BYTES).await?;
     Ok((out(drawn, &query.dimensions), memory))

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::figures_out::FiguresOut;
-use super::question::{FiltersIn, add_lag_warning, dimension_names, read_filters, read_time};
+use super::question::{FiltersIn, add_warnings, dimension_names, read_filters, read_time};
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
@@ -87,7 +87,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TopOut>, Failure> {
     let mut warnings = findings.into_warnings()?;
     let found = call.app.analytics_top(&call.caller, &query).await;
     let answer = found.map(|top| {
-        add_lag_warning(top.is_current, &mut warnings);
+        add_warnings(top.is_current, top.has_surplus, &mut warnings);
         TopOut::from(top)
     });
     Success::with_warnings(answer.map_err(Failure::from), warnings)

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use postroad_store::{CounterRow, Grain, Sums};
+use postroad_store::{CounterRow, Grain, Shape, Sums};
 
 use super::dimension::{Dimension, DimensionValue, Filter};
 use super::plan::{Stretch, span_of};
@@ -11,6 +11,9 @@ use crate::{App, Caller, Refusal};
 
 /// Rows that are added up for one answer at most.
 const ROWS_MAX: usize = 200_000;
+
+/// Rows that may have to be passed over for them: if every set was counted in every span.
+const PASSED_ROWS_MAX: usize = 10_000_000;
 
 /// The values of the asked-for dimensions, in their order.
 pub(super) type Group = Vec<DimensionValue>;
@@ -26,57 +29,98 @@ pub(super) struct Wanted<'a> {
 /// Sums by group and span; spans without any are absent.
 pub(super) type Collected = HashMap<Group, HashMap<usize, Sums>>;
 
-impl App {
-    pub(super) async fn collect(&self, caller: &Caller, wanted: &Wanted<'_>) -> Result<Collected, Refusal> {
-        // Never closed while the app lives.
-        let _permit = self.inner.analytics_reads.acquire().await;
-        let has_minutes = wanted.stretches.iter().any(|stretch| stretch.grain == Grain::Minute);
-        if wanted.dimensions.is_empty() && wanted.filters.is_empty() && !has_minutes {
-            return self.collect_totals(caller, wanted).await;
-        }
-        let pools = self.pool_names(wanted).await?;
-        let first = wanted.borders.first().copied().unwrap_or(0);
-        let since_day = first - first.rem_euclid(Grain::Day.seconds());
-        let mut group_of: HashMap<i64, Group> = HashMap::new();
-        for (number, set) in self.inner.store.list_dimensions(caller.server_id, since_day).await? {
-            let value = |dimension: Dimension| dimension.value_in(&set, &pools);
-            let passes = |filter: &Filter| filter.values.contains(&value(filter.dimension));
-            if wanted.filters.iter().all(passes) {
-                group_of
-                    .insert(number, wanted.dimensions.iter().map(|dimension| value(*dimension)).collect());
+pub(super) struct Found {
+    pub(super) collected: Collected,
+    /// Whether what was asked for has tags or templates among it that are counted together.
+    pub(super) has_surplus: bool,
+}
+
+/// Which sets of dimensions to add up.
+struct WantedSets {
+    shape: Shape,
+    /// Sets of this shape, wanted or not.
+    total: usize,
+    /// The wanted ones by number, with what group each belongs to.
+    group_of: HashMap<i64, Group>,
+    has_surplus: bool,
+}
+
+impl Wanted<'_> {
+    /// The dimensions that the answer depends on.
+    fn asked(&self) -> Vec<Dimension> {
+        let mut asked = self.dimensions.to_vec();
+        for filter in self.filters {
+            if !asked.contains(&filter.dimension) {
+                asked.push(filter.dimension);
             }
         }
-        let numbers: Vec<i64> = group_of.keys().copied().collect();
+        asked
+    }
+}
+
+impl App {
+    pub(super) async fn collect(&self, caller: &Caller, wanted: &Wanted<'_>) -> Result<Found, Refusal> {
+        let _place = self.inner.analytics_reads.place(caller.server_id).await;
+        let sets = self.wanted_sets(caller, wanted).await?;
         let mut collected = Collected::new();
         let mut room = ROWS_MAX;
-        for stretch in wanted.stretches {
-            let Stretch { grain, from, to } = *stretch;
+        for grain in Grain::ALL {
+            let of_grain = wanted.stretches.iter().filter(|stretch| stretch.grain == grain);
+            let ranges: Vec<(i64, i64)> = of_grain.map(|stretch| (stretch.from, stretch.to)).collect();
+            if ranges.is_empty() || sets.group_of.is_empty() {
+                continue;
+            }
+            let spans: i64 = ranges.iter().map(|(from, to)| (to - from) / grain.seconds()).sum();
+            if sets.total.saturating_mul(spans as usize) > PASSED_ROWS_MAX {
+                return Err(too_much());
+            }
             let store = &self.inner.store;
-            let rows =
-                store.list_counters(caller.server_id, grain, numbers.clone(), (from, to), room + 1).await?;
+            let numbers = (sets.group_of.len() < sets.total).then(|| sets.group_of.keys().copied().collect());
+            let kind = (grain, sets.shape);
+            let rows = store.list_counters(caller.server_id, kind, numbers, ranges, room + 1).await?;
             room = room.checked_sub(rows.len()).ok_or_else(too_much)?;
             for row in rows {
-                if let Some(group) = group_of.get(&row.dimensions) {
+                if let Some(group) = sets.group_of.get(&row.dimensions) {
                     add(&mut collected, group, wanted.borders, &row);
                 }
             }
         }
-        Ok(collected)
+        Ok(Found { collected, has_surplus: sets.has_surplus })
     }
 
-    async fn collect_totals(&self, caller: &Caller, wanted: &Wanted<'_>) -> Result<Collected, Refusal> {
-        let mut collected = Collected::new();
-        for Stretch { grain, from, to } in wanted.stretches {
-            for row in self.inner.store.list_totals(caller.server_id, *grain, *from, *to).await? {
-                add(&mut collected, &Group::new(), wanted.borders, &row);
+    /// The total if nothing is told apart, the sets of one dimension where that is enough, and all combinations only where two
+    /// and more are asked for.
+    async fn wanted_sets(&self, caller: &Caller, wanted: &Wanted<'_>) -> Result<WantedSets, Refusal> {
+        let asked = wanted.asked();
+        let shape = match asked[..] {
+            [] => Shape::Total,
+            [only] => only.shape(),
+            _ => Shape::Full,
+        };
+        let mut sets = WantedSets { shape, total: 1, group_of: HashMap::new(), has_surplus: false };
+        if shape == Shape::Total {
+            sets.group_of.insert(0, Group::new());
+            return Ok(sets);
+        }
+        let pools = self.pool_names(wanted).await?;
+        let first = wanted.borders.first().copied().unwrap_or(0);
+        let since_day = first - first.rem_euclid(Grain::Day.seconds());
+        let known = self.inner.store.list_dimensions(caller.server_id, shape, since_day).await?;
+        sets.total = known.len();
+        for (number, set) in known {
+            let value = |dimension: Dimension| dimension.value_in(&set, &pools);
+            sets.has_surplus |= asked.iter().any(|dimension| dimension.is_surplus_in(&set));
+            let passes = |filter: &Filter| filter.values.contains(&value(filter.dimension));
+            if wanted.filters.iter().all(passes) {
+                let group = wanted.dimensions.iter().map(|dimension| value(*dimension)).collect();
+                sets.group_of.insert(number, group);
             }
         }
-        Ok(collected)
+        Ok(sets)
     }
 
     async fn pool_names(&self, wanted: &Wanted<'_>) -> Result<HashMap<i64, String>, Refusal> {
-        let filtered = wanted.filters.iter().map(|filter| filter.dimension);
-        if !wanted.dimensions.iter().copied().chain(filtered).any(|asked| asked == Dimension::IpPool) {
+        if !wanted.asked().contains(&Dimension::IpPool) {
             return Ok(HashMap::new());
         }
         let pools = self.inner.store.list_pools().await?;

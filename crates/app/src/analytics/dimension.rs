@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use postroad_store::Dimensions;
+use postroad_store::{Dimensions, SURPLUS, Shape};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dimension {
@@ -32,6 +32,27 @@ impl Dimension {
 
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dimension| dimension.as_str() == name)
+    }
+
+    /// The counters that tell its values apart, and nothing else.
+    pub(super) const fn shape(self) -> Shape {
+        match self {
+            Self::Domain => Shape::Domain,
+            Self::Tag => Shape::Tag,
+            Self::RecipientProvider => Shape::Provider,
+            Self::Template => Shape::Template,
+            Self::IpPool => Shape::Pool,
+            Self::Credential => Shape::Credential,
+        }
+    }
+
+    /// Whether its value there stands for many that are not told apart.
+    pub(super) fn is_surplus_in(self, set: &Dimensions) -> bool {
+        match self {
+            Self::Tag => set.tag == SURPLUS,
+            Self::Template => set.template == SURPLUS,
+            _ => false,
+        }
     }
 
     /// `pools` are their names by id.

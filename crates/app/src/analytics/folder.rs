@@ -8,14 +8,14 @@ use postroad_store::{CountingRules, Folded, StoreError};
 
 use crate::App;
 
-/// At most so often.
-const PAUSE: Duration = Duration::from_secs(1);
+/// At most so often: what comes together is counted together, in fewer rows. Questions do not wait for it.
+const PAUSE: Duration = Duration::from_secs(3);
 /// Without being told of any event: there may be some of other nodes, or of transactions that took long.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
 /// Batches of one server before the next one's turn.
-const BATCHES_PER_TURN: usize = 50;
+const BATCHES_PER_TURN: usize = 8;
 /// Batches that a question waits for: with more, it is answered as far as they are counted.
-const BATCHES_PER_QUESTION: usize = 20;
+const BATCHES_PER_QUESTION: usize = 40;
 
 /// The running task.
 #[derive(Debug)]
@@ -51,17 +51,8 @@ impl App {
     }
 
     async fn fold_all(&self) -> Result<(), StoreError> {
-        let mut servers = self.inner.store.list_uncounted_servers().await?;
-        while !servers.is_empty() {
-            let mut unfinished = Vec::new();
-            for server in servers {
-                if self.fold(server, BATCHES_PER_TURN).await? == Folded::Some {
-                    unfinished.push(server);
-                }
-            }
-            servers = unfinished;
-        }
-        Ok(())
+        let list = || self.inner.store.list_uncounted_servers();
+        in_turns(list, |server| self.fold(server, BATCHES_PER_TURN)).await
     }
 
     async fn fold(&self, server: ServerId, batches_max: usize) -> Result<Folded, StoreError> {
@@ -86,5 +77,72 @@ impl App {
             }
         }
         Ok(false)
+    }
+}
+
+/// Rounds in which every server that has something gets a turn, until nobody has more than a turn takes. Each round looks
+/// anew: who has little does not wait for who never ends.
+async fn in_turns<L, T>(list: impl Fn() -> L, turn: impl Fn(ServerId) -> T) -> Result<(), StoreError>
+where
+    L: Future<Output = Result<Vec<ServerId>, StoreError>>,
+    T: Future<Output = Result<Folded, StoreError>>,
+{
+    loop {
+        let (mut has_more, mut failed) = (false, None);
+        for server in list().await? {
+            match turn(server).await {
+                Ok(folded) => has_more |= folded == Folded::Some,
+                Err(error @ StoreError::Unavailable(_)) => return Err(error),
+                // What is wrong with one server's events is not the others' fault.
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            Some(error) => return Err(error),
+            None if has_more => {}
+            None => return Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::future::ready;
+
+    use super::*;
+
+    const BUSY: ServerId = ServerId(1);
+    const QUIET: ServerId = ServerId(2);
+
+    #[tokio::test]
+    async fn who_has_little_does_not_wait_for_who_has_much() {
+        let turns = RefCell::new(Vec::new());
+        // The quiet one's event comes when the busy one is at it already.
+        let list = || {
+            let turns = turns.borrow();
+            let is_new = !turns.is_empty() && !turns.contains(&QUIET);
+            ready(Ok(if is_new { vec![BUSY, QUIET] } else { vec![BUSY] }))
+        };
+        let turn = |server| {
+            turns.borrow_mut().push(server);
+            let is_over = server == QUIET || turns.borrow().len() > 100;
+            ready(Ok(if is_over { Folded::AllDone } else { Folded::Some }))
+        };
+        in_turns(list, turn).await.unwrap();
+        assert_eq!(turns.borrow()[..4], [BUSY, BUSY, QUIET, BUSY]);
+    }
+
+    #[tokio::test]
+    async fn events_that_cannot_be_counted_do_not_keep_other_servers_from_it() {
+        let turns = RefCell::new(Vec::new());
+        let turn = |server| {
+            turns.borrow_mut().push(server);
+            let damaged = || StoreError::Internal("damaged".into());
+            ready(if server == BUSY { Err(damaged()) } else { Ok(Folded::AllDone) })
+        };
+        let folded = in_turns(|| ready(Ok(vec![BUSY, QUIET])), turn).await;
+        assert!(matches!(folded, Err(StoreError::Internal(_))));
+        assert_eq!(*turns.borrow(), [BUSY, QUIET]);
     }
 }

@@ -6,6 +6,7 @@ mod figures;
 mod folder;
 mod message;
 mod plan;
+mod reads;
 mod summary;
 mod timeseries;
 mod top;
@@ -15,7 +16,8 @@ pub use dimension::{Dimension, DimensionValue, Filter};
 pub use figures::{Figures, Latency, Percentiles, Rates};
 pub use folder::Folder;
 pub use message::{LinkClicks, MessageFigures};
-pub use postroad_store::Metric;
+pub use postroad_store::{Metric, SURPLUS, WORDS_MAX};
+pub(crate) use reads::Reads;
 pub use summary::{Summary, SummaryQuery};
 pub use timeseries::{DIMENSIONS_MAX, Point, Series, Timeseries, TimeseriesQuery};
 pub use top::{Top, TopBy, TopEntry, TopQuery};
@@ -44,9 +46,6 @@ pub const METRICS: [Metric; 13] = [
     Metric::UniqueClicked,
     Metric::Unsubscribed,
 ];
-
-/// Reads of counters that are worked on at the same time: each may hold many rows.
-pub(crate) const READS_MAX: usize = 4;
 
 fn wrong(pointer: &str, message: impl Into<String>) -> Refusal {
     Refusal::Validation(vec![FieldProblem::new(pointer, message)])

@@ -1,5 +1,5 @@
-//! Which counters to read for a row of spans: whole days (UTC) where they fit into one span, quarters of an hour for
-//! the rest.
+//! Which counters to read for a row of spans: whole days (UTC) where they fit into one span, hours and quarters of an
+//! hour for the rest. Quarters are left for places whose clocks are not whole hours ahead.
 
 use postroad_store::Grain;
 
@@ -11,31 +11,32 @@ pub(super) struct Stretch {
     pub(super) to: i64,
 }
 
+/// Longest first.
+const GRAINS: [Grain; 3] = [Grain::Day, Grain::Hour, Grain::Quarter];
+
 /// Borders lie on quarters of an hour.
 pub(super) fn stretches(borders: &[i64]) -> Vec<Stretch> {
-    let mut all: Vec<Stretch> = Vec::new();
-    let mut push = |grain, from, to| {
-        if from >= to {
-            return;
-        }
-        match all.last_mut() {
-            Some(last) if last.grain == grain && last.to == from => last.to = to,
-            _ => all.push(Stretch { grain, from, to }),
-        }
-    };
-    let day = Grain::Day.seconds();
+    let mut all = Vec::new();
     for span in borders.windows(2) {
-        let (from, to) = (span[0], span[1]);
-        let (first_day, last_day) = ((from + day - 1).div_euclid(day) * day, to.div_euclid(day) * day);
-        if first_day < last_day {
-            push(Grain::Quarter, from, first_day);
-            push(Grain::Day, first_day, last_day);
-            push(Grain::Quarter, last_day, to);
-        } else {
-            push(Grain::Quarter, from, to);
-        }
+        cover(span[0], span[1], &GRAINS, &mut all);
     }
     all
+}
+
+/// The first grain where it fits, the others in front of it and behind.
+fn cover(from: i64, to: i64, grains: &[Grain], all: &mut Vec<Stretch>) {
+    let Some((grain, finer)) = grains.split_first() else { return };
+    let length = grain.seconds();
+    let (first, last) = ((from + length - 1).div_euclid(length) * length, to.div_euclid(length) * length);
+    if first >= last {
+        return cover(from, to, finer, all);
+    }
+    cover(from, first, finer, all);
+    match all.last_mut() {
+        Some(before) if before.grain == *grain && before.to == first => before.to = last,
+        _ => all.push(Stretch { grain: *grain, from: first, to: last }),
+    }
+    cover(last, to, finer, all);
 }
 
 /// The span that a moment is in.
@@ -52,18 +53,25 @@ mod tests {
 
     const DAY: i64 = 86_400;
 
+    fn grains(borders: &[i64]) -> Vec<(Grain, i64)> {
+        let rows = |stretch: Stretch| (stretch.to - stretch.from) / stretch.grain.seconds();
+        stretches(borders).into_iter().map(|stretch| (stretch.grain, rows(stretch))).collect()
+    }
+
+    fn month_from(seconds: i64) -> Vec<i64> {
+        (0..=30).map(|day| day * DAY + seconds).collect()
+    }
+
     #[test]
-    fn days_in_utc_are_read_as_days_and_others_as_quarters() {
-        let utc: Vec<i64> = (0..=30).map(|day| day * DAY).collect();
-        assert_eq!(stretches(&utc), [Stretch { grain: Grain::Day, from: 0, to: 30 * DAY }]);
-        let shifted: Vec<i64> = (0..=30).map(|day| day * DAY + 3_600).collect();
-        assert_eq!(
-            stretches(&shifted),
-            [Stretch { grain: Grain::Quarter, from: 3_600, to: 30 * DAY + 3_600 }]
-        );
-        let month = stretches(&[3_600, 30 * DAY + 3_600]);
-        let grains: Vec<Grain> = month.iter().map(|stretch| stretch.grain).collect();
-        assert_eq!(grains, [Grain::Quarter, Grain::Day, Grain::Quarter]);
+    fn the_longest_spans_that_fit_are_read() {
+        assert_eq!(stretches(&month_from(0)), [Stretch { grain: Grain::Day, from: 0, to: 30 * DAY }]);
+        assert_eq!(grains(&month_from(3_600)), [(Grain::Hour, 30 * 24)]);
+        // Half an hour before the full one.
+        let odd = grains(&month_from(1_800));
+        assert_eq!(odd[..3], [(Grain::Quarter, 2), (Grain::Hour, 23), (Grain::Quarter, 4)]);
+        assert_eq!(odd.iter().map(|(_, rows)| rows).sum::<i64>(), 30 * (23 + 4));
+        let month = grains(&[3_600 - 900, 30 * DAY + 3_600]);
+        assert_eq!(month, [(Grain::Quarter, 1), (Grain::Hour, 23), (Grain::Day, 29), (Grain::Hour, 1)]);
     }
 
     proptest! {

@@ -30,6 +30,8 @@ pub struct Summary {
     pub figures: Figures,
     /// False if the newest events are still being counted.
     pub is_current: bool,
+    /// True if tags or templates that are too many are counted together in it.
+    pub has_surplus: bool,
 }
 
 impl App {
@@ -45,13 +47,15 @@ impl App {
             stretches: &stretches(&borders),
         };
         let mut all = Sums::default();
-        for spans in self.collect(caller, &wanted).await?.into_values() {
+        let found = self.collect(caller, &wanted).await?;
+        for spans in found.collected.into_values() {
             for sums in spans.values() {
                 all.add(sums);
             }
         }
         let [from, to] = borders.map(at_second);
-        Ok(Summary { from, to, figures: Figures::of(all, query.include_bots), is_current })
+        let figures = Figures::of(all, query.include_bots);
+        Ok(Summary { from, to, figures, is_current, has_surplus: found.has_surplus })
     }
 }
 

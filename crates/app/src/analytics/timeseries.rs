@@ -6,7 +6,7 @@ use std::time::Duration;
 use postroad_model::Timestamp;
 use postroad_store::{Grain, Metric, Sums};
 
-use super::collect::{Collected, Group, Wanted};
+use super::collect::{Collected, Found, Group, Wanted};
 use super::dimension::{Dimension, DimensionValue, Filter};
 use super::figures::Figures;
 use super::plan::{Stretch, stretches};
@@ -41,6 +41,8 @@ pub struct Timeseries {
     /// The largest first.
     pub series: Vec<Series>,
     pub is_current: bool,
+    /// True if tags or templates that are too many are counted together in it.
+    pub has_surplus: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -77,13 +79,13 @@ impl App {
             borders: &borders,
             stretches: &stretches,
         };
-        let mut collected = self.collect(caller, &wanted).await?;
+        let Found { mut collected, has_surplus } = self.collect(caller, &wanted).await?;
         if query.dimensions.is_empty() {
             // A chart has its line even when nothing happened.
             collected.entry(Group::new()).or_default();
         }
         let series = series_of(collected, &borders, query);
-        Ok(Timeseries { from: at_second(first), to: at_second(last), series, is_current })
+        Ok(Timeseries { from: at_second(first), to: at_second(last), series, is_current, has_surplus })
     }
 
     fn check_range(&self, query: &TimeseriesQuery) -> Result<Vec<i64>, Refusal> {

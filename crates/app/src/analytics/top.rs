@@ -14,7 +14,7 @@ use super::summary::{at_second, check_length, whole_spans};
 use super::{Filter, USUAL_RANGE, wrong};
 use crate::{App, Caller, Refusal};
 
-/// Days times recipient domains that are added up for one answer.
+/// Recipient domains times blocks of days that are added up for one answer.
 const ROWS_MAX: usize = 500_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub struct Top {
     /// The largest first; none with nothing to show of the metric.
     pub entries: Vec<TopEntry>,
     pub is_current: bool,
+    /// True if tags or templates that are too many are counted together in it.
+    pub has_surplus: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -62,12 +64,12 @@ impl App {
         let borders = whole_spans(grain, from, to);
         check_length(borders)?;
         let is_current = self.catch_up(caller.server_id).await?;
-        let sums = match query.by {
-            TopBy::RecipientDomain => self.sums_by_recipient_domain(caller, query, borders).await?,
+        let (sums, has_surplus) = match query.by {
+            TopBy::RecipientDomain => (self.sums_by_recipient_domain(caller, query, borders).await?, false),
             TopBy::Dimension(dimension) => self.sums_by(caller, query, dimension, &borders).await?,
         };
         let [from, to] = borders.map(at_second);
-        Ok(Top { from, to, entries: largest(sums, query), is_current })
+        Ok(Top { from, to, entries: largest(sums, query), is_current, has_surplus })
     }
 
     async fn sums_by(
@@ -76,14 +78,14 @@ impl App {
         query: &TopQuery,
         dimension: Dimension,
         borders: &[i64],
-    ) -> Result<HashMap<DimensionValue, Sums>, Refusal> {
+    ) -> Result<(HashMap<DimensionValue, Sums>, bool), Refusal> {
         let wanted = Wanted {
             dimensions: &[dimension],
             filters: &query.filters,
             borders,
             stretches: &stretches(borders),
         };
-        let collected = self.collect(caller, &wanted).await?;
+        let found = self.collect(caller, &wanted).await?;
         let one = |(group, spans): (Vec<DimensionValue>, HashMap<usize, Sums>)| {
             let mut all = Sums::default();
             for sums in spans.values() {
@@ -91,7 +93,7 @@ impl App {
             }
             (group.into_iter().next().unwrap_or(DimensionValue::None), all)
         };
-        Ok(collected.into_iter().map(one).collect())
+        Ok((found.collected.into_iter().map(one).collect(), found.has_surplus))
     }
 
     async fn sums_by_recipient_domain(
@@ -106,8 +108,7 @@ impl App {
                 "Recipient domains are not counted by other dimensions; leave `filters` out",
             ));
         }
-        // Never closed while the app lives.
-        let _permit = self.inner.analytics_reads.acquire().await;
+        let _place = self.inner.analytics_reads.place(caller.server_id).await;
         let rows =
             self.inner.store.list_recipient_domains(caller.server_id, (from, to), ROWS_MAX + 1).await?;
         if rows.len() > ROWS_MAX {

@@ -6,6 +6,7 @@ use super::layers::Layers;
 pub(super) fn check_together(config: &Config, layers: &mut Layers) {
     check_tls(config, layers);
     check_plain_http(config, layers);
+    check_counters(config, layers);
     if config.in_flight_bytes_max < config.limits.request_bytes_max {
         layers.blame(
             "limits.in_flight_bytes",
@@ -43,6 +44,21 @@ fn check_plain_http(config: &Config, layers: &mut Layers) {
             "other machines reach this address, where plain HTTP only redirects to HTTPS, and HTTPS is off; \
              either set `http.https_listen` with `tls.certificate` and `tls.key`, \
              or set `http.allow_plain = true` behind a proxy that does TLS",
+        );
+    }
+}
+
+/// What a row by the minute is counted by goes with the other counters.
+fn check_counters(config: &Config, layers: &mut Layers) {
+    let is_longer = match (config.retention.minute_counters, config.retention.counters) {
+        (Some(minutes), Some(counters)) => minutes > counters,
+        (None, counters) => counters.is_some(),
+        (_, None) => false,
+    };
+    if is_longer {
+        layers.blame(
+            "retention.minute_counters",
+            "is longer than `retention.counters`, and without those the others cannot be read; lower it",
         );
     }
 }

@@ -173,3 +173,17 @@ fn settings_that_cannot_work_together_are_refused() {
     assert!(config(https, &[]).http.https_listen.is_some());
     assert!(config("[http]\nlisten = \"0.0.0.0:80\"\nallow_plain = true", &[]).http.allow_plain);
 }
+
+#[test]
+fn counters_by_the_minute_are_not_kept_longer_than_the_others() {
+    let text = "is longer than `retention.counters`";
+    for (minutes, counters) in [("8d", "7d"), ("forever", "800d")] {
+        let file = format!("[retention]\nminute_counters = \"{minutes}\"\ncounters = \"{counters}\"\n");
+        let found = problems(&file, &[]);
+        assert!(found.len() == 1 && found[0].contains(text), "{found:?}");
+        assert!(found[0].contains("retention.minute_counters"), "{found:?}");
+    }
+    for (minutes, counters) in [("7d", "7d"), ("7d", "forever"), ("forever", "forever")] {
+        config(&format!("[retention]\nminute_counters = \"{minutes}\"\ncounters = \"{counters}\"\n"), &[]);
+    }
+}

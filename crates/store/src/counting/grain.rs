@@ -1,4 +1,5 @@
-//! The spans of time that are counted together. Quarters of an hour, because every zone's days and hours begin on one.
+//! The spans of time that are counted together. Quarters of an hour, because every zone's days and hours begin on one;
+//! hours and days, so that long ranges are read in few rows.
 
 use postroad_model::Timestamp;
 
@@ -7,17 +8,20 @@ pub enum Grain {
     /// Kept for a shorter time than the others.
     Minute,
     Quarter,
-    /// From midnight UTC: so that long ranges are read in few rows.
+    /// In UTC.
+    Hour,
+    /// From midnight UTC.
     Day,
 }
 
 impl Grain {
-    pub const ALL: [Self; 3] = [Self::Minute, Self::Quarter, Self::Day];
+    pub const ALL: [Self; 4] = [Self::Minute, Self::Quarter, Self::Hour, Self::Day];
 
     pub const fn seconds(self) -> i64 {
         match self {
             Self::Minute => 60,
             Self::Quarter => 15 * 60,
+            Self::Hour => 3_600,
             Self::Day => 24 * 3_600,
         }
     }
@@ -28,6 +32,7 @@ impl Grain {
             Self::Minute => 0,
             Self::Quarter => 1,
             Self::Day => 2,
+            Self::Hour => 3,
         }
     }
 

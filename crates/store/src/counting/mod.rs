@@ -1,15 +1,19 @@
 //! Adding events up: what is counted, by what, in which spans of time. Nothing here touches a database.
 
 mod counts;
+mod day_counts;
 mod grain;
 mod histogram;
+mod shape;
 mod tally;
 mod varint;
 
 pub use counts::{Counts, Metric};
+pub(crate) use day_counts::{DayCounts, block_start, sum_of_days};
 pub use grain::Grain;
 pub use histogram::Histogram;
-pub(crate) use tally::{CountedEvent, EventData, Facts, Hold, Key, Tally};
+pub use shape::Shape;
+pub(crate) use tally::{CountedEvent, EventData, Facts, Hold, Tally};
 pub use tally::{CountingRules, OTHER_PROVIDER};
 
 use crate::error::StoreError;
@@ -42,6 +46,11 @@ impl Sums {
         [self.counts.encode(), self.first_attempt.encode(), self.sent.encode()]
     }
 }
+
+/// Tags of a server that are told apart, and likewise its templates.
+pub const WORDS_MAX: usize = 1_000;
+/// What those beyond read.
+pub const SURPLUS: &str = "(other)";
 
 /// What a message is counted by. Texts are empty and ids 0 for "none".
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

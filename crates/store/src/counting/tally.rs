@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use postroad_model::{DomainName, EventKind, MessageId, Timestamp};
+use postroad_model::{DomainName, EventCursor, EventKind, MessageId, Timestamp};
 use serde::Deserialize;
 
-use super::{Counts, Dimensions, Grain, Metric, Sums};
+use super::{Counts, DayCounts, Dimensions, Grain, Metric, Shape, Sums, block_start};
 
 /// The provider of recipient domains that belong to none we know.
 pub const OTHER_PROVIDER: &str = "other";
@@ -24,6 +24,7 @@ pub struct CountingRules {
 /// An event with what its message is counted by.
 #[derive(Debug, Clone)]
 pub(crate) struct CountedEvent {
+    pub(crate) cursor: EventCursor,
     pub(crate) message_id: MessageId,
     pub(crate) seq: i64,
     pub(crate) kind: EventKind,
@@ -108,34 +109,51 @@ impl CountedEvent {
     }
 }
 
-/// A row of counters; `dimensions` is the place in `Tally::dimensions`, `None` for the total.
+/// A row of counters; `set` is the place in `Tally::sets`, `None` for the total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) grain: Grain,
-    pub(crate) dimensions: Option<usize>,
+    pub(crate) set: Option<usize>,
     pub(crate) at: i64,
 }
 
 /// What a batch adds.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) dimensions: Vec<Dimensions>,
+    pub(crate) sets: Vec<(Shape, Dimensions)>,
     pub(crate) counters: HashMap<Key, Sums>,
-    /// By day (seconds of its start) and recipient domain.
-    pub(crate) recipient_domains: HashMap<(i64, String), Counts>,
+    /// By block of days (seconds of its start) and recipient domain.
+    pub(crate) recipient_domains: HashMap<(i64, String), DayCounts>,
+    /// The start of the last day that something was counted on.
+    pub(crate) last_day: i64,
+    /// How many of the events are in it, from the first.
+    pub(crate) taken: usize,
+}
+
+/// Where the sets of a batch stand in `Tally::sets`.
+#[derive(Default)]
+struct Places {
+    of_full: HashMap<Dimensions, [usize; Shape::SPLIT.len()]>,
+    of_part: HashMap<(Shape, Dimensions), usize>,
 }
 
 impl Tally {
-    /// `providers` by recipient domain; `holds` by message, for those that need them.
+    /// Ends before the last event if there are `rows_max` rows to write by then. `providers` by recipient domain; `holds`
+    /// by message, for those that need them.
     pub(crate) fn of(
         events: &[CountedEvent],
         rules: &CountingRules,
         providers: &HashMap<String, String>,
         holds: &HashMap<MessageId, Vec<Hold>>,
+        rows_max: usize,
     ) -> Self {
         let mut tally = Self::default();
-        let mut places: HashMap<Dimensions, usize> = HashMap::new();
+        let mut places = Places::default();
         for event in events {
+            if tally.counters.len() + tally.recipient_domains.len() >= rows_max {
+                break;
+            }
+            tally.taken += 1;
             let recipient_domain = event.facts.recipient_domain();
             if recipient_domain == rules.simulator_domain.as_str() {
                 continue;
@@ -146,7 +164,7 @@ impl Tally {
                 continue;
             }
             let provider = providers.get(&recipient_domain).map_or(OTHER_PROVIDER, String::as_str);
-            let dimensions = Dimensions {
+            let full = Dimensions {
                 domain: event.facts.from_domain.clone(),
                 tag: event.facts.tag.clone(),
                 provider: provider.to_owned(),
@@ -154,25 +172,47 @@ impl Tally {
                 pool_id: event.facts.pool_id,
                 credential_id: event.facts.credential_id,
             };
-            let place = *places.entry(dimensions.clone()).or_insert_with(|| {
-                tally.dimensions.push(dimensions);
-                tally.dimensions.len() - 1
-            });
-            tally.add(event.at, place, recipient_domain, &adds);
+            let sets = tally.places_of(full, &mut places);
+            tally.add(event.at, sets, recipient_domain, &adds);
         }
         tally
     }
 
-    fn add(&mut self, moment: Timestamp, place: usize, recipient_domain: String, adds: &Sums) {
+    /// The sets that a message of these dimensions counts in, one of each shape.
+    fn places_of(&mut self, full: Dimensions, places: &mut Places) -> [usize; Shape::SPLIT.len()] {
+        if let Some(known) = places.of_full.get(&full) {
+            return *known;
+        }
+        let found = Shape::SPLIT.map(|shape| {
+            let set = (shape, shape.part_of(&full));
+            *places.of_part.entry(set.clone()).or_insert_with(|| {
+                self.sets.push(set);
+                self.sets.len() - 1
+            })
+        });
+        places.of_full.insert(full, found);
+        found
+    }
+
+    fn add(
+        &mut self,
+        moment: Timestamp,
+        sets: [usize; Shape::SPLIT.len()],
+        recipient_domain: String,
+        adds: &Sums,
+    ) {
         for grain in Grain::ALL {
             let at = grain.start(moment);
-            let total = (grain != Grain::Minute).then_some(None);
-            for dimensions in [Some(Some(place)), total].into_iter().flatten() {
-                self.counters.entry(Key { grain, dimensions, at }).or_default().add(adds);
+            for set in sets.into_iter().map(Some).chain([None]) {
+                self.counters.entry(Key { grain, set, at }).or_default().add(adds);
             }
         }
         let day = Grain::Day.start(moment);
-        self.recipient_domains.entry((day, recipient_domain)).or_default().add(&adds.counts);
+        self.last_day = self.last_day.max(day);
+        self.recipient_domains
+            .entry((block_start(day), recipient_domain))
+            .or_default()
+            .add(day, &adds.counts);
     }
 }
 

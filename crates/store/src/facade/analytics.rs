@@ -2,13 +2,16 @@
 
 use postroad_model::{DomainName, ServerId};
 
-use crate::counting::{CountingRules, Counts, Dimensions, Grain, Tally};
+use crate::counting::{CountingRules, Counts, Dimensions, Grain, Shape, Tally};
 use crate::records::{CounterRow, Folded};
+use crate::verbs::counting::Uncounted;
 use crate::verbs::{counter_reads, counters, counting, recipient_providers};
 use crate::{Result, Store};
 
-/// Events added up in one transaction: few enough to hold nobody up.
-const FOLD_EVENTS_MAX: usize = 1_000;
+/// Events added up in one transaction.
+const FOLD_EVENTS_MAX: usize = 500;
+/// Rows that it writes, or little more: few enough to hold nobody up.
+const FOLD_ROWS_MAX: usize = 1_000;
 
 impl Store {
     /// The servers that have uncounted events.
@@ -24,42 +27,39 @@ impl Store {
         if uncounted.to == uncounted.from {
             return Ok(Folded::AllDone);
         }
-        let tally = Tally::of(&uncounted.events, rules, &uncounted.providers, &uncounted.holds);
-        let (from, to) = (uncounted.from, uncounted.to);
+        let Uncounted { from, mut to, mut is_full, events, providers, holds } = uncounted;
+        let tally = Tally::of(&events, rules, &providers, &holds, FOLD_ROWS_MAX);
+        if let Some(last) = events[..tally.taken].last()
+            && tally.taken < events.len()
+        {
+            (to, is_full) = (last.cursor, true);
+        }
+        let additions = self.read(move |sql| Box::pin(counters::prepare(sql, server_id, tally))).await?;
         let added = self
-            .write(move |sql| Box::pin(async move { counters::add(sql, server_id, from, to, &tally).await }))
+            .write(move |sql| {
+                Box::pin(async move { counters::add(sql, server_id, from, to, &additions).await })
+            })
             .await?;
-        Ok(match (added, uncounted.is_full) {
+        Ok(match (added, is_full) {
             (false, _) => Folded::Overtaken,
             (true, true) => Folded::Some,
             (true, false) => Folded::AllDone,
         })
     }
 
-    /// The totals of a server, by spans that begin at `from` or later and before `to` (seconds since 1970). There are
-    /// none by the minute.
-    pub async fn list_totals(
-        &self,
-        server_id: ServerId,
-        grain: Grain,
-        from: i64,
-        to: i64,
-    ) -> Result<Vec<CounterRow>> {
-        self.read(move |sql| Box::pin(counter_reads::list_totals(sql, server_id, grain, from, to))).await
-    }
-
-    /// Likewise, of these sets of dimensions; at most `limit` rows, in no order.
+    /// The counters of one shape, of spans that begin in one of these ranges (from, and before; seconds since 1970); of these
+    /// sets of dimensions only if they are given. At most `limit` rows, in no order.
     pub async fn list_counters(
         &self,
         server_id: ServerId,
-        grain: Grain,
-        numbers: Vec<i64>,
-        range: (i64, i64),
+        kind: (Grain, Shape),
+        numbers: Option<Vec<i64>>,
+        ranges: Vec<(i64, i64)>,
         limit: usize,
     ) -> Result<Vec<CounterRow>> {
         self.read(move |sql| {
             Box::pin(async move {
-                counter_reads::list_of_dimensions(sql, server_id, grain, &numbers, range, limit).await
+                counter_reads::list_counters(sql, server_id, kind, numbers.as_deref(), &ranges, limit).await
             })
         })
         .await
@@ -69,12 +69,14 @@ impl Store {
     pub async fn list_dimensions(
         &self,
         server_id: ServerId,
+        shape: Shape,
         since_day: i64,
     ) -> Result<Vec<(i64, Dimensions)>> {
-        self.read(move |sql| Box::pin(counter_reads::list_dimensions(sql, server_id, since_day))).await
+        self.read(move |sql| Box::pin(counter_reads::list_dimensions(sql, server_id, shape, since_day))).await
     }
 
-    /// Counts by recipient domain and day, of whole days (UTC, seconds of their start); at most `limit` rows.
+    /// Counts by recipient domain, of whole days (UTC, seconds of their start). A domain may come more than once; at most
+    /// `limit` rows.
     pub async fn list_recipient_domains(
         &self,
         server_id: ServerId,

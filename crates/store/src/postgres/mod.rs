@@ -10,6 +10,7 @@ mod begin;
 mod claims;
 mod columns;
 mod connect;
+pub(crate) mod counter_sets;
 pub(crate) mod counters;
 mod delivery;
 mod event_order;

@@ -3,7 +3,7 @@
 use postroad_model::ServerId;
 
 use super::counters::encoded;
-use crate::counting::{Counts, Dimensions, Grain, Sums};
+use crate::counting::{Counts, Dimensions, Grain, Shape, Sums, block_start, sum_of_days};
 use crate::error::StoreError;
 use crate::records::CounterRow;
 use crate::sql::{Row, Sql, to_json};
@@ -14,51 +14,61 @@ fn counter_row(mut row: Row) -> Result<CounterRow, StoreError> {
     Ok(CounterRow { dimensions: row.int(0)?, at: row.int(1)?, sums })
 }
 
-pub(crate) async fn list_totals(
+/// Of one shape in these ranges, and of these sets only if they are given; at most `limit` rows, in no order.
+pub(crate) async fn list_counters(
     sql: &Sql<'_>,
     server_id: ServerId,
-    grain: Grain,
-    from: i64,
-    to: i64,
-) -> Result<Vec<CounterRow>, StoreError> {
-    let rows = sql
-        .query(
-            "SELECT dimensions, at, counts, first_attempt, sent FROM counters
-             WHERE server_id = $1 AND grain = $2 AND dimensions = 0 AND at >= $3 AND at < $4",
-            &[server_id.0.into(), grain.code().into(), from.into(), to.into()],
-        )
-        .await?;
-    rows.into_iter().map(counter_row).collect()
-}
-
-/// Of these sets of dimensions; at most `limit` rows, in no order.
-pub(crate) async fn list_of_dimensions(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    grain: Grain,
-    numbers: &[i64],
-    (from, to): (i64, i64),
+    (grain, shape): (Grain, Shape),
+    numbers: Option<&[i64]>,
+    ranges: &[(i64, i64)],
     limit: usize,
 ) -> Result<Vec<CounterRow>, StoreError> {
-    let text = if sql.is_sqlite() {
-        // A cross join keeps the order: set by set, not through all counters of the server.
-        "SELECT c.dimensions, c.at, c.counts, c.first_attempt, c.sent FROM json_each($3) AS wanted
-         CROSS JOIN counters c ON c.server_id = $1 AND c.grain = $2 AND c.dimensions = wanted.value
-                        AND c.at >= $4 AND c.at < $5 LIMIT $6"
-    } else {
-        "SELECT c.dimensions, c.at, c.counts, c.first_attempt, c.sent
-         FROM json_array_elements_text(CAST($3::text AS json)) AS wanted (number)
-         JOIN counters c ON c.server_id = $1 AND c.grain = $2 AND c.dimensions = wanted.number::bigint
-                        AND c.at >= $4 AND c.at < $5 LIMIT $6"
-    };
-    let params = [
+    macro_rules! text {
+        ($ranges:literal, $from:literal, $to:literal, $sets:literal) => {
+            concat!(
+                "SELECT c.dimensions, c.at, c.counts, c.first_attempt, c.sent FROM ",
+                $ranges,
+                " JOIN counters c ON c.server_id = $1 AND c.grain = $2 AND c.shape = $3 AND c.at >= ",
+                $from,
+                " AND c.at < ",
+                $to,
+                $sets,
+                " LIMIT $5"
+            )
+        };
+    }
+    macro_rules! for_engine {
+        ($sqlite:literal, $postgres:literal) => {
+            if sql.is_sqlite() {
+                // A cross join keeps the order: range by range.
+                text!("json_each($4) AS range CROSS", "range.value ->> 0", "range.value ->> 1", $sqlite)
+            } else {
+                text!(
+                    "json_array_elements(CAST($4::text AS json)) AS range (value)",
+                    "(range.value ->> 0)::bigint",
+                    "(range.value ->> 1)::bigint",
+                    $postgres
+                )
+            }
+        };
+    }
+    let mut params = vec![
         server_id.0.into(),
         grain.code().into(),
-        to_json(&numbers).into(),
-        from.into(),
-        to.into(),
+        shape.code().into(),
+        to_json(&ranges).into(),
         (limit as i64).into(),
     ];
+    let text = match numbers {
+        None => for_engine!("", ""),
+        Some(numbers) => {
+            params.push(to_json(&numbers).into());
+            for_engine!(
+                " AND +c.dimensions IN (SELECT value FROM json_each($6))",
+                " AND c.dimensions IN (SELECT n::bigint FROM json_array_elements_text(CAST($6::text AS json)) AS wanted (n))"
+            )
+        }
+    };
     sql.query(text, &params).await?.into_iter().map(counter_row).collect()
 }
 
@@ -66,13 +76,14 @@ pub(crate) async fn list_of_dimensions(
 pub(crate) async fn list_dimensions(
     sql: &Sql<'_>,
     server_id: ServerId,
+    shape: Shape,
     since_day: i64,
 ) -> Result<Vec<(i64, Dimensions)>, StoreError> {
     let rows = sql
         .query(
             "SELECT id, domain, tag, provider, template, pool_id, credential_id FROM counter_dimensions
-             WHERE server_id = $1 AND last_day >= $2",
-            &[server_id.0.into(), since_day.into()],
+             WHERE server_id = $1 AND shape = $2 AND last_day >= $3",
+            &[server_id.0.into(), shape.code().into(), since_day.into()],
         )
         .await?;
     let dimensions = |row: &Row| {
@@ -89,7 +100,7 @@ pub(crate) async fn list_dimensions(
     rows.iter().map(dimensions).collect()
 }
 
-/// By recipient domain, over whole days (UTC); at most `limit` rows.
+/// By recipient domain, over whole days (UTC); at most `limit` rows, each of the days of one block.
 pub(crate) async fn list_recipient_domains(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -98,14 +109,14 @@ pub(crate) async fn list_recipient_domains(
 ) -> Result<Vec<(String, Counts)>, StoreError> {
     let rows = sql
         .query(
-            "SELECT domain, counts FROM recipient_domain_days WHERE server_id = $1 AND day >= $2 AND day < $3 LIMIT $4",
-            &[server_id.0.into(), from.into(), to.into(), (limit as i64).into()],
+            "SELECT domain, block, days FROM recipient_domains
+             WHERE server_id = $1 AND block >= $2 AND block < $3 LIMIT $4",
+            &[server_id.0.into(), block_start(from).into(), to.into(), (limit as i64).into()],
         )
         .await?;
     let counts = |mut row: Row| {
-        let mut counts = Counts::default();
-        counts.add_encoded(&row.take_blob(1)?)?;
-        Ok((row.text(0)?, counts))
+        let days = row.take_blob(2)?;
+        Ok((row.text(0)?, sum_of_days(&days, row.int(1)?, (from, to))?))
     };
     rows.into_iter().map(counts).collect()
 }

@@ -1,22 +1,102 @@
 //! Writing down what a batch of events adds, together with how far it went.
+//!
+//! First the rows that it adds to are read and added up, which keeps nobody waiting, then everything is written at once.
+//! In between nobody changes these rows: who adds to counters moves the server's mark, and if that has moved, nothing is
+//! written.
 
 use std::collections::HashMap;
 
 use postroad_model::{EventCursor, ServerId};
+use serde_json::json;
 
-use crate::counting::{Dimensions, Grain, Key, Sums, Tally};
+use super::counter_sets::{self, SetChanges};
+use crate::counting::{DayCounts, Shape, Sums, Tally};
 use crate::error::StoreError;
 use crate::postgres::counters as postgres;
-use crate::sql::{Row, Sql};
+use crate::sql::{Row, Sql, to_json};
 
-/// Sets of dimensions of a server. Only tags and templates are the sender's own words, so only they can be many: those
-/// beyond are counted together.
-const DIMENSIONS_MAX: i64 = 10_000;
-/// What their tag and template read.
-pub(crate) const TOO_MANY: &str = "(other)";
+/// A row of `counters` without its server: grain, shape, start of its span, set of dimensions.
+pub(crate) type CounterKey = (i64, i64, i64, i64);
 
-/// A row of `counters` without its server: grain, set of dimensions, start of its span.
-pub(crate) type CounterKey = (i64, i64, i64);
+/// Rows as they are to be.
+pub(crate) struct Additions {
+    sets: SetChanges,
+    counters: Vec<(CounterKey, [Vec<u8>; 3])>,
+    /// By block of days and domain.
+    recipient_domains: Vec<((i64, String), Vec<u8>)>,
+}
+
+/// What the counters are with a batch added. Read after the mark that the batch begins at.
+pub(crate) async fn prepare(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    tally: Tally,
+) -> Result<Additions, StoreError> {
+    let sets = counter_sets::prepare(sql, server_id, &tally).await?;
+    let mut sums: HashMap<CounterKey, Sums> = HashMap::with_capacity(tally.counters.len());
+    for (key, adds) in tally.counters {
+        let (shape, number) =
+            key.set.map_or((Shape::Total, 0), |place| (tally.sets[place].0, sets.numbers[place]));
+        sums.insert((key.grain.code(), shape.code(), key.at, number), adds);
+    }
+    add_known_counters(sql, server_id, &mut sums).await?;
+    let mut days = tally.recipient_domains;
+    add_known_days(sql, server_id, &mut days).await?;
+    // In the order of the table: neighbours are written together.
+    let mut counters: Vec<_> = sums.into_iter().map(|(key, sums)| (key, sums.encode())).collect();
+    counters.sort_unstable_by_key(|(key, _)| *key);
+    let mut recipient_domains: Vec<_> = days.into_iter().map(|(key, days)| (key, days.encode())).collect();
+    recipient_domains.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(Additions { sets, counters, recipient_domains })
+}
+
+async fn add_known_counters(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    sums: &mut HashMap<CounterKey, Sums>,
+) -> Result<(), StoreError> {
+    let text = if sql.is_sqlite() {
+        "SELECT c.grain, c.shape, c.at, c.dimensions, c.counts, c.first_attempt, c.sent FROM json_each($2) AS wanted
+         CROSS JOIN counters c ON c.server_id = $1 AND c.grain = wanted.value ->> 0 AND c.shape = wanted.value ->> 1
+                        AND c.at = wanted.value ->> 2 AND c.dimensions = wanted.value ->> 3"
+    } else {
+        "SELECT c.grain, c.shape, c.at, c.dimensions, c.counts, c.first_attempt, c.sent
+         FROM json_array_elements(CAST($2::text AS json)) AS wanted (key)
+         JOIN counters c ON c.server_id = $1 AND c.grain = (wanted.key ->> 0)::bigint
+                        AND c.shape = (wanted.key ->> 1)::bigint AND c.at = (wanted.key ->> 2)::bigint
+                        AND c.dimensions = (wanted.key ->> 3)::bigint"
+    };
+    let mut wanted: Vec<&CounterKey> = sums.keys().collect();
+    wanted.sort_unstable();
+    let rows = sql.query(text, &[server_id.0.into(), to_json(&wanted).into()]).await?;
+    for mut row in rows {
+        let key = (row.int(0)?, row.int(1)?, row.int(2)?, row.int(3)?);
+        sums.entry(key).or_default().add_encoded(&encoded(&mut row, 4)?)?;
+    }
+    Ok(())
+}
+
+async fn add_known_days(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    days: &mut HashMap<(i64, String), DayCounts>,
+) -> Result<(), StoreError> {
+    let text = if sql.is_sqlite() {
+        "SELECT r.block, r.domain, r.days FROM json_each($2) AS wanted
+         CROSS JOIN recipient_domains r ON r.server_id = $1 AND r.block = wanted.value ->> 0
+                        AND r.domain = wanted.value ->> 1"
+    } else {
+        "SELECT r.block, r.domain, r.days FROM json_array_elements(CAST($2::text AS json)) AS wanted (key)
+         JOIN recipient_domains r ON r.server_id = $1 AND r.block = (wanted.key ->> 0)::bigint
+                        AND r.domain = wanted.key ->> 1"
+    };
+    let wanted: Vec<_> = days.keys().map(|(block, domain)| json!([block, domain])).collect();
+    for mut row in sql.query(text, &[server_id.0.into(), to_json(&wanted).into()]).await? {
+        let key = (row.int(0)?, row.text(1)?);
+        days.entry(key).or_default().add_encoded(&row.take_blob(2)?)?;
+    }
+    Ok(())
+}
 
 /// False if somebody else has counted these events meanwhile; then nothing is written.
 pub(crate) async fn add(
@@ -24,20 +104,19 @@ pub(crate) async fn add(
     server_id: ServerId,
     from: EventCursor,
     to: EventCursor,
-    tally: &Tally,
+    additions: &Additions,
 ) -> Result<bool, StoreError> {
-    if lock_mark(sql, server_id).await? != from {
+    if lock_mark(sql, server_id).await? != from
+        || !counter_sets::write(sql, server_id, &additions.sets).await?
+    {
         return Ok(false);
     }
-    let numbers = number_dimensions(sql, server_id, tally).await?;
-    let number_of = |key: &Key| key.dimensions.map_or(0, |place| numbers[place]);
-    // Two sets may have become one.
-    let mut adds: HashMap<CounterKey, Sums> = HashMap::with_capacity(tally.counters.len());
-    for (key, sums) in &tally.counters {
-        adds.entry((key.grain.code(), number_of(key), key.at)).or_default().add(sums);
+    if let Sql::Postgres(transaction) = sql {
+        postgres::write_counters(transaction, server_id, &additions.counters).await?;
+        postgres::write_recipient_domains(transaction, server_id, &additions.recipient_domains).await?;
+    } else {
+        write_counters(sql, server_id, additions).await?;
     }
-    add_counters(sql, server_id, adds).await?;
-    add_recipient_domains(sql, server_id, tally).await?;
     sql.change(
         "UPDATE counter_marks SET xact = $2, event_id = $3 WHERE server_id = $1",
         &[server_id.0.into(), to.xact.into(), to.id.into()],
@@ -61,155 +140,31 @@ async fn lock_mark(sql: &Sql<'_>, server_id: ServerId) -> Result<EventCursor, St
     Ok(EventCursor { xact: row.int(0)?, id: row.int(1)? })
 }
 
-/// The numbers of a tally's sets of dimensions. Whoever has the mark locked is alone here.
-async fn number_dimensions(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    tally: &Tally,
-) -> Result<Vec<i64>, StoreError> {
-    let days = tally.counters.keys().filter(|key| key.grain == Grain::Day).map(|key| key.at);
-    let Some(last_day) = days.max() else { return Ok(Vec::new()) };
-    let mut numbers = Vec::with_capacity(tally.dimensions.len());
-    let mut free = None;
-    for dimensions in &tally.dimensions {
-        if let Some(number) = find_number(sql, server_id, dimensions, last_day).await? {
-            numbers.push(number);
-            continue;
-        }
-        let next = match free {
-            Some(next) => next,
-            None => first_free(sql, server_id).await?,
-        };
-        let number = add_dimensions(sql, server_id, dimensions, next, last_day).await?;
-        free = Some(if number == next { next + 1 } else { next });
-        numbers.push(number);
-    }
-    Ok(numbers)
-}
-
-async fn first_free(sql: &Sql<'_>, server_id: ServerId) -> Result<i64, StoreError> {
-    let text = "SELECT id FROM counter_dimensions WHERE server_id = $1 ORDER BY id DESC LIMIT 1";
-    let last = sql.query_opt(text, &[server_id.0.into()]).await?;
-    Ok(last.map_or(Ok(0), |row| row.int(0))? + 1)
-}
-
-async fn find_number(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    dimensions: &Dimensions,
-    last_day: i64,
-) -> Result<Option<i64>, StoreError> {
-    let row = sql
-        .query_opt(
-            "SELECT id, last_day FROM counter_dimensions WHERE server_id = $1 AND domain = $2 AND tag = $3
-             AND provider = $4 AND template = $5 AND pool_id = $6 AND credential_id = $7",
+async fn write_counters(sql: &Sql<'_>, server_id: ServerId, additions: &Additions) -> Result<(), StoreError> {
+    for ((grain, shape, at, dimensions), [counts, first_attempt, sent]) in &additions.counters {
+        sql.execute(
+            "INSERT INTO counters (server_id, grain, shape, at, dimensions, counts, first_attempt, sent)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+             ON CONFLICT (server_id, grain, shape, at, dimensions) DO UPDATE SET counts = excluded.counts,
+                 first_attempt = excluded.first_attempt, sent = excluded.sent",
             &[
                 server_id.0.into(),
-                dimensions.domain.as_str().into(),
-                dimensions.tag.as_str().into(),
-                dimensions.provider.as_str().into(),
-                dimensions.template.as_str().into(),
-                dimensions.pool_id.into(),
-                dimensions.credential_id.into(),
+                (*grain).into(),
+                (*shape).into(),
+                (*at).into(),
+                (*dimensions).into(),
+                counts.clone().into(),
+                first_attempt.clone().into(),
+                sent.clone().into(),
             ],
         )
         .await?;
-    let Some(row) = row else { return Ok(None) };
-    let number = row.int(0)?;
-    if row.int(1)? < last_day {
-        let text = "UPDATE counter_dimensions SET last_day = $3 WHERE server_id = $1 AND id = $2";
-        sql.change(text, &[server_id.0.into(), number.into(), last_day.into()]).await?;
     }
-    Ok(Some(number))
-}
-
-/// Its number: `free`, unless there are too many of them already.
-async fn add_dimensions(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    dimensions: &Dimensions,
-    free: i64,
-    last_day: i64,
-) -> Result<i64, StoreError> {
-    let mut dimensions = dimensions.clone();
-    if free > DIMENSIONS_MAX {
-        for text in [&mut dimensions.tag, &mut dimensions.template] {
-            if !text.is_empty() {
-                TOO_MANY.clone_into(text);
-            }
-        }
-        if let Some(number) = find_number(sql, server_id, &dimensions, last_day).await? {
-            return Ok(number);
-        }
-    }
-    sql.execute(
-        "INSERT INTO counter_dimensions (server_id, id, domain, tag, provider, template, pool_id, credential_id, last_day)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-        &[
-            server_id.0.into(),
-            free.into(),
-            dimensions.domain.into(),
-            dimensions.tag.into(),
-            dimensions.provider.into(),
-            dimensions.template.into(),
-            dimensions.pool_id.into(),
-            dimensions.credential_id.into(),
-            last_day.into(),
-        ],
-    )
-    .await?;
-    Ok(free)
-}
-
-async fn add_counters(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    adds: HashMap<CounterKey, Sums>,
-) -> Result<(), StoreError> {
-    if let Sql::Postgres(transaction) = sql {
-        return postgres::add_counters(transaction, server_id, adds).await;
-    }
-    for ((grain, dimensions, at), mut sums) in adds {
-        let key = [server_id.0.into(), grain.into(), dimensions.into(), at.into()];
-        let known = sql
-            .query_opt(
-                "SELECT counts, first_attempt, sent FROM counters
-                 WHERE server_id = $1 AND grain = $2 AND dimensions = $3 AND at = $4",
-                &key,
-            )
-            .await?;
-        if let Some(mut row) = known {
-            sums.add_encoded(&encoded(&mut row, 0)?)?;
-        }
-        let values = sums.encode().map(Into::into);
+    for ((block, domain), days) in &additions.recipient_domains {
         sql.execute(
-            "INSERT INTO counters (server_id, grain, dimensions, at, counts, first_attempt, sent)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)
-             ON CONFLICT (server_id, grain, dimensions, at) DO UPDATE SET counts = excluded.counts,
-                 first_attempt = excluded.first_attempt, sent = excluded.sent",
-            &key.into_iter().chain(values).collect::<Vec<_>>(),
-        )
-        .await?;
-    }
-    Ok(())
-}
-
-async fn add_recipient_domains(sql: &Sql<'_>, server_id: ServerId, tally: &Tally) -> Result<(), StoreError> {
-    if let Sql::Postgres(transaction) = sql {
-        return postgres::add_recipient_domains(transaction, server_id, &tally.recipient_domains).await;
-    }
-    for ((day, domain), adds) in &tally.recipient_domains {
-        let key = [server_id.0.into(), (*day).into(), domain.as_str().into()];
-        let mut counts = adds.clone();
-        let text =
-            "SELECT counts FROM recipient_domain_days WHERE server_id = $1 AND day = $2 AND domain = $3";
-        if let Some(mut row) = sql.query_opt(text, &key).await? {
-            counts.add_encoded(&row.take_blob(0)?)?;
-        }
-        sql.execute(
-            "INSERT INTO recipient_domain_days (server_id, day, domain, counts) VALUES ($1, $2, $3, $4)
-             ON CONFLICT (server_id, day, domain) DO UPDATE SET counts = excluded.counts",
-            &key.into_iter().chain([counts.encode().into()]).collect::<Vec<_>>(),
+            "INSERT INTO recipient_domains (server_id, block, domain, days) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (server_id, block, domain) DO UPDATE SET days = excluded.days",
+            &[server_id.0.into(), (*block).into(), domain.as_str().into(), days.clone().into()],
         )
         .await?;
     }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use postroad_model::{EventCursor, EventKind, MessageId, PoolId, ServerId, Timestamp};
 use serde::Deserialize;
 
+use super::surplus;
 use crate::counting::{CountedEvent, EventData, Facts, Hold};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
@@ -60,6 +61,7 @@ pub(crate) async fn read_uncounted(
     for row in &rows {
         events.extend(counted_event(row, pool_id)?);
     }
+    surplus::gather(sql, server_id, &mut events).await?;
     let providers = find_providers(sql, &events).await?;
     let holds = find_holds(sql, server_id, &events).await?;
     Ok(Uncounted { from, to, is_full, events, providers, holds })
@@ -114,6 +116,7 @@ fn counted_event(row: &Row, server_pool: i64) -> Result<Option<CountedEvent>, St
     let options: CountedOptions = serde_json::from_str(&row.text(12)?).unwrap_or_default();
     let accepted_at = row.time(13)?;
     Ok(Some(CountedEvent {
+        cursor: EventCursor { xact: row.int(0)?, id: row.int(1)? },
         message_id: MessageId(row.int(2)?),
         seq: row.int(3)?,
         kind,

@@ -2,6 +2,7 @@
 
 pub(crate) mod accounts;
 pub(crate) mod counter_reads;
+pub(crate) mod counter_sets;
 pub(crate) mod counters;
 pub(crate) mod counting;
 pub(crate) mod credentials;
@@ -26,6 +27,7 @@ pub(crate) mod server_change;
 pub(crate) mod servers;
 pub(crate) mod settings;
 pub(crate) mod suppressions;
+pub(crate) mod surplus;
 pub(crate) mod told;
 pub(crate) mod tracking;
 pub(crate) mod webhook_attempts;

@@ -2,7 +2,7 @@
 
 use postroad_model::{SendId, ServerId};
 
-use crate::counting::Grain;
+use crate::counting::{Grain, Shape, block_start};
 use crate::error::StoreError;
 use crate::records::{Cut, OldRows};
 use crate::sql::{Sql, to_json};
@@ -172,7 +172,8 @@ pub(crate) async fn remove_bodies(sql: &Sql<'_>, old: &[SendId]) -> Result<(u64,
     Ok((rows.len() as u64, files))
 }
 
-/// A server with counters of one grain from before a moment (seconds since 1970).
+/// A server with counters of one grain from before a moment (seconds since 1970). Each event is counted in the total too, so
+/// that those tell of all; they go last.
 pub(crate) async fn find_server_with_counters(
     sql: &Sql<'_>,
     grain: Grain,
@@ -180,12 +181,8 @@ pub(crate) async fn find_server_with_counters(
 ) -> Result<Option<ServerId>, StoreError> {
     let row = sql
         .query_opt(
-            "SELECT s.id FROM servers s
-             WHERE EXISTS (SELECT 1 FROM counters c WHERE c.server_id = s.id AND c.grain = $1 AND c.dimensions = 0
-                           AND c.at < $2)
-                OR EXISTS (SELECT 1 FROM counter_dimensions d WHERE d.server_id = s.id
-                           AND EXISTS (SELECT 1 FROM counters c WHERE c.server_id = d.server_id AND c.grain = $1
-                                       AND c.dimensions = d.id AND c.at < $2))
+            "SELECT s.id FROM servers s WHERE EXISTS (
+                 SELECT 1 FROM counters c WHERE c.server_id = s.id AND c.grain = $1 AND c.shape = 0 AND c.at < $2)
              LIMIT 1",
             &[grain.code().into(), before.into()],
         )
@@ -200,30 +197,30 @@ pub(crate) async fn remove_counters(
     before: i64,
     limit: usize,
 ) -> Result<u64, StoreError> {
-    let params = [server_id.0.into(), grain.code().into(), before.into(), (limit as i64).into()];
-    let totals = sql
-        .execute(
-            "DELETE FROM counters WHERE server_id = $1 AND grain = $2 AND dimensions = 0 AND at IN (
-                 SELECT at FROM counters WHERE server_id = $1 AND grain = $2 AND dimensions = 0 AND at < $3 LIMIT $4)",
-            &params,
-        )
-        .await?;
-    // Old ones stand at the front of each set of dimensions: a few sets at a time.
-    let split = sql
-        .execute(
-            "DELETE FROM counters WHERE server_id = $1 AND grain = $2 AND (dimensions, at) IN (
-                 SELECT c.dimensions, c.at FROM counters c WHERE c.server_id = $1 AND c.grain = $2 AND c.at < $3
-                 AND c.dimensions IN (
-                     SELECT d.id FROM counter_dimensions d WHERE d.server_id = $1
-                     AND EXISTS (SELECT 1 FROM counters first WHERE first.server_id = $1 AND first.grain = $2
-                                 AND first.dimensions = d.id AND first.at < $3) LIMIT 100) LIMIT $4)",
-            &params,
-        )
-        .await?;
-    Ok(split + totals)
+    let mut removed = 0;
+    for shape in Shape::ALL.into_iter().rev() {
+        if removed >= limit as u64 {
+            break;
+        }
+        removed += sql
+            .execute(
+                "DELETE FROM counters WHERE server_id = $1 AND grain = $2 AND shape = $3 AND (at, dimensions) IN (
+                     SELECT at, dimensions FROM counters WHERE server_id = $1 AND grain = $2 AND shape = $3 AND at < $4
+                     LIMIT $5)",
+                &[
+                    server_id.0.into(),
+                    grain.code().into(),
+                    shape.code().into(),
+                    before.into(),
+                    (limit as i64 - removed as i64).into(),
+                ],
+            )
+            .await?;
+    }
+    Ok(removed)
 }
 
-/// A server with days of recipient domains, or sets of dimensions, from before a day.
+/// A server with recipient domains, or sets of dimensions, from before a day. Of the former only whole blocks go.
 pub(crate) async fn find_server_with_days(
     sql: &Sql<'_>,
     before: i64,
@@ -231,10 +228,10 @@ pub(crate) async fn find_server_with_days(
     let row = sql
         .query_opt(
             "SELECT s.id FROM servers s
-             WHERE EXISTS (SELECT 1 FROM recipient_domain_days r WHERE r.server_id = s.id AND r.day < $1)
+             WHERE EXISTS (SELECT 1 FROM recipient_domains r WHERE r.server_id = s.id AND r.block < $2)
                 OR EXISTS (SELECT 1 FROM counter_dimensions d WHERE d.server_id = s.id AND d.last_day < $1)
              LIMIT 1",
-            &[before.into()],
+            &[before.into(), block_start(before).into()],
         )
         .await?;
     row.map(|row| row.int(0).map(ServerId)).transpose()
@@ -246,19 +243,19 @@ pub(crate) async fn remove_days(
     before: i64,
     limit: usize,
 ) -> Result<u64, StoreError> {
-    let params = [server_id.0.into(), before.into(), (limit as i64).into()];
+    let params = |before: i64| [server_id.0.into(), before.into(), (limit as i64).into()];
     let days = sql
         .execute(
-            "DELETE FROM recipient_domain_days WHERE server_id = $1 AND (day, domain) IN (
-                 SELECT day, domain FROM recipient_domain_days WHERE server_id = $1 AND day < $2 LIMIT $3)",
-            &params,
+            "DELETE FROM recipient_domains WHERE server_id = $1 AND (block, domain) IN (
+                 SELECT block, domain FROM recipient_domains WHERE server_id = $1 AND block < $2 LIMIT $3)",
+            &params(block_start(before)),
         )
         .await?;
     let sets = sql
         .execute(
             "DELETE FROM counter_dimensions WHERE server_id = $1 AND id IN (
                  SELECT id FROM counter_dimensions WHERE server_id = $1 AND last_day < $2 LIMIT $3)",
-            &params,
+            &params(before),
         )
         .await?;
     Ok(days + sets)

@@ -18,6 +18,7 @@ TABLE bodies
 TABLE counter_dimensions
     server_id bigint NOT NULL
     id bigint NOT NULL
+    shape bigint NOT NULL
     domain text NOT NULL
     tag text NOT NULL
     provider text NOT NULL
@@ -26,7 +27,7 @@ TABLE counter_dimensions
     credential_id bigint NOT NULL
     last_day bigint NOT NULL
     PRIMARY KEY (server_id, id)
-    CREATE UNIQUE INDEX counter_dimensions_by_value ON public.counter_dimensions USING btree (server_id, domain, tag, provider, template, pool_id, credential_id)
+    CREATE UNIQUE INDEX counter_dimensions_by_value ON public.counter_dimensions USING btree (server_id, shape, domain, tag, provider, template, pool_id, credential_id)
 
 TABLE counter_marks
     server_id bigint NOT NULL
@@ -37,12 +38,13 @@ TABLE counter_marks
 TABLE counters
     server_id bigint NOT NULL
     grain bigint NOT NULL
-    dimensions bigint NOT NULL
+    shape bigint NOT NULL
     at bigint NOT NULL
+    dimensions bigint NOT NULL
     counts bytea NOT NULL
     first_attempt bytea NOT NULL
     sent bytea NOT NULL
-    PRIMARY KEY (server_id, grain, dimensions, at)
+    PRIMARY KEY (server_id, grain, shape, at, dimensions)
 
 TABLE credentials
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
@@ -221,12 +223,12 @@ TABLE queue
     CREATE INDEX queue_by_claim ON public.queue USING btree (claimed_node) WHERE (claimed_node IS NOT NULL)
     CREATE INDEX queue_by_due ON public.queue USING btree (due_at, message_id) WHERE (claimed_node IS NULL)
 
-TABLE recipient_domain_days
+TABLE recipient_domains
     server_id bigint NOT NULL
-    day bigint NOT NULL
+    block bigint NOT NULL
     domain text NOT NULL
-    counts bytea NOT NULL
-    PRIMARY KEY (server_id, day, domain)
+    days bytea NOT NULL
+    PRIMARY KEY (server_id, block, domain)
 
 TABLE recipient_providers
     domain text NOT NULL

@@ -14,6 +14,7 @@ CREATE TABLE bodies (
 CREATE TABLE counter_dimensions (
     server_id INTEGER NOT NULL,
     id INTEGER NOT NULL,
+    shape INTEGER NOT NULL,
     domain TEXT NOT NULL,
     tag TEXT NOT NULL,
     provider TEXT NOT NULL,
@@ -25,7 +26,7 @@ CREATE TABLE counter_dimensions (
 ) WITHOUT ROWID;
 
 CREATE UNIQUE INDEX counter_dimensions_by_value
-    ON counter_dimensions (server_id, domain, tag, provider, template, pool_id, credential_id);
+    ON counter_dimensions (server_id, shape, domain, tag, provider, template, pool_id, credential_id);
 
 CREATE TABLE counter_marks (
     server_id INTEGER PRIMARY KEY,
@@ -36,12 +37,13 @@ CREATE TABLE counter_marks (
 CREATE TABLE counters (
     server_id INTEGER NOT NULL,
     grain INTEGER NOT NULL,
-    dimensions INTEGER NOT NULL,
+    shape INTEGER NOT NULL,
     at INTEGER NOT NULL,
+    dimensions INTEGER NOT NULL,
     counts BLOB NOT NULL,
     first_attempt BLOB NOT NULL,
     sent BLOB NOT NULL,
-    PRIMARY KEY (server_id, grain, dimensions, at)
+    PRIMARY KEY (server_id, grain, shape, at, dimensions)
 ) WITHOUT ROWID;
 
 CREATE TABLE credentials (
@@ -204,12 +206,12 @@ CREATE TABLE queue (
 
 CREATE INDEX queue_by_due ON queue (due_at, message_id);
 
-CREATE TABLE recipient_domain_days (
+CREATE TABLE recipient_domains (
     server_id INTEGER NOT NULL,
-    day INTEGER NOT NULL,
+    block INTEGER NOT NULL,
     domain TEXT NOT NULL,
-    counts BLOB NOT NULL,
-    PRIMARY KEY (server_id, day, domain)
+    days BLOB NOT NULL,
+    PRIMARY KEY (server_id, block, domain)
 ) WITHOUT ROWID;
 
 CREATE TABLE recipient_providers (

@@ -1,11 +1,12 @@
 //! Events added up: each counts once, where it belongs, and what is not to count does not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use postroad_model::{DomainName, EventKind, MessageId, Status};
+use postroad_model::{DomainName, EventKind, MessageId, ServerId, Status};
 use postroad_store::{
-    CountingRules, Counts, Folded, Grain, InitialState, Metric, NewEvent, NewSend, Outcome, Sums,
+    CountingRules, Counts, Dimensions, Folded, Grain, InitialState, Metric, NewEvent, NewSend, Outcome,
+    Shape, Sums, WORDS_MAX,
 };
 
 use crate::fixture::{Fixture, Place, on_both_engines};
@@ -19,6 +20,9 @@ on_both_engines!(
     providers_are_learned_and_forgotten,
     other_servers_are_apart,
     too_many_tags_are_counted_together,
+    a_set_that_was_removed_is_numbered_anew,
+    a_batch_of_many_different_sets_is_counted_in_parts,
+    what_an_earlier_version_counted_is_counted_anew,
 );
 
 const FOREVER: i64 = i64::MAX / 2_000_000;
@@ -53,8 +57,21 @@ pub(crate) async fn fold_all(fixture: &Fixture) {
 }
 
 async fn totals(fixture: &Fixture, grain: Grain) -> BTreeMap<i64, Sums> {
-    let rows = fixture.store.list_totals(fixture.server, grain, 0, FOREVER).await.expect("reading works");
+    totals_of(fixture, fixture.server, grain).await
+}
+
+async fn totals_of(fixture: &Fixture, server: ServerId, grain: Grain) -> BTreeMap<i64, Sums> {
+    let all = vec![(0, FOREVER)];
+    let rows = fixture
+        .store
+        .list_counters(server, (grain, Shape::Total), None, all, 1_000)
+        .await
+        .expect("reading works");
     rows.into_iter().map(|row| (row.at, row.sums)).collect()
+}
+
+async fn sets(fixture: &Fixture, shape: Shape) -> Vec<(i64, Dimensions)> {
+    fixture.store.list_dimensions(fixture.server, shape, 0).await.expect("the store answers")
 }
 
 async fn total(fixture: &Fixture) -> Sums {
@@ -112,22 +129,25 @@ async fn what_happened_is_counted_where_it_belongs(fixture: Fixture) {
     assert!(quarters.keys().all(|at| at % 900 == 0));
     assert!(quarters.contains_key(&Grain::Quarter.start(started)), "{:?}", quarters.keys());
 
-    let sets = fixture.store.list_dimensions(fixture.server, 0).await.expect("the store answers");
-    let tags: Vec<(&str, &str)> =
-        sets.iter().map(|(_, set)| (set.tag.as_str(), set.domain.as_str())).collect();
-    assert_eq!(tags, [("orders", "shop.example"), ("", "shop.example")]);
-    for grain in Grain::ALL {
-        let numbers = sets.iter().map(|(number, _)| *number).collect();
+    let mut tags: Vec<(String, String)> =
+        sets(&fixture, Shape::Full).await.into_iter().map(|(_, set)| (set.tag, set.domain)).collect();
+    tags.sort();
+    assert_eq!(tags, [("", "shop.example"), ("orders", "shop.example")].map(|(a, b)| (a.into(), b.into())));
+    let single = sets(&fixture, Shape::Domain).await;
+    let domain = Dimensions { domain: "shop.example".into(), ..Dimensions::default() };
+    assert_eq!(single.iter().map(|(_, set)| set).collect::<Vec<_>>(), [&domain]);
+    for (shape, grain) in Shape::SPLIT.into_iter().flat_map(|shape| Grain::ALL.map(|grain| (shape, grain))) {
+        let numbers = Some(sets(&fixture, shape).await.iter().map(|(number, _)| *number).collect());
         let rows = fixture
             .store
-            .list_counters(fixture.server, grain, numbers, (0, FOREVER), 1_000)
+            .list_counters(fixture.server, (grain, shape), numbers, vec![(0, FOREVER)], 1_000)
             .await
             .expect("the store answers");
         let mut all = Counts::default();
         for row in &rows {
             all.add(&row.sums.counts);
         }
-        assert_eq!(non_zero(&all), expected, "{grain:?}");
+        assert_eq!(non_zero(&all), expected, "{shape:?} {grain:?}");
     }
     let mut domains = fixture
         .store
@@ -232,9 +252,9 @@ async fn providers_are_learned_and_forgotten(fixture: Fixture) {
     learn("google").await;
     learn("yahoo").await;
     learn("other").await;
-    let sets = fixture.store.list_dimensions(fixture.server, 0).await.expect("the store answers");
-    let providers: Vec<&str> = sets.iter().map(|(_, set)| set.provider.as_str()).collect();
-    assert_eq!(providers, ["google", "yahoo", "other"]);
+    let providers: BTreeSet<String> =
+        sets(&fixture, Shape::Provider).await.into_iter().map(|(_, set)| set.provider).collect();
+    assert_eq!(providers, ["google", "yahoo", "other"].map(ToOwned::to_owned).into());
     assert_eq!(fixture.query_int("SELECT count(*) FROM recipient_providers").await, 0);
 }
 
@@ -245,32 +265,122 @@ async fn other_servers_are_apart(fixture: Fixture) {
     fixture.accept(other).await;
     fold_all(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 1);
-    let theirs = fixture
-        .store
-        .list_totals(fixture.other_server, Grain::Day, 0, FOREVER)
-        .await
-        .expect("the store answers");
-    assert_eq!(theirs[0].sums.counts.of(Metric::Accepted), 2);
+    let theirs = totals_of(&fixture, fixture.other_server, Grain::Day).await;
+    assert_eq!(theirs.values().map(|sums| sums.counts.of(Metric::Accepted)).collect::<Vec<_>>(), [2]);
+}
+
+/// Accepted messages by tag, of counters of this shape.
+async fn accepted_by_tag(fixture: &Fixture, shape: Shape) -> BTreeMap<String, u64> {
+    let mut accepted = BTreeMap::new();
+    for (number, set) in sets(fixture, shape).await {
+        let all = vec![(0, FOREVER)];
+        let kind = (Grain::Day, shape);
+        let rows = fixture.store.list_counters(fixture.server, kind, Some(vec![number]), all, 10).await;
+        for row in rows.expect("the store answers") {
+            *accepted.entry(set.tag.clone()).or_default() += row.sums.counts.of(Metric::Accepted);
+        }
+    }
+    accepted
 }
 
 async fn too_many_tags_are_counted_together(fixture: Fixture) {
-    let tagged = |tag: &str| send(&fixture, "a@one.example", |send| send.info.tag = Some(tag.to_owned()));
+    let tagged = |tag: &str| {
+        send(&fixture, "a@corp.example", |send| send.info.tag = (!tag.is_empty()).then(|| tag.to_owned()))
+    };
     fixture.accept(tagged("first")).await;
+    fixture.accept(tagged("")).await;
     fold_all(&fixture).await;
-    // The last number that a set of dimensions of its own may have.
-    fixture.execute("UPDATE counter_dimensions SET id = 10000; UPDATE counters SET dimensions = 10000 WHERE dimensions = 1").await;
-    for tag in ["second", "third", "first"] {
+    // Others, until one place is left; what is counted of them does not matter here.
+    let (server, taken) = (fixture.server, WORDS_MAX - 2);
+    let number = match fixture.place {
+        Place::Sqlite(_) => {
+            format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {taken})")
+        }
+        Place::Postgres(_) => format!("WITH n(i) AS (SELECT generate_series(1, {taken}))"),
+    };
+    let columns = "server_id, id, shape, domain, tag, provider, template, pool_id, credential_id, last_day";
+    fixture
+        .execute(&format!(
+            "{number} INSERT INTO counter_dimensions ({columns})
+             SELECT {server}, 50000 + i, 2, '', 'other tag ' || i, '', '', 0, 0, 0 FROM n"
+        ))
+        .await;
+    // Now with a provider: a combination that is new, of a tag that is not.
+    let found = vec![(DomainName::parse("corp.example").expect("a domain"), "google".to_owned())];
+    fixture.store.learn_recipient_providers(found).await.expect("the store answers");
+    for tag in ["last", "surplus", "first", "", "surplus too", "last"] {
         fixture.accept(tagged(tag)).await;
     }
     fold_all(&fixture).await;
-    let sets = fixture.store.list_dimensions(fixture.server, 0).await.expect("the store answers");
-    let tags: Vec<(i64, &str)> = sets.iter().map(|(number, set)| (*number, set.tag.as_str())).collect();
-    assert_eq!(tags, [(10_000, "first"), (10_001, "(other)")]);
-    let numbers = vec![10_001];
-    let rows = fixture
-        .store
-        .list_counters(fixture.server, Grain::Day, numbers, (0, FOREVER), 10)
-        .await
-        .expect("the store answers");
-    assert_eq!(rows[0].sums.counts.of(Metric::Accepted), 2);
+    let expected = [("", 2), ("(other)", 2), ("first", 2), ("last", 2)];
+    let expected: BTreeMap<String, u64> = expected.map(|(tag, count)| (tag.to_owned(), count)).into();
+    assert_eq!(accepted_by_tag(&fixture, Shape::Tag).await, expected);
+    assert_eq!(accepted_by_tag(&fixture, Shape::Full).await, expected);
+    // A place that became free is given again.
+    fixture.execute("DELETE FROM counter_dimensions WHERE tag = 'other tag 1'").await;
+    fixture.accept(tagged("fresh")).await;
+    fold_all(&fixture).await;
+    assert_eq!(accepted_by_tag(&fixture, Shape::Tag).await.get("fresh"), Some(&1));
+}
+
+async fn a_set_that_was_removed_is_numbered_anew(fixture: Fixture) {
+    fixture.accept(send(&fixture, "a@one.example", |_| {})).await;
+    fold_all(&fixture).await;
+    fixture.clock.advance(Duration::from_hours(24));
+    let before = Grain::Day.start(fixture.now());
+    for grain in Grain::ALL {
+        fixture.store.remove_old_counters(grain, before).await.expect("the store answers");
+    }
+    fixture.store.remove_old_days(before).await.expect("the store answers");
+    assert!(sets(&fixture, Shape::Full).await.is_empty());
+    fixture.accept(send(&fixture, "a@one.example", |_| {})).await;
+    fold_all(&fixture).await;
+    assert_eq!(sets(&fixture, Shape::Full).await.len(), 1);
+    assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 1);
+}
+
+async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
+    // 200 messages, each in combinations of its own: more rows than one transaction writes.
+    for number in 0..200 {
+        let one = send(&fixture, &format!("a@d{number}.example"), |send| {
+            send.info.tag = Some(format!("tag {number}"));
+            send.info.from_domain = format!("shop{number}.example");
+        });
+        fixture.accept(one).await;
+    }
+    let first = loop {
+        match fixture.store.fold_events(fixture.server, &rules()).await.expect("folding works") {
+            // On PostgreSQL another transaction may be in the way.
+            Folded::AllDone if total(&fixture).await.counts.is_zero() => {}
+            folded => break folded,
+        }
+    };
+    let counted = total(&fixture).await.counts.of(Metric::Accepted);
+    assert_eq!(first, Folded::Some);
+    assert!((1..200).contains(&counted), "{counted}");
+    fold_all(&fixture).await;
+    assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 200);
+    assert_eq!(accepted_by_tag(&fixture, Shape::Tag).await.len(), 200);
+}
+
+/// What a store of the version before has of the tables that were made anew.
+const TABLES_BEFORE: &str = "DROP TABLE counters; CREATE TABLE counters (at BIGINT);
+    DROP TABLE counter_dimensions; CREATE TABLE counter_dimensions (id BIGINT);
+    DROP TABLE recipient_domains; CREATE TABLE recipient_domain_days (day BIGINT)";
+
+async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
+    live(&fixture, send(&fixture, "a@one.example", |_| {}), &[DELAYED, DELIVERED]).await;
+    fold_all(&fixture).await;
+    let counted = total(&fixture).await;
+    fixture.execute(TABLES_BEFORE).await;
+    let version = match fixture.place {
+        Place::Sqlite(_) => "PRAGMA user_version = 8",
+        Place::Postgres(_) => "DELETE FROM schema_version WHERE version > 8",
+    };
+    fixture.execute(version).await;
+    let fixture = fixture.reopen().await;
+    assert!(total(&fixture).await.counts.is_zero());
+    fold_all(&fixture).await;
+    assert_eq!(total(&fixture).await, counted);
+    assert_eq!(counted.counts.of(Metric::Accepted), 1);
 }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use postroad_model::{DomainName, EventKind, MessageId, Status, Timestamp};
-use postroad_store::{Counts, Grain, InitialState, Metric, NewDelivery, NewEvent, Outcome};
+use postroad_store::{
+    CounterRow, Counts, Dimensions, Grain, InitialState, Metric, NewDelivery, NewEvent, Outcome, Shape, Sums,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio_postgres::SimpleQueryMessage;
@@ -44,14 +46,28 @@ async fn after_random_fates_the_counters_equal_a_recount(fixture: Fixture) {
     fold_all(&fixture).await;
 
     let recounted = Recount::of(&fixture).await;
-    assert!(recounted.tags.values().map(|counts| counts["accepted"]).sum::<u64>() > 70_000);
-    assert_eq!(recounted.tags.len(), TAGS.len());
-    let counted = counted(&fixture).await;
-    assert_eq!(counted.hours, recounted.hours);
-    assert_eq!(counted.domains, recounted.domains);
-    assert_eq!(counted.tags, recounted.tags);
-    assert_eq!(counted.providers, recounted.providers);
-    assert_eq!(counted.recipient_domains, recounted.recipient_domains);
+    let accepted: u64 = recounted.totals.values().filter_map(|counts| counts.get("accepted")).sum();
+    assert!(accepted > 70_000, "{accepted}");
+    // Each grain by itself is the whole, and in it each shape; the combinations say of each dimension what it says itself.
+    for grain in Grain::ALL {
+        let counted = Counted::of(&fixture, grain).await;
+        let step = grain.seconds().max(HOUR);
+        assert_eq!(counted.totals, coarser(&recounted.totals, step), "{grain:?}");
+        for (shape, table) in &recounted.tables {
+            let table = coarser_table(table, step);
+            assert_eq!(counted.single[shape], table, "{shape:?} {grain:?}");
+            assert_eq!(counted.of_full[shape], table, "{shape:?} of all, {grain:?}");
+        }
+        assert!(counted.sums.iter().all(|sums| *sums == counted.sums[0]), "latencies, {grain:?}");
+    }
+    let forever = (0, i64::MAX / 2_000_000);
+    let mut domains: BTreeMap<String, Numbers> = BTreeMap::new();
+    for (domain, counts) in
+        fixture.store.list_recipient_domains(fixture.server, forever, 1_000).await.expect("reading works")
+    {
+        add_counts(domains.entry(domain).or_default(), &counts);
+    }
+    assert_eq!(domains, recounted.recipient_domains);
 }
 
 async fn accept_all(fixture: &Fixture, random: &mut StdRng) {
@@ -169,24 +185,53 @@ async fn add_hits(fixture: &Fixture, random: &mut StdRng) {
 
 type Numbers = BTreeMap<&'static str, u64>;
 
+/// By value and hour (seconds of its start).
+type Table = BTreeMap<(String, i64), Numbers>;
+
+const HOUR: i64 = 3_600;
+
+/// Every message looked at by itself, with no idea of batches, grains or marks.
 #[derive(Debug, Default)]
-struct Figures {
-    hours: BTreeMap<i64, Numbers>,
-    domains: BTreeMap<String, Numbers>,
-    tags: BTreeMap<String, Numbers>,
-    providers: BTreeMap<String, Numbers>,
+struct Recount {
+    totals: BTreeMap<i64, Numbers>,
+    tables: BTreeMap<Shape, Table>,
     recipient_domains: BTreeMap<String, Numbers>,
 }
 
-/// Every message looked at by itself, with no idea of batches, grains or marks.
-type Recount = Figures;
+fn coarser(hours: &BTreeMap<i64, Numbers>, step: i64) -> BTreeMap<i64, Numbers> {
+    let mut spans: BTreeMap<i64, Numbers> = BTreeMap::new();
+    for (hour, numbers) in hours {
+        add_numbers(spans.entry(hour - hour.rem_euclid(step)).or_default(), numbers);
+    }
+    spans
+}
+
+fn coarser_table(hours: &Table, step: i64) -> Table {
+    let mut spans = Table::new();
+    for ((value, hour), numbers) in hours {
+        add_numbers(spans.entry((value.clone(), hour - hour.rem_euclid(step))).or_default(), numbers);
+    }
+    spans
+}
+
+fn add_numbers(to: &mut Numbers, numbers: &Numbers) {
+    for (name, number) in numbers {
+        *to.entry(name).or_default() += number;
+    }
+}
+
+fn add_counts(to: &mut Numbers, counts: &Counts) {
+    for metric in Metric::ALL.iter().filter(|metric| counts.of(**metric) > 0) {
+        *to.entry(metric.as_str()).or_default() += counts.of(*metric);
+    }
+}
 
 impl Recount {
     async fn of(fixture: &Fixture) -> Self {
         let mut all = Self::default();
         let facts = rows(
             fixture,
-            "SELECT m.id || '|' || m.rcpt_to || '|' || s.from_domain || '|' || COALESCE(s.tag, '') || '|' || s.created_at
+            "SELECT m.id || '|' || m.rcpt_to || '|' || s.from_domain || '|' || COALESCE(s.tag, '') || '|' || s.created_at || '|' || COALESCE(s.credential_id, 0)
              FROM messages m JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id",
         )
         .await;
@@ -261,7 +306,7 @@ impl Recount {
     }
 
     fn add(&mut self, message: &[String], name: &'static str, at: &str) {
-        let [_, rcpt_to, domain, tag, _] = message else { panic!("five columns") };
+        let [_, rcpt_to, domain, tag, _, credential] = message else { panic!("six columns") };
         let recipient_domain = rcpt_to.rsplit('@').next().expect("a domain").to_lowercase();
         if recipient_domain == "sim.postroad.test" {
             return;
@@ -269,53 +314,82 @@ impl Recount {
         let receiver = RECEIVERS.iter().find(|(name, _)| name.to_lowercase() == recipient_domain);
         let provider = receiver.and_then(|(_, provider)| *provider).unwrap_or("other");
         let at = Timestamp::from_micros(at.parse().expect("a time"));
-        *self.hours.entry(at.as_secs() / 3_600).or_default().entry(name).or_default() += 1;
-        for (to, key) in [
-            (&mut self.domains, domain),
-            (&mut self.tags, tag),
-            (&mut self.providers, &provider.to_owned()),
-            (&mut self.recipient_domains, &recipient_domain),
+        let hour = Grain::Hour.start(at);
+        *self.totals.entry(hour).or_default().entry(name).or_default() += 1;
+        *self.recipient_domains.entry(recipient_domain).or_default().entry(name).or_default() += 1;
+        for (shape, value) in [
+            (Shape::Domain, domain.as_str()),
+            (Shape::Tag, tag),
+            (Shape::Provider, provider),
+            (Shape::Template, ""),
+            (Shape::Pool, "0"),
+            (Shape::Credential, credential),
         ] {
-            *to.entry(key.clone()).or_default().entry(name).or_default() += 1;
+            let table = self.tables.entry(shape).or_default();
+            *table.entry((value.to_owned(), hour)).or_default().entry(name).or_default() += 1;
         }
     }
 }
 
-/// What the counters say.
-async fn counted(fixture: &Fixture) -> Figures {
-    let forever = i64::MAX / 2_000_000;
-    let mut all = Figures::default();
-    let add = |to: &mut Numbers, counts: &Counts| {
-        for metric in Metric::ALL.iter().filter(|metric| counts.of(**metric) > 0) {
-            *to.entry(metric.as_str()).or_default() += counts.of(*metric);
+fn value_of(shape: Shape, set: &Dimensions) -> String {
+    match shape {
+        Shape::Domain => set.domain.clone(),
+        Shape::Tag => set.tag.clone(),
+        Shape::Provider => set.provider.clone(),
+        Shape::Template => set.template.clone(),
+        Shape::Pool => set.pool_id.to_string(),
+        Shape::Credential => set.credential_id.to_string(),
+        Shape::Total | Shape::Full => unreachable!("they have not one value"),
+    }
+}
+
+/// What the counters of one grain say; by the hour where the grain is a shorter one.
+#[derive(Default)]
+struct Counted {
+    totals: BTreeMap<i64, Numbers>,
+    single: BTreeMap<Shape, Table>,
+    /// The same, added up from the combinations.
+    of_full: BTreeMap<Shape, Table>,
+    /// Everything, with latencies: of the total, and of each shape.
+    sums: Vec<Sums>,
+}
+
+impl Counted {
+    async fn of(fixture: &Fixture, grain: Grain) -> Self {
+        let step = grain.seconds().max(HOUR);
+        let mut all = Self::default();
+        let mut whole = Sums::default();
+        for row in list(fixture, (grain, Shape::Total)).await {
+            add_counts(all.totals.entry(row.at - row.at.rem_euclid(step)).or_default(), &row.sums.counts);
+            whole.add(&row.sums);
         }
-    };
-    let store = &fixture.store;
-    for row in store.list_totals(fixture.server, Grain::Quarter, 0, forever).await.expect("reading works") {
-        add(all.hours.entry(row.at / 3_600).or_default(), &row.sums.counts);
-    }
-    let sets: HashMap<_, _> =
-        store.list_dimensions(fixture.server, 0).await.expect("reading works").into_iter().collect();
-    // Each grain by itself is the whole.
-    let numbers: Vec<i64> = sets.keys().copied().collect();
-    for (grain, which) in [(Grain::Minute, 0), (Grain::Quarter, 1), (Grain::Day, 2)] {
-        let rows = store.list_counters(fixture.server, grain, numbers.clone(), (0, forever), 1_000_000).await;
-        for row in rows.expect("reading works") {
-            let set = &sets[&row.dimensions];
-            let (to, key) = match which {
-                0 => (&mut all.domains, &set.domain),
-                1 => (&mut all.tags, &set.tag),
-                _ => (&mut all.providers, &set.provider),
-            };
-            add(to.entry(key.clone()).or_default(), &row.sums.counts);
+        all.sums.push(whole);
+        for shape in Shape::SPLIT {
+            let sets = fixture.store.list_dimensions(fixture.server, shape, 0).await.expect("reading works");
+            let sets: HashMap<i64, Dimensions> = sets.into_iter().collect();
+            let mut whole = Sums::default();
+            for row in list(fixture, (grain, shape)).await {
+                let (set, at) = (&sets[&row.dimensions], row.at - row.at.rem_euclid(step));
+                let singles = Shape::SPLIT.into_iter().filter(|single| *single != Shape::Full);
+                for single in singles.filter(|single| shape == Shape::Full || shape == *single) {
+                    let tables = if shape == Shape::Full { &mut all.of_full } else { &mut all.single };
+                    let table = tables.entry(single).or_default();
+                    add_counts(table.entry((value_of(single, set), at)).or_default(), &row.sums.counts);
+                }
+                whole.add(&row.sums);
+            }
+            all.sums.push(whole);
         }
+        all
     }
-    for (domain, counts) in
-        store.list_recipient_domains(fixture.server, (0, forever), 1_000).await.expect("reading works")
-    {
-        add(all.recipient_domains.entry(domain).or_default(), &counts);
-    }
-    all
+}
+
+async fn list(fixture: &Fixture, kind: (Grain, Shape)) -> Vec<CounterRow> {
+    // Two ranges, as a question may ask for them.
+    let middle = Grain::Day.start(fixture.now()) + 86_400;
+    let ranges = vec![(0, middle), (middle, i64::MAX / 2_000_000)];
+    let rows = fixture.store.list_counters(fixture.server, kind, None, ranges, 1_000_000).await;
+    rows.expect("reading works")
 }
 
 /// The columns of a text that joins them with bars.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{MESSAGE, SUMMARY, TIMESERIES, TOP, asked, until_counted};
-use crate::world::{World, both_engines, good};
+use crate::world::{Engine, World, both_engines, good, good_but};
 
 /// Pointer and text of each problem.
 async fn problems(world: &World, path: &str, body: Value) -> Vec<(String, String)> {
@@ -87,4 +87,37 @@ both_engines! {
         let unknown = world.call(SUMMARY, &json!({"form": 1})).await;
         assert_eq!(unknown["flags"]["warnings"], json!(["Unknown field `form` was ignored"]));
     }
+}
+
+/// On one engine: a thousand sends take their time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tags_beyond_a_thousand_are_counted_together_and_said_so() {
+    let world = World::start(Engine::Sqlite);
+    let numbers: Vec<usize> = (0..1_003).collect();
+    for some in numbers.chunks(50) {
+        let sends = some.iter().map(|number| good_but(json!({"tag": format!("order {number}")})));
+        let sends: Vec<Value> = sends.collect();
+        futures_util::future::join_all(sends.iter().map(|send| world.accepted(send))).await;
+    }
+    until_counted(&world, "accepted", 1_003).await;
+    world.until_logged("uses more than 1000 different tags").await;
+    let warning =
+        "This server uses more than 1000 different tags or templates; those beyond are counted as `(other)`";
+    let body = json!({"filters": {"tag": "(other)"}});
+    let answer = world.call(SUMMARY, &body).await;
+    assert_eq!(
+        (&answer["data"]["accepted"], &answer["flags"]["warnings"]),
+        (&json!(3), &json!([warning])),
+        "{answer:#}"
+    );
+    let top = world.call(TOP, &json!({"dimension": "tag", "limit": 1})).await;
+    assert_eq!(top["data"]["items"][0]["value"], "(other)", "{top:#}");
+    assert_eq!(top["flags"]["warnings"], json!([warning]));
+    // Nothing about tags, nothing to warn of.
+    let answer = world.call(SUMMARY, &json!({"filters": {"recipient_provider": "other"}})).await;
+    assert_eq!(
+        (&answer["data"]["accepted"], &answer["flags"]["warnings"]),
+        (&json!(1_003), &Value::Null),
+        "{answer:#}"
+    );
 }

@@ -1,0 +1,88 @@
+//! Places for questions about counters: each may hold many rows. A server never has all of them, so that its questions
+//! wait for each other and not everybody's for them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use postroad_model::ServerId;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+
+/// Questions that are worked on at the same time.
+const READS_MAX: usize = 4;
+/// Likewise of one server.
+const READS_OF_SERVER_MAX: usize = 2;
+
+#[derive(Debug)]
+pub(crate) struct Reads {
+    of_all: Semaphore,
+    /// Of those servers that are asking.
+    of_servers: Mutex<HashMap<ServerId, Arc<Semaphore>>>,
+}
+
+impl Default for Reads {
+    fn default() -> Self {
+        Self { of_all: Semaphore::new(READS_MAX), of_servers: Mutex::default() }
+    }
+}
+
+/// Free again when it is dropped.
+pub(super) struct Place<'a> {
+    _of_all: SemaphorePermit<'a>,
+    _of_server: OwnedSemaphorePermit,
+}
+
+impl Reads {
+    /// Waits for one.
+    pub(super) async fn place(&self, server_id: ServerId) -> Place<'_> {
+        let own = {
+            let mut of_servers = self.of_servers.lock().unwrap_or_else(PoisonError::into_inner);
+            // Those whose places nobody has or waits for.
+            of_servers.retain(|_, places| Arc::strong_count(places) > 1);
+            let new = || Arc::new(Semaphore::new(READS_OF_SERVER_MAX));
+            Arc::clone(of_servers.entry(server_id).or_insert_with(new))
+        };
+        let of_server = own.acquire_owned().await.expect("nobody closes it");
+        let of_all = self.of_all.acquire().await.expect("nobody closes it");
+        Place { _of_all: of_all, _of_server: of_server }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// If it need not wait.
+    async fn now<T>(place: impl Future<Output = T>) -> Option<T> {
+        tokio::time::timeout(Duration::ZERO, place).await.ok()
+    }
+
+    #[tokio::test]
+    async fn one_server_cannot_take_every_place() {
+        let reads = Reads::default();
+        let (busy, quiet) = (ServerId(1), ServerId(2));
+        let mut held: Vec<Place<'_>> = Vec::new();
+        while let Some(place) = now(reads.place(busy)).await {
+            held.push(place);
+        }
+        assert_eq!(held.len(), READS_OF_SERVER_MAX);
+        // However many of its questions wait.
+        let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(reads.place(busy))).collect();
+        for place in &mut waiting {
+            assert!(now(place).await.is_none());
+        }
+        assert!(now(reads.place(quiet)).await.is_some());
+        held.pop();
+        assert!(now(waiting.remove(0)).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn servers_that_ask_no_more_are_forgotten() {
+        let reads = Reads::default();
+        for number in 0..100 {
+            drop(reads.place(ServerId(number)).await);
+        }
+        assert_eq!(reads.of_servers.lock().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,104 @@
+//! Tags and templates are the sender's own words, so there can be any number of them. Those beyond what a server may have
+//! are counted together.
+
+use std::collections::HashSet;
+
+use postroad_model::ServerId;
+
+use crate::counting::{CountedEvent, SURPLUS, Shape, WORDS_MAX};
+use crate::error::StoreError;
+use crate::sql::{Sql, to_json};
+
+/// Gives the surplus tags and templates of these events their common name. Whoever counts the events is alone with the
+/// server's mark, or counts in vain: so nobody else can take the last places.
+pub(crate) async fn gather(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    events: &mut [CountedEvent],
+) -> Result<(), StoreError> {
+    for (shape, what) in [(Shape::Tag, "tags"), (Shape::Template, "templates")] {
+        let word_of = |event: &CountedEvent| match shape {
+            Shape::Tag => event.facts.tag.clone(),
+            _ => event.facts.template.clone(),
+        };
+        let mut wanted: Vec<String> = Vec::new();
+        let mut seen = HashSet::new();
+        for word in events.iter().map(word_of).filter(|word| !word.is_empty()) {
+            if seen.insert(word.clone()) {
+                wanted.push(word);
+            }
+        }
+        let surplus = find_surplus(sql, server_id, shape, what, wanted).await?;
+        if surplus.is_empty() {
+            continue;
+        }
+        for event in &mut *events {
+            let word = if shape == Shape::Tag { &mut event.facts.tag } else { &mut event.facts.template };
+            if surplus.contains(word) {
+                SURPLUS.clone_into(word);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Those of the words that have no place any more.
+async fn find_surplus(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    shape: Shape,
+    what: &str,
+    mut wanted: Vec<String>,
+) -> Result<HashSet<String>, StoreError> {
+    if wanted.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let known = find_known(sql, server_id, shape, &wanted).await?;
+    wanted.retain(|word| !known.contains(word) && word != SURPLUS);
+    if wanted.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let room = WORDS_MAX.saturating_sub(count(sql, server_id, shape).await?);
+    let surplus = wanted.split_off(wanted.len().min(room));
+    if !surplus.is_empty() && find_known(sql, server_id, shape, &[SURPLUS.to_owned()]).await?.is_empty() {
+        tracing::warn!(
+            server = server_id.0,
+            "the server uses more than {WORDS_MAX} different {what}: those beyond are counted as {SURPLUS}"
+        );
+    }
+    Ok(surplus.into_iter().collect())
+}
+
+async fn find_known(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    shape: Shape,
+    words: &[String],
+) -> Result<HashSet<String>, StoreError> {
+    // In a set of one of these shapes the other word is empty, so that both together are the one that it is about.
+    let text = if sql.is_sqlite() {
+        "SELECT wanted.value FROM json_each($3) AS wanted WHERE EXISTS (
+             SELECT 1 FROM counter_dimensions d WHERE d.server_id = $1 AND d.shape = $2 AND d.domain = ''
+             AND d.tag = CASE $2 WHEN 2 THEN wanted.value ELSE '' END AND d.provider = ''
+             AND d.template = CASE $2 WHEN 2 THEN '' ELSE wanted.value END)"
+    } else {
+        "SELECT wanted.word FROM json_array_elements_text(CAST($3::text AS json)) AS wanted (word) WHERE EXISTS (
+             SELECT 1 FROM counter_dimensions d WHERE d.server_id = $1 AND d.shape = $2 AND d.domain = ''
+             AND d.tag = CASE $2 WHEN 2 THEN wanted.word ELSE '' END AND d.provider = ''
+             AND d.template = CASE $2 WHEN 2 THEN '' ELSE wanted.word END)"
+    };
+    let params = [server_id.0.into(), shape.code().into(), to_json(&words).into()];
+    sql.query(text, &params).await?.iter().map(|row| row.text(0)).collect()
+}
+
+/// How many there are; the number of places at most.
+async fn count(sql: &Sql<'_>, server_id: ServerId, shape: Shape) -> Result<usize, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT id FROM counter_dimensions WHERE server_id = $1 AND shape = $2 AND tag || template NOT IN ('', $3)
+             LIMIT $4",
+            &[server_id.0.into(), shape.code().into(), SURPLUS.into(), (WORDS_MAX as i64).into()],
+        )
+        .await?;
+    Ok(rows.len())
+}
