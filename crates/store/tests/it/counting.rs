@@ -56,7 +56,7 @@ pub(crate) async fn fold_all(fixture: &Fixture) {
     }
 }
 
-async fn totals(fixture: &Fixture, grain: Grain) -> BTreeMap<i64, Sums> {
+pub(crate) async fn totals(fixture: &Fixture, grain: Grain) -> BTreeMap<i64, Sums> {
     totals_of(fixture, fixture.server, grain).await
 }
 

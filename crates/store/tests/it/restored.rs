@@ -8,7 +8,7 @@ use postroad_store::{FeedQuery, Grain, Metric};
 use postroad_testkit::postgres::find_server_programs;
 use postroad_testkit::{Cluster, Database};
 
-use crate::counting::fold_all;
+use crate::counting::{fold_all, totals};
 use crate::fixture::{Fixture, Place, open};
 use crate::webhooks;
 
@@ -73,12 +73,7 @@ async fn read(fixture: &Fixture, after: EventCursor, wanted: usize) -> (Vec<Mess
 
 async fn counted(fixture: &Fixture) -> u64 {
     tokio::time::timeout(Duration::from_secs(20), fold_all(fixture)).await.expect("all events are counted");
-    let totals = fixture
-        .store
-        .list_totals(fixture.server, Grain::Day, 0, i64::MAX / 2_000_000)
-        .await
-        .expect("it works");
-    totals.iter().map(|row| row.sums.counts.of(Metric::Sent)).sum()
+    totals(fixture, Grain::Day).await.values().map(|sums| sums.counts.of(Metric::Sent)).sum()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
