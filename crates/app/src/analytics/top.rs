@@ -123,16 +123,29 @@ impl App {
     }
 }
 
+/// There may be a hundred thousand: figures are made only of those that are shown.
 fn largest(sums: HashMap<DimensionValue, Sums>, query: &TopQuery) -> Vec<TopEntry> {
-    let mut entries: Vec<TopEntry> = sums
+    let mut sized: Vec<(u64, DimensionValue, Sums)> = sums
         .into_iter()
-        .map(|(value, sums)| TopEntry { value, figures: Figures::of(sums, query.include_bots) })
-        .filter(|entry| entry.figures.count(query.metric) > 0)
+        .map(|(value, sums)| (size(&sums.counts, query), value, sums))
+        .filter(|(size, ..)| *size > 0)
         .collect();
-    entries.sort_unstable_by(|a, b| {
-        let size = |entry: &TopEntry| entry.figures.count(query.metric);
-        size(b).cmp(&size(a)).then_with(|| a.value.cmp(&b.value))
-    });
-    entries.truncate(query.limit);
-    entries
+    let order = |a: &(u64, DimensionValue, Sums), b: &(u64, DimensionValue, Sums)| {
+        b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1))
+    };
+    if sized.len() > query.limit {
+        sized.select_nth_unstable_by(query.limit, order);
+        sized.truncate(query.limit);
+    }
+    sized.sort_unstable_by(order);
+    let entry = |(_, value, sums)| TopEntry { value, figures: Figures::of(sums, query.include_bots) };
+    sized.into_iter().map(entry).collect()
+}
+
+fn size(counts: &Counts, query: &TopQuery) -> u64 {
+    if query.include_bots {
+        counts.clone().including_bots().of(query.metric)
+    } else {
+        counts.of(query.metric)
+    }
 }
