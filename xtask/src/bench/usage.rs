@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+const SAMPLE_EVERY: Duration = Duration::from_millis(500);
 /// Of the clock that /proc counts in; Linux has had no other for decades.
 const TICKS_PER_SECOND: u64 = 100;
 

@@ -16,6 +16,10 @@ use crate::records::{Begin, Begun, Message, SendInfo, Suppression};
 /// What other nodes suppressed since a message was due is looked for as well, with ten seconds for their clocks; by
 /// the newest one, because for a bound that it does not know the planner would read the whole table.
 ///
+/// The planner believes what the last analysis said of the queue, and that it was empty is what it says most of the time.
+/// `= ANY` keeps a bad plan from comparing each entry of the batch with each of the queue, and `claimed_node + 0` is not
+/// what the index of claims is by, which would be read as a whole.
+///
 /// `lower` in the collation `C` lowers ASCII only, as the keys of addresses are made; the index has the default one.
 const BEGIN: &str = "WITH wanted AS (
         SELECT server_id, message_id, due_at,
@@ -26,7 +30,8 @@ const BEGIN: &str = "WITH wanted AS (
     begun AS (
         UPDATE queue SET begun_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM wanted
         WHERE queue.server_id = wanted.server_id AND queue.message_id = wanted.message_id
-          AND queue.due_at = wanted.due_at AND claimed_node = $1 AND claimed_epoch = $2 AND begun_at IS NULL
+          AND queue.message_id = ANY ($4::bigint[])
+          AND queue.due_at = wanted.due_at AND claimed_node + 0 = $1 AND claimed_epoch = $2 AND begun_at IS NULL
           AND EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
         RETURNING queue.server_id, queue.message_id, queue.domain, queue.due_at, needs_message)
     SELECT begun.server_id, begun.message_id, begun.due_at,

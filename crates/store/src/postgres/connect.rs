@@ -20,9 +20,12 @@ const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// `lock_timeout` fires on an idempotency key that another node is just writing, and on rows that a connection of ours
 /// still holds which the database does not yet know to be dead.
 ///
-/// The other two are for what our own limits cannot end; a large body on a slow link takes its time.
-const SESSION: &str =
-    "-c statement_timeout=90s -c lock_timeout=1s -c idle_in_transaction_session_timeout=90s";
+/// The other two time-outs are for what our own limits cannot end; a large body on a slow link takes its time.
+///
+/// Statements are planned each time. A kept plan that was made while the queue was empty reads all of it for every batch
+/// as soon as it is not, until the table is analysed: that costs more than planning once a batch.
+const SESSION: &str = "-c statement_timeout=90s -c lock_timeout=1s -c idle_in_transaction_session_timeout=90s \
+                       -c plan_cache_mode=force_custom_plan";
 /// An acknowledged message is on stable storage, whatever the database's default says. `remote_*` and `local` are.
 const DURABLE: &str = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 

@@ -20,20 +20,21 @@ use crate::records::Outcome;
 use crate::sql::storable;
 use crate::verbs::finish::SourceCounts;
 
-/// Locked in the order of their keys, so that two transactions do not wait for each other in a circle.
+/// Locked in the order of their keys, so that two transactions do not wait for each other in a circle. On `= ANY` and
+/// `claimed_node + 0` see `begin`.
 const LOCK: &str = "SELECT q.server_id, q.message_id, m.status, m.last_seq, s.test
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
     JOIN queue q ON q.server_id = row.server_id AND q.message_id = row.message_id
     JOIN messages m ON m.server_id = q.server_id AND m.id = q.message_id
     JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
-    WHERE q.claimed_node = $1 AND q.claimed_epoch = $2
+    WHERE q.message_id = ANY ($4::bigint[]) AND q.claimed_node + 0 = $1 AND q.claimed_epoch = $2
     ORDER BY q.server_id, q.message_id FOR UPDATE OF q, m";
 
 table! { Statuses, "UPDATE messages SET status = row.status, last_seq = row.last_seq, last_delivery_at = row.at,
         hold_expiry = row.hold_expiry
     FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
         AS row (server_id, id, status, last_seq, at, hold_expiry)
-    WHERE messages.server_id = row.server_id AND messages.id = row.id",
+    WHERE messages.server_id = row.server_id AND messages.id = row.id AND messages.id = ANY ($2::bigint[])",
     server_id: i64, id: i64, status: &'a str, last_seq: i64, at: i64, hold_expiry: Option<i64>,
 }
 
@@ -62,7 +63,8 @@ table! { Transcripts, "INSERT INTO delivery_transcripts (server_id, message_id, 
 }
 
 table! { Removals, "DELETE FROM queue USING unnest($1::bigint[], $2::bigint[]) AS row (server_id, message_id)
-    WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id",
+    WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id
+      AND queue.message_id = ANY ($2::bigint[])",
     server_id: i64, message_id: i64,
 }
 
@@ -73,7 +75,8 @@ table! { Requeues, "UPDATE queue SET begun_at = NULL, due_at = coalesce(row.due_
         claimed_epoch = CASE WHEN row.keep THEN claimed_epoch END
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bool[])
         AS row (server_id, message_id, due_at, attempt, keep)
-    WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id",
+    WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id
+      AND queue.message_id = ANY ($2::bigint[])",
     server_id: i64, message_id: i64, due_at: Option<i64>, attempt: i64, keep: bool,
 }
 

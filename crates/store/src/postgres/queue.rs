@@ -37,7 +37,7 @@ const ADOPT: &str = "WITH wanted AS MATERIALIZED (
 const RELEASE: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
     WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id
-      AND claimed_node = $1 AND claimed_epoch = $2";
+      AND queue.message_id = ANY ($4::bigint[]) AND claimed_node + 0 = $1 AND claimed_epoch = $2";
 
 const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL
     WHERE claimed_node = $1 AND claimed_epoch = $2
