@@ -253,6 +253,13 @@ impl Row {
     }
 
     /// Takes a blob out of the row without copying it.
+    pub(crate) fn take_text(&mut self, at: usize) -> Result<String> {
+        match std::mem::replace(&mut self.0[at], Value::Null) {
+            Value::Text(text) => Ok(text),
+            other => Err(unexpected(at, &other)),
+        }
+    }
+
     pub(crate) fn take_blob(&mut self, at: usize) -> Result<Vec<u8>> {
         match std::mem::replace(&mut self.0[at], Value::Null) {
             Value::Blob(blob) => Ok(blob),

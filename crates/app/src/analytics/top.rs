@@ -64,12 +64,15 @@ impl App {
         let borders = whole_spans(grain, from, to);
         check_length(borders)?;
         let is_current = self.catch_up(caller.server_id).await?;
-        let (sums, has_surplus) = match query.by {
-            TopBy::RecipientDomain => (self.sums_by_recipient_domain(caller, query, borders).await?, false),
-            TopBy::Dimension(dimension) => self.sums_by(caller, query, dimension, &borders).await?,
+        let (entries, has_surplus) = match query.by {
+            TopBy::RecipientDomain => (self.top_recipient_domains(caller, query, borders).await?, false),
+            TopBy::Dimension(dimension) => {
+                let (sums, has_surplus) = self.sums_by(caller, query, dimension, &borders).await?;
+                (largest(sums, query), has_surplus)
+            }
         };
         let [from, to] = borders.map(at_second);
-        Ok(Top { from, to, entries: largest(sums, query), is_current, has_surplus })
+        Ok(Top { from, to, entries, is_current, has_surplus })
     }
 
     async fn sums_by(
@@ -96,12 +99,12 @@ impl App {
         Ok((found.collected.into_iter().map(one).collect(), found.has_surplus))
     }
 
-    async fn sums_by_recipient_domain(
+    async fn top_recipient_domains(
         &self,
         caller: &Caller,
         query: &TopQuery,
         [from, to]: [i64; 2],
-    ) -> Result<HashMap<DimensionValue, Sums>, Refusal> {
+    ) -> Result<Vec<TopEntry>, Refusal> {
         if !query.filters.is_empty() {
             return Err(wrong(
                 "/filters",
@@ -109,22 +112,22 @@ impl App {
             ));
         }
         let _place = self.inner.analytics_reads.place(caller.server_id).await;
-        let rows =
-            self.inner.store.list_recipient_domains(caller.server_id, (from, to), ROWS_MAX + 1).await?;
-        if rows.len() > ROWS_MAX {
-            return Err(too_much());
-        }
-        let mut counts: HashMap<String, Counts> = HashMap::new();
-        for (domain, adds) in rows {
-            counts.entry(domain).or_default().add(&adds);
+        let found = self.inner.store.list_recipient_domains(caller.server_id, (from, to), ROWS_MAX).await?;
+        let mut found = found.ok_or_else(too_much)?;
+        if found.len() > query.limit {
+            // Before anything is made of them: there may be a hundred thousand.
+            found.select_nth_unstable_by(query.limit, |(a_domain, a), (b_domain, b)| {
+                size(b, query).cmp(&size(a, query)).then_with(|| a_domain.cmp(b_domain))
+            });
+            found.truncate(query.limit);
         }
         let one = |(domain, counts)| (DimensionValue::Text(domain), Sums { counts, ..Sums::default() });
-        Ok(counts.into_iter().map(one).collect())
+        Ok(largest(found.into_iter().map(one), query))
     }
 }
 
-/// There may be a hundred thousand: figures are made only of those that are shown.
-fn largest(sums: HashMap<DimensionValue, Sums>, query: &TopQuery) -> Vec<TopEntry> {
+/// Figures are made only of those that are shown.
+fn largest(sums: impl IntoIterator<Item = (DimensionValue, Sums)>, query: &TopQuery) -> Vec<TopEntry> {
     let mut sized: Vec<(u64, DimensionValue, Sums)> = sums
         .into_iter()
         .map(|(value, sums)| (size(&sums.counts, query), value, sums))
@@ -133,11 +136,8 @@ fn largest(sums: HashMap<DimensionValue, Sums>, query: &TopQuery) -> Vec<TopEntr
     let order = |a: &(u64, DimensionValue, Sums), b: &(u64, DimensionValue, Sums)| {
         b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1))
     };
-    if sized.len() > query.limit {
-        sized.select_nth_unstable_by(query.limit, order);
-        sized.truncate(query.limit);
-    }
     sized.sort_unstable_by(order);
+    sized.truncate(query.limit);
     let entry = |(_, value, sums)| TopEntry { value, figures: Figures::of(sums, query.include_bots) };
     sized.into_iter().map(entry).collect()
 }

@@ -91,8 +91,14 @@ impl Counts {
 
     pub(crate) fn add_encoded(&mut self, mut bytes: &[u8]) -> Result<(), StoreError> {
         while !bytes.is_empty() {
-            let metric = varint::read(&mut bytes)? as usize;
-            let count = varint::read(&mut bytes)?;
+            // Most numbers are small, and a chart may read millions of them.
+            let (metric, count) = match bytes {
+                [metric @ 0..0x80, count @ 0..0x80, rest @ ..] => {
+                    bytes = rest;
+                    (usize::from(*metric), u64::from(*count))
+                }
+                _ => (varint::read(&mut bytes)? as usize, varint::read(&mut bytes)?),
+            };
             // A metric of a later version is not ours to show.
             if let Some(sum) = self.0.get_mut(metric) {
                 *sum += count;

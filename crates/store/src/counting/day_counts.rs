@@ -46,14 +46,17 @@ impl DayCounts {
     }
 }
 
-/// The sum of the days of an encoded block that begin at `from` or later and before `to`.
-pub(crate) fn sum_of_days(bytes: &[u8], block: i64, (from, to): (i64, i64)) -> Result<Counts, StoreError> {
-    let mut sum = Counts::default();
+/// Adds the days of an encoded block that begin at `from` or later and before `to`.
+pub(crate) fn add_days(
+    sum: &mut Counts,
+    bytes: &[u8],
+    block: i64,
+    (from, to): (i64, i64),
+) -> Result<(), StoreError> {
     each_day(bytes, |day, counts| {
         let at = block.saturating_add((day as i64).saturating_mul(Grain::Day.seconds()));
         if (from..to).contains(&at) { sum.add_encoded(counts) } else { Ok(()) }
-    })?;
-    Ok(sum)
+    })
 }
 
 fn each_day(
@@ -96,7 +99,9 @@ mod tests {
         twice.add_encoded(&days.encode()).unwrap();
         let sum = |from: i64, to: i64| {
             let range = (block + from * DAY, block + to * DAY);
-            sum_of_days(&twice.encode(), block, range).unwrap().of(Metric::Sent)
+            let mut sum = Counts::default();
+            add_days(&mut sum, &twice.encode(), block, range).unwrap();
+            sum.of(Metric::Sent)
         };
         assert_eq!((sum(-9, 99), sum(1, 31), sum(5, 6), sum(6, 31), sum(31, 32)), (408, 400, 400, 0, 6));
         assert_eq!(block_start(block + 32 * DAY - 1), block);

@@ -9,7 +9,7 @@ mod tally;
 mod varint;
 
 pub use counts::{Counts, Metric};
-pub(crate) use day_counts::{DayCounts, block_start, sum_of_days};
+pub(crate) use day_counts::{DayCounts, add_days, block_start};
 pub use grain::Grain;
 pub use histogram::Histogram;
 pub use shape::Shape;

@@ -75,15 +75,15 @@ impl Store {
         self.read(move |sql| Box::pin(counter_reads::list_dimensions(sql, server_id, shape, since_day))).await
     }
 
-    /// Counts by recipient domain, of whole days (UTC, seconds of their start). A domain may come more than once; at most
-    /// `limit` rows.
+    /// Counts by recipient domain, of whole days (UTC, seconds of their start). `None` if that would take more than
+    /// `rows_max` rows: one for each domain and block of days.
     pub async fn list_recipient_domains(
         &self,
         server_id: ServerId,
         range: (i64, i64),
-        limit: usize,
-    ) -> Result<Vec<(String, Counts)>> {
-        self.read(move |sql| Box::pin(counter_reads::list_recipient_domains(sql, server_id, range, limit)))
+        rows_max: usize,
+    ) -> Result<Option<Vec<(String, Counts)>>> {
+        self.read(move |sql| Box::pin(counter_reads::list_recipient_domains(sql, server_id, range, rows_max)))
             .await
     }
 
