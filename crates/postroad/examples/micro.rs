@@ -56,42 +56,35 @@ fn html() -> String {
     line.repeat(BODY_BYTES / line.len())
 }
 
-fn message() -> anyhow::Result<Vec<u8>> {
-    let (from, to) = (Mailbox::parse("Shop <shop@example.test>")?, Mailbox::parse("ann@example.com")?);
-    Ok(compose(&Composition {
-        from: &from,
+fn mailboxes() -> anyhow::Result<(Mailbox, Mailbox)> {
+    Ok((Mailbox::parse("Shop <shop@example.test>")?, Mailbox::parse("ann@example.com")?))
+}
+
+fn composition<'a>((from, to): &'a (Mailbox, Mailbox), html: &'a str) -> Composition<'a> {
+    Composition {
+        from,
         sender: None,
         reply_to: &[],
-        to: std::slice::from_ref(&to),
+        to: std::slice::from_ref(to),
         cc: &[],
         subject: "Your order",
         date: "Sun, 15 Nov 2026 10:00:00 +0000",
         message_id: "4711@example.test",
         plain_body: None,
-        html_body: Some(&html()),
+        html_body: Some(html),
         attachments: &[],
         headers: &[],
-    }))
+    }
+}
+
+fn message() -> anyhow::Result<Vec<u8>> {
+    Ok(compose(&composition(&mailboxes()?, &html())))
 }
 
 fn composing() -> anyhow::Result<Box<dyn FnMut()>> {
-    let (from, to, html) =
-        (Mailbox::parse("Shop <shop@example.test>")?, Mailbox::parse("ann@example.com")?, html());
+    let (mailboxes, html) = (mailboxes()?, html());
     Ok(Box::new(move || {
-        black_box(compose(&Composition {
-            from: &from,
-            sender: None,
-            reply_to: &[],
-            to: std::slice::from_ref(&to),
-            cc: &[],
-            subject: "Your order",
-            date: "Sun, 15 Nov 2026 10:00:00 +0000",
-            message_id: "4711@example.test",
-            plain_body: None,
-            html_body: Some(black_box(&html)),
-            attachments: &[],
-            headers: &[],
-        }));
+        black_box(compose(&composition(&mailboxes, black_box(&html))));
     }))
 }
 
