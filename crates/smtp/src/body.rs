@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use postroad_model::is_crlf_piece;
 
 /// The whole message, header and body, in one or more pieces (a delivery puts its own header lines before a stored
 /// message that others share). All line ends are CRLF.
@@ -65,7 +66,10 @@ impl Body {
 }
 
 /// Whether the part ends behind a CR; the index of a bare CR or LF otherwise (`None`: the CR before this part).
-fn check_newlines(part: &[u8], mut after_cr: bool) -> Result<bool, Option<usize>> {
+fn check_newlines(part: &[u8], after_cr: bool) -> Result<bool, Option<usize>> {
+    if is_crlf_piece(part, after_cr) {
+        return Ok(part.last() == Some(&b'\r'));
+    }
     if after_cr && part.first() != Some(&b'\n') {
         return Err(None);
     }
@@ -79,8 +83,7 @@ fn check_newlines(part: &[u8], mut after_cr: bool) -> Result<bool, Option<usize>
             return Err(Some(at));
         }
     }
-    after_cr = part.last() == Some(&b'\r');
-    Ok(after_cr)
+    Ok(part.last() == Some(&b'\r'))
 }
 
 /// A place in a body, moving forward.

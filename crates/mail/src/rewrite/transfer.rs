@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use mail_builder::encoders::{Base64Encoder, QuotedPrintableEncoder};
 use mail_parser::decoders::base64::base64_decode;
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
+use postroad_model::is_crlf;
 
 use super::parts::TransferEncoding;
-use crate::newline::is_crlf;
 
 /// RFC 5322 2.1.1, without the line ending.
 const LINE_BYTES_MAX: usize = 998;

@@ -1,5 +1,8 @@
 //! The bytes of a message: where DATA ends, and whether they may be in a message at all.
 
+use memchr::memmem;
+use postroad_model::is_crlf_piece;
+
 use super::config::ServerConfig;
 use super::event::DropCause;
 
@@ -38,13 +41,14 @@ impl DotReader {
                 },
                 Self::Inside { after_cr } => {
                     let rest = &input[at..];
-                    let end = memchr::memchr(b'\n', rest);
-                    let piece = end.map_or(rest, |end| &rest[..=end]);
+                    // Only where a dot may begin a line does it matter where lines end.
+                    let piece = memmem::find(rest, b"\n.").map_or(rest, |end| &rest[..=end]);
                     take(piece);
                     at += piece.len();
                     let before_end = piece.len().checked_sub(2).map(|at| piece[at]);
-                    let is_line_end = end.is_some() && before_end.map_or(after_cr, |byte| byte == b'\r');
-                    let after_cr = piece.last() == Some(&b'\r');
+                    let is_line_end =
+                        piece.ends_with(b"\n") && before_end.map_or(after_cr, |byte| byte == b'\r');
+                    let after_cr = piece.ends_with(b"\r");
                     *self = if is_line_end { Self::LineStart } else { Self::Inside { after_cr } };
                 }
             }
@@ -109,6 +113,35 @@ impl ContentCheck {
     }
 
     fn look_at(&mut self, piece: &[u8]) -> Result<(), DropCause> {
+        if !self.is_flawless(piece) {
+            return self.look_closely(piece);
+        }
+        if let Some(last) = piece.last() {
+            let line = memchr::memrchr(b'\n', piece).map(|end| &piece[end + 1..]);
+            self.after_cr = *last == b'\r';
+            let before = if line.is_some() { 0 } else { self.line_bytes };
+            self.line_bytes = before + line.unwrap_or(piece).len() - usize::from(self.after_cr);
+        }
+        Ok(())
+    }
+
+    /// The quick look, which is enough for almost every piece: no NUL, no bare CR or LF, no line that is too long.
+    fn is_flawless(&self, piece: &[u8]) -> bool {
+        if !is_crlf_piece(piece, self.after_cr) || memchr::memchr(0, piece).is_some() {
+            return false;
+        }
+        let (mut begin, mut before) = (0, self.line_bytes);
+        for end in memchr::memchr_iter(b'\n', piece) {
+            // Without its CR, which may have come before this piece.
+            if before + (end - begin).saturating_sub(1) > self.line_bytes_max {
+                return false;
+            }
+            (begin, before) = (end + 1, 0);
+        }
+        before + piece.len() - begin <= self.line_bytes_max
+    }
+
+    fn look_closely(&mut self, piece: &[u8]) -> Result<(), DropCause> {
         if piece.is_empty() {
             return Ok(());
         }
@@ -142,5 +175,48 @@ impl ContentCheck {
     fn lengthen_line(&mut self, count: usize) -> Result<(), DropCause> {
         self.line_bytes += count;
         if self.line_bytes > self.line_bytes_max { Err(DropCause::LineTooLong) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(nul_refused: bool) -> ContentCheck {
+        ContentCheck {
+            flaw: None,
+            bytes: 0,
+            bytes_max: 1_000,
+            line_bytes: 0,
+            line_bytes_max: 3,
+            after_cr: false,
+            nul_refused,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_quick_look_finds_what_a_close_one_does(
+            words in prop::collection::vec(prop::sample::select(vec!["a", "aa", "\r\n", "\r", "\n", "\0", "."]), 0..12),
+            cuts in prop::collection::vec(0_usize..30, 0..4),
+            nul_refused in any::<bool>(),
+        ) {
+            let text = words.concat();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let (mut quick, mut close) = (check(nul_refused), check(nul_refused));
+            for ends in cuts.windows(2) {
+                let piece = &text.as_bytes()[ends[0]..ends[1]];
+                let (found, wanted) = (quick.look_at(piece), close.look_closely(piece));
+                prop_assert_eq!(found, wanted, "{:?} of {:?}", piece, text);
+                if wanted.is_err() {
+                    return Ok(());
+                }
+                prop_assert_eq!((quick.after_cr, quick.line_bytes), (close.after_cr, close.line_bytes));
+            }
+        }
     }
 }

@@ -52,7 +52,7 @@ impl ServerSession {
             return false;
         }
         let was_flawed = content.flaw().is_some();
-        let mut data = Vec::new();
+        let mut data = Vec::with_capacity(self.input.len());
         let end = reader.read(self.input.bytes(), |piece| {
             content.take(piece);
             if content.flaw().is_none() {
