@@ -137,6 +137,7 @@ impl App {
     pub fn with_settings(store: Store, clock: Arc<dyn Clock>, settings: Settings) -> Self {
         let Settings { hostname, limits, simulator_domain, dkim_ed25519, retention, webhooks_per_server } =
             settings;
+        let analytics_reads = analytics::Reads::with_readers(store.long_reads_max());
         Self {
             inner: Arc::new(Inner {
                 store,
@@ -156,7 +157,7 @@ impl App {
                 used: upkeep::Used::default(),
                 retention,
                 webhooks_per_server,
-                analytics_reads: analytics::Reads::default(),
+                analytics_reads,
                 waiting: feed::Waiting::default(),
             }),
         }

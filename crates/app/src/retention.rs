@@ -32,7 +32,7 @@ pub struct Retention {
     pub webhook_attempts: Option<Duration>,
     pub counters: Option<Duration>,
     pub minute_counters: Option<Duration>,
-    /// How often is looked.
+    /// How often is looked. Nothing younger is removed.
     pub check_every: Duration,
 }
 
@@ -48,6 +48,14 @@ impl Default for Retention {
             minute_counters: Some(days(7)),
             check_every: Duration::from_mins(10),
         }
+    }
+}
+
+impl Retention {
+    /// The lowest id that is young enough; 0 for ever. What is being accepted took its ids some moments ago and is seen
+    /// by nobody yet, so what was made since the last look stays even where nothing is kept.
+    fn first_kept(&self, now: Timestamp, kept: Option<Duration>) -> i64 {
+        kept.map_or(0, |kept| idgen::first_id_at(now.minus(kept.max(self.check_every))))
     }
 }
 
@@ -80,23 +88,23 @@ impl App {
     pub async fn remove_old(&self) -> Result<(), StoreError> {
         let now = self.inner.clock.now();
         let kept = &self.inner.retention;
-        let messages = first_kept(now, kept.messages);
-        let of_messages = |kept| first_kept(now, kept).max(messages);
+        let messages = kept.first_kept(now, kept.messages);
+        let of_messages = |of| kept.first_kept(now, of).max(messages);
         let mut removed = self.remove_old_of_servers(now).await?;
         // Messages go after their events: those that have any stay.
         for (which, name, before) in [
             (OldRows::Bodies, "bodies", of_messages(kept.bodies)),
             (OldRows::Transcripts, "transcripts", of_messages(kept.attempts)),
             (OldRows::Deliveries, "deliveries", of_messages(kept.attempts)),
-            (OldRows::Events, "events", first_kept(now, kept.events)),
+            (OldRows::Events, "events", kept.first_kept(now, kept.events)),
             (OldRows::EventsOfMessages, "events of messages", messages),
             (OldRows::Messages, "messages", messages),
-            (OldRows::Sends, "sends", first_kept(now.minus(SEND_SPREAD), kept.messages)),
-            (OldRows::WebhookAttempts, "webhook attempts", first_kept(now, kept.webhook_attempts)),
+            (OldRows::Sends, "sends", kept.first_kept(now.minus(SEND_SPREAD), kept.messages)),
+            (OldRows::WebhookAttempts, "webhook attempts", kept.first_kept(now, kept.webhook_attempts)),
         ] {
             if before > 0 {
-                let removal = self.inner.store.begin_removal(which, before).await?;
-                removed.push((name, self.remove_rows(removal).await?));
+                let mut removal = self.inner.store.begin_removal(which, before).await?;
+                removed.push((name, self.remove_rows(&mut removal).await?));
             }
         }
         removed.push(("counters", self.remove_old_counters(now).await?));
@@ -115,9 +123,11 @@ impl App {
     async fn remove_old_of_servers(&self, now: Timestamp) -> Result<Vec<(&'static str, u64)>, StoreError> {
         let store = &self.inner.store;
         let servers: Vec<Server> = store.list_servers().await?;
-        let kept_by = |server: &Server| OwnRetention::of(server, &self.inner.retention);
+        let installation = &self.inner.retention;
+        let kept_by = |server: &Server| OwnRetention::of(server, installation);
         let own: Vec<OwnRetention> = servers.iter().map(kept_by).collect();
         let mut removed = Vec::new();
+        let mut bodies = None;
         for (which, name) in [
             (OldRows::Bodies, "bodies by servers' wishes"),
             (OldRows::Transcripts, "transcripts by servers' wishes"),
@@ -126,27 +136,29 @@ impl App {
             (OldRows::Messages, "messages by servers' wishes"),
             (OldRows::Sends, "sends by servers' wishes"),
         ] {
-            let first = |own: &OwnRetention| Some((own.server_id, first_kept(now, Some(own.kept(which)?))));
+            let first = |own: &OwnRetention| {
+                Some((own.server_id, installation.first_kept(now, Some(own.kept(which)?))))
+            };
             let firsts: Vec<(ServerId, i64)> = own.iter().filter_map(first).collect();
             if !firsts.is_empty() {
-                let removal = store.begin_removal_of(which, firsts).await?;
-                removed.push((name, self.remove_rows(removal).await?));
+                let mut removal = store.begin_removal_of(which, firsts, bodies.as_ref()).await?;
+                removed.push((name, self.remove_rows(&mut removal).await?));
+                bodies.get_or_insert(removal);
             }
         }
         Ok(removed)
     }
 
-    async fn remove_rows(&self, mut removal: Removal) -> Result<u64, StoreError> {
+    async fn remove_rows(&self, removal: &mut Removal) -> Result<u64, StoreError> {
         let (store, mut rows) = (&self.inner.store, 0);
         loop {
-            let removed = store.remove_old_rows(&mut removal).await?;
+            let removed = store.remove_old_rows(removal).await?;
             rows += removed.rows;
             if !removed.has_more {
                 return Ok(rows);
             }
-            if removed.rows > 0 {
-                tokio::time::sleep(STEP_PAUSE).await;
-            }
+            // Looking is work as well, where there is much to look through.
+            tokio::time::sleep(STEP_PAUSE).await;
         }
     }
 
@@ -191,17 +203,12 @@ impl OwnRetention {
 
     fn kept(&self, which: OldRows) -> Option<Duration> {
         match which {
-            // Text does not outlive its message.
+            // Text does not outlive its message, so whoever has any has these.
             OldRows::Bodies => self.bodies.into_iter().chain(self.messages).min(),
             OldRows::Sends => self.messages.map(|kept| kept + SEND_SPREAD),
             _ => self.messages,
         }
     }
-}
-
-/// The lowest id that is young enough; 0 for ever.
-fn first_kept(now: Timestamp, kept: Option<Duration>) -> i64 {
-    kept.map_or(0, |kept| idgen::first_id_at(now.minus(kept)))
 }
 
 async fn in_steps<F>(mut step: impl FnMut() -> F) -> Result<u64, StoreError>
@@ -216,5 +223,20 @@ where
             return Ok(rows);
         }
         tokio::time::sleep(STEP_PAUSE).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_just_being_accepted_is_never_too_old() {
+        let retention = Retention::default();
+        let now = Timestamp::from_micros(1_800_000_000_000_000);
+        let first = retention.first_kept(now, Some(Duration::ZERO));
+        assert_eq!(first, idgen::first_id_at(now.minus(Duration::from_mins(10))));
+        assert_eq!(retention.first_kept(now, Some(days(1))), idgen::first_id_at(now.minus(days(1))));
+        assert_eq!(retention.first_kept(now, None), 0);
     }
 }

@@ -37,6 +37,11 @@ impl IdGenerator {
         with_node(self.last.load(Ordering::Relaxed), self.node)
     }
 
+    /// By the clock that ids are made by.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     pub fn next(&self) -> i64 {
         self.next_block(1)
     }

@@ -17,14 +17,15 @@ mod sql;
 mod sqlite;
 mod verbs;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bells::Bells;
 use futures_util::future::BoxFuture;
 use hand_over::HandOver;
 use last_suppressed::LastSuppressed;
-use postroad_model::{Clock, IdGenerator};
+use postroad_model::{Clock, IdGenerator, ServerId};
 use tokio::sync::watch;
 
 pub use body::StoredBody;
@@ -97,6 +98,9 @@ pub struct Store {
     /// Rung after every commit that appended events.
     bells: Arc<Bells>,
     last_suppressed: Arc<LastSuppressed>,
+    /// SQLite: before which send no text is left of a server, as its own retention found.
+    bodies_gone: Arc<Mutex<HashMap<ServerId, i64>>>,
+    long_reads_max: usize,
 }
 
 #[derive(Debug)]
@@ -116,6 +120,10 @@ impl Store {
     ) -> std::result::Result<Self, OpenError> {
         let hand_over = Arc::new(HandOver::default());
         let for_engine = Arc::clone(&hand_over);
+        let readers = match settings.database {
+            Database::Sqlite(_) => settings.reader_threads,
+            Database::Postgres(_) => settings.postgres_connections,
+        };
         let engine = match settings.database.clone() {
             Database::Sqlite(path) => {
                 let ids_clock = Arc::clone(&clock);
@@ -138,7 +146,14 @@ impl Store {
             changes: Arc::new(watch::Sender::new(0)),
             bells: Arc::default(),
             last_suppressed: Arc::default(),
+            bodies_gone: Arc::default(),
+            long_reads_max: readers.saturating_sub(1).max(1),
         })
+    }
+
+    /// How many readers may be busy for long at the same time: one is left for all others, if there is more than one.
+    pub fn long_reads_max(&self) -> usize {
+        self.long_reads_max
     }
 
     /// Hands out ids for what will be accepted here.

@@ -4,8 +4,10 @@
 //! On SQLite the futures never wait, so a verb written once as `async fn` also runs inside the writer thread.
 
 use std::borrow::Cow;
+use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 
+use futures_util::TryStreamExt as _;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
@@ -53,6 +55,39 @@ impl Sql<'_> {
                 rows.iter().map(Row::from_postgres).collect()
             }
         }
+    }
+
+    /// Like `query` for answers of many rows: shows one at a time where it lies instead of keeping them all.
+    pub(crate) async fn each(
+        &self,
+        text: &'static str,
+        params: &[Value],
+        mut seen: impl FnMut(&RowView<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let rows = match self {
+            Sql::Sqlite(connection) => {
+                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut statement = connection.prepare_cached(&text.replace('$', "?"))?;
+                let mut rows = statement.query(rusqlite::params_from_iter(params))?;
+                while let Some(row) = rows.next()? {
+                    seen(&RowView::Sqlite(row))?;
+                }
+                return Ok(());
+            }
+            Sql::Postgres(transaction) => {
+                let statement = transaction.prepare_cached(text).await?;
+                transaction.query_raw(&statement, params).await?
+            }
+            Sql::PostgresRead(client) => {
+                let statement = client.prepare_cached(text).await?;
+                client.query_raw(&statement, params).await?
+            }
+        };
+        let mut rows = pin!(rows);
+        while let Some(row) = rows.try_next().await? {
+            seen(&RowView::Postgres(&row))?;
+        }
+        Ok(())
     }
 
     pub(crate) async fn query_opt(&self, text: &'static str, params: &[Value]) -> Result<Option<Row>> {
@@ -253,17 +288,39 @@ impl Row {
     }
 
     /// Takes a blob out of the row without copying it.
-    pub(crate) fn take_text(&mut self, at: usize) -> Result<String> {
-        match std::mem::replace(&mut self.0[at], Value::Null) {
-            Value::Text(text) => Ok(text),
-            other => Err(unexpected(at, &other)),
-        }
-    }
-
     pub(crate) fn take_blob(&mut self, at: usize) -> Result<Vec<u8>> {
         match std::mem::replace(&mut self.0[at], Value::Null) {
             Value::Blob(blob) => Ok(blob),
             other => Err(unexpected(at, &other)),
+        }
+    }
+}
+
+/// One row where the engine has it; nothing of it is copied.
+pub(crate) enum RowView<'a> {
+    Sqlite(&'a rusqlite::Row<'a>),
+    Postgres(&'a tokio_postgres::Row),
+}
+
+impl RowView<'_> {
+    pub(crate) fn int(&self, at: usize) -> Result<i64> {
+        match self {
+            Self::Sqlite(row) => Ok(row.get(at)?),
+            Self::Postgres(row) => Ok(row.try_get(at)?),
+        }
+    }
+
+    pub(crate) fn text(&self, at: usize) -> Result<&str> {
+        match self {
+            Self::Sqlite(row) => Ok(row.get_ref(at)?.as_str().map_err(rusqlite::Error::from)?),
+            Self::Postgres(row) => Ok(row.try_get(at)?),
+        }
+    }
+
+    pub(crate) fn blob(&self, at: usize) -> Result<&[u8]> {
+        match self {
+            Self::Sqlite(row) => Ok(row.get_ref(at)?.as_blob().map_err(rusqlite::Error::from)?),
+            Self::Postgres(row) => Ok(row.try_get(at)?),
         }
     }
 }

@@ -9,11 +9,11 @@ use super::plan::{Stretch, span_of};
 use super::wrong;
 use crate::{App, Caller, Refusal};
 
-/// Rows that are added up for one answer at most.
+/// Rows that are read for one answer at most, or looked for.
 const ROWS_MAX: usize = 200_000;
 
-/// Rows that may have to be passed over for them: if every set was counted in every span.
-const PASSED_ROWS_MAX: usize = 10_000_000;
+/// Sets of dimensions that they are of, or of which they are chosen.
+const SETS_MAX: usize = 50_000;
 
 /// The values of the asked-for dimensions, in their order.
 pub(super) type Group = Vec<DimensionValue>;
@@ -45,6 +45,28 @@ struct WantedSets {
     has_surplus: bool,
 }
 
+impl WantedSets {
+    /// In the order of the store's keys.
+    fn numbers(&self) -> Vec<i64> {
+        let mut numbers: Vec<i64> = self.group_of.keys().copied().collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// How many looks it takes to read only what is wanted; `None` if all is, or if they are too many. Then all of the
+    /// shape is read.
+    fn looks(&self, grain: Grain, ranges: &[(i64, i64)], max: usize) -> Option<usize> {
+        let spans: i64 = ranges.iter().map(|(from, to)| (to - from) / grain.seconds()).sum();
+        let looks = self.group_of.len().saturating_mul(spans as usize);
+        (self.group_of.len() < self.total && looks <= max).then_some(looks)
+    }
+}
+
+/// The starts of all spans in these ranges.
+fn starts(grain: Grain, ranges: &[(i64, i64)]) -> Vec<i64> {
+    ranges.iter().flat_map(|(from, to)| (*from..*to).step_by(grain.seconds() as usize)).collect()
+}
+
 impl Wanted<'_> {
     /// The dimensions that the answer depends on.
     fn asked(&self) -> Vec<Dimension> {
@@ -70,15 +92,16 @@ impl App {
             if ranges.is_empty() || sets.group_of.is_empty() {
                 continue;
             }
-            let spans: i64 = ranges.iter().map(|(from, to)| (to - from) / grain.seconds()).sum();
-            if sets.total.saturating_mul(spans as usize) > PASSED_ROWS_MAX {
-                return Err(too_much());
-            }
-            let store = &self.inner.store;
-            let numbers = (sets.group_of.len() < sets.total).then(|| sets.group_of.keys().copied().collect());
-            let kind = (grain, sets.shape);
-            let rows = store.list_counters(caller.server_id, kind, numbers, ranges, room + 1).await?;
-            room = room.checked_sub(rows.len()).ok_or_else(too_much)?;
+            let (store, kind) = (&self.inner.store, (grain, sets.shape));
+            let rows = if let Some(looks) = sets.looks(grain, &ranges, room) {
+                room -= looks;
+                let (numbers, spans) = (sets.numbers(), starts(grain, &ranges));
+                store.find_counters(caller.server_id, kind, numbers, spans).await?
+            } else {
+                let rows = store.list_counters(caller.server_id, kind, ranges, room + 1).await?;
+                room = room.checked_sub(rows.len()).ok_or_else(too_much)?;
+                rows
+            };
             for row in rows {
                 if let Some(group) = sets.group_of.get(&row.dimensions) {
                     add(&mut collected, group, wanted.borders, &row);
@@ -105,7 +128,8 @@ impl App {
         let pools = self.pool_names(wanted).await?;
         let first = wanted.borders.first().copied().unwrap_or(0);
         let since_day = first - first.rem_euclid(Grain::Day.seconds());
-        let known = self.inner.store.list_dimensions(caller.server_id, shape, since_day).await?;
+        let known = self.inner.store.list_dimensions(caller.server_id, shape, since_day, SETS_MAX).await?;
+        let known = known.ok_or_else(too_much)?;
         sets.total = known.len();
         for (number, set) in known {
             let value = |dimension: Dimension| dimension.value_in(&set, &pools);
@@ -142,4 +166,27 @@ pub(super) fn too_much() -> Refusal {
         "/from",
         "There are too many different tags and other values in this range to add up at once; take a shorter range, or filter",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_of_many_sets_are_looked_up_and_not_searched_for() {
+        let sets = |wanted: i64, total| WantedSets {
+            shape: Shape::Tag,
+            total,
+            group_of: (0..wanted).map(|number| (number, Group::new())).collect(),
+            has_surplus: false,
+        };
+        let (hour, day) = (Grain::Hour.seconds(), Grain::Day.seconds());
+        let ranges = [(0, 400 * day), (500 * day, 500 * day + 2 * hour)];
+        assert_eq!(sets(1, 1_000).looks(Grain::Hour, &ranges, ROWS_MAX), Some(400 * 24 + 2));
+        assert_eq!(sets(1_000, 1_000).looks(Grain::Hour, &ranges, usize::MAX), None);
+        assert_eq!(sets(999, 1_000).looks(Grain::Hour, &ranges, ROWS_MAX), None);
+        let starts = starts(Grain::Hour, &ranges);
+        assert_eq!(starts.len(), 400 * 24 + 2);
+        assert_eq!(starts[400 * 24 - 1..], [400 * day - hour, 500 * day, 500 * day + hour]);
+    }
 }

@@ -1,6 +1,7 @@
 //! The task that adds events up soon after they happened, and the catching up before a question is answered.
 //! On failure (store unavailable) nothing is lost: the events are there, and counted at the next turn.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use postroad_model::ServerId;
@@ -81,26 +82,28 @@ impl App {
 }
 
 /// Rounds in which every server that has something gets a turn, until nobody has more than a turn takes. Each round looks
-/// anew: who has little does not wait for who never ends.
+/// anew: who has little does not wait for who never ends. A server that fails has no further turn, and is told of at the end.
 async fn in_turns<L, T>(list: impl Fn() -> L, turn: impl Fn(ServerId) -> T) -> Result<(), StoreError>
 where
     L: Future<Output = Result<Vec<ServerId>, StoreError>>,
     T: Future<Output = Result<Folded, StoreError>>,
 {
+    // What is wrong with one server's events is not the others' fault.
+    let mut failed: HashMap<ServerId, StoreError> = HashMap::new();
     loop {
-        let (mut has_more, mut failed) = (false, None);
+        let mut has_more = false;
         for server in list().await? {
+            if failed.contains_key(&server) {
+                continue;
+            }
             match turn(server).await {
                 Ok(folded) => has_more |= folded == Folded::Some,
                 Err(error @ StoreError::Unavailable(_)) => return Err(error),
-                // What is wrong with one server's events is not the others' fault.
-                Err(error) => failed = Some(error),
+                Err(error) => drop(failed.insert(server, error)),
             }
         }
-        match failed {
-            Some(error) => return Err(error),
-            None if has_more => {}
-            None => return Ok(()),
+        if !has_more {
+            return failed.into_values().next().map_or(Ok(()), Err);
         }
     }
 }
@@ -139,10 +142,11 @@ mod tests {
         let turn = |server| {
             turns.borrow_mut().push(server);
             let damaged = || StoreError::Internal("damaged".into());
-            ready(if server == BUSY { Err(damaged()) } else { Ok(Folded::AllDone) })
+            let rest = if turns.borrow().len() < 4 { Folded::Some } else { Folded::AllDone };
+            ready(if server == BUSY { Err(damaged()) } else { Ok(rest) })
         };
         let folded = in_turns(|| ready(Ok(vec![BUSY, QUIET])), turn).await;
         assert!(matches!(folded, Err(StoreError::Internal(_))));
-        assert_eq!(*turns.borrow(), [BUSY, QUIET]);
+        assert_eq!(*turns.borrow(), [BUSY, QUIET, QUIET, QUIET], "the others go on until they are done");
     }
 }

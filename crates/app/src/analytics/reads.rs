@@ -1,5 +1,6 @@
-//! Places for questions about counters: each may hold many rows. A server never has all of them, so that its questions
-//! wait for each other and not everybody's for them.
+//! Places for questions about counters: each may hold many rows, and one of the store's readers for long. There are fewer
+//! than readers, so that delivery never waits for them; and a server never has all of them if there is more than one, so
+//! that its questions wait for each other and not everybody's for them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,14 +16,9 @@ const READS_OF_SERVER_MAX: usize = 2;
 #[derive(Debug)]
 pub(crate) struct Reads {
     of_all: Semaphore,
+    server_max: usize,
     /// Of those servers that are asking.
     of_servers: Mutex<HashMap<ServerId, Arc<Semaphore>>>,
-}
-
-impl Default for Reads {
-    fn default() -> Self {
-        Self { of_all: Semaphore::new(READS_MAX), of_servers: Mutex::default() }
-    }
 }
 
 /// Free again when it is dropped.
@@ -32,13 +28,22 @@ pub(super) struct Place<'a> {
 }
 
 impl Reads {
+    pub(crate) fn with_readers(readers: usize) -> Self {
+        let reads_max = readers.clamp(1, READS_MAX);
+        Self {
+            of_all: Semaphore::new(reads_max),
+            server_max: READS_OF_SERVER_MAX.min(reads_max - 1).max(1),
+            of_servers: Mutex::default(),
+        }
+    }
+
     /// Waits for one.
     pub(super) async fn place(&self, server_id: ServerId) -> Place<'_> {
         let own = {
             let mut of_servers = self.of_servers.lock().unwrap_or_else(PoisonError::into_inner);
             // Those whose places nobody has or waits for.
             of_servers.retain(|_, places| Arc::strong_count(places) > 1);
-            let new = || Arc::new(Semaphore::new(READS_OF_SERVER_MAX));
+            let new = || Arc::new(Semaphore::new(self.server_max));
             Arc::clone(of_servers.entry(server_id).or_insert_with(new))
         };
         let of_server = own.acquire_owned().await.expect("nobody closes it");
@@ -60,7 +65,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_server_cannot_take_every_place() {
-        let reads = Reads::default();
+        let reads = Reads::with_readers(10);
         let (busy, quiet) = (ServerId(1), ServerId(2));
         let mut held: Vec<Place<'_>> = Vec::new();
         while let Some(place) = now(reads.place(busy)).await {
@@ -78,8 +83,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn there_are_no_more_places_than_readers() {
+        for (readers, places) in [(1, 1), (2, 2), (3, 3), (10, READS_MAX)] {
+            let reads = Reads::with_readers(readers);
+            let mut held: Vec<Place<'_>> = Vec::new();
+            for number in 0..10 {
+                held.extend(now(reads.place(ServerId(number))).await);
+            }
+            assert_eq!(held.len(), places, "{readers}");
+        }
+        let reads = Reads::with_readers(2);
+        let _one = now(reads.place(ServerId(1))).await.expect("there is one");
+        assert!(now(reads.place(ServerId(1))).await.is_none());
+        assert!(now(reads.place(ServerId(2))).await.is_some());
+    }
+
+    #[tokio::test]
     async fn servers_that_ask_no_more_are_forgotten() {
-        let reads = Reads::default();
+        let reads = Reads::with_readers(10);
         for number in 0..100 {
             drop(reads.place(ServerId(number)).await);
         }

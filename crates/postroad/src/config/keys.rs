@@ -492,7 +492,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "retention.check_every",
         default: r#""10m""#,
-        doc: "How often is looked for what is too old.",
+        doc: "How often is looked for what is too old. Nothing younger than this is removed.",
         set: |config, given| put(&mut config.retention.check_every, given.duration()),
     },
     Key {

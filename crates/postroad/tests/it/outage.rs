@@ -83,7 +83,8 @@ async fn a_dead_database_refuses_and_recovers() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     for id in [before, after.expect("it recovers within 10 s")] {
-        assert_eq!(world.expanded(id).await["status"]["status"], "Pending");
+        let status = world.expanded(id).await["status"]["status"].take();
+        assert!(["Pending", "Sent"].contains(&status.as_str().unwrap()), "{status}");
     }
 }
 

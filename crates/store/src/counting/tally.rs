@@ -142,7 +142,6 @@ impl Tally {
     /// by message, for those that need them.
     pub(crate) fn of(
         events: &[CountedEvent],
-        rules: &CountingRules,
         providers: &HashMap<String, String>,
         holds: &HashMap<MessageId, Vec<Hold>>,
         rows_max: usize,
@@ -155,9 +154,6 @@ impl Tally {
             }
             tally.taken += 1;
             let recipient_domain = event.facts.recipient_domain();
-            if recipient_domain == rules.simulator_domain.as_str() {
-                continue;
-            }
             let held = holds.get(&event.message_id).map_or(&[][..], Vec::as_slice);
             let adds = sums_of(event, held);
             if adds.counts.is_zero() {

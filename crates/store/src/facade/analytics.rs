@@ -22,13 +22,19 @@ impl Store {
     /// Adds the next events of a server up. What they add and how far it went are one transaction: each event counts
     /// once, whoever crashes and however many are at it.
     pub async fn fold_events(&self, server_id: ServerId, rules: &CountingRules) -> Result<Folded> {
-        let uncounted =
-            self.read(move |sql| Box::pin(counting::read_uncounted(sql, server_id, FOLD_EVENTS_MAX))).await?;
+        let rules = rules.clone();
+        let uncounted = self
+            .read(move |sql| {
+                Box::pin(
+                    async move { counting::read_uncounted(sql, server_id, &rules, FOLD_EVENTS_MAX).await },
+                )
+            })
+            .await?;
         if uncounted.to == uncounted.from {
             return Ok(Folded::AllDone);
         }
         let Uncounted { from, mut to, mut is_full, events, providers, holds } = uncounted;
-        let tally = Tally::of(&events, rules, &providers, &holds, FOLD_ROWS_MAX);
+        let tally = Tally::of(&events, &providers, &holds, FOLD_ROWS_MAX);
         if let Some(last) = events[..tally.taken].last()
             && tally.taken < events.len()
         {
@@ -47,32 +53,51 @@ impl Store {
         })
     }
 
-    /// The counters of one shape, of spans that begin in one of these ranges (from, and before; seconds since 1970); of these
-    /// sets of dimensions only if they are given. At most `limit` rows, in no order.
+    /// The counters of one shape, of spans that begin in one of these ranges (from, and before; seconds since 1970). At most
+    /// `limit` rows, in no order.
     pub async fn list_counters(
         &self,
         server_id: ServerId,
         kind: (Grain, Shape),
-        numbers: Option<Vec<i64>>,
         ranges: Vec<(i64, i64)>,
         limit: usize,
     ) -> Result<Vec<CounterRow>> {
         self.read(move |sql| {
-            Box::pin(async move {
-                counter_reads::list_counters(sql, server_id, kind, numbers.as_deref(), &ranges, limit).await
-            })
+            Box::pin(async move { counter_reads::list_counters(sql, server_id, kind, &ranges, limit).await })
         })
         .await
     }
 
-    /// The sets of dimensions of a server that were counted on this day or later, with their numbers.
+    /// The counters of these sets of dimensions in the spans that begin at these moments, each by its key: as many looks as
+    /// there are sets times spans, however many other sets there are.
+    pub async fn find_counters(
+        &self,
+        server_id: ServerId,
+        kind: (Grain, Shape),
+        numbers: Vec<i64>,
+        spans: Vec<i64>,
+    ) -> Result<Vec<CounterRow>> {
+        self.read(move |sql| {
+            Box::pin(
+                async move { counter_reads::find_counters(sql, server_id, kind, &numbers, &spans).await },
+            )
+        })
+        .await
+    }
+
+    /// The sets of dimensions of a server that were counted on this day or later, with their numbers. `None` if
+    /// there are more than `sets_max`.
     pub async fn list_dimensions(
         &self,
         server_id: ServerId,
         shape: Shape,
         since_day: i64,
-    ) -> Result<Vec<(i64, Dimensions)>> {
-        self.read(move |sql| Box::pin(counter_reads::list_dimensions(sql, server_id, shape, since_day))).await
+        sets_max: usize,
+    ) -> Result<Option<Vec<(i64, Dimensions)>>> {
+        self.read(move |sql| {
+            Box::pin(counter_reads::list_dimensions(sql, server_id, shape, since_day, sets_max))
+        })
+        .await
     }
 
     /// Counts by recipient domain, of whole days (UTC, seconds of their start). `None` if that would take more than

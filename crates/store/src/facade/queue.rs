@@ -50,7 +50,8 @@ impl Store {
 
     /// Settles claimed messages, all in one transaction. `false` for those that could not take their outcome any
     /// more; of these nothing was written, and they are claimed no longer.
-    pub async fn finish(&self, outcomes: Vec<Outcome>) -> Result<Vec<bool>> {
+    pub async fn finish(&self, outcomes: Vec<impl Into<Arc<Outcome>>>) -> Result<Vec<bool>> {
+        let outcomes: Vec<Arc<Outcome>> = outcomes.into_iter().map(Into::into).collect();
         let servers: Vec<ServerId> = outcomes.iter().map(|outcome| outcome.server_id).collect();
         let suppressing = outcomes.iter().filter(|outcome| outcome.suppress.is_some());
         let suppressing: Vec<ServerId> = suppressing.map(|outcome| outcome.server_id).collect();
@@ -74,13 +75,16 @@ impl Store {
         }
     }
 
-    /// Gives the claims of nodes that are gone back to the queue; returns how many. What they had begun may have been
-    /// sent: it stays theirs for 15 minutes, so that they can come back and tell.
+    /// Claims that one `reap` gives back at most.
+    pub const REAPED_AT_ONCE: usize = 10_000;
+
+    /// Gives claims of nodes that are gone, or of processes before this one, back to the queue; returns how many. What they
+    /// had begun may have been sent: it stays theirs for 15 minutes, so that they can come back and tell.
     pub async fn reap(&self) -> Result<u64> {
         match &*self.engine {
             // Claims are in the memory of the one process there is.
             Engine::Sqlite { .. } => Ok(0),
-            Engine::Postgres(engine) => engine.reap().await,
+            Engine::Postgres(engine) => engine.reap(Self::REAPED_AT_ONCE).await,
         }
     }
 }
@@ -104,7 +108,8 @@ impl Store {
         }
     }
 
-    /// Gives the other claims of the process before back to the queue; returns how many.
+    /// Gives what else the process before had begun back to the queue; returns how many. What it had only claimed, which
+    /// may be a million messages, is reaped step by step.
     pub async fn release_previous(&self) -> Result<u64> {
         match &*self.engine {
             Engine::Sqlite { .. } => Ok(0),

@@ -1,6 +1,7 @@
 //! Removing what is old. Steps are small; whoever removes much calls again, with pauses.
 
 use std::collections::HashMap;
+use std::sync::PoisonError;
 
 use postroad_model::ServerId;
 
@@ -12,6 +13,8 @@ use crate::{Engine, Result, Store};
 /// Rows of one step. Bodies are larger, and freeing their pages takes its time.
 const ROWS_AT_ONCE: usize = 500;
 const BODIES_AT_ONCE: usize = 100;
+/// Sends of one step that are looked at for them.
+const SENDS_AT_ONCE: usize = 1_000;
 
 impl Store {
     /// Begins to remove rows with ids before this one. What is still to be delivered, counted or told to a webhook stays,
@@ -21,9 +24,19 @@ impl Store {
         Ok(Removal { which, before_id, cuts, stage: RemovalStage::Start })
     }
 
-    /// The same for some servers only, each with its own first id that stays: row by row, on PostgreSQL too.
-    pub async fn begin_removal_of(&self, which: OldRows, firsts: Vec<(ServerId, i64)>) -> Result<Removal> {
-        let firsts: HashMap<ServerId, i64> = firsts.into_iter().collect();
+    /// The same for some servers only, each with its own first id that stays: row by row, on PostgreSQL too. Nothing goes
+    /// that the removal of bodies before it left the text of: what it was held back by may be done by now, and without
+    /// its send nobody would find the text.
+    pub async fn begin_removal_of(
+        &self,
+        which: OldRows,
+        firsts: Vec<(ServerId, i64)>,
+        bodies: Option<&Removal>,
+    ) -> Result<Removal> {
+        let mut firsts: HashMap<ServerId, i64> = firsts.into_iter().collect();
+        for cut in bodies.into_iter().flat_map(|bodies| &bodies.cuts) {
+            firsts.entry(cut.server_id).and_modify(|first| *first = cut.before_id.min(*first));
+        }
         let mut cuts = self.read(move |sql| Box::pin(needs::list_cuts(sql, which, i64::MAX))).await?;
         cuts.retain_mut(|cut| match firsts.get(&cut.server_id) {
             Some(first) => {
@@ -33,7 +46,7 @@ impl Store {
             None => false,
         });
         let stage = if self.is_sqlite() && which == OldRows::Bodies {
-            RemovalStage::BodiesOf { server: 0, after: 0 }
+            RemovalStage::BodiesOf { server: 0, after: None }
         } else {
             RemovalStage::Rows { server: 0, before_id: i64::MAX }
         };
@@ -109,21 +122,32 @@ impl Store {
         if found.old.is_empty() { Ok(0) } else { engine.remove_bodies(found.old).await }
     }
 
-    /// A body says nothing of its server, so they are found by their sends.
-    async fn remove_old_bodies_of(&self, removal: &mut Removal, server: usize, after: i64) -> Result<u64> {
+    /// A body says nothing of its server, so they are found by their sends: those after where the last removal ended.
+    async fn remove_old_bodies_of(
+        &self,
+        removal: &mut Removal,
+        server: usize,
+        after: Option<i64>,
+    ) -> Result<u64> {
         let Engine::Sqlite { engine, .. } = &*self.engine else { return Ok(0) };
         let Some(cut) = removal.cuts.get(server).copied() else {
             removal.stage = RemovalStage::End;
             return Ok(0);
         };
-        let found = self
-            .read(move |sql| Box::pin(retention::find_bodies_of(sql, cut, after, BODIES_AT_ONCE)))
-            .await?;
-        removal.stage = match found.last {
-            Some(after) => RemovalStage::BodiesOf { server, after },
-            None => RemovalStage::BodiesOf { server: server + 1, after: 0 },
+        let gone = || self.bodies_gone.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = after.unwrap_or_else(|| gone().get(&cut.server_id).copied().unwrap_or(0));
+        let limits = (SENDS_AT_ONCE, BODIES_AT_ONCE);
+        let found =
+            self.read(move |sql| Box::pin(retention::find_bodies_of(sql, cut, after, limits))).await?;
+        let rows = if found.old.is_empty() { 0 } else { engine.remove_bodies(found.old).await? };
+        removal.stage = if found.last.is_some() {
+            RemovalStage::BodiesOf { server, after: found.last }
+        } else {
+            // Only what was accepted long before it was committed could still come before this.
+            gone().insert(cut.server_id, cut.before_id.saturating_sub(needs::SPREAD));
+            RemovalStage::BodiesOf { server: server + 1, after: None }
         };
-        if found.old.is_empty() { Ok(0) } else { engine.remove_bodies(found.old).await }
+        Ok(rows)
     }
 
     /// Removes some of the counters of a grain from before a moment (seconds since 1970).

@@ -1,6 +1,7 @@
 //! The verbs of delivery on PostgreSQL, with what this node knows of its claims.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use postroad_model::{DomainName, Timestamp};
 
@@ -67,7 +68,7 @@ impl Engine {
     }
 
     /// Fenced by the lease: a node that lost it settles nothing.
-    pub(crate) async fn finish(&self, outcomes: &[Outcome]) -> Result<Vec<bool>, StoreError> {
+    pub(crate) async fn finish(&self, outcomes: &[Arc<Outcome>]) -> Result<Vec<bool>, StoreError> {
         if outcomes.is_empty() {
             return Ok(Vec::new());
         }
@@ -81,11 +82,12 @@ impl Engine {
         let in_use = InUse::new(self.database.pool.get().await?);
         let settled = bounded_for(bytes, Box::pin(finish::finish(in_use.client(), &node, outcomes))).await?;
         in_use.done();
-        let is_kept = |(outcome, settled): (&Outcome, &bool)| {
+        let is_kept = |(outcome, settled): (&Arc<Outcome>, &bool)| {
             (*settled && outcome.keep_claim && outcome.delivery.status.is_queued()).then(|| outcome.key())
         };
         let kept: HashSet<Key> = outcomes.iter().zip(&settled).filter_map(is_kept).collect();
-        let ended: Vec<Key> = outcomes.iter().map(Outcome::key).filter(|key| !kept.contains(key)).collect();
+        let ended: Vec<Key> =
+            outcomes.iter().map(|outcome| outcome.key()).filter(|key| !kept.contains(key)).collect();
         self.database.claims.forget(&ended);
         Ok(settled)
     }
@@ -97,9 +99,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives claims of nodes that are gone back to the queue; returns how many.
-    pub(crate) async fn reap(&self) -> Result<u64, StoreError> {
-        self.exchange(async |client| queue::reap(client).await).await
+    /// Gives some claims of nodes that are gone back to the queue; returns how many.
+    pub(crate) async fn reap(&self, limit: usize) -> Result<u64, StoreError> {
+        self.exchange(async |client| queue::reap(client, limit).await).await
     }
 
     /// Changes a message that nobody has begun. A claim of it that we know of is over.

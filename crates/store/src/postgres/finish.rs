@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::join;
@@ -112,7 +113,7 @@ struct Standing {
 pub(super) async fn finish(
     client: &ClientWrapper,
     node: &Node,
-    outcomes: &[Outcome],
+    outcomes: &[Arc<Outcome>],
 ) -> Result<Vec<bool>, StoreError> {
     let mut standings = lock(client, node, outcomes).await?;
     let (mut changes, mut counts) = (Changes::default(), SourceCounts::default());
@@ -144,9 +145,9 @@ pub(super) async fn finish(
 async fn lock(
     client: &ClientWrapper,
     node: &Node,
-    outcomes: &[Outcome],
+    outcomes: &[Arc<Outcome>],
 ) -> Result<HashMap<Key, Standing>, StoreError> {
-    let keys: Vec<Key> = outcomes.iter().map(Outcome::key).collect();
+    let keys: Vec<Key> = outcomes.iter().map(|outcome| outcome.key()).collect();
     let (servers, messages) = columns(&keys);
     let number = i64::from(node.number);
     let statement = client.prepare_cached(LOCK).await?;
@@ -197,7 +198,7 @@ impl<'a> Changes<'a> {
             to.transcript.push(storable(transcript));
         }
         if let Some(suppression) = &outcome.suppress {
-            self.suppressions.add(outcome.server_id, suppression, new.at);
+            self.suppressions.add(outcome.server_id, suppression, new.at.max(ids.now()));
         }
         if new.status.is_queued() {
             let due_at = Some(outcome.due_at().as_micros());

@@ -85,7 +85,7 @@ async fn record(
     }
     let mut suppressions = Suppressions::default();
     for (hit, new) in &suppressed {
-        suppressions.add(hit.server_id, new, hit.at);
+        suppressions.add(hit.server_id, new, hit.at.max(node.ids.now()));
     }
     let (number, lane, last_id) = (i64::from(node.number), Lane::Finish as i64, node.ids.last());
     let tables = [

@@ -44,19 +44,22 @@ const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = NULL, claimed_epo
       AND (server_id, message_id) NOT IN (SELECT * FROM unnest($3::bigint[], $4::bigint[]))";
 
 /// What a dead node had begun may have been sent: it gets the time to come back and look into its journal.
-const REAP: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL FROM nodes
-    WHERE queue.claimed_node = nodes.node
-      AND (queue.claimed_epoch <> nodes.epoch
-           OR nodes.lease_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-      AND (begun_at IS NULL
-           OR begun_at < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 900000000)";
+const REAP: &str = "WITH over AS MATERIALIZED (
+        SELECT queue.server_id, queue.message_id FROM nodes JOIN queue ON queue.claimed_node = nodes.node
+        WHERE (queue.claimed_epoch <> nodes.epoch
+               OR nodes.lease_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+          AND (begun_at IS NULL
+               OR begun_at < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 900000000)
+        LIMIT $1 FOR UPDATE OF queue SKIP LOCKED)
+    UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL FROM over
+    WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id";
 
 const LIST_PREVIOUS: &str = "SELECT server_id, message_id FROM queue
     WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2 AND begun_at IS NOT NULL
     ORDER BY server_id, message_id";
 
 const RELEASE_PREVIOUS: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL
-    WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2";
+    WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2 AND begun_at IS NOT NULL";
 
 pub(super) async fn claim(
     client: &ClientWrapper,
@@ -135,9 +138,9 @@ pub(super) fn columns(keys: &[Key]) -> (Vec<i64>, Vec<i64>) {
     keys.iter().map(|(server_id, message_id)| (server_id.0, message_id.0)).unzip()
 }
 
-pub(super) async fn reap(client: &ClientWrapper) -> Result<u64, StoreError> {
+pub(super) async fn reap(client: &ClientWrapper, limit: usize) -> Result<u64, StoreError> {
     let statement = client.prepare_cached(REAP).await?;
-    Ok(client.execute(&statement, &[]).await?)
+    Ok(client.execute(&statement, &[&(limit as i64)]).await?)
 }
 
 /// What the process that had this node's folder before us had begun.

@@ -25,13 +25,15 @@ table! { Suppressions, "INSERT INTO suppressions AS known
 }
 
 impl<'a> Suppressions<'a> {
-    pub(super) fn add(&mut self, server_id: ServerId, new: &'a NewSuppression, at: Timestamp) {
+    /// `now` is when it is written, which may be long after what led to it: by it `begin` finds out on other nodes what came
+    /// after a message was accepted.
+    pub(super) fn add(&mut self, server_id: ServerId, new: &'a NewSuppression, now: Timestamp) {
         self.server_id.push(server_id.0);
         self.address.push(address_key(&new.address));
         self.reason.push(new.reason.as_str());
         self.details.push(storable(&new.details));
         self.origin_message_id.push(new.origin_message_id.map(|id| id.0));
-        self.at.push(at.as_micros());
+        self.at.push(now.as_micros());
         self.expires_at.push(new.expires_at.map(Timestamp::as_micros));
     }
 }

@@ -33,10 +33,10 @@ pub(crate) enum RemovalStage {
     Bodies {
         after: i64,
     },
-    /// SQLite's bodies by their sends: of the server at this place of the cuts, after this one.
+    /// SQLite's bodies by their sends: of the server at this place of the cuts, after this one; `None` at its first.
     BodiesOf {
         server: usize,
-        after: i64,
+        after: Option<i64>,
     },
     /// Row by row: the server at this place of the cuts, and no server's rows from this one on.
     Rows {

@@ -143,6 +143,11 @@ impl Claims {
         }
     }
 
+    /// The entry was never there: what held it is done again, or not at all.
+    pub(super) fn forget(&mut self, key: Key) {
+        self.held.remove(&key);
+    }
+
     pub(super) fn release(&mut self, key: Key) {
         if let Some(claim) = self.held.get(&key).copied().filter(|claim| !claim.settling) {
             self.held.remove(&key);

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{OpenError, StoreError};
@@ -22,6 +23,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     connection.pragma_update(None, "wal_autocheckpoint", 4_096)?;
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
     connection.set_prepared_statement_cache_capacity(128);
+    keep_plans(&connection)?;
     Ok(connection)
 }
 
@@ -31,7 +33,15 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.pragma_update(None, "cache_size", -16_384)?;
     connection.set_prepared_statement_cache_capacity(64);
+    keep_plans(&connection)?;
     Ok(connection)
+}
+
+/// A plan never depends on the values it was made for. Otherwise SQLite looks at them where a partial index might be
+/// used, and then prepares the statement anew for every new value.
+fn keep_plans(connection: &Connection) -> Result<(), StoreError> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// The schema version is SQLite's own `user_version`.

@@ -1,71 +1,25 @@
 //! The verbs of delivery on SQLite: claims in memory go along with what the writer and the readers do.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use postroad_model::{IdGenerator, MessageId, Timestamp};
+use postroad_model::{IdGenerator, Timestamp};
 
-use super::claims::{After, Key};
-use super::{Engine, accept, finish, lock, queue, ready};
+use super::changes::{Accepting, ChangingWaiting, Settling};
+use super::claims::Key;
+use super::{Engine, lock, queue};
 use crate::JobWithIds;
 use crate::error::StoreError;
-use crate::records::{Accepted, Begin, Begun, Claimed, Fresh, NewSend, Outcome};
-use crate::sql::Sql;
+use crate::records::{Accepted, Begin, Begun, Claimed, NewSend, Outcome};
 use crate::verbs::desk::Entry;
-use crate::verbs::finish::SourceCounts;
-
-/// Messages that are being settled, and what that means for their claims.
-type Settling = Vec<(Key, Option<After>)>;
 
 impl Engine {
-    /// While somebody delivers, what is pending is claimed for it before the commit, and handed over after it.
     pub(super) async fn accept_in_group(
         &self,
         send: NewSend,
         ids: Arc<IdGenerator>,
     ) -> Result<Accepted, StoreError> {
-        let (claims, claims_after) = (Arc::clone(&self.claims), Arc::clone(&self.claims));
-        let sink = self.hand_over.sink();
-        let is_delivered = sink.is_some();
-        let done = Arc::new(Mutex::new(None));
-        let done_after = Arc::clone(&done);
-        self.writer
-            .run_then(
-                send.weight(),
-                move |connection| {
-                    let accept::Written { accepted, queued } = accept::accept(connection, &send, &ids)?;
-                    if is_delivered {
-                        let mut claims = lock(&claims);
-                        for entry in queued.iter().filter(|entry| entry.pending) {
-                            claims.hold((send.info.server_id, entry.message_id), entry.due_at);
-                        }
-                    }
-                    *lock(&done) = Some((send, queued));
-                    Ok(accepted)
-                },
-                move |result| {
-                    let Some((send, queued)) = lock(&done_after).take() else { return };
-                    let server_id = send.info.server_id;
-                    let (fresh, other): (Vec<_>, Vec<_>) =
-                        queued.into_iter().partition(|entry| is_delivered && entry.pending);
-                    let fresh: Vec<MessageId> = fresh.into_iter().map(|entry| entry.message_id).collect();
-                    {
-                        let mut claims = lock(&claims_after);
-                        if result.is_err() {
-                            queue::release_in(&mut claims, fresh.iter().map(|id| (server_id, *id)));
-                            claims.look_again();
-                            return;
-                        }
-                        for entry in &other {
-                            claims.note_queued((server_id, entry.message_id), entry.due_at);
-                        }
-                    }
-                    if let Some(sink) = sink.filter(|_| !fresh.is_empty()) {
-                        sink.take(Fresh::of(send, &fresh));
-                    }
-                },
-            )
-            .await
+        let (weight, sink) = (send.weight(), self.hand_over.sink());
+        self.writer.run(weight, Accepting::new(send, ids, Arc::clone(&self.claims), sink)).await
     }
 
     /// Hands out due entries that nobody has.
@@ -105,46 +59,10 @@ impl Engine {
 
     pub(crate) async fn finish(
         &self,
-        outcomes: Vec<Outcome>,
+        outcomes: Vec<Arc<Outcome>>,
         ids: Arc<IdGenerator>,
     ) -> Result<Vec<bool>, StoreError> {
-        let (claims, claims_after) = (Arc::clone(&self.claims), Arc::clone(&self.claims));
-        let settling: Arc<Mutex<Settling>> = Arc::default();
-        let settling_after = Arc::clone(&settling);
-        self.writer
-            .run_then(
-                0,
-                move |connection| {
-                    let connection = lock(connection);
-                    let (mut settled, mut counts) =
-                        (Vec::with_capacity(outcomes.len()), SourceCounts::default());
-                    for outcome in &outcomes {
-                        if !lock(&claims).begin_settling(outcome.key()) {
-                            settled.push(false);
-                            continue;
-                        }
-                        lock(&settling).push((outcome.key(), None));
-                        let after = finish::settle(&connection, outcome, &ids)?;
-                        settled.push(after.is_some());
-                        if let Some((_, noted)) = lock(&settling).last_mut().filter(|_| after.is_some()) {
-                            *noted = after;
-                            counts.add(outcome);
-                        }
-                    }
-                    finish::count_sources(&connection, &counts)?;
-                    Ok(settled)
-                },
-                move |result| {
-                    let mut claims = lock(&claims_after);
-                    for (key, after) in lock(&settling_after).drain(..) {
-                        match result {
-                            Ok(_) => claims.end_settling(key, after),
-                            Err(_) => claims.undo_settling(key),
-                        }
-                    }
-                },
-            )
-            .await
+        self.writer.run(0, Settling::new(outcomes, ids, Arc::clone(&self.claims))).await
     }
 
     /// Changes a message that nobody has begun; `too_late` if somebody has. A claim of it is over.
@@ -155,43 +73,8 @@ impl Engine {
         too_late: T,
         job: JobWithIds<(T, Entry)>,
     ) -> Result<(T, Entry), StoreError> {
-        let (claims, claims_after) = (Arc::clone(&self.claims), Arc::clone(&self.claims));
-        let is_ours = Arc::new(AtomicBool::new(false));
-        let is_ours_after = Arc::clone(&is_ours);
-        self.writer
-            .run_then(
-                0,
-                move |connection| {
-                    {
-                        let mut claims = lock(&claims);
-                        if claims.is_begun(key) {
-                            return Ok((too_late, Entry::Unchanged));
-                        }
-                        is_ours.store(claims.begin_settling(key), Ordering::Relaxed);
-                    }
-                    ready(job(&Sql::Sqlite(connection), ids))
-                },
-                move |result| {
-                    let mut claims = lock(&claims_after);
-                    let is_ours = is_ours_after.load(Ordering::Relaxed);
-                    match result {
-                        Ok((_, Entry::Gone)) if is_ours => claims.end_settling(key, Some(After::Gone)),
-                        Ok((_, Entry::Queued(due_at))) if is_ours => {
-                            claims.end_settling(key, Some(After::Queued(*due_at)));
-                        }
-                        Ok((_, Entry::Queued(due_at))) => claims.note_queued(key, *due_at),
-                        Ok(_) if is_ours => claims.undo_settling(key),
-                        Err(_) => {
-                            claims.look_again();
-                            if is_ours {
-                                claims.undo_settling(key);
-                            }
-                        }
-                        Ok(_) => {}
-                    }
-                },
-            )
-            .await
+        let (claims, work) = (Arc::clone(&self.claims), Some((too_late, job)));
+        self.writer.run(0, ChangingWaiting { key, ids, claims, work, is_ours: false }).await
     }
 
     pub(crate) fn is_claimed(&self, key: Key) -> bool {

@@ -5,11 +5,13 @@
 
 mod accept;
 mod body_files;
+mod changes;
 mod claims;
 mod connection;
 mod delivery;
 mod events;
 mod finish;
+mod operation;
 mod queue;
 mod readers;
 mod writer;
@@ -28,6 +30,7 @@ use crate::sql::Sql;
 use crate::verbs::retention;
 use crate::{Job, Settings};
 use claims::Claims;
+use operation::Once;
 
 /// An open SQLite store. Dropping it lets the writer finish what it was given.
 #[derive(Debug)]
@@ -79,7 +82,7 @@ impl Engine {
     }
 
     pub(crate) async fn write<T: Send + 'static>(&self, job: Job<T>) -> Result<T, StoreError> {
-        self.writer.run(0, move |connection| run_now(job, connection)).await
+        self.writer.run(0, Once::new(job)).await
     }
 
     pub(crate) async fn read<T: Send + 'static>(&self, job: Job<T>) -> Result<T, StoreError> {
@@ -117,7 +120,7 @@ impl Engine {
             self.bodies.write(id, body.compressed().clone()).await?;
         }
         let bytes = body.compressed().len();
-        let written = self.writer.run(bytes, move |connection| run_now(job, connection)).await;
+        let written = self.writer.run(bytes, Once::new(job)).await;
         if body.is_large() {
             match &written {
                 Ok(done) if is_stored(done) => self.remove_doubtful_bodies().await,

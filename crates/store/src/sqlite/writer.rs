@@ -1,7 +1,6 @@
 //! Group commit: one thread owns the write connection, runs everything that waits in one transaction, flushes
 //! once, and then answers all callers. No timed window: while one group is flushed the next one gathers.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -12,6 +11,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::connection;
+use super::operation::{Asked, Operation, Work};
 use crate::error::{OpenError, StoreError};
 
 const GROUP_OPERATIONS_MAX: usize = 1_024;
@@ -26,23 +26,15 @@ const ENQUEUE_WAIT_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Writer {
     /// `None` only while it is dropped.
-    queue: Option<mpsc::Sender<Operation>>,
+    queue: Option<mpsc::Sender<Waiting>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Work of one caller. `run` does it inside the group's transaction and gives back what to call after the commit.
-struct Operation {
+/// In the queue, with what it adds to the size of its group.
+struct Waiting {
     bytes: usize,
-    run: Run,
+    operation: Box<dyn Operation>,
 }
-
-struct Done {
-    error: Option<StoreError>,
-    answer: Answer,
-}
-
-type Run = Box<dyn FnOnce(&Mutex<Connection>) -> Done + Send>;
-type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 impl Writer {
     pub(super) fn start(
@@ -60,39 +52,13 @@ impl Writer {
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Runs `work` in the next group. The answer comes after the group's commit was flushed.
-    pub(super) async fn run<T: Send + 'static>(
-        &self,
-        bytes: usize,
-        work: impl FnOnce(&Mutex<Connection>) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.run_then(bytes, work, |_| {}).await
-    }
-
-    /// Like `run`; `after` sees the result right after the commit or rollback, even if the caller hung up.
-    pub(super) async fn run_then<T: Send + 'static>(
-        &self,
-        bytes: usize,
-        work: impl FnOnce(&Mutex<Connection>) -> Result<T, StoreError> + Send + 'static,
-        after: impl FnOnce(&Result<T, StoreError>) + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let (sender, answer) = oneshot::channel();
-        let run = Box::new(move |connection: &Mutex<Connection>| {
-            // A bug in one operation must not take the writer, and with it everybody's mail, down.
-            let result = catch_unwind(AssertUnwindSafe(|| work(connection)))
-                .unwrap_or_else(|_| Err(StoreError::Internal("a store operation panicked".into())));
-            let error = result.as_ref().err().cloned();
-            let answer: Answer = Box::new(move |committed| {
-                let result = committed.and(result);
-                after(&result);
-                // The caller may be gone (its client hung up); what it wanted is done all the same.
-                let _ = sender.send(result);
-            });
-            Done { error, answer }
-        });
+    /// Does `work` in the next group. The answer comes after the group's commit was flushed.
+    pub(super) async fn run<W: Work>(&self, bytes: usize, work: W) -> Result<W::Output, StoreError> {
+        let (caller, answer) = oneshot::channel();
+        let waiting = Waiting { bytes, operation: Box::new(Asked::new(work, caller)) };
         let closed = || StoreError::Unavailable("the store is closed".into());
         let queue = self.queue.as_ref().ok_or_else(closed)?;
-        match tokio::time::timeout(ENQUEUE_WAIT_MAX, queue.send(Operation { bytes, run })).await {
+        match tokio::time::timeout(ENQUEUE_WAIT_MAX, queue.send(waiting)).await {
             Ok(Ok(())) => answer
                 .await
                 .unwrap_or_else(|_| Err(StoreError::Unavailable("the operation could not be begun".into()))),
@@ -123,58 +89,95 @@ struct WriterThread {
 }
 
 impl WriterThread {
-    fn work(&mut self, mut waiting: mpsc::Receiver<Operation>) {
+    fn work(&mut self, mut waiting: mpsc::Receiver<Waiting>) {
         while let Some(first) = waiting.blocking_recv() {
-            let mut answers = Vec::new();
-            let outcome = self.group(first, &mut waiting, &mut answers);
+            // Where the processor is busy, those who are about to ask come first, and share the commit. Where it is idle
+            // this is nothing.
+            thread::yield_now();
+            let mut done = Vec::new();
+            let outcome = self.group(first, &mut waiting, &mut done);
             if let Err(error) = &outcome {
-                tracing::error!(%error, operations = answers.len(), "a group was not written");
+                tracing::error!(%error, operations = done.len(), "a group was not written");
                 self.reopen();
             }
-            for answer in answers {
-                answer(outcome.clone());
+            for operation in done {
+                operation.answer(outcome.clone());
             }
         }
     }
 
-    /// Runs `first` and everything that waits behind it in one transaction.
+    /// Does `first` and everything that waits behind it in one transaction.
     fn group(
         &mut self,
-        first: Operation,
-        waiting: &mut mpsc::Receiver<Operation>,
-        answers: &mut Vec<Answer>,
+        first: Waiting,
+        waiting: &mut mpsc::Receiver<Waiting>,
+        done: &mut Vec<Box<dyn Operation>>,
     ) -> Result<(), StoreError> {
         let mut bytes = 0;
         let rows_before = self.rows_written();
+        // The first of the operations that share a savepoint.
+        let mut shared_from = None;
         let mut next = Some(first);
         // An operation that is dropped unrun answers its caller "try again".
         self.execute("BEGIN IMMEDIATE")?;
-        while let Some(operation) = next {
-            bytes += operation.bytes;
-            self.execute("SAVEPOINT one")?;
-            let done = (operation.run)(&self.connection);
-            answers.push(done.answer);
-            self.end_one(done.error)?;
+        while let Some(Waiting { bytes: more, operation }) = next {
+            bytes += more;
+            if operation.is_repeatable() {
+                self.together(operation, &mut shared_from, done)?;
+            } else {
+                if shared_from.take().is_some() {
+                    self.execute("RELEASE one")?;
+                }
+                done.push(operation);
+                self.alone(done.last_mut())?;
+            }
             let rows = self.rows_written().saturating_sub(rows_before);
-            let room =
-                answers.len() < GROUP_OPERATIONS_MAX && bytes < GROUP_BYTES_MAX && rows < GROUP_ROWS_MAX;
+            let room = done.len() < GROUP_OPERATIONS_MAX && bytes < GROUP_BYTES_MAX && rows < GROUP_ROWS_MAX;
             next = if room { waiting.try_recv().ok() } else { None };
+        }
+        if shared_from.is_some() {
+            self.execute("RELEASE one")?;
         }
         self.note_ids()?;
         self.execute("COMMIT")
     }
 
-    /// Keeps what one operation did, or takes it back if it failed, and leaves those before it.
-    fn end_one(&self, error: Option<StoreError>) -> Result<(), StoreError> {
-        match error {
-            None => self.execute("RELEASE one"),
-            // SQLite may have rolled the whole transaction back: nobody in this group was served.
-            Some(error @ StoreError::Unavailable(_)) => Err(error),
-            Some(_) => {
-                self.execute("ROLLBACK TO one")?;
-                self.execute("RELEASE one")
-            }
+    /// Under one savepoint with its neighbours. If it fails, all of them are taken back and done again one by one.
+    fn together(
+        &self,
+        operation: Box<dyn Operation>,
+        shared_from: &mut Option<usize>,
+        done: &mut Vec<Box<dyn Operation>>,
+    ) -> Result<(), StoreError> {
+        if shared_from.is_none() {
+            self.execute("SAVEPOINT one")?;
         }
+        let from = *shared_from.get_or_insert(done.len());
+        done.push(operation);
+        let Some(Err(error)) = done.last_mut().map(|operation| operation.run(&self.connection)) else {
+            return Ok(());
+        };
+        self.take_back(error)?;
+        *shared_from = None;
+        done[from..].iter_mut().try_for_each(|operation| self.alone(Some(operation)))
+    }
+
+    /// Keeps what one operation did, or takes it back if it failed, and leaves those before it.
+    fn alone(&self, operation: Option<&mut Box<dyn Operation>>) -> Result<(), StoreError> {
+        self.execute("SAVEPOINT one")?;
+        match operation.map(|operation| operation.run(&self.connection)) {
+            Some(Err(error)) => self.take_back(error),
+            _ => self.execute("RELEASE one"),
+        }
+    }
+
+    fn take_back(&self, error: StoreError) -> Result<(), StoreError> {
+        // SQLite may have rolled the whole transaction back: nobody in this group was served.
+        if matches!(error, StoreError::Unavailable(_)) {
+            return Err(error);
+        }
+        self.execute("ROLLBACK TO one")?;
+        self.execute("RELEASE one")
     }
 
     /// Remembers the highest id in the same commit as what carries it, so that a restart never hands it out again.
@@ -214,5 +217,67 @@ impl WriterThread {
             Ok(connection) => self.connection = Mutex::new(connection),
             Err(error) => tracing::warn!(%error, "opening the database again; keeping the old connection"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Writes its number, and then may find that it cannot be.
+    struct Insert {
+        number: i64,
+        fails: bool,
+        is_slow: bool,
+        runs: Arc<AtomicUsize>,
+    }
+
+    impl Work for Insert {
+        type Output = i64;
+        const IS_REPEATABLE: bool = true;
+
+        fn run(&mut self, connection: &Mutex<Connection>) -> Result<i64, StoreError> {
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            let connection = connection.lock().unwrap();
+            connection.execute("INSERT INTO numbers VALUES (?1)", [self.number]).unwrap();
+            if self.is_slow {
+                thread::sleep(Duration::from_millis(300));
+            }
+            if self.fails { Err(StoreError::Internal("it is a bad number".into())) } else { Ok(self.number) }
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_fails_takes_nobody_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("numbers.db");
+        let connection = connection::open_writer(&path).unwrap();
+        connection
+            .execute_batch(
+                "CREATE TABLE numbers (number INTEGER PRIMARY KEY);
+                 CREATE TABLE nodes (node INTEGER PRIMARY KEY, last_id INTEGER);",
+            )
+            .unwrap();
+        let ids = Arc::new(IdGenerator::new(Arc::new(postroad_model::SystemClock), 0, 0));
+        let writer = Writer::start(&path, connection, ids).unwrap();
+        let runs: Arc<AtomicUsize> = Arc::default();
+        let insert = |number, fails| {
+            let work = Insert { number, fails, is_slow: number == 0, runs: Arc::clone(&runs) };
+            writer.run(0, work)
+        };
+        // The first one is slow: the others wait behind it and come into one group.
+        let results = tokio::join!(insert(0, false), insert(1, false), insert(2, true), insert(3, false));
+        assert_eq!((results.0.unwrap(), results.1.unwrap(), results.3.unwrap()), (0, 1, 3));
+        assert!(matches!(results.2, Err(StoreError::Internal(_))));
+        assert!(runs.load(Ordering::Relaxed) > 4, "some were done again");
+        drop(writer);
+        let kept = Connection::open(&path).unwrap().query_row(
+            "SELECT group_concat(number) FROM numbers",
+            [],
+            |row| row.get::<_, String>(0),
+        );
+        assert_eq!(kept.unwrap(), "0,1,3");
     }
 }

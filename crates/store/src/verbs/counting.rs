@@ -6,7 +6,7 @@ use postroad_model::{EventCursor, EventKind, MessageId, PoolId, ServerId, Timest
 use serde::Deserialize;
 
 use super::surplus;
-use crate::counting::{CountedEvent, EventData, Facts, Hold};
+use crate::counting::{CountedEvent, CountingRules, EventData, Facts, Hold};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 
@@ -47,6 +47,7 @@ pub(crate) async fn list_uncounted_servers(sql: &Sql<'_>) -> Result<Vec<ServerId
 pub(crate) async fn read_uncounted(
     sql: &Sql<'_>,
     server_id: ServerId,
+    rules: &CountingRules,
     limit: usize,
 ) -> Result<Uncounted, StoreError> {
     let from = find_mark(sql, server_id).await?;
@@ -61,6 +62,8 @@ pub(crate) async fn read_uncounted(
     for row in &rows {
         events.extend(counted_event(row, pool_id)?);
     }
+    // Before tags and templates get their places: what is left out needs none.
+    events.retain(|event| event.facts.recipient_domain() != rules.simulator_domain.as_str());
     surplus::gather(sql, server_id, &mut events).await?;
     let providers = find_providers(sql, &events).await?;
     let holds = find_holds(sql, server_id, &events).await?;

@@ -8,7 +8,7 @@ use crate::sql::{Row, Sql};
 
 /// The ids of a send and of its messages are made within this, and those of events that are counted one after the other.
 /// An hour of ids.
-const SPREAD: i64 = 3_600 << 21;
+pub(crate) const SPREAD: i64 = 3_600 << 21;
 
 /// The lowest ids of a server that are still needed.
 struct Needs {

@@ -130,22 +130,25 @@ pub(crate) async fn find_bodies(
     Ok(found)
 }
 
-/// SQLite only: those of one server.
+/// SQLite only: those of one server. Looks at no more sends, and finds no more bodies, than the limits say.
 pub(crate) async fn find_bodies_of(
     sql: &Sql<'_>,
     cut: Cut,
     after: i64,
-    limit: usize,
+    (sends_max, bodies_max): (usize, usize),
 ) -> Result<FoundBodies, StoreError> {
     let rows = sql
         .query(
             "SELECT s.id, EXISTS (SELECT 1 FROM bodies b WHERE b.send_id = s.id) FROM sends s
              WHERE s.server_id = $1 AND s.id > $2 AND s.id < $3 ORDER BY s.id LIMIT $4",
-            &[cut.server_id.0.into(), after.into(), cut.before_id.into(), (limit as i64).into()],
+            &[cut.server_id.0.into(), after.into(), cut.before_id.into(), (sends_max as i64).into()],
         )
         .await?;
     let mut found = FoundBodies { old: Vec::new(), last: None };
     for row in &rows {
+        if found.old.len() == bodies_max {
+            break;
+        }
         found.last = Some(row.int(0)?);
         if row.flag(1)? {
             found.old.push(SendId(row.int(0)?));

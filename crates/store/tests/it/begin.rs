@@ -1,7 +1,7 @@
 //! `begin`: the last question before a message goes on the wire.
 
-use postroad_model::{MessageId, ServerId, Status, SuppressionReason, Timestamp};
-use postroad_store::{Begin, Begun, InitialState, NewSuppression};
+use postroad_model::{DomainName, MessageId, ServerId, Status, SuppressionReason, Timestamp};
+use postroad_store::{Begin, Begun, HitKind, InitialState, NewHit, NewSuppression};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -12,6 +12,7 @@ on_both_engines!(
     batch_is_answered_one_by_one,
     recipient_suppressed_since_the_accept_is_told,
     fresh_message_is_read_again_when_an_address_was_suppressed_since,
+    what_is_told_late_suppresses_what_was_accepted_before_it_was_told,
     suppression_that_is_over_stops_nothing,
     soft_failure_that_is_kept_may_go_again,
     abandoned_begin_is_as_if_it_never_was_or_stays_begun,
@@ -122,6 +123,34 @@ async fn fresh_message_is_read_again_when_an_address_was_suppressed_since(fixtur
     let later = fixture.accept(fixture.send_to(&["dan@example.com"])).await[0];
     fixture.claim_due().await;
     assert!(matches!(begin_one(&fixture, fresh(fixture.server, later)).await, Begun::Go(None)));
+}
+
+async fn what_is_told_late_suppresses_what_was_accepted_before_it_was_told(fixture: Fixture) {
+    let failing = fixture.claimed_message().await;
+    let mut outcome = fixture.outcome(failing, Status::HardFail);
+    outcome.suppress = Some(suppression("ann@example.com", None));
+    let unsubscribed = NewHit {
+        server_id: fixture.server,
+        message_id: failing,
+        kind: HitKind::Unsubscribe { address: "bob@example.com".into() },
+        at: fixture.now(),
+        ip_address: "192.0.2.1".into(),
+        user_agent: "Reader/1.0".into(),
+        is_bot: false,
+    };
+    // The store was away for a while, and something is accepted as soon as it is back.
+    fixture.clock.advance(std::time::Duration::from_mins(5));
+    let fresh = |id| Begin { needs_message: false, ..begin(fixture.server, id, fixture.now()) };
+    let ids = fixture.accept(fixture.send_to(&["ann@example.com"])).await;
+    fixture.claim_due().await;
+    assert!(fixture.finish(outcome).await);
+    assert!(matches!(begin_one(&fixture, fresh(ids[0])).await, Begun::Suppressed(..)));
+    fixture.clock.advance(std::time::Duration::from_mins(5));
+    let ids = fixture.accept(fixture.send_to(&["bob@example.com"])).await;
+    fixture.claim_due().await;
+    let simulator = DomainName::parse("sim.postroad.test").expect("a domain");
+    fixture.store.record_hits(vec![unsubscribed], simulator).await.expect("hits can be written");
+    assert!(matches!(begin_one(&fixture, fresh(ids[0])).await, Begun::Suppressed(..)));
 }
 
 async fn suppression_that_is_over_stops_nothing(fixture: Fixture) {

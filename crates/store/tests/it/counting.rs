@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use postroad_model::{DomainName, EventKind, MessageId, ServerId, Status};
 use postroad_store::{
-    CountingRules, Counts, Dimensions, Folded, Grain, InitialState, Metric, NewEvent, NewSend, Outcome,
-    Shape, Sums, WORDS_MAX,
+    CounterRow, CountingRules, Counts, Dimensions, Folded, Grain, InitialState, Metric, NewEvent, NewSend,
+    Outcome, Shape, Sums, WORDS_MAX,
 };
 
 use crate::fixture::{Fixture, Place, on_both_engines};
@@ -62,16 +62,14 @@ pub(crate) async fn totals(fixture: &Fixture, grain: Grain) -> BTreeMap<i64, Sum
 
 async fn totals_of(fixture: &Fixture, server: ServerId, grain: Grain) -> BTreeMap<i64, Sums> {
     let all = vec![(0, FOREVER)];
-    let rows = fixture
-        .store
-        .list_counters(server, (grain, Shape::Total), None, all, 1_000)
-        .await
-        .expect("reading works");
+    let rows =
+        fixture.store.list_counters(server, (grain, Shape::Total), all, 1_000).await.expect("reading works");
     rows.into_iter().map(|row| (row.at, row.sums)).collect()
 }
 
 async fn sets(fixture: &Fixture, shape: Shape) -> Vec<(i64, Dimensions)> {
-    fixture.store.list_dimensions(fixture.server, shape, 0).await.expect("the store answers")
+    let sets = fixture.store.list_dimensions(fixture.server, shape, 0, 10_000).await;
+    sets.expect("the store answers").expect("they are not too many")
 }
 
 async fn total(fixture: &Fixture) -> Sums {
@@ -137,18 +135,27 @@ async fn what_happened_is_counted_where_it_belongs(fixture: Fixture) {
     let domain = Dimensions { domain: "shop.example".into(), ..Dimensions::default() };
     assert_eq!(single.iter().map(|(_, set)| set).collect::<Vec<_>>(), [&domain]);
     for (shape, grain) in Shape::SPLIT.into_iter().flat_map(|shape| Grain::ALL.map(|grain| (shape, grain))) {
-        let numbers = Some(sets(&fixture, shape).await.iter().map(|(number, _)| *number).collect());
-        let rows = fixture
-            .store
-            .list_counters(fixture.server, (grain, shape), numbers, vec![(0, FOREVER)], 1_000)
-            .await
-            .expect("the store answers");
+        let kind = (grain, shape);
+        let listed = fixture.store.list_counters(fixture.server, kind, vec![(0, FOREVER)], 1_000).await;
+        let mut listed = listed.expect("the store answers");
         let mut all = Counts::default();
-        for row in &rows {
+        for row in &listed {
             all.add(&row.sums.counts);
         }
         assert_eq!(non_zero(&all), expected, "{shape:?} {grain:?}");
+        // The same by their keys: of one set, where it was counted and where it was not.
+        let number = sets(&fixture, shape).await[0].0;
+        listed.retain(|row| row.dimensions == number);
+        let (first, length) = (grain.start(started), grain.seconds());
+        let spans: Vec<i64> = (-1..20).map(|place| first + place * length).collect();
+        let found = fixture.store.find_counters(fixture.server, kind, vec![number, 999], spans).await;
+        let by_time = |rows: Vec<CounterRow>| -> BTreeMap<i64, Vec<(&'static str, u64)>> {
+            rows.into_iter().map(|row| (row.at, non_zero(&row.sums.counts))).collect()
+        };
+        assert_eq!(by_time(found.expect("the store answers")), by_time(listed), "{shape:?} {grain:?}");
     }
+    let too_many = fixture.store.list_dimensions(fixture.server, Shape::Full, 0, 1).await;
+    assert!(too_many.expect("the store answers").is_none());
     let mut domains = fixture
         .store
         .list_recipient_domains(fixture.server, (0, FOREVER), 2)
@@ -277,9 +284,8 @@ async fn other_servers_are_apart(fixture: Fixture) {
 async fn accepted_by_tag(fixture: &Fixture, shape: Shape) -> BTreeMap<String, u64> {
     let mut accepted = BTreeMap::new();
     for (number, set) in sets(fixture, shape).await {
-        let all = vec![(0, FOREVER)];
-        let kind = (Grain::Day, shape);
-        let rows = fixture.store.list_counters(fixture.server, kind, Some(vec![number]), all, 10).await;
+        let (kind, today) = ((Grain::Day, shape), Grain::Day.start(fixture.now()));
+        let rows = fixture.store.find_counters(fixture.server, kind, vec![number], vec![today]).await;
         for row in rows.expect("the store answers") {
             *accepted.entry(set.tag.clone()).or_default() += row.sums.counts.of(Metric::Accepted);
         }
@@ -312,6 +318,8 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     // Now with a provider: a combination that is new, of a tag that is not.
     let found = vec![(DomainName::parse("corp.example").expect("a domain"), "google".to_owned())];
     fixture.store.learn_recipient_providers(found).await.expect("the store answers");
+    // What never counts takes no place.
+    fixture.accept(send(&fixture, "a@sim.postroad.test", |send| send.info.tag = Some("played".into()))).await;
     for tag in ["last", "surplus", "first", "", "surplus too", "last"] {
         fixture.accept(tagged(tag)).await;
     }

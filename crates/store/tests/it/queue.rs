@@ -212,7 +212,14 @@ async fn outcomes_of_a_batch_are_settled_one_by_one(fixture: Fixture) {
     assert_eq!(fixture.message(again).await.status, Status::SoftFail);
     assert_eq!(fixture.message(unclaimed).await.status, Status::Pending);
     assert_eq!(fixture.deliveries(again).await[0].record.output, "451 \u{fffd} try later\r\n");
-    assert!(fixture.store.finish(Vec::new()).await.expect("the store works").is_empty());
+    assert!(
+        fixture
+            .store
+            .finish(Vec::<postroad_store::Outcome>::new())
+            .await
+            .expect("the store works")
+            .is_empty()
+    );
 }
 
 async fn delivery_is_read_back_whole(fixture: Fixture) {

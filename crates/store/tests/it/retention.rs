@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postroad_model::{EventKind, EventSet, MessageId, ServerId, Status, idgen};
-use postroad_store::{Grain, InitialState, OldRows, Outcome, Shape};
+use postroad_store::{Grain, InitialState, OldRows, Outcome, Removal, Shape};
 
 use crate::counting::fold_all;
 use crate::fixture::{Fixture, Place, on_both_engines};
@@ -17,6 +17,8 @@ on_both_engines!(
     late_event_that_a_webhook_waits_for_keeps_an_old_message,
     bodies_go_before_their_messages,
     a_server_may_keep_its_mail_for_a_shorter_time,
+    text_that_had_to_stay_keeps_its_message_for_that_round,
+    sends_whose_text_is_gone_are_not_looked_at_again,
     counters_go_by_their_time,
 );
 
@@ -97,13 +99,7 @@ async fn old_messages_go_with_everything_about_them(fixture: Fixture) {
     // What happened is still counted.
     let totals = fixture
         .store
-        .list_counters(
-            fixture.server,
-            (Grain::Day, Shape::Total),
-            None,
-            vec![(0, i64::MAX / 2_000_000)],
-            1_000,
-        )
+        .list_counters(fixture.server, (Grain::Day, Shape::Total), vec![(0, i64::MAX / 2_000_000)], 1_000)
         .await
         .expect("the store answers");
     let sent: u64 = totals.iter().map(|row| row.sums.counts.of(postroad_store::Metric::Sent)).sum();
@@ -234,10 +230,47 @@ async fn bodies_go_before_their_messages(fixture: Fixture) {
     }
 }
 
-async fn remove_of(fixture: &Fixture, which: OldRows, before: i64) {
+async fn remove_of(fixture: &Fixture, which: OldRows, before: i64) -> Removal {
+    remove_of_after(fixture, which, before, None).await
+}
+
+async fn remove_of_after(
+    fixture: &Fixture,
+    which: OldRows,
+    before: i64,
+    bodies: Option<&Removal>,
+) -> Removal {
     let firsts = vec![(fixture.server, before)];
-    let mut removal = fixture.store.begin_removal_of(which, firsts).await.expect("the store answers");
+    let mut removal = fixture.store.begin_removal_of(which, firsts, bodies).await.expect("the store answers");
     while fixture.store.remove_old_rows(&mut removal).await.expect("removing works").has_more {}
+    removal
+}
+
+/// What a server's own retention is about besides bodies, in the remover's order.
+const OF_SERVER: [OldRows; 5] =
+    [OldRows::Transcripts, OldRows::Deliveries, OldRows::EventsOfMessages, OldRows::Messages, OldRows::Sends];
+
+async fn text_that_had_to_stay_keeps_its_message_for_that_round(fixture: Fixture) {
+    let waiting = fixture.claimed_message().await;
+    fixture.clock.advance(Duration::from_hours(2));
+    sent(&fixture, 1).await;
+    fixture.clock.advance(Duration::from_hours(2));
+    let before = idgen::first_id_at(fixture.now());
+    let bodies = remove_of(&fixture, OldRows::Bodies, before).await;
+    assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 2);
+    // It is done in the middle of the round.
+    assert!(fixture.finish(fixture.outcome(waiting, Status::Sent)).await);
+    fold_all(&fixture).await;
+    for which in OF_SERVER {
+        remove_of_after(&fixture, which, before, Some(&bodies)).await;
+    }
+    assert_eq!(rows_of(&fixture, fixture.server).await[..2], [2, 2]);
+    let bodies = remove_of(&fixture, OldRows::Bodies, before).await;
+    for which in OF_SERVER {
+        remove_of_after(&fixture, which, before, Some(&bodies)).await;
+    }
+    assert_eq!(rows_of(&fixture, fixture.server).await, [0; 5]);
+    assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 0);
 }
 
 async fn a_server_may_keep_its_mail_for_a_shorter_time(fixture: Fixture) {
@@ -265,6 +298,28 @@ async fn a_server_may_keep_its_mail_for_a_shorter_time(fixture: Fixture) {
         remove_of(&fixture, which, idgen::first_id_at(fixture.now())).await;
     }
     assert_eq!(fixture.message(waiting).await.status, Status::Pending, "it is still to be sent");
+}
+
+async fn sends_whose_text_is_gone_are_not_looked_at_again(fixture: Fixture) {
+    sent(&fixture, 1).await;
+    fixture.clock.advance(Duration::from_hours(3));
+    let steps = async || {
+        let firsts = vec![(fixture.server, idgen::first_id_at(fixture.now()))];
+        let begun = fixture.store.begin_removal_of(OldRows::Bodies, firsts, None).await;
+        let (mut removal, mut steps) = (begun.expect("the store answers"), 1);
+        while fixture.store.remove_old_rows(&mut removal).await.expect("removing works").has_more {
+            steps += 1;
+        }
+        steps
+    };
+    let first = steps().await;
+    assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 0);
+    assert!(steps().await < first);
+    // What came since is.
+    sent(&fixture, 1).await;
+    fixture.clock.advance(Duration::from_hours(3));
+    steps().await;
+    assert_eq!(fixture.query_int("SELECT count(*) FROM bodies").await, 0);
 }
 
 async fn counters_go_by_their_time(fixture: Fixture) {

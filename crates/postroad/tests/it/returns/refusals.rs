@@ -7,10 +7,10 @@ use crate::world::both_engines;
 
 const REFUSED: &str = "550 5.7.1 No mail is taken for this address, and none is relayed";
 
-/// `at` replaced by another letter of the same alphabet.
+/// `at` replaced by another letter of the same alphabet, whatever its case.
 fn changed(return_path: &str, at: usize) -> String {
     let mut bytes = return_path.as_bytes().to_vec();
-    bytes[at] = if bytes[at] == b'a' { b'b' } else { b'a' };
+    bytes[at] = if bytes[at].eq_ignore_ascii_case(&b'a') { b'b' } else { b'a' };
     String::from_utf8(bytes).unwrap()
 }
 

@@ -1,0 +1,192 @@
+//! The work of delivery's verbs in the writer's group. Claims in memory go along: they change with the transaction, and
+//! are put right after its commit or rollback.
+
+use std::sync::{Arc, Mutex};
+
+use postroad_model::{IdGenerator, MessageId};
+use rusqlite::Connection;
+
+use super::accept::{self, Queued};
+use super::claims::{After, Claims, Key};
+use super::operation::Work;
+use super::{finish, lock, ready};
+use crate::JobWithIds;
+use crate::error::StoreError;
+use crate::hand_over::Sink;
+use crate::records::{Accepted, Fresh, NewSend, Outcome};
+use crate::sql::Sql;
+use crate::verbs::desk::Entry;
+use crate::verbs::finish::SourceCounts;
+
+/// While somebody delivers, what is pending is claimed for it before the commit, and handed over after it.
+pub(super) struct Accepting {
+    /// Until it is handed over.
+    send: Option<NewSend>,
+    ids: Arc<IdGenerator>,
+    claims: Arc<Mutex<Claims>>,
+    sink: Option<Sink>,
+    queued: Vec<Queued>,
+}
+
+impl Accepting {
+    pub(super) fn new(
+        send: NewSend,
+        ids: Arc<IdGenerator>,
+        claims: Arc<Mutex<Claims>>,
+        sink: Option<Sink>,
+    ) -> Self {
+        Self { send: Some(send), ids, claims, sink, queued: Vec::new() }
+    }
+}
+
+impl Work for Accepting {
+    type Output = Accepted;
+    const IS_REPEATABLE: bool = true;
+
+    fn run(&mut self, connection: &Mutex<Connection>) -> Result<Accepted, StoreError> {
+        let send = self.send.as_ref().ok_or_else(|| StoreError::Internal("a send was gone".into()))?;
+        let server_id = send.info.server_id;
+        for entry in self.queued.drain(..) {
+            lock(&self.claims).forget((server_id, entry.message_id));
+        }
+        let accept::Written { accepted, queued } = accept::accept(connection, send, &self.ids)?;
+        if self.sink.is_some() {
+            let mut claims = lock(&self.claims);
+            for entry in queued.iter().filter(|entry| entry.pending) {
+                claims.hold((server_id, entry.message_id), entry.due_at);
+            }
+        }
+        self.queued = queued;
+        Ok(accepted)
+    }
+
+    fn after(&mut self, result: &Result<Accepted, StoreError>) {
+        let Some(send) = self.send.take() else { return };
+        let server_id = send.info.server_id;
+        let is_delivered = self.sink.is_some();
+        let (fresh, other): (Vec<Queued>, Vec<Queued>) =
+            self.queued.drain(..).partition(|entry| is_delivered && entry.pending);
+        let fresh: Vec<MessageId> = fresh.into_iter().map(|entry| entry.message_id).collect();
+        {
+            let mut claims = lock(&self.claims);
+            if result.is_err() {
+                for id in fresh {
+                    claims.release((server_id, id));
+                }
+                claims.look_again();
+                return;
+            }
+            for entry in &other {
+                claims.note_queued((server_id, entry.message_id), entry.due_at);
+            }
+        }
+        if let Some(sink) = self.sink.as_ref().filter(|_| !fresh.is_empty()) {
+            sink.take(Fresh::of(send, &fresh));
+        }
+    }
+}
+
+pub(super) struct Settling {
+    outcomes: Vec<Arc<Outcome>>,
+    ids: Arc<IdGenerator>,
+    claims: Arc<Mutex<Claims>>,
+    /// Messages that are being settled, and what that means for their claims.
+    under_way: Vec<(Key, Option<After>)>,
+}
+
+impl Settling {
+    pub(super) fn new(
+        outcomes: Vec<Arc<Outcome>>,
+        ids: Arc<IdGenerator>,
+        claims: Arc<Mutex<Claims>>,
+    ) -> Self {
+        Self { under_way: Vec::with_capacity(outcomes.len()), outcomes, ids, claims }
+    }
+}
+
+impl Work for Settling {
+    type Output = Vec<bool>;
+    const IS_REPEATABLE: bool = true;
+
+    fn run(&mut self, connection: &Mutex<Connection>) -> Result<Vec<bool>, StoreError> {
+        for (key, _) in self.under_way.drain(..) {
+            lock(&self.claims).undo_settling(key);
+        }
+        let connection = lock(connection);
+        let (mut settled, mut counts) = (Vec::with_capacity(self.outcomes.len()), SourceCounts::default());
+        for outcome in &self.outcomes {
+            if !lock(&self.claims).begin_settling(outcome.key()) {
+                settled.push(false);
+                continue;
+            }
+            self.under_way.push((outcome.key(), None));
+            let after = finish::settle(&connection, outcome, &self.ids)?;
+            settled.push(after.is_some());
+            if let Some((_, noted)) = self.under_way.last_mut().filter(|_| after.is_some()) {
+                *noted = after;
+                counts.add(outcome);
+            }
+        }
+        finish::count_sources(&connection, &counts)?;
+        Ok(settled)
+    }
+
+    fn after(&mut self, result: &Result<Vec<bool>, StoreError>) {
+        let mut claims = lock(&self.claims);
+        for (key, after) in self.under_way.drain(..) {
+            match result {
+                Ok(_) => claims.end_settling(key, after),
+                Err(_) => claims.undo_settling(key),
+            }
+        }
+    }
+}
+
+/// A change of a message that nobody has begun; a claim of it is over.
+pub(super) struct ChangingWaiting<T> {
+    pub(super) key: Key,
+    pub(super) ids: Arc<IdGenerator>,
+    pub(super) claims: Arc<Mutex<Claims>>,
+    /// The answer if somebody has begun it, and the change.
+    pub(super) work: Option<(T, JobWithIds<(T, Entry)>)>,
+    /// We are settling it.
+    pub(super) is_ours: bool,
+}
+
+impl<T: Send + 'static> Work for ChangingWaiting<T> {
+    type Output = (T, Entry);
+    const IS_REPEATABLE: bool = false;
+
+    fn run(&mut self, connection: &Mutex<Connection>) -> Result<(T, Entry), StoreError> {
+        let done = || StoreError::Internal("a change was made twice".into());
+        let (too_late, job) = self.work.take().ok_or_else(done)?;
+        {
+            let mut claims = lock(&self.claims);
+            if claims.is_begun(self.key) {
+                return Ok((too_late, Entry::Unchanged));
+            }
+            self.is_ours = claims.begin_settling(self.key);
+        }
+        ready(job(&Sql::Sqlite(connection), Arc::clone(&self.ids)))
+    }
+
+    fn after(&mut self, result: &Result<(T, Entry), StoreError>) {
+        let mut claims = lock(&self.claims);
+        let (key, is_ours) = (self.key, self.is_ours);
+        match result {
+            Ok((_, Entry::Gone)) if is_ours => claims.end_settling(key, Some(After::Gone)),
+            Ok((_, Entry::Queued(due_at))) if is_ours => {
+                claims.end_settling(key, Some(After::Queued(*due_at)));
+            }
+            Ok((_, Entry::Queued(due_at))) => claims.note_queued(key, *due_at),
+            Ok(_) if is_ours => claims.undo_settling(key),
+            Err(_) => {
+                claims.look_again();
+                if is_ours {
+                    claims.undo_settling(key);
+                }
+            }
+            Ok(_) => {}
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What the writer's group is made of: the work of one caller, and the answer it waits for.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::run_now;
+use crate::Job;
+use crate::error::StoreError;
+
+/// Something to be written.
+pub(super) trait Work: Send + 'static {
+    type Output: Send + 'static;
+
+    /// Whether `run` may be called again after everything it wrote was rolled back. Such work shares a savepoint with
+    /// its neighbours, which saves a copy of every page that each of them changes.
+    const IS_REPEATABLE: bool;
+
+    /// Inside the group's transaction.
+    fn run(&mut self, connection: &Mutex<Connection>) -> Result<Self::Output, StoreError>;
+
+    /// Right after the commit or rollback, even if the caller hung up.
+    fn after(&mut self, _result: &Result<Self::Output, StoreError>) {}
+}
+
+/// A job can be done once.
+pub(super) struct Once<T>(Option<Job<T>>);
+
+impl<T> Once<T> {
+    pub(super) fn new(job: Job<T>) -> Self {
+        Self(Some(job))
+    }
+}
+
+impl<T: Send + 'static> Work for Once<T> {
+    type Output = T;
+    const IS_REPEATABLE: bool = false;
+
+    fn run(&mut self, connection: &Mutex<Connection>) -> Result<T, StoreError> {
+        let done = || StoreError::Internal("a store operation was done twice".into());
+        run_now(self.0.take().ok_or_else(done)?, connection)
+    }
+}
+
+/// A caller's work in the hands of the writer, whatever its result is.
+pub(super) trait Operation: Send {
+    fn is_repeatable(&self) -> bool;
+
+    /// Inside the group's transaction; keeps the result for the answer.
+    fn run(&mut self, connection: &Mutex<Connection>) -> Result<(), StoreError>;
+
+    /// After the commit was flushed, or failed.
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+}
+
+/// Work and who waits for its result.
+pub(super) struct Asked<W: Work> {
+    work: W,
+    result: Option<Result<W::Output, StoreError>>,
+    caller: oneshot::Sender<Result<W::Output, StoreError>>,
+}
+
+impl<W: Work> Asked<W> {
+    pub(super) fn new(work: W, caller: oneshot::Sender<Result<W::Output, StoreError>>) -> Self {
+        Self { work, result: None, caller }
+    }
+}
+
+impl<W: Work> Operation for Asked<W> {
+    fn is_repeatable(&self) -> bool {
+        W::IS_REPEATABLE
+    }
+
+    fn run(&mut self, connection: &Mutex<Connection>) -> Result<(), StoreError> {
+        // A bug in one operation must not take the writer, and with it everybody's mail, down.
+        let result = catch_unwind(AssertUnwindSafe(|| self.work.run(connection)))
+            .unwrap_or_else(|_| Err(StoreError::Internal("a store operation panicked".into())));
+        let outcome = result.as_ref().map(drop).map_err(Clone::clone);
+        self.result = Some(result);
+        outcome
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+        let Self { mut work, result, caller } = *self;
+        let Some(result) = result else { return };
+        let result = committed.and(result);
+        work.after(&result);
+        // The caller may be gone (its client hung up); what it wanted is done all the same.
+        let _ = caller.send(result);
+    }
+}
