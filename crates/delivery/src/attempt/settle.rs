@@ -1,11 +1,13 @@
 //! Settle: from how an attempt ended to what is recorded, told and done next.
 
+use std::sync::Arc;
+
 use postroad_mail::classify;
 use postroad_model::{BounceClass, DomainName, EventKind, SourceId, Status, SuppressionReason, Timestamp};
 use postroad_smtp::{Phase, Reply};
 use postroad_store::{NewDelivery, NewEvent, NewSuppression, Outcome};
 use rand::Rng;
-use serde_json::json;
+use serde::Serialize;
 
 use super::connection::Peer;
 use super::ending::Ending;
@@ -36,7 +38,7 @@ pub(crate) struct Attempt<'a> {
 /// An outcome on its way to the store, and what is done once it is there.
 #[derive(Debug)]
 pub(crate) struct Settlement {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: Arc<Outcome>,
     pub(crate) flight: Option<FlightKey>,
     pub(crate) source: Option<SourceId>,
     pub(crate) retry: Option<Retry>,
@@ -234,11 +236,12 @@ pub(crate) fn settle(
         require_tls: work.is_some_and(|work| work.send.info.options.require_tls),
         entry: Entry { due_at, attempts, begun: false, work: None, ..entry.clone() },
     });
-    let event = NewEvent { kind, data: event_data(&delivery, kind, entry.attempts + 1).to_string() };
+    let data = serde_json::to_string(&EventData::of(&delivery, kind, entry.attempts + 1));
+    let event = NewEvent { kind, data: data.expect("texts and numbers are JSON") };
     Settlement {
         source: *source,
         retry,
-        outcome: Outcome {
+        outcome: Arc::new(Outcome {
             server_id: entry.server_id,
             message_id: entry.message_id,
             counts_as_attempt: judged.counts,
@@ -253,46 +256,73 @@ pub(crate) fn settle(
                 .filter(|_| matches!(kind, EventKind::Delivered | EventKind::Bounced)),
             delivery,
             event,
-        },
+        }),
         flight: attempt.flight,
     }
 }
 
-/// `attempt` counts from 1; one that does not count has the number of the next that does.
-fn event_data(delivery: &NewDelivery, kind: EventKind, attempt: u32) -> serde_json::Value {
-    let mut data = json!({
-        "status": delivery.status,
-        "details": delivery.details,
-        "attempt": attempt,
-        "output": delivery.output,
-        "sent_with_ssl": delivery.sent_with_ssl,
-        "time": delivery.duration_us.map(|us| us as f64 / 1e6),
-        "mx": delivery.mx,
-        "remote_ip": delivery.remote_ip,
-        "source_ip": delivery.source_ip,
-        "code": delivery.code,
-        "enhanced_code": delivery.enhanced_code,
-    });
-    if let Some(next) = delivery.next_attempt_at {
-        data["next_attempt_at"] = json!(next.to_rfc3339());
-    }
-    if delivery.possible_duplicate {
-        data["possible_duplicate"] = json!(true);
-    }
-    match kind {
-        EventKind::Bounced => {
-            data["bounce"] = json!({
-                "kind": "sync",
-                "class": delivery.bounce_class,
-                "code": delivery.code,
-                "enhanced_code": delivery.enhanced_code,
-                "diagnostic": delivery.output,
-            });
+/// Of an event, in the order of the documents. Written straight to text: there is one for every message.
+#[derive(Serialize)]
+struct EventData<'a> {
+    status: Status,
+    details: &'a str,
+    /// Counts from 1; one that does not count has the number of the next that does.
+    attempt: u32,
+    output: &'a str,
+    sent_with_ssl: bool,
+    time: Option<f64>,
+    mx: Option<&'a str>,
+    remote_ip: Option<&'a str>,
+    source_ip: Option<&'a str>,
+    code: Option<i64>,
+    enhanced_code: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_attempt_at: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    possible_duplicate: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounce: Option<Bounce<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Bounce<'a> {
+    kind: &'static str,
+    class: Option<&'a str>,
+    code: Option<i64>,
+    enhanced_code: Option<&'a str>,
+    diagnostic: &'a str,
+}
+
+impl<'a> EventData<'a> {
+    fn of(delivery: &'a NewDelivery, kind: EventKind, attempt: u32) -> Self {
+        let (class, enhanced_code) = (delivery.bounce_class.as_deref(), delivery.enhanced_code.as_deref());
+        let is_bounce = kind == EventKind::Bounced;
+        Self {
+            status: delivery.status,
+            details: &delivery.details,
+            attempt,
+            output: &delivery.output,
+            sent_with_ssl: delivery.sent_with_ssl,
+            time: delivery.duration_us.map(|us| us as f64 / 1e6),
+            mx: delivery.mx.as_deref(),
+            remote_ip: delivery.remote_ip.as_deref(),
+            source_ip: delivery.source_ip.as_deref(),
+            code: delivery.code,
+            enhanced_code,
+            next_attempt_at: delivery.next_attempt_at.map(Timestamp::to_rfc3339),
+            possible_duplicate: delivery.possible_duplicate,
+            bounce: is_bounce.then(|| Bounce {
+                kind: "sync",
+                class,
+                code: delivery.code,
+                enhanced_code,
+                diagnostic: &delivery.output,
+            }),
+            class: class.filter(|_| !is_bounce),
         }
-        _ if delivery.bounce_class.is_some() => data["class"] = json!(delivery.bounce_class),
-        _ => {}
     }
-    data
 }
 
 fn shortened(mut text: String) -> String {

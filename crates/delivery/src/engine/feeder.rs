@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_store::{DeliverySetup, ServerDelivery, Source, StoreError, WarmupPause};
+use postroad_store::{DeliverySetup, ServerDelivery, Source, Store, StoreError, WarmupPause};
 use tokio::sync::watch;
 
 use super::Hub;
@@ -21,6 +21,7 @@ const LANE_ENTRIES_MAX: usize = 50_000;
 /// Turns of `CLAIM_EVERY`.
 const SETUP_EVERY: u32 = 2;
 const REAP_EVERY: u32 = 10;
+const REAP_STEPS_MAX: usize = 20;
 const SWEEP_EVERY: u32 = 60;
 /// Servers that are told of a paused warm-up.
 const TOLD_MAX: usize = 200;
@@ -54,7 +55,7 @@ impl Feeder {
             read_setup(&self.hub).await?;
         }
         if turn.is_multiple_of(REAP_EVERY) {
-            self.hub.store.reap().await?;
+            self.reap().await?;
         }
         if turn.is_multiple_of(SWEEP_EVERY) {
             self.hub.with(Schedule::sweep);
@@ -62,6 +63,16 @@ impl Feeder {
         }
         self.hub.give_back_now().await?;
         self.claim().await
+    }
+
+    /// A node may have left a million claims; those who wait for the next turn shall not wait for all of them.
+    async fn reap(&self) -> Result<(), StoreError> {
+        for _ in 0..REAP_STEPS_MAX {
+            if self.hub.store.reap().await? < Store::REAPED_AT_ONCE as u64 {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     async fn claim(&self) -> Result<(), StoreError> {

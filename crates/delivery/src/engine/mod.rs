@@ -32,7 +32,7 @@ use crate::attempt::settle::Settlement;
 use crate::attempt::{Connector, Router};
 use crate::journal::Journal;
 use crate::prepare::Preparer;
-use crate::schedule::{Action, Asking, Entry, Next, Schedule};
+use crate::schedule::{Action, Asking, Entry, Next, PauseCause, Schedule};
 use crate::settings::Settings;
 
 /// Domains that are looked up at the same time.
@@ -223,11 +223,13 @@ impl Hub {
     /// Without its marks a crash could not be told from a delivery, so nothing is sent; it is tried again soon.
     pub(crate) fn pause_for_journal(self: &Arc<Self>) {
         let reason = "the flight journal cannot be written (is the disk full?)".to_owned();
-        self.with(|schedule, now| schedule.set_paused(Some(reason), now));
+        self.with(|schedule, _| schedule.pause(PauseCause::Journal, reason));
         let hub = Arc::clone(self);
         self.spawn(async move {
             tokio::select! {
-                () = tokio::time::sleep(JOURNAL_PAUSE) => hub.with(|schedule, now| schedule.set_paused(None, now)),
+                () = tokio::time::sleep(JOURNAL_PAUSE) => {
+                    hub.with(|schedule, now| schedule.resume(PauseCause::Journal, now));
+                }
                 () = hub.stopped() => {}
             }
         });

@@ -13,7 +13,8 @@ use crate::journal::{Answered, FlightKey, Recovered, RecoveredOutcome};
 
 const AT_ONCE: usize = 500;
 
-/// Settles the flights that a killed process left, then gives its other claims back to the queue.
+/// Settles the flights that a killed process left, then gives back what else it had begun. What it had only claimed comes
+/// back by and by.
 pub(crate) async fn recover(hub: &Arc<Hub>, recovered: Vec<Recovered>) -> Result<(), StoreError> {
     if !recovered.is_empty() {
         tracing::info!(
@@ -68,7 +69,7 @@ fn settlement(hub: &Arc<Hub>, claimed: &Claimed, flight: &Recovered) -> Settleme
         flight: None,
     };
     let mut settlement = hub.judge(&attempt, ending);
-    settlement.outcome.keep_claim = false;
+    Arc::make_mut(&mut settlement.outcome).keep_claim = false;
     settlement
 }
 

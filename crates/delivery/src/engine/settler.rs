@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::Hub;
 use crate::attempt::settle::Settlement;
+use crate::schedule::PauseCause;
 
 const BATCH_MAX: usize = 512;
 /// Outcomes that may wait to be stored.
@@ -50,61 +51,74 @@ impl Settler {
 }
 
 async fn store_all(hub: &Arc<Hub>, batch: Vec<Settlement>) {
-    let outcomes: Vec<Outcome> = batch.iter().map(|settlement| settlement.outcome.clone()).collect();
+    let outcomes = batch.iter().map(|settlement| Arc::clone(&settlement.outcome)).collect();
+    match finish_when_possible(hub, outcomes).await {
+        Some(Ok(settled)) => {
+            // Otherwise we are stopping: the journal remembers what was sent, and the next start settles it.
+            if let Some(settled) = settle_again(hub, &batch, settled).await {
+                conclude(hub, batch, &settled);
+            }
+        }
+        Some(Err(error)) if batch.len() > 1 => {
+            tracing::error!(%error, "a batch of outcomes was refused; storing them one by one");
+            for settlement in batch {
+                Box::pin(store_all(hub, vec![settlement])).await;
+            }
+        }
+        Some(Err(error)) => {
+            for settlement in batch {
+                store_bare(hub, settlement, &error).await;
+            }
+        }
+        // The journal has them, and the next start settles them.
+        None => {}
+    }
+}
+
+/// Keeps all delivery back while the store is away. `None` if the service stops before it is there again.
+async fn finish_when_possible(
+    hub: &Arc<Hub>,
+    outcomes: Vec<Arc<Outcome>>,
+) -> Option<Result<Vec<bool>, StoreError>> {
     let mut is_paused = false;
-    let settled = loop {
+    let finished = loop {
         match hub.store.finish(outcomes.clone()).await {
-            Ok(settled) => break settled,
             Err(error @ StoreError::Unavailable(_)) => {
-                tracing::error!(%error, outcomes = batch.len(), "outcomes cannot be stored; delivery waits");
-                hub.with(|schedule, now| {
-                    schedule.set_paused(Some(format!("outcomes cannot be stored ({error})")), now);
-                });
+                tracing::error!(%error, outcomes = outcomes.len(), "outcomes cannot be stored; delivery waits");
+                let reason = format!("outcomes cannot be stored ({error})");
+                hub.with(|schedule, _| schedule.pause(PauseCause::Outcomes, reason));
                 is_paused = true;
                 if hub.is_stopping() {
-                    // The journal has them, and the next start settles them.
-                    return;
+                    return None;
                 }
                 tokio::time::sleep(TRY_AGAIN_AFTER).await;
             }
-            Err(error) if batch.len() > 1 => {
-                tracing::error!(%error, "a batch of outcomes was refused; storing them one by one");
-                for settlement in batch {
-                    Box::pin(store_all(hub, vec![settlement])).await;
-                }
-                return;
-            }
-            Err(error) => {
-                let settlement = batch.into_iter().next().expect("a batch of one");
-                return store_bare(hub, settlement, &error).await;
-            }
+            finished => break finished,
         }
     };
     if is_paused {
-        hub.with(|schedule, now| schedule.set_paused(None, now));
+        hub.with(|schedule, now| schedule.resume(PauseCause::Outcomes, now));
     }
-    // Otherwise we are stopping: the journal remembers what was sent, and the next start settles it.
-    if let Some(settled) = settle_again(hub, &batch, settled).await {
-        conclude(hub, batch, &settled);
-    }
+    Some(finished)
 }
 
 /// Something in an outcome cannot be stored: what matters of it is, without the words.
 async fn store_bare(hub: &Arc<Hub>, mut settlement: Settlement, error: &StoreError) {
     let id = settlement.outcome.message_id;
     tracing::error!(message.id = %id, %error, "an outcome was refused; storing it without its texts");
-    let outcome = &mut settlement.outcome;
+    let outcome = Arc::make_mut(&mut settlement.outcome);
     (outcome.transcript, outcome.suppress, outcome.delivery.output) = (None, None, String::new());
     "{}".clone_into(&mut outcome.event.data);
-    match hub.store.finish(vec![outcome.clone()]).await {
-        Ok(settled) => conclude(hub, vec![settlement], &settled),
-        Err(error) => {
+    match finish_when_possible(hub, vec![Arc::clone(&settlement.outcome)]).await {
+        Some(Ok(settled)) => conclude(hub, vec![settlement], &settled),
+        Some(Err(error)) => {
             tracing::error!(message.id = %id, %error, "an outcome was refused again");
             hub.no_longer_in_flight(settlement.outcome.key());
             if settlement.flight.is_none() {
                 hub.give_back_later(settlement.outcome.key());
             }
         }
+        None => {}
     }
 }
 
@@ -150,7 +164,7 @@ async fn adopt_and_finish(
     for claimed in adopted.iter().filter(|claimed| !kept.contains(&claimed.key())) {
         hub.give_back_later(claimed.key());
     }
-    let outcomes = again.iter().map(|at| batch[*at].outcome.clone()).collect();
+    let outcomes = again.iter().map(|at| Arc::clone(&batch[*at].outcome)).collect();
     let results = hub.store.finish(outcomes).await?;
     Ok(again.into_iter().zip(results).collect())
 }

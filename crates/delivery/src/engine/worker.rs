@@ -214,7 +214,7 @@ impl Worker {
             delivery: NewDelivery::local(now, Status::Held, details),
             event: suppression.held_event(),
         };
-        Settlement { outcome, flight: None, source: counted_source(job), retry: None }
+        Settlement { outcome: Arc::new(outcome), flight: None, source: counted_source(job), retry: None }
     }
 
     /// A connection that has carried enough makes room: the next one may belong to others who wait for the same site.

@@ -5,6 +5,15 @@ use std::fmt;
 use postroad_model::{GateAction, Timestamp};
 use postroad_store::Gate;
 
+/// What keeps everything back at once. Each is lifted by whoever saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PauseCause {
+    /// The flight journal cannot be written.
+    Journal,
+    /// The store does not take outcomes.
+    Outcomes,
+}
+
 /// Something stands in the way.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
@@ -15,7 +24,7 @@ pub(crate) struct Block {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Why {
-    /// Outcomes cannot be stored, or the service is stopping.
+    /// See `PauseCause`.
     Paused(String),
     Gate(Box<Gate>),
     /// No host of the site could be reached.

@@ -113,7 +113,7 @@ impl Schedule {
 
     /// What keeps a path from sending now.
     pub(super) fn path_block(&mut self, path_id: usize, now: Timestamp) -> Option<Block> {
-        if let Some(reason) = &self.paused {
+        if let Some(reason) = self.paused.values().next() {
             return Some(Block { until: None, why: Why::Paused(reason.clone()) });
         }
         let path = &self.paths[path_id];

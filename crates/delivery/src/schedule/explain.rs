@@ -75,7 +75,7 @@ impl Schedule {
 
     /// One sentence, for a message that is due and not in flight.
     pub(crate) fn why_waiting(&mut self, domain: &DomainName, server: ServerId, now: Timestamp) -> String {
-        if let Some(reason) = &self.paused {
+        if let Some(reason) = self.paused.values().next() {
             return format!("It waits because delivery is paused: {reason}.");
         }
         if let Some(turnstile) = self.servers.get(&server)

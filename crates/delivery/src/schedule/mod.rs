@@ -23,7 +23,7 @@ mod turnstile;
 pub(crate) mod warm_up;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ use postroad_model::{DomainName, PoolId, ServerId, SourceId, Timestamp};
 use postroad_store::DeliverySetup;
 use slab::Slab;
 
-pub(crate) use block::Block;
+pub(crate) use block::{Block, PauseCause};
 pub(crate) use entry::{Entry, LaneKey};
 pub(crate) use explain::Totals;
 pub(crate) use feedback::Left;
@@ -83,7 +83,8 @@ pub(crate) struct Schedule {
     in_line: VecDeque<usize>,
     actions: Vec<Action>,
     expired: Vec<Entry>,
-    paused: Option<String>,
+    /// Why nothing is sent at all.
+    paused: BTreeMap<PauseCause, String>,
     is_stopping: bool,
 }
 
@@ -173,7 +174,7 @@ impl Schedule {
             in_line: VecDeque::new(),
             actions: Vec::new(),
             expired: Vec::new(),
-            paused: None,
+            paused: BTreeMap::new(),
             is_stopping: false,
         }
     }
@@ -283,10 +284,14 @@ impl Schedule {
         std::mem::take(&mut self.expired)
     }
 
-    /// Keeps everything back, or lets it go again.
-    pub(crate) fn set_paused(&mut self, reason: Option<String>, now: Timestamp) {
-        let was_paused = std::mem::replace(&mut self.paused, reason).is_some();
-        if was_paused && self.paused.is_none() {
+    /// Keeps everything back until this cause is gone.
+    pub(crate) fn pause(&mut self, cause: PauseCause, reason: String) {
+        self.paused.insert(cause, reason);
+    }
+
+    /// Lets everything go again, unless there is another cause to wait.
+    pub(crate) fn resume(&mut self, cause: PauseCause, now: Timestamp) {
+        if self.paused.remove(&cause).is_some() && self.paused.is_empty() {
             self.readmit_all(now);
         }
     }

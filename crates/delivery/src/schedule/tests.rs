@@ -542,3 +542,20 @@ fn whatever_happens_in_between_everything_goes_out_once() {
         assert_eq!(world.schedule.entries(), 0, "seed {seed}");
     }
 }
+
+#[test]
+fn everything_waits_until_the_last_cause_of_a_pause_is_gone() {
+    let mut world = World::new();
+    world.schedule.pause(PauseCause::Journal, "the disk is full".into());
+    world.schedule.pause(PauseCause::Outcomes, "the store is away".into());
+    (0..10).for_each(|id| world.add(1, id, "one.example"));
+    world.run(Duration::from_mins(1));
+    let now = world.now;
+    world.schedule.resume(PauseCause::Outcomes, now);
+    world.run(Duration::from_mins(1));
+    assert_eq!(world.sent.len(), 0);
+    let now = world.now;
+    world.schedule.resume(PauseCause::Journal, now);
+    world.run(Duration::from_mins(1));
+    assert_eq!(world.sent.len(), 10);
+}
