@@ -1,11 +1,13 @@
 //! What a deep backlog costs: `backlog_bench --program POSTROAD [--messages N] [--database URL]`.
 //!
-//! Schedules N messages for tomorrow through the HTTP port, and measures the server's memory, how long a restart takes
-//! and how long a fresh message needs to the inbox behind them. Prints one line of JSON.
+//! Sends N messages to a domain that is suspended, so that all of them are due and wait, and measures the server's
+//! memory, how long a restart takes and how long a fresh message needs to the inbox behind them. Prints one line of
+//! JSON.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,6 +20,9 @@ use serde_json::{Value, json};
 
 const RECIPIENTS_PER_SEND: usize = 50;
 const CALLERS: usize = 16;
+const WAITING_DOMAIN: &str = "waiting.example";
+/// For what a start reads of the queue.
+const SETTLE: Duration = Duration::from_secs(10);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -35,17 +40,19 @@ async fn main() -> anyhow::Result<()> {
     };
 
     let (daemon, _) = bench.start();
+    bench.suspend()?;
     let fresh_when_empty = send_fresh(&daemon).await?;
     let before = memory_mib(&daemon)?;
     let begun = Instant::now();
-    schedule(&daemon, messages / RECIPIENTS_PER_SEND).await?;
+    send_waiting(&daemon, messages / RECIPIENTS_PER_SEND).await?;
     let took = begun.elapsed();
-    let after = memory_mib(&daemon)?;
     let fresh = send_fresh(&daemon).await?;
+    let after = memory_mib(&daemon)?;
     drop(daemon);
 
     let (daemon, restart) = bench.start();
     let fresh_after_restart = send_fresh(&daemon).await?;
+    let after_restart = settled_memory_mib(&daemon).await?;
     let figures = json!({
         "messages": messages,
         "fresh_when_empty_ms": fresh_when_empty.as_secs_f64() * 1e3,
@@ -53,6 +60,7 @@ async fn main() -> anyhow::Result<()> {
         "memory_mib": after,
         "more_mib": after.saturating_sub(before),
         "fresh_ms": fresh.as_secs_f64() * 1e3,
+        "memory_after_restart_mib": after_restart,
         "restart_s": restart.as_secs_f64(),
         "fresh_after_restart_ms": fresh_after_restart.as_secs_f64() * 1e3,
     });
@@ -84,6 +92,14 @@ impl Bench<'_> {
         let daemon = Daemon::start(self.program, arguments, &self.envs);
         (daemon, begun.elapsed())
     }
+
+    fn suspend(&self) -> anyhow::Result<()> {
+        let mut command = Command::new(self.program);
+        command.args(["queue", "suspend", &format!("domain:{WAITING_DOMAIN}"), "--reason", "benchmark"]);
+        let output = command.args(["--data-dir", &self.data_dir]).output()?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
+    }
 }
 
 fn client(daemon: &Daemon) -> (Client, String) {
@@ -95,14 +111,12 @@ fn message(to: &[String], subject: &str) -> Value {
     json!({ "to": to, "from": "shop@example.test", "subject": subject, "plain_body": "Thank you for your order." })
 }
 
-async fn schedule(daemon: &Daemon, sends: usize) -> anyhow::Result<()> {
+async fn send_waiting(daemon: &Daemon, sends: usize) -> anyhow::Result<()> {
     let (client, key) = client(daemon);
-    let tomorrow = SystemClock.now().plus(Duration::from_hours(24)).to_rfc3339();
     let next = Arc::new(AtomicUsize::new(0));
     let mut callers = tokio::task::JoinSet::new();
     for _ in 0..CALLERS {
-        let (client, key, tomorrow, next) =
-            (client.clone(), key.clone(), tomorrow.clone(), Arc::clone(&next));
+        let (client, key, next) = (client.clone(), key.clone(), Arc::clone(&next));
         callers.spawn(async move {
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
@@ -110,9 +124,8 @@ async fn schedule(daemon: &Daemon, sends: usize) -> anyhow::Result<()> {
                     return Ok(());
                 }
                 let to: Vec<String> =
-                    (0..RECIPIENTS_PER_SEND).map(|n| format!("u{n}@d{}.example", (at + n) % 1_000)).collect();
-                let mut body = message(&to, "Tomorrow");
-                body["send_at"] = json!(tomorrow);
+                    (0..RECIPIENTS_PER_SEND).map(|n| format!("u{n}@{WAITING_DOMAIN}")).collect();
+                let body = message(&to, "Later");
                 let reply = client.post_json("/api/v1/send/message", Some(&key), &body).await?;
                 ensure!(reply.json()["status"] == "success", "{}", reply.text());
             }
@@ -133,6 +146,11 @@ async fn send_fresh(daemon: &Daemon) -> anyhow::Result<Duration> {
     let caught = client.get(&format!("/dev/messages/wait?to={to}&timeout=20")).await?;
     ensure!(caught.status == 200, "{}", caught.text());
     Ok(begun.elapsed())
+}
+
+async fn settled_memory_mib(daemon: &Daemon) -> anyhow::Result<u64> {
+    tokio::time::sleep(SETTLE).await;
+    memory_mib(daemon)
 }
 
 fn memory_mib(daemon: &Daemon) -> anyhow::Result<u64> {

@@ -15,6 +15,7 @@ pub mod https_server;
 pub mod postgres;
 pub mod smtp_client;
 pub mod smtp_peer;
+pub mod text;
 pub mod webhook_catcher;
 
 /// Where Debian puts the libraries of node: for `NODE_PATH`.
@@ -32,4 +33,5 @@ pub use https_server::{HttpsAnswer, HttpsServer};
 pub use postgres::{Cluster, ClusterError, Database, PgProxy};
 pub use smtp_client::SmtpClient;
 pub use smtp_peer::SmtpPeer;
+pub use text::like_mail;
 pub use webhook_catcher::{CatcherAnswer, Received, WebhookCatcher};

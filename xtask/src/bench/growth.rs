@@ -3,17 +3,16 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use postroad_model::{Clock, SystemClock};
 
 use super::Bench;
-use super::load;
+use super::load::{self, Content};
 use super::report::{Figures, Report};
 use super::sink::Sink;
 use super::systems::{Kind, Setup, System};
 use super::usage::Usage;
 
-const PATIENCE: Duration = Duration::from_mins(30);
 const RECIPIENTS: &str = "50";
 /// Times the messages of a run.
 const STEPS: [usize; 3] = [1, 10, 100];
@@ -54,36 +53,30 @@ async fn send(
     messages: usize,
     send_at: Option<&str>,
 ) -> anyhow::Result<()> {
+    if messages == 0 {
+        return Ok(());
+    }
     let postroad = system.as_postroad().context("only Postroad does this")?;
     let wanted = sink.messages() + if send_at.is_none() { messages as u64 } else { 0 };
     let count = messages.to_string();
     let mut options = vec!["--messages", &count, "--recipients", RECIPIENTS, "--callers", "8"];
     options.extend(send_at.into_iter().flat_map(|at| ["--send-at", at]));
     load::http(bench, "http", postroad, &options).await?;
-    until(sink, wanted).await
+    sink.wait_for(wanted).await?;
+    Ok(())
 }
 
 async fn run(bench: &Bench, system: &dyn System, sink: &Sink) -> anyhow::Result<Figures> {
     let wanted = sink.messages() + bench.messages as u64;
     let usage = Usage::begin(system.roots())?;
     let begun = Instant::now();
-    load::smtp_source(system.smtp(), &system.sender(), bench.messages).await?;
-    until(sink, wanted).await?;
-    let took = begun.elapsed();
-    let used = usage.end()?;
+    load::smtp_source(system.smtp(), &system.sender(), bench.messages, Content::Filling).await?;
+    let sending = begun.elapsed();
+    let took = sending + sink.wait_for(wanted).await?;
+    let used = usage.end_when_idle().await?;
     Ok(vec![
         ("per_second", bench.messages as f64 / took.as_secs_f64()),
         ("cpu_s_per_1000", used.cpu.as_secs_f64() * 1_000.0 / bench.messages as f64),
         ("peak_memory_mib", used.peak_memory_mib()),
     ])
-}
-
-async fn until(sink: &Sink, wanted: u64) -> anyhow::Result<()> {
-    let begun = Instant::now();
-    while sink.messages() < wanted {
-        let have = sink.messages();
-        ensure!(begun.elapsed() < PATIENCE, "the sink got {have} of {wanted} messages");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    Ok(())
 }

@@ -1,10 +1,13 @@
 //! What sends: Postfix's `smtp-source` where it can, tools of ours elsewhere.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::process::Stdio;
 
 use anyhow::{Context, ensure};
+use postroad_testkit::like_mail;
 use serde_json::Value;
+use tempfile::NamedTempFile;
 use tokio::process::Command;
 
 use super::Bench;
@@ -13,13 +16,37 @@ use super::systems::{Postroad, System};
 /// As the goals are stated.
 pub(super) const SESSIONS: usize = 100;
 pub(super) const BYTES: usize = 10_000;
+const RECIPIENT: &str = "someone@dest.example";
+
+/// What smtp-source sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Its own: lines of `X`, which cost nothing to compress and to keep compressed.
+    Filling,
+    /// Text that compresses like mail.
+    Text,
+}
 
 /// Without TLS and password, many messages over one connection, as a mail program does.
-pub(super) async fn smtp_source(to: SocketAddr, sender: &str, messages: usize) -> anyhow::Result<()> {
+pub(super) async fn smtp_source(
+    to: SocketAddr,
+    sender: &str,
+    messages: usize,
+    content: Content,
+) -> anyhow::Result<()> {
     let mut command = Command::new("smtp-source");
     command.arg("-d");
-    command.args(["-s", &SESSIONS.to_string(), "-m", &messages.to_string(), "-l", &BYTES.to_string()]);
-    command.args(["-f", sender, "-t", "someone@dest.example", &to.to_string()]);
+    command.args(["-s", &SESSIONS.to_string(), "-m", &messages.to_string()]);
+    let mut file = NamedTempFile::new()?;
+    match content {
+        Content::Filling => command.args(["-l", &BYTES.to_string()]),
+        Content::Text => {
+            let text = like_mail(BYTES, "\n");
+            write!(file, "From: <{sender}>\nTo: <{RECIPIENT}>\nSubject: Your order\n\n{text}\n")?;
+            command.arg("-F").arg(file.path())
+        }
+    };
+    command.args(["-f", sender, "-t", RECIPIENT, &to.to_string()]);
     let status = command.stdout(Stdio::null()).status().await?;
     ensure!(status.success(), "smtp-source failed ({status})");
     Ok(())

@@ -5,22 +5,20 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 
 use super::Bench;
-use super::load::{self, BYTES, SESSIONS};
+use super::load::{self, BYTES, Content, SESSIONS};
 use super::report::{Figures, Report};
 use super::sink::Sink;
 use super::systems::{Kind, Setup, System};
 use super::usage::Usage;
 
-const PATIENCE: Duration = Duration::from_mins(5);
-
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
     /// `smtp-source` in, without TLS and AUTH.
-    Smtp { dkim: bool },
+    Smtp { content: Content, dkim: bool },
     /// As applications do, on the port with STARTTLS and a password.
     SmtpTls,
     /// send/message in.
@@ -28,9 +26,10 @@ enum Work {
 }
 
 impl Work {
-    const ALL: [Self; 5] = [
-        Self::Smtp { dkim: false },
-        Self::Smtp { dkim: true },
+    const ALL: [Self; 6] = [
+        Self::Smtp { content: Content::Filling, dkim: false },
+        Self::Smtp { content: Content::Text, dkim: false },
+        Self::Smtp { content: Content::Filling, dkim: true },
         Self::SmtpTls,
         Self::Http { recipients: 1 },
         Self::Http { recipients: 10 },
@@ -38,8 +37,10 @@ impl Work {
 
     fn name(self) -> String {
         match self {
-            Self::Smtp { dkim: false } => "smtp → smtp".to_owned(),
-            Self::Smtp { dkim: true } => "smtp → smtp, DKIM RSA-2048".to_owned(),
+            Self::Smtp { content, dkim } => {
+                let content = if content == Content::Text { ", text" } else { "" };
+                format!("smtp → smtp{content}{}", if dkim { ", DKIM RSA-2048" } else { "" })
+            }
             Self::SmtpTls => "smtp with STARTTLS and AUTH → smtp".to_owned(),
             Self::Http { recipients: 1 } => "http → smtp".to_owned(),
             Self::Http { recipients } => format!("http → smtp, {recipients} recipients a request"),
@@ -48,7 +49,7 @@ impl Work {
 
     /// The peers speak SMTP only, and sign and know passwords by other programs than their own.
     fn is_done_by(self, kind: Kind) -> bool {
-        kind.is_ours() || self == Self::Smtp { dkim: false }
+        kind.is_ours() || matches!(self, Self::Smtp { dkim: false, .. })
     }
 }
 
@@ -67,13 +68,14 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
 
 async fn run(bench: &Bench, kind: Kind, work: Work) -> anyhow::Result<Figures> {
     let sink = Sink::start()?;
-    let setup = Setup { sink_port: sink.port(), dkim: work == Work::Smtp { dkim: true }, holds: false };
+    let setup =
+        Setup { sink_port: sink.port(), dkim: matches!(work, Work::Smtp { dkim: true, .. }), holds: false };
     let system = bench.systems.start(kind, setup)?;
     // Connections, caches and processes are there before the clock runs.
     through(bench, &*system, &sink, work, bench.messages / 20).await?;
     let usage = Usage::begin(system.roots())?;
     let took = through(bench, &*system, &sink, work, bench.messages).await?;
-    let used = usage.end()?;
+    let used = usage.end_when_idle().await?;
     Ok(vec![
         ("per_second", bench.messages as f64 / took.as_secs_f64()),
         ("cpu_s_per_1000", used.cpu.as_secs_f64() * 1_000.0 / bench.messages as f64),
@@ -94,7 +96,9 @@ async fn through(
     let (count, sessions, bytes) = (messages.to_string(), SESSIONS.to_string(), BYTES.to_string());
     let begun = Instant::now();
     match work {
-        Work::Smtp { .. } => load::smtp_source(system.smtp(), &system.sender(), messages).await?,
+        Work::Smtp { content, .. } => {
+            load::smtp_source(system.smtp(), &system.sender(), messages, content).await?;
+        }
         Work::SmtpTls => {
             let postroad = ours()?;
             let (address, key) = (postroad.submission()?.to_string(), postroad.text("api_key"));
@@ -110,14 +114,6 @@ async fn through(
             load::http(bench, "http", ours()?, &[&words[..], &["--bytes", &bytes]].concat()).await?;
         }
     }
-    while sink.messages() < wanted {
-        let have = sink.messages();
-        ensure!(begun.elapsed() < PATIENCE, "the sink got {have} of {wanted} messages");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    let took = begun.elapsed();
-    // Long enough for one too many.
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    ensure!(sink.messages() == wanted, "the sink got {} messages, {wanted} were sent", sink.messages());
-    Ok(took)
+    let sending = begun.elapsed();
+    Ok(sending + sink.wait_for(wanted).await?)
 }

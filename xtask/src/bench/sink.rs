@@ -1,13 +1,13 @@
 //! Where all messages end: Postfix's `smtp-sink`, which counts them.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use super::systems::{free_port, wait_for_port};
 
@@ -17,11 +17,17 @@ const BACKLOG: &str = "1000";
 const TAIL_BYTES: usize = 256;
 /// It counts into a pipe that holds some thousand lines.
 const READ_EVERY: Duration = Duration::from_millis(2);
+/// How long no message may come while some are awaited.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Long enough for one too many.
+const AFTERWARDS: Duration = Duration::from_millis(100);
 
 pub(super) struct Sink {
     child: Child,
     port: u16,
     messages: Arc<AtomicU64>,
+    /// Its output ended.
+    is_gone: Arc<AtomicBool>,
 }
 
 impl Sink {
@@ -32,14 +38,23 @@ impl Sink {
         let mut child = command.stdout(Stdio::piped()).spawn().context("smtp-sink does not start")?;
         let mut output = child.stdout.take().context("its output is piped")?;
         let messages = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&messages);
+        let is_gone = Arc::new(AtomicBool::new(false));
+        let (counted, has_ended) = (Arc::clone(&messages), Arc::clone(&is_gone));
         // It writes `sess=1 quit=0 mesg=7` over and over, with a carriage return behind each.
         thread::spawn(move || {
             let (mut buffer, mut rest) = (vec![0; 64 << 10], Vec::new());
-            while let Ok(read) = output.read(&mut buffer) {
-                if read == 0 {
-                    return;
-                }
+            loop {
+                let read = match output.read(&mut buffer) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    Ok(read) if read > 0 => read,
+                    ended => {
+                        if let Err(error) = ended {
+                            eprintln!("the sink's count cannot be read: {error}");
+                        }
+                        has_ended.store(true, Ordering::Relaxed);
+                        return;
+                    }
+                };
                 // Only the last one counts, and this thread must not take time from what is measured.
                 let tail = read.saturating_sub(TAIL_BYTES);
                 if tail > 0 {
@@ -57,7 +72,7 @@ impl Sink {
             }
         });
         wait_for_port(port)?;
-        Ok(Self { child, port, messages })
+        Ok(Self { child, port, messages, is_gone })
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -66,6 +81,28 @@ impl Sink {
 
     pub(super) fn messages(&self) -> u64 {
         self.messages.load(Ordering::Relaxed)
+    }
+
+    /// Until it has this many, and not one more. How long that was.
+    pub(super) async fn wait_for(&self, wanted: u64) -> anyhow::Result<Duration> {
+        let begun = Instant::now();
+        let (mut seen, mut seen_at) = (self.messages(), begun);
+        while seen < wanted {
+            ensure!(!self.is_gone.load(Ordering::Relaxed), "smtp-sink ended at {seen} of {wanted} messages");
+            ensure!(
+                seen_at.elapsed() < PATIENCE,
+                "nothing more comes: the sink has {seen} of {wanted} messages"
+            );
+            tokio::time::sleep(READ_EVERY).await;
+            let have = self.messages();
+            if have > seen {
+                (seen, seen_at) = (have, Instant::now());
+            }
+        }
+        let took = begun.elapsed();
+        tokio::time::sleep(AFTERWARDS).await;
+        ensure!(self.messages() == wanted, "the sink has {} messages, {wanted} were sent", self.messages());
+        Ok(took)
     }
 }
 

@@ -15,11 +15,13 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
             let setup = Setup { sink_port: sink.port(), dkim: false, holds: false };
             let system = bench.systems.start(kind, setup)?;
             let Some(postroad) = system.as_postroad() else { continue };
-            let messages = (bench.messages / 2).to_string();
+            let messages = bench.messages / 2;
+            let count = messages.to_string();
             let usage = Usage::begin(system.roots())?;
-            let options = ["--messages", &messages, "--recipients", "10"];
+            let options = ["--messages", &count, "--recipients", "10"];
             let figures = load::http(bench, "webhooks", postroad, &options).await?;
-            let used = usage.end()?;
+            sink.wait_for(messages as u64).await?;
+            let used = usage.end_when_idle().await?;
             let number = |name: &str| figures[name].as_f64().unwrap_or_default();
             report.add(
                 "webhook deliveries, two events a message, all the way from accepting",

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use postroad_testkit::like_mail;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::pace::Pace;
-use crate::text::like_mail;
 
 const HEAD_BYTES_MAX: usize = 16 << 10;
 

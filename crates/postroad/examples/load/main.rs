@@ -9,7 +9,6 @@ mod http;
 mod latency;
 mod pace;
 mod smtp;
-mod text;
 mod webhooks;
 
 use clap::Parser;

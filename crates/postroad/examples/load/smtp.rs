@@ -9,12 +9,11 @@ use anyhow::ensure;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use clap::{Args, ValueEnum};
-use postroad_testkit::SmtpClient;
+use postroad_testkit::{SmtpClient, like_mail};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::pace::Pace;
-use crate::text::like_mail;
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Smtp {

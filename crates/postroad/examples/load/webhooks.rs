@@ -1,7 +1,7 @@
 //! How fast events reach a receiver: it makes a webhook that posts here, sends messages, and waits for all their events.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -27,8 +27,8 @@ impl Webhooks {
     pub(crate) async fn run(&self) -> anyhow::Result<Value> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/", listener.local_addr()?);
-        let posts = Arc::new(AtomicUsize::new(0));
-        tokio::spawn(receive(listener, Arc::clone(&posts)));
+        let events: Arc<Events> = Arc::default();
+        tokio::spawn(receive(listener, Arc::clone(&events)));
         let hook =
             json!({ "name": "bench", "url": url, "events": ["message.accepted", "message.delivered"] });
         let request = self.load.to.request("webhooks/create", &hook);
@@ -37,9 +37,8 @@ impl Webhooks {
         let wanted = self.load.messages * self.events;
         let begun = Instant::now();
         let mut figures = self.load.run().await?;
-        while posts.load(Ordering::Relaxed) < wanted {
-            let have = posts.load(Ordering::Relaxed);
-            ensure!(begun.elapsed() < PATIENCE, "{have} of {wanted} events came");
+        while count(&events) < wanted {
+            ensure!(begun.elapsed() < PATIENCE, "{} of {wanted} events came", count(&events));
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let took = begun.elapsed().as_secs_f64();
@@ -50,24 +49,31 @@ impl Webhooks {
     }
 }
 
-async fn receive(listener: TcpListener, posts: Arc<AtomicUsize>) {
+/// Which ones came: one that comes twice counts once.
+type Events = Mutex<HashSet<String>>;
+
+fn count(events: &Events) -> usize {
+    events.lock().unwrap_or_else(PoisonError::into_inner).len()
+}
+
+async fn receive(listener: TcpListener, events: Arc<Events>) {
     while let Ok((stream, _)) = listener.accept().await {
-        let posts = Arc::clone(&posts);
+        let events = Arc::clone(&events);
         tokio::spawn(async move {
             // The sender may hang up at any time.
-            drop(answer(stream, &posts).await);
+            drop(answer(stream, &events).await);
         });
     }
 }
 
 /// 200 to every post on this connection.
-async fn answer(mut stream: TcpStream, posts: &AtomicUsize) -> anyhow::Result<()> {
+async fn answer(mut stream: TcpStream, events: &Events) -> anyhow::Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer = Vec::with_capacity(8 << 10);
     loop {
-        while let Some(length) = whole_request(&buffer)? {
+        while let Some((length, event)) = whole_request(&buffer)? {
             buffer.drain(..length);
-            posts.fetch_add(1, Ordering::Relaxed);
+            events.lock().unwrap_or_else(PoisonError::into_inner).insert(event);
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await?;
         }
         if stream.read_buf(&mut buffer).await? == 0 {
@@ -76,11 +82,12 @@ async fn answer(mut stream: TcpStream, posts: &AtomicUsize) -> anyhow::Result<()
     }
 }
 
-/// Its length, when all of it is there.
-fn whole_request(buffer: &[u8]) -> anyhow::Result<Option<usize>> {
+/// Its length and the event's id, when all of it is there.
+fn whole_request(buffer: &[u8]) -> anyhow::Result<Option<(usize, String)>> {
     let Some(end) = buffer.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
     let head = String::from_utf8_lossy(&buffer[..end]).to_ascii_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
-    let length = end + 4 + length.context("a post without a length")?.trim().parse::<usize>()?;
-    Ok((buffer.len() >= length).then_some(length))
+    let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let length = end + 4 + field("content-length:").context("a post without a length")?.parse::<usize>()?;
+    let event = field("webhook-id:").context("a post without an id")?;
+    Ok((buffer.len() >= length).then(|| (length, event.to_owned())))
 }

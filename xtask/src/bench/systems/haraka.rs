@@ -22,7 +22,7 @@ exports.register = function () {
 }
 exports.relay = function (next, connection) { connection.relaying = true; next() }
 exports.route = function (next) {
-  if (HOLDS) return next(DENYSOFT, 'held')
+  if (HOLDS) return // and never goes on
   next(OK, { priority: 0, exchange: '127.0.0.1', port: SINK_PORT })
 }
 ";
@@ -64,6 +64,7 @@ impl Haraka {
         for (name, text) in [
             ("plugins/bench.js", plugin),
             ("config/plugins", "bench\n".to_owned()),
+            ("config/plugin_timeout", "0\n".to_owned()),
             ("config/loglevel", "LOGWARN\n".to_owned()),
             ("config/smtp.ini", format!("listen=127.0.0.1:{port}\nnodes=cpus\n")),
             ("config/outbound.ini", "concurrency_max=100\nenable_tls=false\n".to_owned()),

@@ -4,6 +4,7 @@ mod haraka;
 mod postfix;
 mod postroad;
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,6 +13,9 @@ use anyhow::{Context, ensure};
 use postroad_testkit::Cluster;
 
 pub(super) use self::postroad::Postroad;
+
+/// From 20,000 on.
+const OWN_PORTS: u64 = 10_000;
 
 /// Who is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,9 +118,15 @@ impl Systems {
     }
 }
 
-/// A port that nobody has at the moment.
+/// A port that nobody has at the moment. Not one of those that the system gives to who takes any (above 32768 on Linux): a
+/// program that is about to start would take it away.
 pub(super) fn free_port() -> anyhow::Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+    // Every hasher of the standard library begins with a random state.
+    let first = RandomState::new().build_hasher().finish();
+    (0..OWN_PORTS)
+        .map(|step| 20_000 + (first.wrapping_add(step) % OWN_PORTS) as u16)
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .context("no port is free")
 }
 
 /// Until somebody listens there.

@@ -39,7 +39,12 @@ smtp_connection_cache_on_demand = yes
 qmgr_message_active_limit = 50000
 qmgr_message_recipient_limit = 50000
 in_flow_delay = 0
+max_use = 100000
 ";
+
+/// Into the queue, and no further.
+const HOLD: &str =
+    "smtpd_recipient_restrictions = check_recipient_access static:HOLD, permit_mynetworks, reject\n";
 
 /// Service, privacy and limits as in the package's own file, without chroot.
 const MASTER: &str = "pickup unix n - n 60 1 pickup
@@ -85,7 +90,7 @@ impl Postfix {
             "{MAIN}queue_directory = {at}/queue\ndata_directory = {at}/data\nmaillog_file = {at}/maillog\n\
              maillog_file_prefixes = {at}\nrelayhost = [127.0.0.1]:{sink_port}\n\
              smtp_connection_cache_destinations = [127.0.0.1]:{sink_port}\n{}",
-            if holds { "defer_transports = smtp\n" } else { "" }
+            if holds { HOLD } else { "" }
         );
         fs::write(path.join("conf/main.cf"), main)?;
         fs::write(path.join("conf/master.cf"), format!("127.0.0.1:{port} inet n - n - - smtpd\n{MASTER}"))?;
