@@ -43,12 +43,13 @@ const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = NULL, claimed_epo
     WHERE claimed_node = $1 AND claimed_epoch = $2
       AND (server_id, message_id) NOT IN (SELECT * FROM unnest($3::bigint[], $4::bigint[]))";
 
-/// What a dead node had begun may have been sent: it gets the time to come back and look into its journal.
+/// What a dead node had begun may have been sent: it gets the time to come back and look into its journal. Epochs only grow, so
+/// the index leads straight to claims of earlier ones.
 const REAP: &str = "WITH over AS MATERIALIZED (
         SELECT queue.server_id, queue.message_id FROM nodes JOIN queue ON queue.claimed_node = nodes.node
-        WHERE (queue.claimed_epoch <> nodes.epoch
-               OR nodes.lease_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-          AND (begun_at IS NULL
+            AND queue.claimed_epoch < nodes.epoch + CASE WHEN nodes.lease_until
+                < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 1 ELSE 0 END
+        WHERE (begun_at IS NULL
                OR begun_at < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 900000000)
         LIMIT $1 FOR UPDATE OF queue SKIP LOCKED)
     UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL FROM over

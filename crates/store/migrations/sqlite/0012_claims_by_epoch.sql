@@ -1,0 +1,1 @@
+-- Claims are in the memory of the one process there is.
