@@ -8,7 +8,8 @@ use postroad_model::{MessageId, ServerId};
 use tokio_postgres::types::ToSql;
 
 use super::columns::{Columns, Making};
-use super::flight::{self, InUse};
+use super::flight::{self, BEGIN_WITH_KEPT_PLANS, Flight, InUse};
+use super::lease::HandedOut;
 use super::objections::Found;
 use super::{Database, Lane, Node, bounded_for, lease, objections};
 use crate::error::StoreError;
@@ -35,7 +36,8 @@ const CLAIM_KEYS: &str =
 
 const FIND_KEYS: &str = "SELECT known.server_id, known.key, fingerprint, answer
     FROM unnest($1::bigint[], $2::text[]) AS wanted (server_id, key)
-    JOIN idempotency_keys AS known ON known.server_id = wanted.server_id AND known.key = wanted.key";
+    CROSS JOIN LATERAL (SELECT * FROM idempotency_keys AS known
+        WHERE known.server_id = wanted.server_id AND known.key = wanted.key LIMIT 1) AS known";
 
 /// Accepts all of `sends` or none. When it returns `Ok`, the transaction is committed. With `claim`, what is pending is
 /// claimed for this node.
@@ -75,7 +77,7 @@ impl Batch<'_> {
         let mut is_begun = false;
         let mut repeated = HashMap::new();
         if self.sends.iter().any(|send| send.idempotency.is_some()) {
-            client.batch_execute("BEGIN").await?;
+            client.batch_execute(BEGIN_WITH_KEPT_PLANS).await?;
             is_begun = true;
             repeated = repeated_keys(client, self.sends).await?;
         }
@@ -122,8 +124,6 @@ impl Batch<'_> {
         columns: &Columns<'_>,
         begin: bool,
     ) -> Result<(), StoreError> {
-        let (number, lane) = (i64::from(self.node.number), self.lane as i64);
-        let last_id = self.node.ids.last();
         let tables = [
             columns.sends.statement(),
             columns.bodies.statement(),
@@ -132,9 +132,14 @@ impl Batch<'_> {
             columns.events.statement(),
             columns.outbox.statement(),
             columns.deliveries.statement(),
-            Some((lease::NOTE_IDS, vec![&number, &lane, &self.node.epoch, &last_id])),
         ];
-        flight::commit(client, tables.into_iter().flatten().collect(), begin).await
+        let flight = Flight {
+            begin: begin.then_some(BEGIN_WITH_KEPT_PLANS),
+            planned_each_time: Vec::new(),
+            with_kept_plans: tables.into_iter().flatten().collect(),
+            handed_out: HandedOut::by(self.node, self.lane),
+        };
+        flight::commit(client, flight).await
     }
 }
 

@@ -1,83 +1,133 @@
-//! `begin` on PostgreSQL: one statement marks the entries and gives back their messages.
+//! `begin` on PostgreSQL: one statement marks the entries, another reads the messages of those that need it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use deadpool_postgres::ClientWrapper;
+use futures_util::future::join3;
 use postroad_model::{
     CredentialId, Direction, MessageId, MessageToken, SendId, ServerId, Status, SuppressionReason, Timestamp,
 };
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::Node;
+use super::flight::BEGIN_WITH_KEPT_PLANS;
 use crate::error::StoreError;
 use crate::records::{Begin, Begun, Message, SendInfo, Suppression};
 
-/// What other nodes suppressed since a message was due is looked for as well, with ten seconds for their clocks; by
-/// the newest one, because for a bound that it does not know the planner would read the whole table.
+/// Marks the entries; tells of each whether an address of its server was suppressed since it was due, with ten seconds for the
+/// clocks of other nodes. That is seen by the newest one, because for a bound that it does not know the planner would
+/// read the whole table.
 ///
-/// The planner believes what the last analysis said of the queue, and that it was empty is what it says most of the time.
-/// `= ANY` keeps a bad plan from comparing each entry of the batch with each of the queue, and `claimed_node + 0` is not
-/// what the index of claims is by, which would be read as a whole.
-///
+/// The rows are found one by one and then taken by their place, so that the plan can be kept (`flight`); `claimed_node + 0` is
+/// not what the index of claims is by, which would be read as a whole.
+const MARK: &str =
+    "UPDATE queue SET begun_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+    WHERE ctid = ANY (ARRAY(
+        SELECT place FROM unnest($3::bigint[], $4::bigint[], $5::bigint[]) AS row (server_id, message_id, due_at)
+        CROSS JOIN LATERAL (SELECT q.ctid AS place FROM queue q
+            WHERE q.server_id = row.server_id AND q.message_id = row.message_id AND q.due_at = row.due_at
+            LIMIT 1) AS found))
+      AND claimed_node + 0 = $1 AND claimed_epoch = $2 AND begun_at IS NULL
+      AND EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
+    RETURNING server_id, message_id, due_at,
+        coalesce((SELECT x.created_at FROM suppressions x WHERE x.server_id = queue.server_id
+            ORDER BY x.created_at DESC LIMIT 1) > due_at - 10000000, false)";
+
 /// `lower` in the collation `C` lowers ASCII only, as the keys of addresses are made; the index has the default one.
-const BEGIN: &str = "WITH wanted AS (
-        SELECT server_id, message_id, due_at,
-            needs_message OR coalesce((SELECT x.created_at FROM suppressions x WHERE x.server_id = row.server_id
-                ORDER BY x.created_at DESC LIMIT 1) > row.due_at - 10000000, false) AS needs_message
-        FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bool[])
-            AS row (server_id, message_id, due_at, needs_message)),
-    begun AS (
-        UPDATE queue SET begun_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM wanted
-        WHERE queue.server_id = wanted.server_id AND queue.message_id = wanted.message_id
-          AND queue.message_id = ANY ($4::bigint[])
-          AND queue.due_at = wanted.due_at AND claimed_node + 0 = $1 AND claimed_epoch = $2 AND begun_at IS NULL
-          AND EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
-        RETURNING queue.server_id, queue.message_id, queue.domain, queue.due_at, needs_message)
-    SELECT begun.server_id, begun.message_id, begun.due_at,
+const READ: &str = "SELECT row.server_id, row.message_id, row.due_at,
            m.token, m.rcpt_to, m.status, m.hold_expiry, m.bounce_for_id, m.last_delivery_at,
            s.id, s.credential_id, s.message_id, s.mail_from, s.subject, s.tag, s.metadata, s.options, s.size,
            s.direction, s.bounce, s.received_with_ssl, s.test, s.created_at,
            x.address, x.reason, x.details, x.origin_message_id, x.created_at, x.expires_at, s.from_domain
-    FROM begun
-    LEFT JOIN messages m ON needs_message AND m.server_id = begun.server_id AND m.id = begun.message_id
-    LEFT JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
-    LEFT JOIN suppressions x ON x.server_id = m.server_id
-        AND x.address = (lower(regexp_replace(m.rcpt_to, '@[^@]*$', '') COLLATE \"C\") || '@' || begun.domain)
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS row (server_id, message_id, due_at)
+    CROSS JOIN LATERAL (SELECT q.domain FROM queue q
+        WHERE q.server_id = row.server_id AND q.message_id = row.message_id LIMIT 1) AS q
+    CROSS JOIN LATERAL (SELECT * FROM messages m
+        WHERE m.server_id = row.server_id AND m.id = row.message_id LIMIT 1) AS m
+    CROSS JOIN LATERAL (SELECT * FROM sends s
+        WHERE s.server_id = row.server_id AND s.id = m.send_id LIMIT 1) AS s
+    LEFT JOIN LATERAL (SELECT * FROM suppressions x WHERE x.server_id = row.server_id
+        AND x.address = (lower(regexp_replace(m.rcpt_to, '@[^@]*$', '') COLLATE \"C\") || '@' || q.domain)
             COLLATE \"default\"
-        AND (x.expires_at IS NULL OR x.expires_at > $7)";
+        AND (x.expires_at IS NULL OR x.expires_at > $4) LIMIT 1) AS x ON true";
 
+type Mark = (ServerId, MessageId, Timestamp);
+
+/// Marks first, then reads: nobody changes what is begun.
 pub(super) async fn begin(
     client: &ClientWrapper,
     node: &Node,
     entries: &[Begin],
     now: Timestamp,
 ) -> Result<Vec<Begun>, StoreError> {
-    let servers: Vec<i64> = entries.iter().map(|entry| entry.server_id.0).collect();
-    let messages: Vec<i64> = entries.iter().map(|entry| entry.message_id.0).collect();
-    let due: Vec<i64> = entries.iter().map(|entry| entry.due_at.as_micros()).collect();
-    let needs: Vec<bool> = entries.iter().map(|entry| entry.needs_message).collect();
-    let number = i64::from(node.number);
-    let statement = client.prepare_cached(BEGIN).await?;
-    let rows = client
-        .query(&statement, &[&number, &node.epoch, &servers, &messages, &due, &needs, &now.as_micros()])
-        .await?;
-    let mut begun = HashMap::new();
-    for row in &rows {
-        let due_at = Timestamp::from_micros(row.get(2));
-        begun.insert((ServerId(row.get(0)), MessageId(row.get(1)), due_at), read(row)?);
-    }
+    let mut marked = mark(client, node, entries).await?;
+    let is_read = |entry: &&Begin| marked.get(&key(entry)).is_some_and(|since| *since || entry.needs_message);
+    let to_read: Vec<&Begin> = entries.iter().filter(is_read).collect();
+    let mut messages = if to_read.is_empty() { HashMap::new() } else { read(client, &to_read, now).await? };
     // The first of several for the same claim gets it.
     let answer = |entry: &Begin| {
-        begun.remove(&(entry.server_id, entry.message_id, entry.due_at)).unwrap_or(Begun::Gone)
+        let mark = key(entry);
+        match marked.remove(&mark) {
+            Some(_) => messages.remove(&mark).unwrap_or(Begun::Go(None)),
+            None => Begun::Gone,
+        }
     };
     Ok(entries.iter().map(answer).collect())
 }
 
-fn read(row: &Row) -> Result<Begun, StoreError> {
-    if row.get::<_, Option<&str>>(3).is_none() {
-        return Ok(Begun::Go(None));
-    }
+fn key(entry: &Begin) -> Mark {
+    (entry.server_id, entry.message_id, entry.due_at)
+}
+
+/// Those that may go, and whether an address of their server was suppressed since.
+async fn mark(
+    client: &ClientWrapper,
+    node: &Node,
+    entries: &[Begin],
+) -> Result<HashMap<Mark, bool>, StoreError> {
+    let (servers, messages, due) = columns(entries);
+    let number = i64::from(node.number);
+    let statement = client.prepare_cached(MARK).await?;
+    let params: [&(dyn ToSql + Sync); 5] = [&number, &node.epoch, &servers, &messages, &due];
+    let (begun, rows, committed) = join3(
+        client.batch_execute(BEGIN_WITH_KEPT_PLANS),
+        client.query(&statement, &params),
+        client.batch_execute("COMMIT"),
+    )
+    .await;
+    begun?;
+    let rows = rows?;
+    committed?;
+    let mark = |row: &Row| {
+        let due_at = Timestamp::from_micros(row.get(2));
+        ((ServerId(row.get(0)), MessageId(row.get(1)), due_at), row.get(3))
+    };
+    Ok(rows.iter().map(mark).collect())
+}
+
+async fn read(
+    client: &ClientWrapper,
+    entries: &[&Begin],
+    now: Timestamp,
+) -> Result<HashMap<Mark, Begun>, StoreError> {
+    let (servers, messages, due) = columns(entries.iter().copied());
+    let statement = client.prepare_cached(READ).await?;
+    let rows = client.query(&statement, &[&servers, &messages, &due, &now.as_micros()]).await?;
+    let read = |row: &Row| {
+        let due_at = Timestamp::from_micros(row.get(2));
+        Ok(((ServerId(row.get(0)), MessageId(row.get(1)), due_at), read_begun(row)?))
+    };
+    rows.iter().map(read).collect()
+}
+
+fn columns<'a>(entries: impl IntoIterator<Item = &'a Begin>) -> (Vec<i64>, Vec<i64>, Vec<i64>) {
+    let column = |entry: &Begin| (entry.server_id.0, entry.message_id.0, entry.due_at.as_micros());
+    entries.into_iter().map(column).collect()
+}
+
+fn read_begun(row: &Row) -> Result<Begun, StoreError> {
     let message = Box::new(read_message(row)?);
     let Some(address) = row.get::<_, Option<String>>(23) else { return Ok(Begun::Go(Some(message))) };
     let suppression = Suppression {

@@ -7,7 +7,7 @@ use postroad_model::{DomainName, Timestamp};
 
 use super::claims::Key;
 use super::flight::InUse;
-use super::{Engine, begin, bounded_for, finish, queue};
+use super::{Engine, begin, bounded, bounded_for, finish, queue};
 use crate::JobWithIds;
 use crate::error::StoreError;
 use crate::records::{Begin, Begun, Claimed, Outcome};
@@ -64,7 +64,11 @@ impl Engine {
 
     pub(crate) async fn begin(&self, entries: &[Begin], now: Timestamp) -> Result<Vec<Begun>, StoreError> {
         let node = self.database.node()?;
-        self.exchange(async |client| begin::begin(client, &node, entries, now).await).await
+        let in_use = InUse::new(self.database.pool.get().await?);
+        let begun = bounded(Box::pin(begin::begin(in_use.client(), &node, entries, now))).await;
+        let begun = begun.map_err(StoreError::busy)?;
+        in_use.done();
+        Ok(begun)
     }
 
     /// Fenced by the lease: a node that lost it settles nothing.

@@ -12,24 +12,32 @@ use tokio_postgres::types::ToSql;
 
 use super::claims::Key;
 use super::columns::table;
+use super::flight::{BEGIN_WITH_KEPT_PLANS, Flight};
+use super::lease::HandedOut;
 use super::outbox::Outbox;
+use super::partitions::WEEK_IDS;
 use super::queue::columns;
 use super::suppressing::Suppressions;
-use super::{Lane, Node, flight, lease};
+use super::{Lane, Node, flight};
 use crate::error::StoreError;
 use crate::records::Outcome;
 use crate::sql::storable;
 use crate::verbs::finish::SourceCounts;
 
-/// Locked in the order of their keys, so that two transactions do not wait for each other in a circle. On `= ANY` and
-/// `claimed_node + 0` see `begin`.
-const LOCK: &str = "SELECT q.server_id, q.message_id, m.status, m.last_seq, s.test
+/// One by one in the order they are given, which is that of their keys, so that two transactions do not wait for each other in
+/// a circle. On `claimed_node + 0` see `begin`. Weeks that no message of the batch is of are not looked at; a send is
+/// made with its messages, so it is of their week or a neighbour of it.
+const LOCK: &str = "SELECT row.server_id, row.message_id, locked.status, locked.last_seq, locked.test
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
-    JOIN queue q ON q.server_id = row.server_id AND q.message_id = row.message_id
-    JOIN messages m ON m.server_id = q.server_id AND m.id = q.message_id
-    JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
-    WHERE q.message_id = ANY ($4::bigint[]) AND q.claimed_node + 0 = $1 AND q.claimed_epoch = $2
-    ORDER BY q.server_id, q.message_id FOR UPDATE OF q, m";
+    CROSS JOIN LATERAL (
+        SELECT m.status, m.last_seq,
+            coalesce((SELECT s.test FROM sends s WHERE s.server_id = m.server_id AND s.id = m.send_id
+                AND s.id >= $7 AND s.id <= $8), 0) AS test
+        FROM queue q CROSS JOIN messages m
+        WHERE q.server_id = row.server_id AND q.message_id = row.message_id
+          AND m.server_id = row.server_id AND m.id = row.message_id AND m.id >= $5 AND m.id <= $6
+          AND q.claimed_node + 0 = $1 AND q.claimed_epoch = $2
+        LIMIT 1 FOR UPDATE OF q, m) AS locked";
 
 table! { Statuses, "UPDATE messages SET status = row.status, last_seq = row.last_seq, last_delivery_at = row.at,
         hold_expiry = row.hold_expiry
@@ -63,9 +71,10 @@ table! { Transcripts, "INSERT INTO delivery_transcripts (server_id, message_id, 
     server_id: i64, message_id: i64, delivery_id: i64, transcript: Cow<'a, str>,
 }
 
-table! { Removals, "DELETE FROM queue USING unnest($1::bigint[], $2::bigint[]) AS row (server_id, message_id)
-    WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id
-      AND queue.message_id = ANY ($2::bigint[])",
+table! { Removals, "DELETE FROM queue WHERE ctid = ANY (ARRAY(
+        SELECT place FROM unnest($1::bigint[], $2::bigint[]) AS row (server_id, message_id)
+        CROSS JOIN LATERAL (SELECT q.ctid AS place FROM queue q
+            WHERE q.server_id = row.server_id AND q.message_id = row.message_id LIMIT 1) AS found))",
     server_id: i64, message_id: i64,
 }
 
@@ -147,12 +156,19 @@ async fn lock(
     node: &Node,
     outcomes: &[Arc<Outcome>],
 ) -> Result<HashMap<Key, Standing>, StoreError> {
-    let keys: Vec<Key> = outcomes.iter().map(|outcome| outcome.key()).collect();
+    let mut keys: Vec<Key> = outcomes.iter().map(|outcome| outcome.key()).collect();
+    keys.sort_unstable();
+    keys.dedup();
     let (servers, messages) = columns(&keys);
+    let oldest = messages.iter().copied().min().unwrap_or_default();
+    let newest = messages.iter().copied().max().unwrap_or_default();
+    let (oldest_send, newest_send) = (oldest - WEEK_IDS, newest + WEEK_IDS);
     let number = i64::from(node.number);
     let statement = client.prepare_cached(LOCK).await?;
-    let params: [&(dyn ToSql + Sync); 4] = [&number, &node.epoch, &servers, &messages];
-    let (begun, rows) = join(client.batch_execute("BEGIN"), client.query(&statement, &params)).await;
+    let params: [&(dyn ToSql + Sync); 8] =
+        [&number, &node.epoch, &servers, &messages, &oldest, &newest, &oldest_send, &newest_send];
+    let (begun, rows) =
+        join(client.batch_execute(BEGIN_WITH_KEPT_PLANS), client.query(&statement, &params)).await;
     begun?;
     rows?
         .iter()
@@ -248,18 +264,21 @@ impl<'a> Changes<'a> {
 }
 
 async fn write(client: &ClientWrapper, node: &Node, changes: &Changes<'_>) -> Result<(), StoreError> {
-    let (number, lane, last_id) = (i64::from(node.number), Lane::Finish as i64, node.ids.last());
+    let joined = [changes.statuses.statement(), changes.requeues.statement()];
     let tables = [
-        changes.statuses.statement(),
         changes.deliveries.statement(),
         changes.events.statement(),
         changes.outbox.statement(),
         changes.transcripts.statement(),
         changes.removals.statement(),
-        changes.requeues.statement(),
         changes.suppressions.statement(),
         changes.source_days.statement(),
-        Some((lease::NOTE_IDS, vec![&number, &lane, &node.epoch, &last_id])),
     ];
-    flight::commit(client, tables.into_iter().flatten().collect(), false).await
+    let flight = Flight {
+        begin: None,
+        planned_each_time: joined.into_iter().flatten().collect(),
+        with_kept_plans: tables.into_iter().flatten().collect(),
+        handed_out: HandedOut::by(node, Lane::Finish),
+    };
+    flight::commit(client, flight).await
 }

@@ -8,6 +8,7 @@ use futures_util::future::join;
 use postroad_model::{MessageId, ServerId, SuppressionReason, Timestamp};
 use tokio_postgres::types::ToSql;
 
+use super::flight::BEGIN_WITH_KEPT_PLANS;
 use crate::error::StoreError;
 use crate::initial::{Hour, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
 use crate::records::{NewEvent, NewSend, recipient_key};
@@ -15,7 +16,8 @@ use crate::send_limit;
 
 const FIND: &str = "SELECT known.server_id, known.address, reason, details, created_at
     FROM unnest($1::bigint[], $2::text[]) AS wanted (server_id, address)
-    JOIN suppressions AS known ON known.server_id = wanted.server_id AND known.address = wanted.address
+    CROSS JOIN LATERAL (SELECT * FROM suppressions AS known
+        WHERE known.server_id = wanted.server_id AND known.address = wanted.address LIMIT 1) AS known
     WHERE expires_at IS NULL OR expires_at > $3";
 
 /// Sorted, so that two nodes do not wait for each other in a circle. Older hours are forgotten.
@@ -165,7 +167,8 @@ async fn query(
     if std::mem::replace(is_begun, true) {
         return Ok(client.query(&statement, params).await?);
     }
-    let (begun, rows) = join(client.batch_execute("BEGIN"), client.query(&statement, params)).await;
+    let (begun, rows) =
+        join(client.batch_execute(BEGIN_WITH_KEPT_PLANS), client.query(&statement, params)).await;
     begun?;
     Ok(rows?)
 }

@@ -10,7 +10,8 @@ use crate::error::StoreError;
 table! { Outbox, "INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts)
     SELECT row.server_id, webhooks.id, row.event_id, row.at, 0
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS row (server_id, event_id, at, kind)
-    JOIN webhooks ON webhooks.server_id = row.server_id AND webhooks.enabled = 1 AND (webhooks.wants & row.kind) <> 0",
+    CROSS JOIN LATERAL (SELECT id FROM webhooks WHERE webhooks.server_id = row.server_id AND webhooks.enabled = 1
+        AND (webhooks.wants & row.kind) <> 0 OFFSET 0) AS webhooks",
     server_id: i64, event_id: i64, at: i64, kind: i64,
 }
 

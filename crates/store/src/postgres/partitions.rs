@@ -10,7 +10,7 @@ use super::bounded;
 use crate::error::StoreError;
 use crate::records::{Cut, DroppedWeeks, OldRows};
 
-const WEEK_IDS: i64 = (7 * 24 * 3_600) << 21;
+pub(super) const WEEK_IDS: i64 = (7 * 24 * 3_600) << 21;
 const TABLES: [&str; 7] =
     ["sends", "bodies", "messages", "deliveries", "delivery_transcripts", "events", "webhook_attempts"];
 /// Weeks made ahead, so that making one is never in a message's way but at the very start.

@@ -36,10 +36,11 @@ pub(crate) async fn list_uncounted_servers(sql: &Sql<'_>) -> Result<Vec<ServerId
         "SELECT s.id FROM servers s LEFT JOIN counter_marks c ON c.server_id = s.id
          WHERE EXISTS (SELECT 1 FROM events e WHERE e.server_id = s.id AND e.id > COALESCE(c.event_id, 0))"
     } else {
+        // `EXISTS` may become a join with all events.
         "SELECT s.id FROM servers s LEFT JOIN counter_marks c ON c.server_id = s.id
-         WHERE EXISTS (SELECT 1 FROM events e WHERE e.server_id = s.id
-                       AND (e.xact, e.id) > (COALESCE(c.xact, 0), COALESCE(c.event_id, 0))
-                       AND e.xact < settled_xact())"
+         WHERE (SELECT e.id FROM events e WHERE e.server_id = s.id
+                AND (e.xact, e.id) > (COALESCE(c.xact, 0), COALESCE(c.event_id, 0))
+                AND e.xact < settled_xact() ORDER BY e.xact, e.id LIMIT 1) IS NOT NULL"
     };
     sql.query(text, &[]).await?.iter().map(|row| row.int(0).map(ServerId)).collect()
 }
