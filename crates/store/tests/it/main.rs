@@ -13,6 +13,7 @@ mod domain_reports;
 mod feed;
 mod fixture;
 mod fresh;
+mod history;
 mod hits;
 mod hourly_limit;
 mod idempotency;

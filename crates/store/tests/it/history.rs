@@ -1,0 +1,70 @@
+//! What a message costs on PostgreSQL does not grow with what was there before it: told by the rows that the database reads,
+//! while it has not analysed its tables yet and believes them to be small.
+
+use std::time::{Duration, Instant};
+
+use postroad_model::{MessageId, Status};
+use postroad_store::{Begin, Begun, Outcome};
+
+use crate::counting::rules;
+use crate::fixture::{Fixture, IDENTITY, Place, connect, open};
+
+const ROWS_READ: &str = "SELECT ((SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables)
+    + (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes))::bigint";
+const OTHERS: &str = "SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'postroad'";
+
+/// Of messages; each has two events.
+const HISTORY: usize = 5_000;
+const BATCH: usize = 100;
+
+/// Backends tell what they read when they end.
+async fn rows_read(fixture: Fixture) -> (Fixture, i64) {
+    let Fixture { store, clock, account, server, other_server, place } = fixture;
+    drop(store);
+    let Place::Postgres(database) = &place else { panic!("this is SQLite") };
+    let client = connect(database.url()).await;
+    let patience = Instant::now() + Duration::from_secs(30);
+    let ask = async |text: &str| -> i64 { client.query_one(text, &[]).await.expect("it answers").get(0) };
+    while ask(OTHERS).await > 0 {
+        assert!(Instant::now() < patience, "connections of a store that is closed");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let read = ask(ROWS_READ).await;
+    let store = open(place.database(), IDENTITY, &clock).await.expect("the store opens again");
+    (Fixture { store, clock, account, server, other_server, place }, read)
+}
+
+/// Accepted, claimed, begun and sent.
+async fn send_all(fixture: &Fixture, messages: usize, needs_message: bool) {
+    let addresses: Vec<String> = (0..messages).map(|number| format!("ann{number}@example.com")).collect();
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    let ids: Vec<MessageId> = fixture.accept(fixture.send_to(&addresses)).await;
+    assert_eq!(fixture.claim_due().await.len(), messages);
+    let begin =
+        |id| Begin { server_id: fixture.server, message_id: id, due_at: fixture.now(), needs_message };
+    let begun = fixture.store.begin(ids.iter().copied().map(begin).collect()).await.expect("beginning works");
+    assert!(begun.iter().all(|begun| matches!(begun, Begun::Go(_))));
+    let outcomes: Vec<Outcome> = ids.iter().map(|id| fixture.outcome(*id, Status::Sent)).collect();
+    let settled = fixture.store.finish(outcomes).await.expect("finishing works");
+    assert!(settled.into_iter().all(|settled| settled));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_reads_its_own_rows_and_not_the_history() {
+    let fixture = Fixture::postgres().await;
+    for _ in 0..HISTORY / BATCH {
+        send_all(&fixture, BATCH, false).await;
+    }
+    let (fixture, before) = rows_read(fixture).await;
+    for needs_message in [false, true, false, true] {
+        send_all(&fixture, 5, needs_message).await;
+        fixture.store.reap().await.expect("reaping works");
+        fixture.store.list_uncounted_servers().await.expect("reading works");
+    }
+    // At most 500 events, with their messages and sends.
+    fixture.store.fold_events(fixture.server, &rules()).await.expect("counting works");
+    let (_fixture, after) = rows_read(fixture).await;
+    let read = after - before;
+    assert!(read < HISTORY as i64, "{read} rows were read for 20 messages and 500 events");
+}
