@@ -9,7 +9,6 @@ use tokio_postgres::types::ToSql;
 
 use super::columns::{Columns, Making};
 use super::flight::{self, BEGIN_WITH_KEPT_PLANS, Flight, InUse};
-use super::lease::HandedOut;
 use super::objections::Found;
 use super::{Database, Lane, Node, bounded_for, lease, objections};
 use crate::error::StoreError;
@@ -124,6 +123,8 @@ impl Batch<'_> {
         columns: &Columns<'_>,
         begin: bool,
     ) -> Result<(), StoreError> {
+        let (number, lane) = (i64::from(self.node.number), self.lane as i64);
+        let last_id = self.node.ids.last();
         let tables = [
             columns.sends.statement(),
             columns.bodies.statement(),
@@ -135,9 +136,9 @@ impl Batch<'_> {
         ];
         let flight = Flight {
             begin: begin.then_some(BEGIN_WITH_KEPT_PLANS),
-            planned_each_time: Vec::new(),
-            with_kept_plans: tables.into_iter().flatten().collect(),
-            handed_out: HandedOut::by(self.node, self.lane),
+            together: tables.into_iter().flatten().collect(),
+            in_order: vec![(lease::NOTE_IDS, vec![&number, &lane, &self.node.epoch, &last_id])],
+            ..Flight::default()
         };
         flight::commit(client, flight).await
     }

@@ -20,8 +20,9 @@ use crate::records::{Begin, Begun, Message, SendInfo, Suppression};
 /// clocks of other nodes. That is seen by the newest one, because for a bound that it does not know the planner would
 /// read the whole table.
 ///
-/// The rows are found one by one and then taken by their place, so that the plan can be kept (`flight`); `claimed_node + 0` is
-/// not what the index of claims is by, which would be read as a whole.
+/// The rows are found one by one and then taken by their place, so that the plan can be kept (`flight`). `coalesce` and `+ 0`
+/// keep the index of claims out of it, which would be read as a whole: a comparison with `claimed_node` would imply what it is limited
+/// to.
 const MARK: &str =
     "UPDATE queue SET begun_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     WHERE ctid = ANY (ARRAY(
@@ -29,7 +30,8 @@ const MARK: &str =
         CROSS JOIN LATERAL (SELECT q.ctid AS place FROM queue q
             WHERE q.server_id = row.server_id AND q.message_id = row.message_id AND q.due_at = row.due_at
             LIMIT 1) AS found))
-      AND claimed_node + 0 = $1 AND claimed_epoch = $2 AND begun_at IS NULL
+      AND due_at = ANY ($5::bigint[])
+      AND coalesce(claimed_node, -1) = $1 AND claimed_epoch + 0 = $2 AND begun_at IS NULL
       AND EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
     RETURNING server_id, message_id, due_at,
         coalesce((SELECT x.created_at FROM suppressions x WHERE x.server_id = queue.server_id

@@ -13,19 +13,18 @@ use tokio_postgres::types::ToSql;
 use super::claims::Key;
 use super::columns::table;
 use super::flight::{BEGIN_WITH_KEPT_PLANS, Flight};
-use super::lease::HandedOut;
 use super::outbox::Outbox;
 use super::partitions::WEEK_IDS;
 use super::queue::columns;
 use super::suppressing::Suppressions;
-use super::{Lane, Node, flight};
+use super::{Lane, Node, flight, lease};
 use crate::error::StoreError;
 use crate::records::Outcome;
 use crate::sql::storable;
 use crate::verbs::finish::SourceCounts;
 
 /// One by one in the order they are given, which is that of their keys, so that two transactions do not wait for each other in
-/// a circle. On `claimed_node + 0` see `begin`. Weeks that no message of the batch is of are not looked at; a send is
+/// a circle. On `coalesce` see `begin`. Weeks that no message of the batch is of are not looked at; a send is
 /// made with its messages, so it is of their week or a neighbour of it.
 const LOCK: &str = "SELECT row.server_id, row.message_id, locked.status, locked.last_seq, locked.test
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
@@ -36,7 +35,7 @@ const LOCK: &str = "SELECT row.server_id, row.message_id, locked.status, locked.
         FROM queue q CROSS JOIN messages m
         WHERE q.server_id = row.server_id AND q.message_id = row.message_id
           AND m.server_id = row.server_id AND m.id = row.message_id AND m.id >= $5 AND m.id <= $6
-          AND q.claimed_node + 0 = $1 AND q.claimed_epoch = $2
+          AND coalesce(q.claimed_node, -1) = $1 AND q.claimed_epoch + 0 = $2
         LIMIT 1 FOR UPDATE OF q, m) AS locked";
 
 table! { Statuses, "UPDATE messages SET status = row.status, last_seq = row.last_seq, last_delivery_at = row.at,
@@ -271,14 +270,18 @@ async fn write(client: &ClientWrapper, node: &Node, changes: &Changes<'_>) -> Re
         changes.outbox.statement(),
         changes.transcripts.statement(),
         changes.removals.statement(),
+    ];
+    let (number, lane, last_id) = (i64::from(node.number), Lane::Finish as i64, node.ids.last());
+    let shared = [
         changes.suppressions.statement(),
         changes.source_days.statement(),
+        Some((lease::NOTE_IDS, vec![&number, &lane, &node.epoch, &last_id])),
     ];
     let flight = Flight {
         begin: None,
         planned_each_time: joined.into_iter().flatten().collect(),
-        with_kept_plans: tables.into_iter().flatten().collect(),
-        handed_out: HandedOut::by(node, Lane::Finish),
+        together: tables.into_iter().flatten().collect(),
+        in_order: shared.into_iter().flatten().collect(),
     };
     flight::commit(client, flight).await
 }

@@ -13,7 +13,7 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
-use super::lease::{self, HandedOut};
+use super::lease;
 use crate::error::StoreError;
 
 pub(super) type Statement<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
@@ -24,24 +24,27 @@ const KEEP_PLANS: &str = "SET LOCAL plan_cache_mode = force_generic_plan";
 const PLAN_EACH_TIME: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
 
 /// What goes into a transaction, in this order.
+#[derive(Default)]
 pub(super) struct Flight<'a> {
     /// Without it the transaction is begun.
     pub(super) begin: Option<&'static str>,
     pub(super) planned_each_time: Vec<Statement<'a>>,
-    /// None of them sees what another does.
-    pub(super) with_kept_plans: Vec<Statement<'a>>,
-    pub(super) handed_out: HandedOut,
+    /// With kept plans, in any order: none of them sees what another does, and they lock nothing that others change.
+    pub(super) together: Vec<Statement<'a>>,
+    /// With kept plans, one behind the other: rows that other transactions change, too, in the order in which all lock them.
+    pub(super) in_order: Vec<Statement<'a>>,
 }
 
 /// Sends all statements and the COMMIT in one flight. If one of them fails, PostgreSQL turns the COMMIT into a ROLLBACK,
 /// and we see the error of the one that failed.
 pub(super) async fn commit(client: &ClientWrapper, flight: Flight<'_>) -> Result<(), StoreError> {
-    let mut planned = Vec::with_capacity(flight.planned_each_time.len());
-    for (text, params) in flight.planned_each_time {
-        planned.push((client.prepare_cached(text).await?, params));
+    let planned = prepare(client, flight.planned_each_time).await?;
+    let mut kept = Vec::new();
+    if !flight.together.is_empty() {
+        let (text, params) = joined(flight.together);
+        kept.push((client.prepare_cached(&text).await?, params));
     }
-    let (text, params) = joined(flight.with_kept_plans, &flight.handed_out);
-    let kept = (client.prepare_cached(&text).await?, params);
+    kept.extend(prepare(client, flight.in_order).await?);
     let mut sent: Vec<BoxFuture<'_, Result<(), tokio_postgres::Error>>> = Vec::new();
     sent.extend(flight.begin.map(|begin| say(client, begin)));
     if !planned.is_empty() {
@@ -49,7 +52,7 @@ pub(super) async fn commit(client: &ClientWrapper, flight: Flight<'_>) -> Result
         sent.extend(planned.iter().map(|prepared| run(client, prepared)));
         sent.push(say(client, KEEP_PLANS));
     }
-    sent.push(run(client, &kept));
+    sent.extend(kept.iter().map(|prepared| run(client, prepared)));
     sent.push(say(client, "COMMIT"));
     // Polled in order, and so sent in order.
     for outcome in join_all(sent).await {
@@ -63,23 +66,30 @@ pub(super) async fn commit(client: &ClientWrapper, flight: Flight<'_>) -> Result
 
 type Prepared<'a> = (tokio_postgres::Statement, Vec<&'a (dyn ToSql + Sync)>);
 
-/// All statements as one, with what notes the ids: each by itself costs an answer that has to be waited for, more than a small
-/// batch takes to write. There are as many such texts as kinds of batches, a few dozen.
-fn joined<'a>(
+async fn prepare<'a>(
+    client: &ClientWrapper,
     statements: Vec<Statement<'a>>,
-    handed_out: &'a HandedOut,
-) -> (String, Vec<&'a (dyn ToSql + Sync)>) {
-    let (mut text, mut all) = (String::from("WITH "), Vec::new());
+) -> Result<Vec<Prepared<'a>>, StoreError> {
+    let mut prepared = Vec::with_capacity(statements.len());
+    for (text, params) in statements {
+        prepared.push((client.prepare_cached(text).await?, params));
+    }
+    Ok(prepared)
+}
+
+/// All statements as one: each by itself costs an answer, which is a tenth of what a small batch costs. There are as many such
+/// texts as kinds of batches, some dozens.
+fn joined(statements: Vec<Statement<'_>>) -> (String, Vec<&(dyn ToSql + Sync)>) {
+    let (mut text, mut all) = (String::new(), Vec::new());
+    let last = statements.len() - 1;
     for (number, (statement, params)) in statements.into_iter().enumerate() {
-        let _ = write!(text, "part{number} AS (");
+        if number < last {
+            let _ = write!(text, "{} part{number} AS (", if number == 0 { "WITH" } else { "," });
+        }
         renumber(&mut text, statement, all.len());
-        text.push_str("), ");
+        text.push_str(if number < last { ") " } else { "" });
         all.extend(params);
     }
-    text.push_str("noted AS (");
-    renumber(&mut text, HandedOut::NOTE, all.len());
-    text.push_str(") SELECT 1 / count(*) FROM noted");
-    all.extend(handed_out.params());
     (text, all)
 }
 
@@ -89,7 +99,7 @@ fn renumber(text: &mut String, statement: &str, before: usize) {
     text.push_str(parts.next().unwrap_or_default());
     for part in parts {
         let digits = part.bytes().take_while(u8::is_ascii_digit).count();
-        let number: usize = part[..digits].parse().unwrap_or_default();
+        let number: usize = part[..digits].parse().expect("a parameter has a number");
         let _ = write!(text, "${}{}", before + number, &part[digits..]);
     }
 }
@@ -141,15 +151,14 @@ mod tests {
 
     #[test]
     fn parameters_are_counted_through() {
-        let handed_out = HandedOut { node: 1, lane: 2, epoch: 3, last_id: 4 };
         let one: &(dyn ToSql + Sync) = &1_i64;
-        let statements =
-            vec![("INSERT $1, $2::text[], $1", vec![one; 2]), ("DELETE $10 + $1", vec![one; 10])];
-        let (text, params) = joined(statements, &handed_out);
-        assert!(text.starts_with(
-            "WITH part0 AS (INSERT $1, $2::text[], $1), part1 AS (DELETE $12 + $3), noted AS ("
-        ));
-        assert!(text.contains("$13") && text.contains("$16") && !text.contains("$17"), "{text}");
-        assert_eq!(params.len(), 16);
+        let statements = vec![
+            ("INSERT $1, $2::text[], $1", vec![one; 2]),
+            ("DELETE $10 + $1", vec![one; 10]),
+            ("INSERT $1", vec![one]),
+        ];
+        let (text, params) = joined(statements);
+        assert_eq!(text, "WITH part0 AS (INSERT $1, $2::text[], $1) , part1 AS (DELETE $12 + $3) INSERT $13");
+        assert_eq!(params.len(), 13);
     }
 }

@@ -13,11 +13,10 @@ use tokio_postgres::types::ToSql;
 use super::claims::Key;
 use super::columns::{Events, table};
 use super::flight::{Flight, InUse};
-use super::lease::HandedOut;
 use super::outbox::Outbox;
 use super::queue::columns;
 use super::suppressing::Suppressions;
-use super::{Engine, Lane, Node, bounded, flight};
+use super::{Engine, Lane, Node, bounded, flight, lease};
 use crate::error::StoreError;
 use crate::records::{NewEvent, NewHit};
 use crate::verbs::hits::{Standing, sort, suppression};
@@ -88,12 +87,15 @@ async fn record(
     for (hit, new) in &suppressed {
         suppressions.add(hit.server_id, new, hit.at.max(node.ids.now()));
     }
-    let tables = [changes.events.statement(), changes.outbox.statement(), suppressions.statement()];
+    let (number, lane, last_id) = (i64::from(node.number), Lane::Finish as i64, node.ids.last());
+    let tables = [changes.events.statement(), changes.outbox.statement()];
+    let shared =
+        [suppressions.statement(), Some((lease::NOTE_IDS, vec![&number, &lane, &node.epoch, &last_id]))];
     let flight = Flight {
         begin: None,
         planned_each_time: changes.marks.statement().into_iter().collect(),
-        with_kept_plans: tables.into_iter().flatten().collect(),
-        handed_out: HandedOut::by(node, Lane::Finish),
+        together: tables.into_iter().flatten().collect(),
+        in_order: shared.into_iter().flatten().collect(),
     };
     flight::commit(client, flight).await
 }

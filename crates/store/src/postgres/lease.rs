@@ -7,34 +7,16 @@ use std::time::Duration;
 
 use deadpool_postgres::Object;
 use postroad_model::{Clock, IdGenerator};
-use tokio_postgres::types::ToSql;
 
 use super::{Database, Lane, Node, bounded};
 use crate::error::{OpenError, StoreError};
 use crate::sql::Sql;
 
-/// The highest id that a batch was given, noted with it. That no row is found says that this node lost its lease. With the
-/// last statement, so that a connection which dies in the middle does not leave this row locked to the next batch.
-#[derive(Debug)]
-pub(super) struct HandedOut {
-    pub(super) node: i64,
-    pub(super) lane: i64,
-    pub(super) epoch: i64,
-    pub(super) last_id: i64,
-}
-
-impl HandedOut {
-    pub(super) const NOTE: &str = "UPDATE node_ids SET last_id = greatest(last_id, $4)
-        WHERE node = $1 AND lane = $2 AND epoch = $3 RETURNING 1";
-
-    pub(super) fn by(node: &Node, lane: Lane) -> Self {
-        Self { node: node.number.into(), lane: lane as i64, epoch: node.epoch, last_id: node.ids.last() }
-    }
-
-    pub(super) fn params(&self) -> [&(dyn ToSql + Sync); 4] {
-        [&self.node, &self.lane, &self.epoch, &self.last_id]
-    }
-}
+/// Notes the highest id; divides by zero, and so fails the transaction, when this node lost its lease. The last
+/// statement, so that a connection which dies in the middle does not leave this row locked to the next batch.
+pub(super) const NOTE_IDS: &str = "WITH noted AS (UPDATE node_ids SET last_id = greatest(last_id, $4)
+                                       WHERE node = $1 AND lane = $2 AND epoch = $3 RETURNING 1)
+                        SELECT 1 / count(*) FROM noted";
 
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 
@@ -106,9 +88,12 @@ async fn renew(database: &Database, identity: &str, clock: &Arc<dyn Clock>) -> R
 
 /// The same as a statement of a verb.
 pub(super) async fn note_ids(sql: &Sql<'_>, node: &Node, lane: Lane) -> Result<(), StoreError> {
-    let HandedOut { node, lane, epoch, last_id } = HandedOut::by(node, lane);
-    let noted =
-        sql.execute(HandedOut::NOTE, &[node.into(), lane.into(), epoch.into(), last_id.into()]).await?;
+    let noted = sql
+        .execute(
+            "UPDATE node_ids SET last_id = greatest(last_id, $4) WHERE node = $1 AND lane = $2 AND epoch = $3",
+            &[i64::from(node.number).into(), (lane as i64).into(), node.epoch.into(), node.ids.last().into()],
+        )
+        .await?;
     if noted == 0 {
         return Err(lost());
     }

@@ -14,18 +14,22 @@ use crate::initial::{Hour, Objection, Objections, counted, hold_beyond, hour_of,
 use crate::records::{NewEvent, NewSend, recipient_key};
 use crate::send_limit;
 
+/// The first address from the wanted one on, if it is that one: by this order there is only one index to go by. Others hold
+/// server and address as well, with something in between, and cost the same to a planner that believes the table to be empty.
 const FIND: &str = "SELECT known.server_id, known.address, reason, details, created_at
     FROM unnest($1::bigint[], $2::text[]) AS wanted (server_id, address)
     CROSS JOIN LATERAL (SELECT * FROM suppressions AS known
-        WHERE known.server_id = wanted.server_id AND known.address = wanted.address LIMIT 1) AS known
-    WHERE expires_at IS NULL OR expires_at > $3";
+        WHERE known.server_id = wanted.server_id AND known.address >= wanted.address
+        ORDER BY known.address LIMIT 1) AS known
+    WHERE known.address = wanted.address AND (expires_at IS NULL OR expires_at > $3)";
 
 /// Sorted, so that two nodes do not wait for each other in a circle. Older hours are forgotten.
 const COUNT: &str = "WITH row AS (
         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS row (server_id, hour, messages)),
     old AS (
-        DELETE FROM server_hours USING row
-        WHERE server_hours.server_id = row.server_id AND server_hours.hour < row.hour - 1)
+        DELETE FROM server_hours WHERE ctid = ANY (ARRAY(
+            SELECT place FROM row CROSS JOIN LATERAL (SELECT hours.ctid AS place FROM server_hours hours
+                WHERE hours.server_id = row.server_id AND hours.hour < row.hour - 1 OFFSET 0) AS found)))
     INSERT INTO server_hours AS known (server_id, hour, messages)
     SELECT server_id, hour, messages FROM row ORDER BY server_id, hour
     ON CONFLICT (server_id, hour) DO UPDATE SET messages = known.messages + excluded.messages

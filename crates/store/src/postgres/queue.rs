@@ -37,7 +37,8 @@ const ADOPT: &str = "WITH wanted AS MATERIALIZED (
 const RELEASE: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
     WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id
-      AND queue.message_id = ANY ($4::bigint[]) AND claimed_node + 0 = $1 AND claimed_epoch = $2";
+      AND queue.message_id = ANY ($4::bigint[])
+      AND coalesce(claimed_node, -1) = $1 AND claimed_epoch + 0 = $2";
 
 const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL
     WHERE claimed_node = $1 AND claimed_epoch = $2
@@ -46,12 +47,14 @@ const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = NULL, claimed_epo
 /// What a dead node had begun may have been sent: it gets the time to come back and look into its journal. Epochs only grow, so
 /// the index leads straight to claims of earlier ones.
 const REAP: &str = "WITH over AS MATERIALIZED (
-        SELECT queue.server_id, queue.message_id FROM nodes JOIN queue ON queue.claimed_node = nodes.node
-            AND queue.claimed_epoch < nodes.epoch + CASE WHEN nodes.lease_until
-                < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 1 ELSE 0 END
-        WHERE (begun_at IS NULL
-               OR begun_at < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 900000000)
-        LIMIT $1 FOR UPDATE OF queue SKIP LOCKED)
+        SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
+            SELECT server_id, message_id FROM queue
+            WHERE claimed_node = nodes.node AND claimed_epoch < nodes.epoch + CASE WHEN nodes.lease_until
+                    < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint THEN 1 ELSE 0 END
+              AND (begun_at IS NULL
+                   OR begun_at < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint - 900000000)
+            LIMIT $1 FOR UPDATE SKIP LOCKED) AS gone
+        LIMIT $1)
     UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL FROM over
     WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id";
 
