@@ -1,9 +1,10 @@
 //! What a developer types every day: `cargo xtask tidy`, `cargo xtask test`, `cargo xtask ci`, `cargo xtask bench`,
-//! `cargo xtask bounces`.
+//! `cargo xtask bounces`, `cargo xtask fuzz`.
 
 mod bench;
 mod bounces;
 mod ci;
+mod fuzz;
 mod interrupt;
 mod programs;
 mod python;
@@ -46,6 +47,11 @@ enum Command {
     /// Installs the peers if they are missing (apt-get, npm), runs private instances on the loopback, and prints the
     /// medians; docs/performance.md explains the figures. Wants an idle machine.
     Bench(bench::Options),
+    /// Run the fuzz targets under libFuzzer, guided by coverage
+    ///
+    /// Every reader of strangers' bytes is a target (crates/fuzz). A crash, an input that takes over 10 s and more than
+    /// 600 MiB of memory are findings. The tests run each target for a moment as well.
+    Fuzz(fuzz::Options),
     /// Measure on real bounces how many are understood; lists the ones that are not
     Bounces {
         /// With *.eml and expected.csv [default: ../shared/samples/bounces beside the repository, if it is there]
@@ -60,6 +66,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         Command::Test { arguments } => test::run(&repository(), &arguments).await,
         Command::Ci => ci::run(&repository()).await,
         Command::Bench(options) => bench::run(&repository(), &options).await,
+        Command::Fuzz(options) => fuzz::run(&repository(), &options),
         Command::Bounces { folder } => bounces::run(&repository(), folder),
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn cargo(repository: &Path) -> Command {
 }
 
 /// Where cargo builds; what is made once stays there.
-fn target_folder(repository: &Path) -> PathBuf {
+pub(crate) fn target_folder(repository: &Path) -> PathBuf {
     let given = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     repository.join(given.unwrap_or_else(|| "target".into()))
 }

@@ -39,7 +39,7 @@ pub use own_server::GivenServerChange;
 pub use postroad_mail::{AttachmentView, MessageView};
 pub use refusal::{AddressList, FieldProblem, Refusal};
 pub use retention::{Remover, Retention};
-pub use returns::{Destination, ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail};
+pub use returns::{Destination, ReportProblem, ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail};
 pub use upkeep::Upkeep;
 pub use webhooks::{ReplayWish, WebhookChanges, WebhookRefusal, WebhookWish, WishedEvents, shown_events};
 

@@ -90,7 +90,8 @@ pub struct Delivery {
     inbox: Option<Inbox>,
     settler: JoinHandle<()>,
     tasks: Vec<JoinHandle<()>>,
-    simulator: SimulatorServer,
+    /// `None` when it is off.
+    simulator: Option<SimulatorServer>,
     /// Stops when dropped.
     _inbox_server: Option<InboxServer>,
 }
@@ -109,8 +110,11 @@ impl Delivery {
             Some(inbox) => Some(InboxServer::start(inbox.clone()).await.map_err(StartError::Listen)?),
             None => None,
         };
-        let (simulator, simulator_address) =
-            SimulatorServer::start(Arc::clone(&clock)).await.map_err(StartError::Listen)?;
+        let simulator = if settings.simulator {
+            Some(SimulatorServer::start(Arc::clone(&clock)).await.map_err(StartError::Listen)?)
+        } else {
+            None
+        };
         let providers = Arc::new(match &settings.provider_overrides {
             Some(text) => Providers::with_overrides(text)?,
             None => Providers::built_in(),
@@ -136,7 +140,7 @@ impl Delivery {
             smtp_port: settings.smtp_port,
             smart_host: settings.smart_host.clone(),
             inbox: inbox_server.as_ref().map(|(_, address)| *address),
-            simulator: (settings.simulator_domain.clone(), simulator_address),
+            simulator: (settings.simulator_domain.clone(), simulator.as_ref().map(|(_, address)| *address)),
         };
         let connector = Connector {
             dns,
@@ -182,7 +186,7 @@ impl Delivery {
             inbox,
             settler,
             tasks,
-            simulator,
+            simulator: simulator.map(|(server, _)| server),
             _inbox_server: inbox_server.map(|(server, _)| server),
         })
     }
@@ -194,12 +198,16 @@ impl Delivery {
 
     /// Tells the simulator where mail that comes back is taken; before that, nothing comes back from it.
     pub fn mail_back_to(&self, bounce_listener: SocketAddr) {
-        self.simulator.mail_back_to(bounce_listener);
+        if let Some(simulator) = &self.simulator {
+            simulator.mail_back_to(bounce_listener);
+        }
     }
 
     /// Tells the simulator where pixels and links are served; before that, nobody opens or clicks.
     pub fn visit_at(&self, door: SocketAddr) {
-        self.simulator.visit_at(door);
+        if let Some(simulator) = &self.simulator {
+            simulator.visit_at(door);
+        }
     }
 
     /// Questions and orders about the queue.

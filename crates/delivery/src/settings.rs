@@ -43,6 +43,8 @@ pub struct Settings {
     pub provider_overrides: Option<String>,
     /// Names the reserved domain whose recipients are simulated.
     pub simulator_domain: DomainName,
+    /// Whether there is a simulator; without it, mail to its domain fails at once.
+    pub simulator: bool,
     /// Catch everything in an inbox in this process instead of sending it into the world.
     pub catch_all: bool,
     /// Messages in flight may finish for this long when the service stops.

@@ -137,7 +137,7 @@ impl Connections {
             Door::Plain => (ServerSession::new(Arc::clone(&self.plain)), None, client(false, true)),
             Door::Returns { desk, tls } => {
                 let config = if tls.is_some() { &self.returns_tls } else { &self.returns };
-                let guest = Guest::Returner(Returner::new(desk.clone()));
+                let guest = Guest::Returner(Returner::new(desk.clone(), address));
                 (ServerSession::new(Arc::clone(config)), tls.as_ref(), guest)
             }
         };

@@ -1,6 +1,6 @@
 //! What a refusal of `app` is over SMTP: the one table for this door, beside the envelope's for HTTP.
 
-use postroad_app::{LoginFailure, Refusal, ReturnRefusal};
+use postroad_app::{LoginFailure, Refusal, ReportProblem, ReturnRefusal};
 use postroad_model::MessageToken;
 use postroad_smtp::Reply;
 use postroad_smtp::server::StandardReply;
@@ -71,6 +71,8 @@ pub(crate) fn return_refused(refusal: &ReturnRefusal) -> Reply {
     match refusal {
         ReturnRefusal::Unknown | ReturnRefusal::ForeignReport => no_return_path(),
         ReturnRefusal::NoReport => one_line(554, "5.6.0 There is no report in the message"),
+        ReturnRefusal::BadReport(ReportProblem::TooLarge) => one_line(552, "5.3.4 The report is too large"),
+        ReturnRefusal::Busy => one_line(451, "4.3.2 Too much mail is being read, try again later"),
         ReturnRefusal::BadReport(problem) => {
             tracing::warn!(%problem, "a report about a domain is refused");
             one_line(554, "5.6.0 The report cannot be read")

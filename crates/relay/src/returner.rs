@@ -1,7 +1,9 @@
 //! The client of a session on the bounce listener: anybody, with mail for addresses that we gave out ourselves.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
-use postroad_app::{Destination, ReturnDesk, ReturnRefusal, ReturnedMail};
+use postroad_app::{Destination, ReturnDesk, ReturnedMail};
 use postroad_smtp::Reply;
 use postroad_smtp::server::{RcptTo, StandardReply};
 
@@ -11,12 +13,13 @@ use crate::replies;
 #[derive(Debug)]
 pub(crate) struct Returner {
     desk: ReturnDesk,
+    peer: IpAddr,
     is_encrypted: bool,
 }
 
 impl Returner {
-    pub(crate) fn new(desk: ReturnDesk) -> Self {
-        Self { desk, is_encrypted: false }
+    pub(crate) fn new(desk: ReturnDesk, peer: IpAddr) -> Self {
+        Self { desk, peer, is_encrypted: false }
     }
 
     pub(crate) fn encrypted(&mut self) {
@@ -30,30 +33,22 @@ impl Returner {
         }
     }
 
-    /// The whole message is here. A bounce has one recipient; where there are more, each gets its copy, and who hears
-    /// 451 comes again with what is known by then.
+    /// The whole message is here. A sender that gets 451 tries again for all recipients.
     pub(crate) async fn take(&self, message: Option<Incoming>) -> Reply {
         let Some(message) = message else { return StandardReply::MailFirst.into() };
         // The share is held until the message is stored.
         let Some((envelope, bytes, _share)) = message.finish() else { return replies::no_memory() };
-        let bytes = Bytes::from(bytes);
-        let (mut is_taken, mut reply) = (false, replies::no_return_path());
         let to: Vec<Destination> =
             envelope.rcpt_to.iter().filter_map(|rcpt| self.desk.recognise(&rcpt.address)).collect();
-        for to in to {
-            let mail = ReturnedMail {
-                mail_from: envelope.mail_from.path.as_str().to_owned(),
-                bytes: bytes.clone(),
-                received_with_ssl: self.is_encrypted,
-            };
-            match self.desk.take(&to, mail).await {
-                Ok(()) => (is_taken, reply) = (true, StandardReply::Ok.into()),
-                Err(refusal @ ReturnRefusal::Store(_)) => return replies::return_refused(&refusal),
-                // Taken for one of several is taken.
-                Err(refusal) if !is_taken => reply = replies::return_refused(&refusal),
-                Err(_) => {}
-            }
+        let mail = ReturnedMail {
+            mail_from: envelope.mail_from.path.as_str().to_owned(),
+            bytes: Bytes::from(bytes),
+            received_with_ssl: self.is_encrypted,
+            peer: self.peer,
+        };
+        match self.desk.take(&to, mail).await {
+            Ok(()) => StandardReply::Ok.into(),
+            Err(refusal) => replies::return_refused(&refusal),
         }
-        reply
     }
 }

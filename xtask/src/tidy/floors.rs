@@ -21,7 +21,7 @@ const FLOORS: &[(&str, u8)] = &[
 ];
 
 /// Beside the house: they may use any crate, and no release build may use them.
-const TOOLS: &[&str] = &["testkit", "xtask"];
+const TOOLS: &[&str] = &["fuzz", "testkit", "xtask"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     tree.manifests().flat_map(|(name, file)| check_manifest(name, file)).collect()
@@ -48,7 +48,7 @@ fn check_manifest(name: &str, file: &File) -> Vec<Finding> {
 
 fn complaint(name: &str, floor: Option<u8>, used: &str) -> Option<String> {
     if TOOLS.contains(&used) {
-        let is_allowed = name == "xtask";
+        let is_allowed = TOOLS.contains(&name);
         return (!is_allowed).then(|| format!("{used} is for tests; move it to [dev-dependencies]"));
     }
     // Tools may use any crate of the house.

@@ -2,23 +2,35 @@
 //! and nothing else; the content, which anybody can write, only tells why.
 
 mod effect;
+mod report_budget;
 mod reports;
 mod take;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use postroad_mail::ReturnPathKey;
-use postroad_mail::reports::ReportProblem;
 use postroad_model::{EmailAddress, MessageId, ServerId};
 use postroad_store::StoreError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
 
 use crate::App;
 use crate::admin::AdminError;
+use report_budget::ReportBudget;
+
+pub use postroad_mail::reports::ReportProblem;
 
 /// Where receivers are asked to send reports about domains, at `rp.<hostname>`. What is in them tells their kind.
 const REPORT_ADDRESSES: [&str; 2] = ["dmarc-reports", "tls-reports"];
+
+/// Messages read at the same time: strangers get no more than this of the machine.
+const READINGS_MAX: usize = 2;
+/// A message that cannot be read within this time is refused for now.
+const READING_WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Takes what comes back. Cheap to clone.
 #[derive(Clone)]
@@ -27,6 +39,8 @@ pub struct ReturnDesk {
     key: Arc<ReturnPathKey>,
     /// The name that return paths are at: `rp.<hostname>`.
     domain: String,
+    readings: Arc<Semaphore>,
+    report_budget: Arc<ReportBudget>,
 }
 
 /// An address of ours, given out with one message.
@@ -54,6 +68,8 @@ pub struct ReturnedMail {
     pub mail_from: String,
     pub bytes: Bytes,
     pub received_with_ssl: bool,
+    /// The host that brought it.
+    pub peer: IpAddr,
 }
 
 /// Why something that came back is not taken.
@@ -68,6 +84,9 @@ pub enum ReturnRefusal {
     ForeignReport,
     #[error(transparent)]
     BadReport(#[from] ReportProblem),
+    /// Too much is being read at the moment.
+    #[error("too much mail comes back at the moment")]
+    Busy,
     /// Later, perhaps.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -81,6 +100,8 @@ impl App {
             app: self.clone(),
             key: Arc::new(ReturnPathKey::new(&installation.return_path_secret)),
             domain: format!("rp.{}", self.inner.hostname),
+            readings: Arc::new(Semaphore::new(READINGS_MAX)),
+            report_budget: Arc::new(ReportBudget::new(Instant::now())),
         })
     }
 }
@@ -100,12 +121,56 @@ impl ReturnDesk {
         Some(Destination::ReturnPath(ReturnAddress { server_id, message_id, address }))
     }
 
-    /// When this returns `Ok`, the mail and what it means are on stable storage.
-    pub async fn take(&self, to: &Destination, mail: ReturnedMail) -> Result<(), ReturnRefusal> {
-        match to {
-            Destination::ReturnPath(path) => self.take_return(path, mail).await,
-            Destination::Reports => self.take_report(mail).await,
+    /// Takes one message for everybody it is addressed to. It is read once, however many they are.
+    ///
+    /// When this returns `Ok`, the mail and what it means are on stable storage for at least one of them, and the others
+    /// were refused for good. On [`ReturnRefusal::Store`] and [`ReturnRefusal::Busy`] the sender should try again.
+    pub async fn take(&self, to: &[Destination], mail: ReturnedMail) -> Result<(), ReturnRefusal> {
+        let mut outcome = Err(ReturnRefusal::Unknown);
+        let mut paths: Vec<&ReturnAddress> = Vec::new();
+        for destination in to {
+            match destination {
+                // The same path twice is one bounce.
+                Destination::ReturnPath(path) if paths.iter().all(|p| p.message_id != path.message_id) => {
+                    paths.push(path);
+                }
+                Destination::ReturnPath(_) | Destination::Reports => {}
+            }
         }
+        if to.contains(&Destination::Reports) {
+            outcome = merge(outcome, self.take_report(&mail).await)?;
+        }
+        if !paths.is_empty() {
+            outcome = merge(outcome, self.take_return(&paths, mail).await)?;
+        }
+        outcome
+    }
+
+    /// Runs `read` on a thread of its own, when it is its turn.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ReturnRefusal> {
+        let turn = timeout(READING_WAIT_MAX, Arc::clone(&self.readings).acquire_owned()).await;
+        // The semaphore is never closed.
+        let Ok(Ok(turn)) = turn else { return Err(ReturnRefusal::Busy) };
+        let reading = tokio::task::spawn_blocking(move || {
+            let _turn: OwnedSemaphorePermit = turn;
+            read()
+        });
+        reading.await.map_err(|_| StoreError::Unavailable("the service is stopping".into()).into())
+    }
+}
+
+/// Taken for one of several is taken; what should be tried again ends everything.
+fn merge(
+    before: Result<(), ReturnRefusal>,
+    now: Result<(), ReturnRefusal>,
+) -> Result<Result<(), ReturnRefusal>, ReturnRefusal> {
+    match now {
+        Err(again @ (ReturnRefusal::Store(_) | ReturnRefusal::Busy)) => Err(again),
+        Err(_) if before.is_ok() => Ok(before),
+        now => Ok(now),
     }
 }
 

@@ -1,9 +1,15 @@
 //! Reports about domains: taken from the report addresses, kept small, summed up for the operator.
 
-use postroad_mail::reports::{self, DmarcSummary, DomainReport as Report, TlsSummary};
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use postroad_mail::reports::{
+    self, DmarcSummary, DomainReport as Report, ReportProblem, TlsSummary, UnpackBudget,
+};
 use postroad_model::DomainName;
 use postroad_store::{DomainReport, DomainReportSum, ReportKind, StoreError};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{ReturnDesk, ReturnRefusal, ReturnedMail};
 use crate::App;
@@ -14,9 +20,9 @@ const SHOWN_MAX: usize = 50;
 
 impl ReturnDesk {
     /// Keeps what the report says of our domains.
-    pub(super) async fn take_report(&self, mail: ReturnedMail) -> Result<(), ReturnRefusal> {
-        let reading = tokio::task::spawn_blocking(move || reports::read(&mail.bytes));
-        let read = reading.await.map_err(|_| StoreError::Unavailable("the service is stopping".into()))?;
+    pub(super) async fn take_report(&self, mail: &ReturnedMail) -> Result<(), ReturnRefusal> {
+        let (bytes, peer) = (mail.bytes.clone(), mail.peer);
+        let read = self.read_report(bytes, peer).await?;
         let rows = match read? {
             Some(Report::Dmarc(summary)) => dmarc_rows(&summary),
             Some(Report::Tls(summary)) => tls_rows(&summary),
@@ -30,6 +36,24 @@ impl ReturnDesk {
         })?;
         tracing::info!(added, "a report about a domain came in");
         Ok(())
+    }
+
+    /// Reads it once its unpacked bytes are set aside: as many as it could have at most.
+    async fn read_report(
+        &self,
+        bytes: Bytes,
+        peer: IpAddr,
+    ) -> Result<Result<Option<Report>, ReportProblem>, ReturnRefusal> {
+        let bytes_max = reports::unpacked_bytes_max(bytes.len());
+        let reservation =
+            self.report_budget.reserve(peer, bytes_max, Instant::now()).ok_or(ReturnRefusal::Busy)?;
+        let reading = self.read(move || {
+            let mut budget = UnpackBudget::new(bytes_max);
+            (reports::read(&bytes, &mut budget), bytes_max - budget.left())
+        });
+        let outcome = reading.await;
+        self.report_budget.settle(reservation, outcome.as_ref().map_or(0, |(_, bytes_used)| *bytes_used));
+        outcome.map(|(read, _)| read)
     }
 }
 

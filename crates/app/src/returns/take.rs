@@ -8,7 +8,7 @@ use postroad_model::{Direction, EmailAddress, MessageId, MessageToken, SendId};
 use postroad_store::{Message, NewReturn, SendInfo, SendOptions, StoreError, StoredBody};
 
 use super::effect::{About, effect};
-use super::{ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail};
+use super::{ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail, merge};
 
 /// A bounce can be faster than the outcome of the attempt that it answers.
 const SETTLE_WAIT: Duration = Duration::from_millis(100);
@@ -18,18 +18,30 @@ const SUBJECT_BYTES_MAX: usize = 998;
 const MESSAGE_ID_BYTES_MAX: usize = 500;
 
 impl ReturnDesk {
-    /// Keeps it, and records what it means for its message.
+    /// Keeps it for each of the paths, and records what it means for their messages. Taken for one is taken.
     pub(super) async fn take_return(
         &self,
-        to: &ReturnAddress,
+        paths: &[&ReturnAddress],
         mail: ReturnedMail,
     ) -> Result<(), ReturnRefusal> {
-        let ReturnedMail { mail_from, bytes, received_with_ssl } = mail;
-        let size = bytes.len() as u64;
-        let reading =
-            tokio::task::spawn_blocking(move || (returned::read(&bytes), StoredBody::compress(bytes)));
+        let bytes = mail.bytes.clone();
         let (returned, body) =
-            reading.await.map_err(|_| StoreError::Unavailable("the service is stopping".into()))?;
+            self.read(move || (returned::read(&bytes), StoredBody::compress(bytes))).await?;
+        let body = body?;
+        let mut outcome = Err(ReturnRefusal::Unknown);
+        for path in paths {
+            outcome = merge(outcome, self.keep_return(path, &mail, &returned, body.clone()).await)?;
+        }
+        outcome
+    }
+
+    async fn keep_return(
+        &self,
+        to: &ReturnAddress,
+        mail: &ReturnedMail,
+        returned: &Returned,
+        body: StoredBody,
+    ) -> Result<(), ReturnRefusal> {
         let message = self.find_settled(to, returned.kind).await?;
         let inner = &self.app.inner;
         let (ids, now) = (inner.store.ids()?, inner.clock.now());
@@ -37,28 +49,27 @@ impl ReturnDesk {
         let is_simulated = EmailAddress::parse(&message.rcpt_to)
             .is_ok_and(|address| *address.domain() == inner.simulator_domain);
         let about = About { message: &message, is_simulated, kept_as: id, now };
-        let kind = returned.kind;
         let new = NewReturn {
-            effect: effect(&returned, &about),
+            effect: effect(returned, &about),
             info: SendInfo {
                 server_id: to.server_id,
                 id: SendId(ids.next()),
                 credential_id: None,
-                message_id: message_id(&returned),
-                mail_from,
+                message_id: message_id(returned),
+                mail_from: mail.mail_from.clone(),
                 from_domain: String::new(),
                 subject: cut(&returned.subject.replace('\0', ""), SUBJECT_BYTES_MAX).to_owned(),
                 tag: None,
                 metadata: BTreeMap::new(),
                 options: SendOptions::default(),
-                size,
+                size: mail.bytes.len() as u64,
                 direction: Direction::Incoming,
                 bounce: true,
-                received_with_ssl,
+                received_with_ssl: mail.received_with_ssl,
                 test: message.send.test,
                 created_at: now,
             },
-            body: body?,
+            body,
             id,
             token: MessageToken::random(&mut rand::rng()),
             rcpt_to: to.address.clone(),
@@ -71,7 +82,7 @@ impl ReturnDesk {
         tracing::info!(
             message.id = %to.message_id,
             server.id = %to.server_id,
-            kind = kind.as_str(),
+            kind = returned.kind.as_str(),
             stored = taken.is_stored,
             changes = taken.has_effect,
             "mail came back"

@@ -27,7 +27,8 @@ pub(crate) struct Router {
     pub(crate) smart_host: Option<SmartHost>,
     /// Catches everything in development.
     pub(crate) inbox: Option<SocketAddr>,
-    pub(crate) simulator: (DomainName, SocketAddr),
+    /// Its domain, and where it listens if it is on.
+    pub(crate) simulator: (DomainName, Option<SocketAddr>),
 }
 
 /// There is no way to a domain.
@@ -46,7 +47,16 @@ impl Router {
     pub(crate) async fn route(&self, key: &LaneKey) -> Result<Route, RouteFailure> {
         let now = self.clock.now();
         if self.is_simulator(&key.domain) {
-            return Ok(self.here("simulator", RouteKind::Simulator, self.simulator.1, now));
+            // Its recipients never leave the machine, on or off.
+            return match self.simulator.1 {
+                Some(address) => Ok(self.here("simulator", RouteKind::Simulator, address, now)),
+                None => Err(RouteFailure {
+                    problem: "the simulator is off; `simulator = \"on\"` in [delivery] turns it on"
+                        .to_owned(),
+                    class: BounceClass::BadDomain,
+                    is_permanent: true,
+                }),
+            };
         }
         if let Some(inbox) = self.inbox {
             return Ok(self.here("inbox", RouteKind::Inbox, inbox, now));

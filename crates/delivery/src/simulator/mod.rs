@@ -3,6 +3,7 @@
 //! SMTP to our own bounce listener.
 
 mod behaviour;
+mod links;
 mod mail_back;
 mod repeats;
 mod returned_mail;
@@ -74,7 +75,7 @@ impl Simulator {
             Original { host: HOST, return_path, recipient, bytes: &received.bytes, now: self.clock.now() };
         let text = match Afterwards::of(recipient.local_part()) {
             Afterwards::Nothing => return,
-            Afterwards::Visit(visit) => return self.visits.hand_in(visit, &received.bytes),
+            Afterwards::Visit(visit) => return self.visits.hand_in(visit, received.bytes.clone()),
             Afterwards::Bounce => original.bounce(),
             Afterwards::Complaint => original.complaint(),
         };

@@ -9,14 +9,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::links::find_link;
 use super::mail_back::reachable;
 
+/// Message bytes that wait to be searched for a link.
+const SEARCHED_BYTES_MAX: usize = 64 << 20;
+const KIB: usize = 1 << 10;
+/// Messages searched at the same time, each on a thread for blocking work.
+const SEARCHES_MAX: usize = 2;
 /// Later than what is taken for a scanner's click.
 const DELAY: Duration = Duration::from_secs(2);
 const WAITING_MAX: usize = 10_000;
@@ -34,6 +41,9 @@ pub(super) enum Visit {
 #[derive(Debug, Clone)]
 pub(super) struct Visits {
     queue: mpsc::Sender<(Instant, String)>,
+    /// In KiB.
+    searched_bytes: Arc<Semaphore>,
+    searches: Arc<Semaphore>,
 }
 
 impl Visits {
@@ -41,36 +51,35 @@ impl Visits {
     pub(super) fn start(door: watch::Receiver<Option<SocketAddr>>) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
         tokio::spawn(work(waiting, door));
-        Self { queue }
-    }
-
-    pub(super) fn hand_in(&self, visit: Visit, message: &[u8]) {
-        let Some(url) = find_url(visit, message) else { return };
-        if self.queue.try_send((Instant::now() + DELAY, url)).is_err() {
-            tracing::warn!("too many simulated visits are waiting; one is left out");
+        Self {
+            queue,
+            searched_bytes: Arc::new(Semaphore::new(SEARCHED_BYTES_MAX / KIB)),
+            searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
         }
     }
-}
 
-/// The first of our links of that kind.
-fn find_url(visit: Visit, message: &[u8]) -> Option<String> {
-    let view = postroad_mail::view(message);
-    let mark = match visit {
-        Visit::Open => "/o/",
-        Visit::Click => "/c/",
-    };
-    let is_token = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    // A link of ours is long behind its mark, and nobody else's begins so.
-    [view.html_body, view.plain_body].into_iter().flatten().find_map(|text| {
-        let starts = text.match_indices("http").map(|(at, _)| &text[at..]);
-        let mut ours = starts.filter_map(|rest| {
-            let end = rest.find(|c: char| !is_token(c) && !":/.[]".contains(c)).unwrap_or(rest.len());
-            let (base, token) = rest[..end].split_once(mark)?;
-            let is_ours = base.contains("://") && token.len() > 20 && token.chars().all(is_token);
-            is_ours.then(|| rest[..end].to_owned())
+    /// Visits the message later. Returns at once: the message is searched on a thread for blocking work.
+    pub(super) fn hand_in(&self, visit: Visit, message: Bytes) {
+        let size = u32::try_from(message.len().div_ceil(KIB)).unwrap_or(u32::MAX);
+        let Ok(share) = Arc::clone(&self.searched_bytes).try_acquire_many_owned(size) else {
+            tracing::warn!("too many simulated visits are waiting; one is left out");
+            return;
+        };
+        let (due, queue, searches) = (Instant::now() + DELAY, self.queue.clone(), Arc::clone(&self.searches));
+        tokio::spawn(async move {
+            // The semaphore is never closed.
+            let Ok(turn) = searches.acquire_owned().await else { return };
+            let searching = tokio::task::spawn_blocking(move || {
+                let _held = (turn, share);
+                find_link(visit, &message)
+            });
+            if let Ok(Some(url)) = searching.await
+                && queue.try_send((due, url)).is_err()
+            {
+                tracing::warn!("too many simulated visits are waiting; one is left out");
+            }
         });
-        ours.next()
-    })
+    }
 }
 
 /// All wait equally long, so the first that came is the first that is due.
@@ -111,26 +120,5 @@ async fn fetch(door: SocketAddr, url: &str) -> io::Result<()> {
     match status {
         b"200" | b"302" => Ok(()),
         other => Err(io::Error::other(format!("answered with {}", String::from_utf8_lossy(other)))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_link_of_ours_is_found() {
-        let message = b"Content-Type: text/html\r\n\r\n<a href=\"http://example.com/c/x\">1</a>\
-            <a href=\"http://127.0.0.1:8025/c/EQGsAmh0dHBzOi8vZXhhbXBsZS5jb20v_-x\">2</a>\
-            <img src=\"https://track.example.net/o/EgNNkM9QMS3uV0p2vcXhxsXIoA\">";
-        assert_eq!(
-            find_url(Visit::Click, message).as_deref(),
-            Some("http://127.0.0.1:8025/c/EQGsAmh0dHBzOi8vZXhhbXBsZS5jb20v_-x")
-        );
-        assert_eq!(
-            find_url(Visit::Open, message).as_deref(),
-            Some("https://track.example.net/o/EgNNkM9QMS3uV0p2vcXhxsXIoA")
-        );
-        assert_eq!(find_url(Visit::Open, b"Subject: x\r\n\r\nhttps://example.com/o/short"), None);
     }
 }

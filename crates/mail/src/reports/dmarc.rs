@@ -1,7 +1,8 @@
-//! DMARC aggregate reports (RFC 7489, appendix C). Elements are found by name and place; unknown ones, which receivers
-//! add, are passed over. Entities of a document type are never expanded.
+//! DMARC aggregate reports (RFC 7489, appendix C), read as a stream. Elements are found by name and place; unknown ones,
+//! which receivers add, are passed over. Entities of a document type are never expanded.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::net::IpAddr;
 
 use postroad_model::Timestamp;
@@ -9,12 +10,67 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::Event;
 
-use super::{DmarcSource, DmarcSummary, NAME_BYTES_MAX, ReportProblem, shorten};
+use super::text::ReportText;
+use super::{DmarcSource, DmarcSummary, NAME_BYTES_MAX, ReportProblem, shorten, unpacking_failed};
 
 const DEPTH_MAX: usize = 16;
+/// One tag, text or comment; the reader keeps it in memory whole.
+const PIECE_BYTES_MAX: usize = 64 << 10;
 const RECORDS_MAX: usize = 100_000;
-/// Sources kept; the totals count all.
+/// Sources counted one by one; the totals count all.
+const SOURCES_COUNTED_MAX: usize = 10_000;
+/// Sources kept, those with the most failures.
 const SOURCES_MAX: usize = 200;
+
+/// Elements that are read; their place tells what they mean.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tag {
+    Feedback,
+    ReportMetadata,
+    OrgName,
+    ReportId,
+    DateRange,
+    Begin,
+    End,
+    PolicyPublished,
+    Domain,
+    P,
+    Record,
+    Row,
+    SourceIp,
+    Count,
+    PolicyEvaluated,
+    Disposition,
+    Dkim,
+    Spf,
+    Other,
+}
+
+impl Tag {
+    fn of(name: &str) -> Self {
+        match name {
+            "feedback" => Self::Feedback,
+            "report_metadata" => Self::ReportMetadata,
+            "org_name" => Self::OrgName,
+            "report_id" => Self::ReportId,
+            "date_range" => Self::DateRange,
+            "begin" => Self::Begin,
+            "end" => Self::End,
+            "policy_published" => Self::PolicyPublished,
+            "domain" => Self::Domain,
+            "p" => Self::P,
+            "record" => Self::Record,
+            "row" => Self::Row,
+            "source_ip" => Self::SourceIp,
+            "count" => Self::Count,
+            "policy_evaluated" => Self::PolicyEvaluated,
+            "disposition" => Self::Disposition,
+            "dkim" => Self::Dkim,
+            "spf" => Self::Spf,
+            _ => Self::Other,
+        }
+    }
+}
 
 #[derive(Default)]
 struct Builder {
@@ -24,7 +80,7 @@ struct Builder {
     policy: String,
     begin: i64,
     end: i64,
-    record: Record,
+    record: RecordRow,
     records: usize,
     messages: u64,
     passed: u64,
@@ -34,7 +90,7 @@ struct Builder {
 }
 
 #[derive(Default)]
-struct Record {
+struct RecordRow {
     source: Option<IpAddr>,
     count: u64,
     disposition: String,
@@ -51,23 +107,30 @@ struct Counts {
 }
 
 /// `None` if the document is something else.
-pub(super) fn parse(text: &str) -> Result<Option<DmarcSummary>, ReportProblem> {
+pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<DmarcSummary>, ReportProblem> {
     let damaged = ReportProblem::Damaged("the XML breaks off or is wrong");
-    let mut reader = Reader::from_str(text);
-    let mut path: Vec<String> = Vec::new();
+    let mut reader = Reader::from_reader(text);
+    let mut piece = Vec::new();
+    let mut path: Vec<Tag> = Vec::with_capacity(DEPTH_MAX);
     let mut value = String::new();
     let mut report = Builder::default();
     loop {
-        match reader.read_event().map_err(|_| damaged)? {
+        piece.clear();
+        reader.get_mut().start_piece(PIECE_BYTES_MAX);
+        let event = reader.read_event_into(&mut piece).map_err(|error| match error {
+            quick_xml::Error::Io(error) => unpacking_failed(&error),
+            _ => damaged,
+        })?;
+        match event {
             Event::Start(element) => {
-                let name = shorten(element.local_name().as_ref());
-                if path.is_empty() && name != "feedback" {
+                let tag = Tag::of(element.local_name().as_ref());
+                if path.is_empty() && tag != Tag::Feedback {
                     return Ok(None);
                 }
                 if path.len() >= DEPTH_MAX {
                     return Err(ReportProblem::Damaged("the XML is nested too deep"));
                 }
-                path.push(name);
+                path.push(tag);
                 value.clear();
             }
             Event::Text(words) if value.len() < NAME_BYTES_MAX => value.push_str(&words.xml10_content()),
@@ -80,8 +143,7 @@ pub(super) fn parse(text: &str) -> Result<Option<DmarcSummary>, ReportProblem> {
                 }
             }
             Event::End(_) => {
-                let names: Vec<&str> = path.iter().skip(1).map(String::as_str).collect();
-                report.take(&names, value.trim())?;
+                report.take(path.get(1..).unwrap_or_default(), value.trim())?;
                 path.pop();
                 value.clear();
                 if path.is_empty() {
@@ -96,25 +158,26 @@ pub(super) fn parse(text: &str) -> Result<Option<DmarcSummary>, ReportProblem> {
 
 impl Builder {
     /// One element at its end.
-    fn take(&mut self, path: &[&str], value: &str) -> Result<(), ReportProblem> {
+    fn take(&mut self, path: &[Tag], value: &str) -> Result<(), ReportProblem> {
+        use Tag::{
+            Begin, Count, DateRange, Disposition, Dkim, Domain, End, OrgName, P, PolicyEvaluated,
+            PolicyPublished, Record, ReportId, ReportMetadata, Row, SourceIp, Spf,
+        };
         let number = || value.parse().map_err(|_| ReportProblem::Damaged("a number of the report is none"));
+        let passes = || value.eq_ignore_ascii_case("pass");
         match path {
-            ["report_metadata", "org_name"] => self.organisation = shorten(value),
-            ["report_metadata", "report_id"] => self.report_id = shorten(value),
-            ["report_metadata", "date_range", "begin"] => self.begin = number()?,
-            ["report_metadata", "date_range", "end"] => self.end = number()?,
-            ["policy_published", "domain"] => self.domain = shorten(value).to_ascii_lowercase(),
-            ["policy_published", "p"] => self.policy = shorten(value).to_ascii_lowercase(),
-            ["record", "row", "source_ip"] => self.record.source = value.parse().ok(),
-            ["record", "row", "count"] => self.record.count = u64::try_from(number()?).unwrap_or(0),
-            ["record", "row", "policy_evaluated", "disposition"] => self.record.disposition = shorten(value),
-            ["record", "row", "policy_evaluated", "dkim"] => {
-                self.record.dkim = value.eq_ignore_ascii_case("pass");
-            }
-            ["record", "row", "policy_evaluated", "spf"] => {
-                self.record.spf = value.eq_ignore_ascii_case("pass");
-            }
-            ["record"] => self.close_record()?,
+            [ReportMetadata, OrgName] => self.organisation = shorten(value),
+            [ReportMetadata, ReportId] => self.report_id = shorten(value),
+            [ReportMetadata, DateRange, Begin] => self.begin = number()?,
+            [ReportMetadata, DateRange, End] => self.end = number()?,
+            [PolicyPublished, Domain] => self.domain = shorten(value).to_ascii_lowercase(),
+            [PolicyPublished, P] => self.policy = shorten(value).to_ascii_lowercase(),
+            [Record, Row, SourceIp] => self.record.source = value.parse().ok(),
+            [Record, Row, Count] => self.record.count = u64::try_from(number()?).unwrap_or(0),
+            [Record, Row, PolicyEvaluated, Disposition] => self.record.disposition = shorten(value),
+            [Record, Row, PolicyEvaluated, Dkim] => self.record.dkim = passes(),
+            [Record, Row, PolicyEvaluated, Spf] => self.record.spf = passes(),
+            [Record] => self.close_record()?,
             _ => {}
         }
         Ok(())
@@ -124,7 +187,7 @@ impl Builder {
         let record = std::mem::take(&mut self.record);
         self.records += 1;
         if self.records > RECORDS_MAX {
-            return Err(ReportProblem::Bomb);
+            return Err(ReportProblem::TooLarge);
         }
         let counted = |is_counted: bool| if is_counted { record.count } else { 0 };
         let add = |total: &mut u64, is_counted: bool| *total = total.saturating_add(counted(is_counted));
@@ -133,7 +196,9 @@ impl Builder {
         add(&mut self.passed, has_passed);
         add(&mut self.quarantined, record.disposition.eq_ignore_ascii_case("quarantine"));
         add(&mut self.rejected, record.disposition.eq_ignore_ascii_case("reject"));
-        if let Some(source) = record.source {
+        let is_counted =
+            |source: &IpAddr| self.sources.len() < SOURCES_COUNTED_MAX || self.sources.contains_key(source);
+        if let Some(source) = record.source.filter(is_counted) {
             let counts = self.sources.entry(source).or_default();
             add(&mut counts.messages, true);
             add(&mut counts.dkim, record.dkim);

@@ -1,20 +1,26 @@
-//! Reports that receivers mail about a domain: DMARC aggregates (RFC 7489) and TLS reports (RFC 8460), made small.
+//! Reports that receivers mail about a domain: DMARC aggregates (RFC 7489) and TLS reports (RFC 8460), summed up.
 //!
-//! They come from strangers, packed: everything that is unpacked or counted has a bound, and a bomb is told apart from
-//! a damaged report, because the first is an attack and the second a nuisance.
+//! They come from strangers, packed. A report is unpacked as a stream and read while it is unpacked; every byte is charged
+//! to an [`UnpackBudget`] first, one for all attachments of a message. A bomb is told apart from a damaged report,
+//! because the first is an attack and the second a nuisance.
 
+mod budget;
 mod dmarc;
+mod text;
 mod tls;
 mod unpack;
 mod zip;
 
+use std::io;
 use std::net::IpAddr;
 
 use postroad_model::Timestamp;
 
 use crate::mime_tree::leaves;
+use text::{ReportText, problem_in};
+use unpack::Unpacking;
 
-pub use unpack::UNPACKED_BYTES_MAX;
+pub use budget::{UNPACKED_BYTES_MAX, UnpackBudget};
 
 /// Attachments looked at; reports have one.
 const ATTACHMENTS_MAX: usize = 16;
@@ -81,18 +87,20 @@ pub struct TlsPolicy {
 pub enum ReportProblem {
     #[error("the report unpacks to far more than it could hold: an attack")]
     Bomb,
+    #[error("the report is larger than {} MiB unpacked", UNPACKED_BYTES_MAX >> 20)]
+    TooLarge,
     #[error("the report is damaged: {0}")]
     Damaged(&'static str),
 }
 
-/// The report that a message carries; `None` if it carries none.
-pub fn read(message: &[u8]) -> Result<Option<DomainReport>, ReportProblem> {
+/// The report that a message carries; `None` if it carries none. All attachments share the budget.
+pub fn read(message: &[u8], budget: &mut UnpackBudget) -> Result<Option<DomainReport>, ReportProblem> {
     for leaf in leaves(message).iter().take(ATTACHMENTS_MAX) {
         // The words for people; they may quote anything.
         if matches!(leaf.essence().as_str(), "text/plain" | "text/html" | "message/rfc822") {
             continue;
         }
-        if let Some(report) = read_attachment(&leaf.content())? {
+        if let Some(report) = read_attachment(&leaf.content(), budget)? {
             return Ok(Some(report));
         }
     }
@@ -100,15 +108,28 @@ pub fn read(message: &[u8]) -> Result<Option<DomainReport>, ReportProblem> {
 }
 
 /// Reads a file: XML or JSON, plain, gzipped or zipped, whatever its name says.
-pub fn read_attachment(bytes: &[u8]) -> Result<Option<DomainReport>, ReportProblem> {
-    let Some(text) = unpack::unpack(bytes)? else { return Ok(None) };
-    let text = String::from_utf8_lossy(&text);
-    let text = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
-    match text.as_bytes().first() {
+pub fn read_attachment(
+    bytes: &[u8],
+    budget: &mut UnpackBudget,
+) -> Result<Option<DomainReport>, ReportProblem> {
+    let Some(unpacking) = Unpacking::open(bytes)? else { return Ok(None) };
+    let file_bytes_max = unpack::unpacked_bytes_max(bytes.len());
+    let mut text = ReportText::new(unpacking, budget, file_bytes_max, ReportProblem::Bomb);
+    match text.peek().map_err(|error| unpacking_failed(&error))? {
         Some(b'<') => Ok(dmarc::parse(text)?.map(DomainReport::Dmarc)),
         Some(b'{') => Ok(tls::parse(text)?.map(DomainReport::Tls)),
         _ => Ok(None),
     }
+}
+
+/// The most that the reports in a message of this size may unpack to: what to set aside before it is read.
+pub fn unpacked_bytes_max(message_bytes: usize) -> usize {
+    unpack::unpacked_bytes_max(message_bytes).min(UNPACKED_BYTES_MAX)
+}
+
+/// Our own limits travel through the readers as I/O errors; everything else is broken data.
+fn unpacking_failed(error: &io::Error) -> ReportProblem {
+    problem_in(error).unwrap_or(ReportProblem::Damaged("the compressed data is broken"))
 }
 
 fn shorten(name: &str) -> String {

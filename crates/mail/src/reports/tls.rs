@@ -1,12 +1,18 @@
-//! TLS reports (RFC 8460, section 4).
+//! TLS reports (RFC 8460, section 4). Lists are summed up while they are read, so that a long one takes no memory.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Read;
 
 use postroad_model::Timestamp;
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
-use super::{ReportProblem, TlsPolicy, TlsSummary, shorten};
+use super::text::ReportText;
+use super::{ReportProblem, TlsPolicy, TlsSummary, shorten, unpacking_failed};
 
+/// A report sums up a day of one receiver: kilobytes.
+const JSON_BYTES_MAX: usize = 2 << 20;
 /// A report has one policy for each domain; a receiver of ours has few.
 const POLICIES_MAX: usize = 1_000;
 /// RFC 8460 4.3 knows about twenty result types.
@@ -20,7 +26,7 @@ struct Report {
     date_range: DateRange,
     #[serde(rename = "report-id")]
     id: String,
-    policies: Vec<PolicyEntry>,
+    policies: Policies,
 }
 
 #[derive(Deserialize)]
@@ -36,7 +42,7 @@ struct PolicyEntry {
     policy: Policy,
     summary: Summary,
     #[serde(default)]
-    failure_details: Vec<FailureDetails>,
+    failure_details: FailureTypes,
 }
 
 #[derive(Deserialize)]
@@ -63,17 +69,79 @@ struct FailureDetails {
     failed_session_count: u64,
 }
 
+/// At most [`POLICIES_MAX`]; a report with more is refused while it is read.
+struct Policies(Vec<TlsPolicy>);
+
+impl<'de> Deserialize<'de> for Policies {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Policies;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a list of at most {POLICIES_MAX} policies")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Policies, A::Error> {
+                let mut policies = Vec::new();
+                while let Some(entry) = list.next_element::<PolicyEntry>()? {
+                    if policies.len() == POLICIES_MAX {
+                        return Err(A::Error::invalid_length(POLICIES_MAX + 1, &self));
+                    }
+                    policies.push(summarise(entry));
+                }
+                Ok(Policies(policies))
+            }
+        }
+        deserializer.deserialize_seq(List)
+    }
+}
+
+/// Failed sessions by result type. Beyond [`FAILURE_TYPES_MAX`] types, further ones are left out.
+#[derive(Default)]
+struct FailureTypes(BTreeMap<String, u64>);
+
+impl<'de> Deserialize<'de> for FailureTypes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = FailureTypes;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of failures")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<FailureTypes, A::Error> {
+                let mut types = BTreeMap::new();
+                while let Some(details) = list.next_element::<FailureDetails>()? {
+                    let name = shorten(&details.result_type);
+                    if types.len() < FAILURE_TYPES_MAX || types.contains_key(&name) {
+                        let count: &mut u64 = types.entry(name).or_default();
+                        *count = count.saturating_add(details.failed_session_count);
+                    }
+                }
+                Ok(FailureTypes(types))
+            }
+        }
+        deserializer.deserialize_seq(List)
+    }
+}
+
 /// `None` if the document is something else.
-pub(super) fn parse(text: &str) -> Result<Option<TlsSummary>, ReportProblem> {
+pub(super) fn parse<R: Read>(text: ReportText<'_, R>) -> Result<Option<TlsSummary>, ReportProblem> {
+    let mut json = String::new();
+    text.take(JSON_BYTES_MAX as u64 + 1)
+        .read_to_string(&mut json)
+        .map_err(|error| unpacking_failed(&error))?;
+    if json.len() > JSON_BYTES_MAX {
+        return Err(ReportProblem::TooLarge);
+    }
     // Other JSON is mailed too; what calls itself a report with policies and is none is damaged.
-    if !text.contains("\"policies\"") || !text.contains("\"report-id\"") {
+    if !json.contains("\"policies\"") || !json.contains("\"report-id\"") {
         return Ok(None);
     }
     let report: Report =
-        serde_json::from_str(text).map_err(|_| ReportProblem::Damaged("the JSON is no TLS report"))?;
-    if report.policies.len() > POLICIES_MAX {
-        return Err(ReportProblem::Bomb);
-    }
+        serde_json::from_str(&json).map_err(|_| ReportProblem::Damaged("the JSON is no TLS report"))?;
     let time = |text: &str| {
         Timestamp::parse_rfc3339(text).ok_or(ReportProblem::Damaged("a time of the report is none"))
     };
@@ -82,19 +150,13 @@ pub(super) fn parse(text: &str) -> Result<Option<TlsSummary>, ReportProblem> {
         report_id: shorten(&report.id),
         begin: time(&report.date_range.start_datetime)?,
         end: time(&report.date_range.end_datetime)?,
-        policies: report.policies.into_iter().map(summarise).collect(),
+        policies: report.policies.0,
     }))
 }
 
 fn summarise(entry: PolicyEntry) -> TlsPolicy {
-    let mut types: BTreeMap<String, u64> = BTreeMap::new();
-    for details in entry.failure_details {
-        let count = types.entry(shorten(&details.result_type)).or_default();
-        *count = count.saturating_add(details.failed_session_count);
-    }
-    let mut failure_types: Vec<(String, u64)> = types.into_iter().collect();
+    let mut failure_types: Vec<(String, u64)> = entry.failure_details.0.into_iter().collect();
     failure_types.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    failure_types.truncate(FAILURE_TYPES_MAX);
     TlsPolicy {
         domain: shorten(&entry.policy.domain).to_ascii_lowercase(),
         kind: shorten(&entry.policy.kind),

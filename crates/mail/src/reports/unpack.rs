@@ -1,6 +1,6 @@
-//! Unpacking an attachment of a report, within bounds: an absolute size, and a ratio that no honest report reaches.
+//! Opening an attachment of a report: which bytes are packed how. Nothing is unpacked here; the caller reads the stream
+//! within its budget.
 
-use std::borrow::Cow;
 use std::io::Read;
 
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
@@ -8,42 +8,46 @@ use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
 use super::ReportProblem;
 use super::zip::{self, Packing};
 
-/// The largest receivers' reports on the largest senders have a few megabytes.
-pub const UNPACKED_BYTES_MAX: usize = 20 << 20;
-/// Rows of a report repeat themselves, but not that much. Deflate itself reaches 1,032.
-const RATIO_MAX: usize = 200;
-/// Up to here the ratio is not asked for: a tiny file of spaces harms nobody.
+/// Unpacked bytes per packed byte that are believed. Rows of a report repeat themselves, but real ones stay below 60.
+const RATIO_MAX: usize = 100;
+/// Up to here the ratio does not matter: a tiny file of spaces harms nobody.
 const RATIO_FREE_BYTES: usize = 256 << 10;
 
-/// `None` if it is an archive without a file in it.
-pub(super) fn unpack(bytes: &[u8]) -> Result<Option<Cow<'_, [u8]>>, ReportProblem> {
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        return inflate(MultiGzDecoder::new(bytes), bytes.len()).map(|text| Some(Cow::Owned(text)));
-    }
-    if bytes.starts_with(b"PK\x03\x04") {
-        let Some(file) = zip::find_report(bytes)? else { return Ok(None) };
-        return match file.packing {
-            Packing::Stored => plain(file.content).map(Some),
-            Packing::Deflated => inflate(DeflateDecoder::new(file.content), file.content.len())
-                .map(|text| Some(Cow::Owned(text))),
-        };
-    }
-    plain(bytes).map(Some)
+/// The content of an attachment, unpacked while it is read.
+pub(super) enum Unpacking<'a> {
+    Plain(&'a [u8]),
+    Gzip(Box<MultiGzDecoder<&'a [u8]>>),
+    Deflate(Box<DeflateDecoder<&'a [u8]>>),
 }
 
-fn plain(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ReportProblem> {
-    if bytes.len() > UNPACKED_BYTES_MAX { Err(ReportProblem::Bomb) } else { Ok(Cow::Borrowed(bytes)) }
+impl<'a> Unpacking<'a> {
+    /// `None` if it is an archive without a report in it.
+    pub(super) fn open(bytes: &'a [u8]) -> Result<Option<Self>, ReportProblem> {
+        if bytes.starts_with(&[0x1f, 0x8b]) {
+            return Ok(Some(Self::Gzip(Box::new(MultiGzDecoder::new(bytes)))));
+        }
+        if bytes.starts_with(b"PK\x03\x04") {
+            let Some(file) = zip::find_report(bytes)? else { return Ok(None) };
+            return Ok(Some(match file.packing {
+                Packing::Stored => Self::Plain(file.content),
+                Packing::Deflated => Self::Deflate(Box::new(DeflateDecoder::new(file.content))),
+            }));
+        }
+        Ok(Some(Self::Plain(bytes)))
+    }
 }
 
-/// Reads one byte more than is allowed, so that too much is seen without being unpacked.
-fn inflate(reader: impl Read, packed_bytes: usize) -> Result<Vec<u8>, ReportProblem> {
-    let by_ratio = packed_bytes.saturating_mul(RATIO_MAX).max(RATIO_FREE_BYTES);
-    let bytes_max = by_ratio.min(UNPACKED_BYTES_MAX);
-    let mut text = Vec::new();
-    let outcome = reader.take(bytes_max as u64 + 1).read_to_end(&mut text);
-    if text.len() > bytes_max {
-        return Err(ReportProblem::Bomb);
+impl Read for Unpacking<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Plain(bytes) => bytes.read(buffer),
+            Self::Gzip(decoder) => decoder.read(buffer),
+            Self::Deflate(decoder) => decoder.read(buffer),
+        }
     }
-    outcome.map_err(|_| ReportProblem::Damaged("the compressed data is broken"))?;
-    Ok(text)
+}
+
+/// The most that this many packed bytes may unpack to.
+pub(super) fn unpacked_bytes_max(packed_bytes: usize) -> usize {
+    packed_bytes.saturating_mul(RATIO_MAX).max(RATIO_FREE_BYTES)
 }

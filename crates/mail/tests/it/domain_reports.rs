@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
+use base64::Engine as _;
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder};
 use postroad_mail::reports::{
-    DmarcSource, DmarcSummary, DomainReport, ReportProblem, TlsSummary, UNPACKED_BYTES_MAX, read,
-    read_attachment,
+    self, DmarcSource, DmarcSummary, DomainReport, ReportProblem, TlsSummary, UNPACKED_BYTES_MAX,
+    UnpackBudget,
 };
 use postroad_model::Timestamp;
 use proptest::prelude::*;
@@ -31,6 +32,14 @@ const TLS: &str = r#"{"organization-name":"isp.example","date-range":{"start-dat
  "summary":{"total-successful-session-count":100,"total-failure-session-count":4},
  "failure-details":[{"result-type":"certificate-expired","failed-session-count":1},{"result-type":"starttls-not-supported","failed-session-count":2},
  {"result-type":"certificate-expired","failed-session-count":1}]}]}"#;
+
+fn read(message: &[u8]) -> Result<Option<DomainReport>, ReportProblem> {
+    reports::read(message, &mut UnpackBudget::default())
+}
+
+fn read_attachment(file: &[u8]) -> Result<Option<DomainReport>, ReportProblem> {
+    reports::read_attachment(file, &mut UnpackBudget::default())
+}
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -65,7 +74,6 @@ fn zip(name: &str, bytes: &[u8]) -> Vec<u8> {
 }
 
 fn mail(content_type: &str, file: &[u8]) -> Vec<u8> {
-    use base64::Engine;
     let encoded = base64::engine::general_purpose::STANDARD.encode(file);
     format!(
         "From: dmarc@isp.example\r\nSubject: Report Domain: sender.example\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
@@ -141,20 +149,73 @@ fn a_tls_report_is_counted_up() {
     }
 }
 
+/// A report of that many bytes, hardly compressible: within the ratio, and never at its end.
+fn long_report(bytes: usize) -> Vec<u8> {
+    let mut state = 1_u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state >> 8
+    };
+    let mut text = String::from("<feedback>");
+    while text.len() < bytes {
+        text.push_str(&format!("<a>{:06x}{:06x}{:06x}</a>", next(), next(), next()));
+    }
+    text.into_bytes()
+}
+
 #[test]
 fn bombs_are_refused_by_ratio_and_by_size() {
-    let spaces = vec![b' '; 4 << 20];
+    let spaces = [&b"<feedback>"[..], &b"<a> </a>".repeat(1 << 20)].concat();
     assert_eq!(read_attachment(&gzip(&spaces)), Err(ReportProblem::Bomb));
     assert_eq!(read_attachment(&zip("a.xml", &spaces)), Err(ReportProblem::Bomb));
-    // Hardly compressible, so within the ratio, but too much.
-    let mut state = 1_u32;
-    let noise = std::iter::repeat_with(|| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        b'a' + (state >> 28) as u8
-    });
-    let noise: Vec<u8> = noise.take(UNPACKED_BYTES_MAX + 1).collect();
-    assert_eq!(read_attachment(&gzip(&noise)), Err(ReportProblem::Bomb));
-    assert_eq!(read_attachment(&noise), Err(ReportProblem::Bomb));
+    let long = long_report(20 << 20);
+    assert_eq!(read_attachment(&gzip(&long)), Err(ReportProblem::TooLarge));
+    assert_eq!(read_attachment(&long), Err(ReportProblem::TooLarge));
+    let json = format!("{{\"policies\": [{}", " ".repeat(3 << 20));
+    assert_eq!(read_attachment(json.as_bytes()), Err(ReportProblem::TooLarge));
+}
+
+#[test]
+fn all_attachments_of_a_message_share_one_budget() {
+    // Each is no report after all, so the next is looked at.
+    let part = |file: &[u8]| {
+        let packed = base64::engine::general_purpose::STANDARD.encode(gzip(file));
+        format!(
+            "--b\r\nContent-Type: application/gzip\r\nContent-Transfer-Encoding: base64\r\n\r\n{packed}\r\n"
+        )
+    };
+    let other = [&b"{\"a\": \""[..], &long_report(1 << 20), b"\"}"].concat();
+    let message =
+        format!("Content-Type: multipart/mixed; boundary=b\r\n\r\n{}--b--\r\n", part(&other).repeat(10));
+    let mut budget = UnpackBudget::new(5 << 20);
+    assert_eq!(reports::read(message.as_bytes(), &mut budget), Err(ReportProblem::TooLarge));
+    assert_eq!(budget.left(), 0);
+    let mut budget = UnpackBudget::default();
+    assert_eq!(reports::read(message.as_bytes(), &mut budget), Ok(None));
+    assert_eq!(UNPACKED_BYTES_MAX - budget.left(), 10 * other.len(), "what a reading cost is known");
+}
+
+#[test]
+fn one_endless_element_is_refused_before_it_is_in_memory() {
+    for start in ["<feedback><a>", "<feedback><!--", "<feedback><a ", "<feedback><![CDATA[", "<!DOCTYPE x ["]
+    {
+        let mut file = start.as_bytes().to_vec();
+        file.extend(b"x".repeat(70 << 10));
+        let problem = read_attachment(&file).unwrap_err();
+        assert!(problem.to_string().contains("too long"), "{start}: {problem}");
+    }
+}
+
+#[test]
+fn sources_without_number_are_counted_in_the_totals() {
+    let record = |number: u32| {
+        let address = std::net::Ipv4Addr::from_bits(number);
+        format!("<record><row><source_ip>{address}</source_ip><count>1</count></row></record>")
+    };
+    let records: String = (0..12_000).map(record).collect();
+    let (start, _) = DMARC.split_once("<record>").unwrap();
+    let summary = dmarc(read_attachment(format!("{start}{records}</feedback>").as_bytes()));
+    assert_eq!((summary.messages, summary.sources.len()), (12_000, 200));
 }
 
 #[test]

@@ -293,6 +293,16 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.delivery.warm_up_plan, given.counts()),
     },
     Key {
+        path: "delivery.simulator",
+        default: r#""auto""#,
+        doc: "\"on\" plays mail servers for the recipients at simulator_domain; \"off\" fails mail to them at once.\n\
+              \"auto\" is on for `dev` and off for `serve`.",
+        set: |config, given| {
+            let choices = [("auto", None), ("on", Some(true)), ("off", Some(false))];
+            put(&mut config.delivery.simulator, given.choice(&choices))
+        },
+    },
+    Key {
         path: "delivery.simulator_domain",
         default: r#""sim.postroad.test""#,
         doc: "Recipients at this domain never leave the machine and behave by their name (missing@, defer@ …).",

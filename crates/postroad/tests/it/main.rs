@@ -5,6 +5,7 @@
 mod access;
 mod admin;
 mod analytics;
+mod attacks;
 mod config;
 mod crash;
 mod delivery;

@@ -1,9 +1,13 @@
 //! Simulator recipients: each ends as the documentation says, through the real pipeline.
 
-use serde_json::Value;
+use std::time::{Duration, Instant};
+
+use postroad_testkit::{Client, Daemon, daemon};
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::outside::to;
-use crate::world::{Engine, World, both_engines};
+use crate::world::{Engine, World, both_engines, good_but, program};
 
 /// Statuses and classes of a message's deliveries, in their order.
 fn course(deliveries: &[Value]) -> String {
@@ -59,5 +63,69 @@ async fn a_simulated_bounce_suppresses_nobody() {
         let deliveries = world.until_status(id, "HardFail").await;
         assert_eq!(course(&deliveries), "HardFail/bad_mailbox");
         assert_eq!(deliveries[0]["mx"], "simulator.localhost");
+    }
+}
+
+/// 800 kB of `http` were searched in quadratic time on the threads that serve everybody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_texts_of_half_links_to_the_simulator_stop_nobody() {
+    let mut world = World::start(Engine::Sqlite);
+    for text in ["http".repeat(200_000), "http://a/o/".repeat(70_000)] {
+        for recipient in ["open@sim.postroad.test", "click@sim.postroad.test"] {
+            let body = good_but(json!({"to": [recipient], "plain_body": text}));
+            let id = world.accepted_id(&body).await;
+            world.until_status(id, "Sent").await;
+        }
+    }
+    for _ in 0..2 {
+        let started = Instant::now();
+        let id = world.accepted_id(&to("delivered@sim.postroad.test")).await;
+        world.until_status(id, "Sent").await;
+        assert!(started.elapsed() < Duration::from_secs(5), "it took {:?}", started.elapsed());
+        world.crash_and_restart();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_production_the_simulator_is_off_until_it_is_turned_on() {
+    for (setting, status) in [("", "HardFail"), ("[delivery]\nsimulator = \"on\"\n", "Sent")] {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("postroad.toml").display().to_string();
+        let data_dir = folder.path().join("data").display().to_string();
+        let config = format!("data_dir = {data_dir:?}\n[http]\nlisten = \"127.0.0.1:0\"\n{setting}");
+        std::fs::write(&file, config).unwrap();
+        let server = Daemon::start(program(), ["serve", "--json", "--config", &file], &[]);
+        let admin = |args: &[&str]| -> Value {
+            let mut command = daemon::command(program(), &[]);
+            let output =
+                command.arg("admin").args(args).args(["--json", "--config", &file]).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            serde_json::from_slice(&output.stdout).unwrap()
+        };
+        admin(&["account", "create", "a"]);
+        admin(&["server", "create", "s", "--account", "a"]);
+        admin(&["domain", "create", "example.test", "--server", "s"]);
+        admin(&["domain", "set-verified", "example.test", "--server", "s"]);
+        let key = admin(&["key", "create", "--server", "s"])["api_key"].as_str().unwrap().to_owned();
+        let client = Client::new(&format!("http://{}", server.ready()["http"].as_str().unwrap()));
+        let call = async |path: &str, body: Value| {
+            client.post_json(path, Some(&key), &body).await.unwrap().json()["data"].clone()
+        };
+        let sent = call("/api/v1/send/message", to("delivered@sim.postroad.test")).await;
+        let id = sent["messages"]["delivered@sim.postroad.test"]["id"].clone();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let delivery = loop {
+            let deliveries = call("/api/v1/messages/deliveries", json!({ "id": id })).await;
+            if let Some(delivery) = deliveries.get(0) {
+                break delivery.clone();
+            }
+            assert!(Instant::now() < deadline, "no delivery: {sent}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        assert_eq!(delivery["status"], status, "{delivery}");
+        if status == "HardFail" {
+            assert_eq!(delivery["bounce_class"], "bad_domain");
+            assert!(delivery["details"].as_str().unwrap().contains("simulator is off"), "{delivery}");
+        }
     }
 }

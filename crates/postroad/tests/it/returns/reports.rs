@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use serde_json::json;
 
 use super::mail_back;
-use crate::world::{World, both_engines};
+use crate::world::{Engine, World, both_engines};
 
 const OK: &str = "250 2.0.0 OK";
 
@@ -89,7 +89,7 @@ both_engines! {
 
     async fn bombs_and_strangers_are_refused(world: World) {
         let to = address(&world, "dmarc-reports").await;
-        let bomb = [dmarc("example.test", 1, 1, 1).into_bytes(), vec![b' '; 64 << 20]].concat();
+        let bomb = [&b"<feedback>"[..], &b"<a> </a>".repeat(1 << 20)].concat();
         assert_eq!(mail_back(&world, &to, &report(&bomb)).await, "554 5.6.0 The report cannot be read");
         let damaged = report(b"<feedback><report_metadata>");
         assert_eq!(mail_back(&world, &to, &damaged).await, "554 5.6.0 The report cannot be read");
@@ -99,4 +99,50 @@ both_engines! {
         assert!(mail_back(&world, &to, &foreign).await.starts_with("550 5.7.1 "));
         assert_eq!(world.admin(&["reports"]), json!([]));
     }
+}
+
+/// A report within the ratio that unpacks to `bytes`: rows that differ.
+fn long_report(bytes: usize) -> String {
+    let mut text = String::from("<feedback>");
+    let mut number = 1_u64;
+    while text.len() < bytes {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        text.push_str(&format!("<other><row><count>1</count><a>{:010x}</a></row></other>", number >> 24));
+    }
+    text
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_of_twenty_mebibytes_is_refused_by_size() {
+    let world = World::start(Engine::Sqlite);
+    let to = address(&world, "dmarc-reports").await;
+    let reply = mail_back(&world, &to, &report(long_report(20 << 20).as_bytes())).await;
+    assert_eq!(reply, "552 5.3.4 The report is too large");
+}
+
+/// Thirty of these took 3.8 GB.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn packed_reports_of_strangers_cost_little_memory_and_are_read_in_turn() {
+    let world = World::start(Engine::Sqlite);
+    let to = address(&world, "dmarc-reports").await;
+    let large = report(long_report(8 << 20).as_bytes());
+    let before = peak_memory_kb(&world);
+    let sessions = (0..30).map(|_| mail_back(&world, &to, &large));
+    let replies = futures_util::future::join_all(sessions).await;
+    for reply in &replies {
+        // Damaged, because it never ends; or refused for now, because reports from this address used up their budget.
+        assert!(reply.starts_with("554 5.6.0 ") || reply.starts_with("451 4.3.2 "), "{reply}");
+    }
+    assert!(replies.iter().any(|reply| reply.starts_with("451 ")), "the budget is used up: {replies:?}");
+    let grown = (peak_memory_kb(&world) - before) / 1024;
+    assert!(grown < 150, "it took {grown} MB more");
+    let reply = mail_back(&world, &to, &report(dmarc("example.test", 9, 1, 1).as_bytes())).await;
+    assert!(reply == OK || reply.starts_with("451 "), "{reply}");
+}
+
+/// The most that the service ever had in memory.
+fn peak_memory_kb(world: &World) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", world.daemon.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells it");
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }

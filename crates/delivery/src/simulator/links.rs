@@ -1,0 +1,92 @@
+//! Finds the pixel or the first link of ours in a message. Linear in the message's size, whatever is in it.
+
+use super::visits::Visit;
+
+/// Text that is searched; a message is not larger for honest reasons.
+const TEXT_BYTES_MAX: usize = 4 << 20;
+/// Scheme, host and port in front of the mark.
+const BASE_BYTES_MAX: usize = 300;
+/// A token carries the link's target.
+const TOKEN_BYTES_MIN: usize = 20;
+const TOKEN_BYTES_MAX: usize = 16 << 10;
+
+/// The first of our links of that kind, in the HTML or else in the plain text.
+pub(super) fn find_link(visit: Visit, message: &[u8]) -> Option<String> {
+    let view = postroad_mail::view(message);
+    let mark = match visit {
+        Visit::Open => "/o/",
+        Visit::Click => "/c/",
+    };
+    [view.html_body, view.plain_body].into_iter().flatten().find_map(|text| find_in(&text, mark))
+}
+
+/// Goes by the mark, and looks back at most [`BASE_BYTES_MAX`] from it. Tokens hold no slash, so none is read twice.
+fn find_in(text: &str, mark: &str) -> Option<String> {
+    let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
+    let bytes = text.as_bytes();
+    text.match_indices(mark).find_map(|(at, _)| {
+        let token = &bytes[at + mark.len()..];
+        let token_bytes = token.iter().position(|byte| !is_token(*byte)).unwrap_or(token.len());
+        if !(TOKEN_BYTES_MIN + 1..=TOKEN_BYTES_MAX).contains(&token_bytes) {
+            return None;
+        }
+        let window = &bytes[at.saturating_sub(BASE_BYTES_MAX)..at];
+        let base_bytes = window.iter().rev().position(|byte| !is_base(*byte)).unwrap_or(window.len());
+        // All of it is ASCII, so these are whole characters.
+        let base = &text[at - base_bytes..at];
+        let scheme = &base[..base.rfind("://")?];
+        let scheme_bytes = ["https", "http"].into_iter().find(|known| scheme.ends_with(known))?.len();
+        let start = at - base.len() + scheme.len() - scheme_bytes;
+        Some(text[start..at + mark.len() + token_bytes].to_owned())
+    })
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+}
+
+fn is_base(byte: u8) -> bool {
+    is_token(byte) || matches!(byte, b':' | b'/' | b'.' | b'[' | b']')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn the_first_link_of_ours_is_found() {
+        let message = b"Content-Type: text/html\r\n\r\n<a href=\"http://example.com/c/x\">1</a>\
+            <a href=\"http://127.0.0.1:8025/c/EQGsAmh0dHBzOi8vZXhhbXBsZS5jb20v_-x\">2</a>\
+            <img src=\"https://track.example.net/o/EgNNkM9QMS3uV0p2vcXhxsXIoA\">";
+        assert_eq!(
+            find_link(Visit::Click, message).as_deref(),
+            Some("http://127.0.0.1:8025/c/EQGsAmh0dHBzOi8vZXhhbXBsZS5jb20v_-x")
+        );
+        assert_eq!(
+            find_link(Visit::Open, message).as_deref(),
+            Some("https://track.example.net/o/EgNNkM9QMS3uV0p2vcXhxsXIoA")
+        );
+        assert_eq!(find_link(Visit::Open, b"Subject: x\r\n\r\nhttps://example.com/o/short"), None);
+    }
+
+    #[test]
+    fn texts_made_of_half_links_are_searched_in_linear_time() {
+        let halves = [
+            "http",
+            "http://",
+            "/o/",
+            "http://a/o/",
+            "https://track.example.net/o",
+            "/o/aaaaaaaaaaaaaaaaaaaaaaaaaaa/",
+        ];
+        for half in halves {
+            let text = half.repeat((4 << 20) / half.len());
+            let started = Instant::now();
+            let _ = find_in(&text, "/o/");
+            // Quadratic, this would be hours.
+            assert!(started.elapsed() < Duration::from_secs(5), "{half}: {:?}", started.elapsed());
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Makes new inputs from good ones: bytes changed, pieces cut out, doubled, moved between inputs. The same seed number gives
+//! the same inputs.
+
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+
+/// Inputs stay below this.
+const BYTES_MAX: usize = 64 << 10;
+/// Bytes that readers treat specially.
+const SPECIAL: &[u8] = b"\0\t\n\r \"#%&'()*+,-./0:;<=>?@[\\]_{|}~\x7f\x80\xc3\xff";
+
+#[derive(Debug)]
+pub struct Mutator {
+    random: StdRng,
+    pool: Vec<Vec<u8>>,
+}
+
+impl Mutator {
+    pub fn new(seeds: Vec<Vec<u8>>, number: u64) -> Self {
+        Self { random: StdRng::seed_from_u64(number), pool: seeds }
+    }
+
+    pub fn next_input(&mut self) -> Vec<u8> {
+        let mut input = self.pick();
+        for _ in 0..self.random.random_range(1..=8) {
+            self.change(&mut input);
+        }
+        input.truncate(BYTES_MAX);
+        input
+    }
+
+    fn pick(&mut self) -> Vec<u8> {
+        match self.pool.len() {
+            0 => Vec::new(),
+            count => self.pool[self.random.random_range(0..count)].clone(),
+        }
+    }
+
+    fn change(&mut self, input: &mut Vec<u8>) {
+        let (start, end) = self.range(input.len());
+        match self.random.random_range(0..8) {
+            0 => drop(input.drain(start..end)),
+            1 => {
+                let piece = input[start..end].to_vec();
+                for _ in 0..self.random.random_range(1..=16) {
+                    if input.len() + piece.len() <= BYTES_MAX {
+                        input.splice(start..start, piece.iter().copied());
+                    }
+                }
+            }
+            2 => {
+                let other = self.pick();
+                let (from, to) = self.range(other.len());
+                input.splice(start..end, other[from..to].iter().copied());
+            }
+            3 => input.truncate(end),
+            4 => {
+                let digits = self.random.random::<u64>() >> self.random.random_range(0..64);
+                input.splice(start..end, digits.to_string().into_bytes());
+            }
+            5 => {
+                if let Some(byte) = input.get_mut(start) {
+                    *byte = self.random.random();
+                }
+            }
+            _ => {
+                let byte = SPECIAL[self.random.random_range(0..SPECIAL.len())];
+                let count = if self.random.random_ratio(1, 8) { self.random.random_range(1..300) } else { 1 };
+                input.splice(start..start, std::iter::repeat_n(byte, count));
+            }
+        }
+    }
+
+    /// A piece of up to 64 bytes, somewhere.
+    fn range(&mut self, length: usize) -> (usize, usize) {
+        let start = self.random.random_range(0..=length);
+        let end = (start + self.random.random_range(0..=64)).min(length);
+        (start, end)
+    }
+}

@@ -1,0 +1,33 @@
+//! Tokens that strangers show us: tracking links, return paths, cursors.
+
+use postroad_mail::{ReturnPathKey, TrackKey, TrackKind};
+use postroad_model::{EventCursor, MessageId, MessageToken, ServerId};
+
+use super::Target;
+
+const KEY: [u8; 32] = [7; 32];
+
+pub(super) const TARGET: Target = Target { name: "tokens", run, seeds, frames: &["{}"] };
+
+fn seeds() -> Vec<Vec<u8>> {
+    let track = TrackKey::new(&KEY);
+    let click = TrackKind::Click { target: "https://example.com/a?b=c".to_owned() };
+    let path = ReturnPathKey::new(&KEY);
+    let token = MessageToken::random(&mut rand::rng());
+    vec![
+        track.token(ServerId(3), MessageId(4), &click).into_bytes(),
+        track.token(ServerId(3), MessageId(4), &TrackKind::Open).into_bytes(),
+        path.local_part(ServerId(3), MessageId(4), &token).into_bytes(),
+    ]
+}
+
+fn run(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let track = TrackKey::new(&KEY);
+    if let Some(read) = track.parse(&text) {
+        // Only what this key has signed is read, so it signs the same again.
+        assert_eq!(track.token(read.server_id, read.message_id, &read.kind), text);
+    }
+    let _ = ReturnPathKey::new(&KEY).parse(&text);
+    let _ = EventCursor::parse(&text);
+}

@@ -1,0 +1,66 @@
+//! Twice the bytes, about twice the time, for every target and every hostile pattern.
+//!
+//! Most patterns are so fast that nothing needs to be compared. Where one is slow, its time at a fourth of the size is taken
+//! as well: linear readers then take a fourth, quadratic ones a sixteenth.
+
+use std::time::{Duration, Instant};
+
+use postroad_fuzz::{Pattern, Target, find_target, patterns};
+
+const LARGE_BYTES: usize = 192 << 10;
+const SMALL_BYTES: usize = LARGE_BYTES / 4;
+/// Fast enough, whatever the reason: 192 KiB of anything.
+const FREE: Duration = Duration::from_millis(200);
+/// Between 4 for linear and 16 for quadratic.
+const RATIO_MAX: f64 = 9.0;
+
+/// The best of some runs: other work of the machine only ever adds.
+fn time(target: &Target, pattern: Pattern, bytes: usize, runs: usize) -> Duration {
+    let text = pattern.text(bytes);
+    let once = || {
+        let started = Instant::now();
+        (target.run)(&text);
+        started.elapsed()
+    };
+    std::iter::repeat_with(once).take(runs).min().unwrap_or_default()
+}
+
+/// Other work of the machine may make one comparison look quadratic, hardly three.
+const ROUNDS: usize = 3;
+
+fn is_quadratic(target: &Target, pattern: Pattern) -> bool {
+    (0..ROUNDS).all(|_| {
+        let small = time(target, pattern, SMALL_BYTES, 3).as_secs_f64();
+        let large = time(target, pattern, LARGE_BYTES, 3).as_secs_f64();
+        large / small.max(1e-6) > RATIO_MAX
+    })
+}
+
+fn check(name: &str) {
+    let target = find_target(name).expect("the table of targets has it");
+    let is_slow =
+        |pattern: &Pattern| time(target, *pattern, LARGE_BYTES, 1) >= FREE && is_quadratic(target, *pattern);
+    let slow: Vec<Pattern> = patterns(target).filter(is_slow).collect();
+    assert!(slow.is_empty(), "{name} is not linear on {slow:#?}");
+}
+
+macro_rules! linear {
+    ($($test:ident: $name:literal;)+) => {
+        $(#[test]
+        fn $test() {
+            check($name);
+        })+
+    };
+}
+
+linear! {
+    addresses: "addresses";
+    csv: "csv";
+    http: "http";
+    mime: "mime";
+    reports: "reports";
+    returned: "returned";
+    smtp_client: "smtp-client";
+    smtp_server: "smtp-server";
+    tokens: "tokens";
+}

@@ -1,0 +1,45 @@
+//! The short run of each target that is part of every test run. It is the same on every machine: inputs are numbered.
+
+use postroad_fuzz::{Mutator, find_target};
+
+/// A failure names the input; `cargo xtask fuzz` keeps looking for longer.
+fn run(name: &str, inputs: u64) {
+    let target = find_target(name).expect("the table of targets has it");
+    for seed in (target.seeds)() {
+        (target.run)(&seed);
+    }
+    let mut mutator = Mutator::new((target.seeds)(), 1);
+    for number in 0..inputs {
+        let input = mutator.next_input();
+        let outcome = std::panic::catch_unwind(|| (target.run)(&input));
+        assert!(outcome.is_ok(), "{name}, input {number}: {}", input.escape_ascii());
+    }
+}
+
+macro_rules! short_runs {
+    ($($test:ident: $name:literal, $inputs:literal;)+) => {
+        $(#[test]
+        fn $test() {
+            run($name, $inputs);
+        })+
+
+        #[test]
+        fn every_target_has_a_short_run() {
+            let tested = [$($name),+];
+            let all: Vec<&str> = postroad_fuzz::TARGETS.iter().map(|target| target.name).collect();
+            assert_eq!(all, tested);
+        }
+    };
+}
+
+short_runs! {
+    addresses: "addresses", 60_000;
+    csv: "csv", 40_000;
+    http: "http", 1_500;
+    mime: "mime", 4_000;
+    reports: "reports", 8_000;
+    returned: "returned", 6_000;
+    smtp_client: "smtp-client", 20_000;
+    smtp_server: "smtp-server", 20_000;
+    tokens: "tokens", 40_000;
+}

@@ -1,0 +1,34 @@
+//! How many bytes the reports of one message may unpack to, together.
+
+use super::ReportProblem;
+
+/// The largest receivers' reports on the largest senders have a few megabytes.
+pub const UNPACKED_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes that may still be unpacked. What is left afterwards tells what a reading has cost.
+#[derive(Debug)]
+pub struct UnpackBudget {
+    bytes_left: usize,
+}
+
+impl UnpackBudget {
+    pub fn new(bytes_max: usize) -> Self {
+        Self { bytes_left: bytes_max }
+    }
+
+    pub fn left(&self) -> usize {
+        self.bytes_left
+    }
+
+    pub(super) fn charge(&mut self, bytes: usize) -> Result<(), ReportProblem> {
+        let left = self.bytes_left.checked_sub(bytes);
+        self.bytes_left = left.unwrap_or(0);
+        left.map(|_| ()).ok_or(ReportProblem::TooLarge)
+    }
+}
+
+impl Default for UnpackBudget {
+    fn default() -> Self {
+        Self::new(UNPACKED_BYTES_MAX)
+    }
+}

@@ -1,0 +1,169 @@
+//! Bounded stream of a report's text: unpacked in small pieces, decoded as UTF-8, charged to the budget before it is used.
+//!
+//! On failure it returns an [`io::Error`] that carries the [`ReportProblem`]; [`problem_in`] takes it out again.
+
+use std::io::{self, BufRead, Read};
+
+use encoding_rs::{Decoder, UTF_8};
+
+use super::{ReportProblem, UnpackBudget};
+
+const RAW_BYTES: usize = 8 << 10;
+/// A replaced byte becomes three; the decoder wants a little more room than that.
+const TEXT_BYTES: usize = 3 * RAW_BYTES + 16;
+
+pub(super) struct ReportText<'a, R> {
+    source: R,
+    budget: &'a mut UnpackBudget,
+    /// Bytes that this file may have, whatever the budget has left.
+    file_bytes_left: usize,
+    /// Which problem it is when the file has more.
+    beyond_file: ReportProblem,
+    /// Bytes until the next call of `start_piece`.
+    piece_bytes_left: usize,
+    decoder: Decoder,
+    raw: Box<[u8]>,
+    text: Box<[u8]>,
+    /// What of `text` was not consumed yet.
+    start: usize,
+    end: usize,
+    is_ended: bool,
+}
+
+impl<'a, R: Read> ReportText<'a, R> {
+    pub(super) fn new(
+        source: R,
+        budget: &'a mut UnpackBudget,
+        file_bytes_max: usize,
+        beyond_file: ReportProblem,
+    ) -> Self {
+        Self {
+            source,
+            budget,
+            file_bytes_left: file_bytes_max,
+            beyond_file,
+            piece_bytes_left: usize::MAX,
+            decoder: UTF_8.new_decoder(),
+            raw: vec![0; RAW_BYTES].into(),
+            text: vec![0; TEXT_BYTES].into(),
+            start: 0,
+            end: 0,
+            is_ended: false,
+        }
+    }
+
+    /// Allows the reader this many bytes until the next call: what it keeps of one piece in memory is bounded by it.
+    pub(super) fn start_piece(&mut self, bytes_max: usize) {
+        self.piece_bytes_left = bytes_max;
+    }
+
+    /// The first byte that is no white space, not consumed; `None` at the end.
+    pub(super) fn peek(&mut self) -> io::Result<Option<u8>> {
+        loop {
+            let text = self.fill_buf()?;
+            if text.is_empty() {
+                return Ok(None);
+            }
+            if let Some(at) = text.iter().position(|byte| !byte.is_ascii_whitespace()) {
+                let first = text[at];
+                self.consume(at);
+                return Ok(Some(first));
+            }
+            let all = text.len();
+            self.consume(all);
+        }
+    }
+
+    fn refill(&mut self) -> io::Result<()> {
+        (self.start, self.end) = (0, 0);
+        while self.end == 0 && !self.is_ended {
+            let count = self.source.read(&mut self.raw)?;
+            self.charge(count)?;
+            self.is_ended = count == 0;
+            // `text` has room for whatever `raw` decodes to, so all of it is read.
+            let (_, _, written, _) =
+                self.decoder.decode_to_utf8(&self.raw[..count], &mut self.text, self.is_ended);
+            self.end = written;
+        }
+        Ok(())
+    }
+
+    fn charge(&mut self, count: usize) -> io::Result<()> {
+        let Some(left) = self.file_bytes_left.checked_sub(count) else {
+            return Err(io::Error::other(self.beyond_file));
+        };
+        self.file_bytes_left = left;
+        self.budget.charge(count).map_err(io::Error::other)
+    }
+}
+
+impl<R: Read> Read for ReportText<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let text = self.fill_buf()?;
+        let count = text.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&text[..count]);
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl<R: Read> BufRead for ReportText<'_, R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.piece_bytes_left == 0 {
+            return Err(io::Error::other(ReportProblem::Damaged("an element is too long")));
+        }
+        if self.start == self.end && !self.is_ended {
+            self.refill()?;
+        }
+        let end = self.end.min(self.start.saturating_add(self.piece_bytes_left));
+        Ok(&self.text[self.start..end])
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.start += count;
+        self.piece_bytes_left = self.piece_bytes_left.saturating_sub(count);
+    }
+}
+
+/// The problem that made reading fail, if it was one of ours.
+pub(super) fn problem_in(error: &io::Error) -> Option<ReportProblem> {
+    error.get_ref()?.downcast_ref::<ReportProblem>().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_decoded_across_pieces_and_charged() {
+        let mut bytes = b"\xef\xbb\xbf \n<".to_vec();
+        bytes.extend("é".repeat(RAW_BYTES).bytes());
+        bytes.push(0xff);
+        let mut budget = UnpackBudget::new(1 << 20);
+        let mut text = ReportText::new(&bytes[..], &mut budget, 1 << 20, ReportProblem::TooLarge);
+        assert_eq!(text.peek().unwrap(), Some(b'<'));
+        let mut all = String::new();
+        text.read_to_string(&mut all).unwrap();
+        assert_eq!(all, format!("<{}\u{fffd}", "é".repeat(RAW_BYTES)));
+        assert_eq!(budget.left(), (1 << 20) - bytes.len());
+    }
+
+    #[test]
+    fn nothing_is_read_beyond_file_budget_or_piece() {
+        let bytes = [b'x'; 3 * RAW_BYTES];
+        let read = |file_max, budget_max| {
+            let mut budget = UnpackBudget::new(budget_max);
+            let mut text = ReportText::new(&bytes[..], &mut budget, file_max, ReportProblem::Bomb);
+            let error = io::copy(&mut text, &mut io::sink()).unwrap_err();
+            problem_in(&error).unwrap()
+        };
+        assert_eq!(read(2 * RAW_BYTES, usize::MAX), ReportProblem::Bomb);
+        assert_eq!(read(usize::MAX, 2 * RAW_BYTES), ReportProblem::TooLarge);
+        let mut budget = UnpackBudget::new(usize::MAX);
+        let mut text = ReportText::new(&bytes[..], &mut budget, usize::MAX, ReportProblem::Bomb);
+        text.start_piece(100);
+        assert_eq!(text.fill_buf().unwrap().len(), 100);
+        text.consume(100);
+        assert!(text.fill_buf().is_err());
+    }
+}
