@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn nothing_is_read_beyond_file_budget_or_piece() {
-        let bytes = [b'x'; 3 * RAW_BYTES];
+        let bytes = vec![b'x'; 3 * RAW_BYTES];
         let read = |file_max, budget_max| {
             let mut budget = UnpackBudget::new(budget_max);
             let mut text = ReportText::new(&bytes[..], &mut budget, file_max, ReportProblem::Bomb);

@@ -156,11 +156,9 @@ fn long_report(bytes: usize) -> Vec<u8> {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         state >> 8
     };
-    let mut text = String::from("<feedback>");
-    while text.len() < bytes {
-        text.push_str(&format!("<a>{:06x}{:06x}{:06x}</a>", next(), next(), next()));
-    }
-    text.into_bytes()
+    let element = || format!("<a>{:06x}{:06x}{:06x}</a>", next(), next(), next());
+    let elements: String = std::iter::repeat_with(element).take(bytes / 25 + 1).collect();
+    format!("<feedback>{elements}").into_bytes()
 }
 
 #[test]

@@ -103,13 +103,13 @@ both_engines! {
 
 /// A report within the ratio that unpacks to `bytes`: rows that differ.
 fn long_report(bytes: usize) -> String {
-    let mut text = String::from("<feedback>");
     let mut number = 1_u64;
-    while text.len() < bytes {
+    let row = || {
         number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        text.push_str(&format!("<other><row><count>1</count><a>{:010x}</a></row></other>", number >> 24));
-    }
-    text
+        format!("<other><row><count>1</count><a>{:010x}</a></row></other>", number >> 24)
+    };
+    let rows: String = std::iter::repeat_with(row).take(bytes / 60 + 1).collect();
+    format!("<feedback>{rows}")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
