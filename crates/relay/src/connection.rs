@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use postroad_app::{App, Peer};
 use postroad_smtp::HeloName;
-use postroad_smtp::server::{AuthPolicy, Extensions, ServerConfig, ServerLimits, ServerSession};
+use postroad_smtp::server::{AuthPolicy, BareLf, Extensions, ServerConfig, ServerLimits, ServerSession};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -58,7 +58,8 @@ impl Connections {
         let memory = Memory::new(settings.in_flight_bytes_max, settings.message_bytes_max, times.memory_wait);
         let limits =
             ServerLimits { message_bytes_max: settings.message_bytes_max as u64, ..ServerLimits::default() };
-        let plain = ServerConfig { limits, ..ServerConfig::new(HeloName::from(settings.hostname.clone())) };
+        let strict = ServerConfig { limits, ..ServerConfig::new(HeloName::from(settings.hostname.clone())) };
+        let plain = ServerConfig { bare_lf: BareLf::Normalised, ..strict.clone() };
         let submission = ServerConfig {
             starttls: true,
             auth: AuthPolicy::InsideTls,
@@ -70,7 +71,7 @@ impl Connections {
             // Nobody is told what became of a bounce.
             extensions: Extensions { dsn: false, ..Extensions::default() },
             limits: ServerLimits { recipients_max: RETURN_RECIPIENTS_MAX, ..limits },
-            ..plain.clone()
+            ..strict
         };
         Self {
             app,

@@ -25,6 +25,10 @@ const FALSE_ENDS: &[&str] = &[
     "\n\n.\n\n",
     "\r\n.\n\r\n",
     "\r\n\u{0}\r\n.\n",
+    "\n..\n",
+    "\n..\r\n",
+    "\n\r\n.\n",
+    "\r\n\n.\r\n",
 ];
 
 #[tokio::test]
@@ -51,18 +55,43 @@ async fn no_false_end_of_data_makes_a_second_message() {
         assert!(stored.iter().all(|stored| stored.message.rcpt_to == "ann@example.com"), "{end:?}");
         let is_refused = reply.starts_with("550 5.6.0 ");
         assert_eq!(is_refused, stored.is_empty(), "{end:?}: {reply}");
-        assert_eq!(
-            is_refused,
-            !end.replace("\r\n", "").chars().all(|c| ". ".contains(c)),
-            "{end:?}: {reply}"
-        );
+        // Bare LF is taken for CRLF; bare CR and NUL are refused.
+        assert_eq!(is_refused, end.replace("\r\n", "").contains(['\r', '\0']), "{end:?}: {reply}");
+        for stored in stored {
+            assert!(!stored.text.replace("\r\n", "").contains(['\r', '\n']), "{end:?}: {:?}", stored.text);
+            assert!(stored.text.contains("\r\nRCPT TO:<victim@example.net>\r\n"), "{end:?}: it is content");
+        }
     }
 }
 
 #[tokio::test]
-async fn bare_newlines_in_chunks_are_refused() {
+async fn bare_lf_from_a_client_is_normalised_in_data_and_in_chunks() {
     let service = Service::start().await;
-    for bare in ["\n", "\r", "\r\r\n", "\n\r"] {
+    let mut client = service.client().await;
+    let message =
+        format!("From: {FROM}\nSubject: Hello\nMessage-ID: <1@x>\nDate: x\n\n.one\n..two\r\nthree\n");
+    let envelope = format!("MAIL FROM:<{FROM}>\r\nRCPT TO:<ann@example.com>\r\n");
+    for (wire, body) in [
+        (format!("DATA\r\n{message}\r\n.\r\n"), ".one\r\n.two\r\nthree\r\n\r\n"),
+        (format!("BDAT {} LAST\r\n{message}", message.len()), ".one\r\n..two\r\nthree\r\n"),
+    ] {
+        client.send(format!("{envelope}{wire}").as_bytes()).await;
+        let mut reply = client.reply().await;
+        while !reply.contains("queued as") {
+            assert!(reply.starts_with(['2', '3']), "{reply}");
+            reply = client.reply().await;
+        }
+        let stored = service.stored_one().await;
+        assert_eq!(stored.text.split_once("\r\n\r\n").unwrap().1, body);
+        assert!(!stored.text.replace("\r\n", "").contains(['\r', '\n']));
+    }
+    assert_eq!(client.say("NOOP\n").await, "500 5.5.2 A line ends with CRLF, and holds no other CR or LF");
+}
+
+#[tokio::test]
+async fn bare_cr_in_chunks_is_refused() {
+    let service = Service::start().await;
+    for bare in ["\r", "\r\r\n", "\n\r"] {
         let mut client = service.client().await;
         let message = format!("{}a{bare}b\r\n", text(""));
         let all = format!(

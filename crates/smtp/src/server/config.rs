@@ -19,6 +19,16 @@ pub struct ServerConfig {
     /// Refuse messages with NUL bytes (RFC 5322 4 knows them as obsolete): hosts that drop them could be made to see
     /// an end of data that was none.
     pub nul_refused: bool,
+    pub bare_lf: BareLf,
+}
+
+/// A LF without a CR in a message's content. A bare CR is refused everywhere, and so are both in commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BareLf {
+    /// For listeners that strangers use.
+    Refused,
+    /// Becomes CRLF, as in Postfix 3.9. For clients that we know. It never ends the data (RFC 5321 4.1.1.4).
+    Normalised,
 }
 
 impl ServerConfig {
@@ -33,6 +43,7 @@ impl ServerConfig {
             auth_required: false,
             limits: ServerLimits::default(),
             nul_refused: true,
+            bare_lf: BareLf::Refused,
         }
     }
 }
@@ -88,8 +99,9 @@ pub struct ServerLimits {
     /// Of a line of a message, without its CRLF. RFC 5321 4.5.3.1.6 says 998; applications send longer ones, and to
     /// take them is no danger, because messages are handed on in pieces.
     pub text_line_bytes_max: usize,
-    /// Commands that were wrong, in one session. What the driver refuses does not count.
+    /// Commands that were wrong, since the last message that was accepted. What the driver refuses does not count.
     pub errors_max: u32,
+    /// Commands since the last message that was accepted.
     pub commands_max: u32,
     pub bad_credentials_max: u32,
     /// Input that may wait for the driver's decision.

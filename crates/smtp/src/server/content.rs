@@ -3,13 +3,16 @@
 use memchr::memmem;
 use postroad_model::is_crlf_piece;
 
-use super::config::ServerConfig;
+use super::config::{BareLf, ServerConfig};
 use super::event::DropCause;
 
 /// Finds the end of DATA and takes the stuffed dots out (RFC 5321 4.5.2).
 ///
-/// CRLF.CRLF ends a message and nothing else does: a line begins behind CRLF only. Every other reading of bare CR and
-/// LF would let somebody smuggle a message past hosts that read them as this one does not.
+/// CRLF.CRLF ends a message and nothing else does. Every other reading of bare CR and LF would let somebody smuggle a
+/// message past hosts that read them as this one does not.
+///
+/// Clients that end lines with a bare LF disagree about dots: Python's smtplib doubles a dot behind one, curl does not.
+/// So one dot of two is taken out there, and a single dot stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DotReader {
     LineStart,
@@ -17,6 +20,10 @@ pub(super) enum DotReader {
     Dot,
     /// Behind such a dot and CR.
     DotCr,
+    /// Behind a bare LF.
+    LfLineStart,
+    /// Behind a dot that follows a bare LF; it has not been handed on.
+    LfDot,
     Inside {
         after_cr: bool,
     },
@@ -39,6 +46,13 @@ impl DotReader {
                     // The dot is gone, whatever comes behind it.
                     _ => *self = Self::Inside { after_cr: false },
                 },
+                Self::LfLineStart if *next == b'.' => (*self, at) = (Self::LfDot, at + 1),
+                Self::LfLineStart => *self = Self::Inside { after_cr: false },
+                Self::LfDot => {
+                    take(b".");
+                    at += usize::from(*next == b'.');
+                    *self = Self::Inside { after_cr: false };
+                }
                 Self::Inside { after_cr } => {
                     let rest = &input[at..];
                     // Only where a dot may begin a line does it matter where lines end.
@@ -46,10 +60,12 @@ impl DotReader {
                     take(piece);
                     at += piece.len();
                     let before_end = piece.len().checked_sub(2).map(|at| piece[at]);
-                    let is_line_end =
-                        piece.ends_with(b"\n") && before_end.map_or(after_cr, |byte| byte == b'\r');
-                    let after_cr = piece.ends_with(b"\r");
-                    *self = if is_line_end { Self::LineStart } else { Self::Inside { after_cr } };
+                    let ends_with_crlf = before_end.map_or(after_cr, |byte| byte == b'\r');
+                    *self = match piece.last() {
+                        Some(b'\n') if ends_with_crlf => Self::LineStart,
+                        Some(b'\n') => Self::LfLineStart,
+                        last => Self::Inside { after_cr: last == Some(&b'\r') },
+                    };
                 }
             }
         }
@@ -57,7 +73,8 @@ impl DotReader {
     }
 }
 
-/// Watches a message go by, in pieces of any size. The first flaw counts, wherever the pieces were cut.
+/// Watches a message go by, in pieces of any size, and turns a bare LF into CRLF where the listener takes one. The first
+/// flaw counts, wherever the pieces were cut.
 #[derive(Debug)]
 pub(super) struct ContentCheck {
     flaw: Option<DropCause>,
@@ -68,6 +85,7 @@ pub(super) struct ContentCheck {
     line_bytes_max: usize,
     after_cr: bool,
     nul_refused: bool,
+    bare_lf: BareLf,
 }
 
 impl ContentCheck {
@@ -80,6 +98,7 @@ impl ContentCheck {
             line_bytes_max: config.limits.text_line_bytes_max,
             after_cr: false,
             nul_refused: config.nul_refused,
+            bare_lf: config.bare_lf,
         }
     }
 
@@ -94,7 +113,24 @@ impl ContentCheck {
         }
     }
 
-    pub(super) fn take(&mut self, piece: &[u8]) {
+    /// Appends the piece to `out`, unless there is a flaw.
+    pub(super) fn take(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        if self.bare_lf == BareLf::Refused || is_crlf_piece(piece, self.after_cr) {
+            return self.take_crlf(piece, out);
+        }
+        for line in piece.split_inclusive(|byte| *byte == b'\n') {
+            let follows_cr = |text: &[u8]| text.last().map_or(self.after_cr, |byte| *byte == b'\r');
+            match line.strip_suffix(b"\n").filter(|text| !follows_cr(text)) {
+                Some(text) => {
+                    self.take_crlf(text, out);
+                    self.take_crlf(b"\r\n", out);
+                }
+                None => self.take_crlf(line, out),
+            }
+        }
+    }
+
+    fn take_crlf(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         if self.flaw.is_some() {
             return;
         }
@@ -103,6 +139,9 @@ impl ContentCheck {
         self.bytes += within.len() as u64;
         let flaw = self.look_at(within).err();
         self.flaw = flaw.or((!beyond.is_empty()).then_some(DropCause::TooLarge));
+        if self.flaw.is_none() {
+            out.extend_from_slice(piece);
+        }
     }
 
     /// The message is all here: a CR at its end is a bare one.
@@ -184,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    fn check(nul_refused: bool) -> ContentCheck {
+    fn check(nul_refused: bool, bare_lf: BareLf) -> ContentCheck {
         ContentCheck {
             flaw: None,
             bytes: 0,
@@ -193,6 +232,7 @@ mod tests {
             line_bytes_max: 3,
             after_cr: false,
             nul_refused,
+            bare_lf,
         }
     }
 
@@ -204,12 +244,8 @@ mod tests {
             nul_refused in any::<bool>(),
         ) {
             let text = words.concat();
-            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
-            cuts.extend([0, text.len()]);
-            cuts.sort_unstable();
-            let (mut quick, mut close) = (check(nul_refused), check(nul_refused));
-            for ends in cuts.windows(2) {
-                let piece = &text.as_bytes()[ends[0]..ends[1]];
+            let (mut quick, mut close) = (check(nul_refused, BareLf::Refused), check(nul_refused, BareLf::Refused));
+            for piece in pieces(&text, cuts) {
                 let (found, wanted) = (quick.look_at(piece), close.look_closely(piece));
                 prop_assert_eq!(found, wanted, "{:?} of {:?}", piece, text);
                 if wanted.is_err() {
@@ -218,5 +254,36 @@ mod tests {
                 prop_assert_eq!((quick.after_cr, quick.line_bytes), (close.after_cr, close.line_bytes));
             }
         }
+
+        #[test]
+        fn bare_lf_becomes_crlf_and_nothing_else_changes(
+            words in prop::collection::vec(prop::sample::select(vec!["a", "aa", "\r\n", "\r", "\n", "."]), 0..12),
+            cuts in prop::collection::vec(0_usize..30, 0..4),
+            bytes_max in 5_u64..30,
+        ) {
+            let text = words.concat();
+            let wanted = text.replace("\r\n", "\n").replace('\n', "\r\n");
+            let mut direct = ContentCheck { bytes_max, ..check(true, BareLf::Refused) };
+            let mut wanted_out = Vec::new();
+            direct.take(wanted.as_bytes(), &mut wanted_out);
+            direct.end();
+            let mut content = ContentCheck { bytes_max, ..check(true, BareLf::Normalised) };
+            let mut out = Vec::new();
+            pieces(&text, cuts).for_each(|piece| content.take(piece, &mut out));
+            content.end();
+            prop_assert_eq!(content.flaw, direct.flaw, "{:?}", text);
+            if content.flaw.is_none() {
+                prop_assert_eq!(out, wanted.into_bytes());
+            }
+        }
+    }
+
+    fn pieces(text: &str, mut cuts: Vec<usize>) -> impl Iterator<Item = &[u8]> {
+        for cut in &mut cuts {
+            *cut = (*cut).min(text.len());
+        }
+        cuts.extend([0, text.len()]);
+        cuts.sort_unstable();
+        (1..cuts.len()).map(move |at| &text.as_bytes()[cuts[at - 1]..cuts[at]])
     }
 }

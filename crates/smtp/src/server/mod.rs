@@ -24,7 +24,7 @@ use std::fmt;
 use std::mem;
 use std::sync::Arc;
 
-pub use config::{AuthPolicy, Extensions, ServerConfig, ServerLimits};
+pub use config::{AuthPolicy, BareLf, Extensions, ServerConfig, ServerLimits};
 pub use envelope::{Envelope, MailFrom, Notify, RcptTo, Ret, ReversePath};
 pub use event::{Closed, DropCause, Event, Login};
 pub use replies::StandardReply;
@@ -48,6 +48,7 @@ pub struct ServerSession {
     /// What the client called itself.
     helo: Option<String>,
     transaction: Transaction,
+    /// Wrong commands, and all commands, since the last message that was accepted.
     errors: u32,
     commands: u32,
     bad_credentials: u32,
@@ -237,8 +238,14 @@ impl ServerSession {
             Question::Mail(mail) if is_accepted => self.transaction = Transaction::of(mail),
             Question::Rcpt(rcpt) if is_accepted => self.transaction.add(rcpt),
             Question::Mail(_) | Question::Rcpt(_) => {}
-            // RFC 5321 4.1.1.4: the buffers are cleared, whatever the answer.
-            Question::EndOfData => self.transaction = Transaction::None,
+            Question::EndOfData => {
+                // RFC 5321 4.1.1.4: the buffers are cleared, whatever the answer.
+                self.transaction = Transaction::None;
+                if is_accepted {
+                    // The limits are for clients that get nothing done, not for those that stay for many messages.
+                    (self.commands, self.errors) = (0, 0);
+                }
+            }
         }
     }
 

@@ -53,12 +53,7 @@ impl ServerSession {
         }
         let was_flawed = content.flaw().is_some();
         let mut data = Vec::with_capacity(self.input.len());
-        let end = reader.read(self.input.bytes(), |piece| {
-            content.take(piece);
-            if content.flaw().is_none() {
-                data.extend_from_slice(piece);
-            }
-        });
+        let end = reader.read(self.input.bytes(), |piece| content.take(piece, &mut data));
         self.input.skip(end.unwrap_or(self.input.len()));
         self.hand_on(was_flawed, data);
         if end.is_some() {
@@ -82,8 +77,8 @@ impl ServerSession {
         if let (None, Transaction::Content(content)) = (chunk.refusal, &mut self.transaction) {
             let was_flawed = content.flaw().is_some();
             let piece = &self.input.bytes()[..count];
-            content.take(piece);
-            let data = if content.flaw().is_none() { piece.to_vec() } else { Vec::new() };
+            let mut data = Vec::with_capacity(count);
+            content.take(piece, &mut data);
             self.hand_on(was_flawed, data);
         }
         self.input.skip(count);

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use postroad_smtp::Reply;
-use postroad_smtp::server::{AuthPolicy, Event, ServerConfig, ServerLimits, ServerSession};
+use postroad_smtp::server::{AuthPolicy, BareLf, Event, ServerConfig, ServerLimits, ServerSession};
 use proptest::prelude::*;
 
 use super::dialogue::config;
 
 /// Everything on, every limit near.
-fn narrow() -> ServerConfig {
+fn narrow(bare_lf: BareLf) -> ServerConfig {
     let limits = ServerLimits {
         message_bytes_max: 60,
         recipients_max: 2,
@@ -21,12 +21,12 @@ fn narrow() -> ServerConfig {
         bad_credentials_max: 2,
         ..ServerLimits::default()
     };
-    ServerConfig { starttls: true, auth: AuthPolicy::Anywhere, limits, ..config() }
+    ServerConfig { starttls: true, auth: AuthPolicy::Anywhere, limits, bare_lf, ..config() }
 }
 
 /// What was said, and what was told; data that was dropped in the end does not count.
-fn play(input: &[u8], cuts: &[usize]) -> (String, Vec<Event>) {
-    let mut session = ServerSession::new(Arc::new(narrow()));
+fn play(input: &[u8], cuts: &[usize], bare_lf: BareLf) -> (String, Vec<Event>) {
+    let mut session = ServerSession::new(Arc::new(narrow(bare_lf)));
     let (mut output, mut events) = (Vec::new(), Vec::new());
     let mut data = BytesMut::new();
     let mut rest = input;
@@ -118,14 +118,19 @@ proptest! {
         cuts in prop::collection::vec(1usize..20, 1..5),
     ) {
         let input = pieces.concat();
-        let whole = play(&input, &[usize::MAX]);
-        prop_assert_eq!(&play(&input, &cuts), &whole);
-        prop_assert_eq!(&play(&input, &[1]), &whole);
+        for bare_lf in [BareLf::Refused, BareLf::Normalised] {
+            let whole = play(&input, &[usize::MAX], bare_lf);
+            prop_assert_eq!(&play(&input, &cuts, bare_lf), &whole);
+            prop_assert_eq!(&play(&input, &[1], bare_lf), &whole);
+        }
     }
 
     #[test]
-    fn messages_are_whole_and_clean(pieces in prop::collection::vec(words(), 0..25)) {
-        let (_, events) = play(&pieces.concat(), &[usize::MAX]);
+    fn messages_are_whole_and_clean(
+        pieces in prop::collection::vec(words(), 0..25),
+        bare_lf in prop::sample::select(vec![BareLf::Refused, BareLf::Normalised]),
+    ) {
+        let (_, events) = play(&pieces.concat(), &[usize::MAX], bare_lf);
         let mut is_begun = false;
         for event in &events {
             match event {

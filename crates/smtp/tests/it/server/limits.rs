@@ -52,6 +52,38 @@ fn too_many_commands_end_the_session() {
 }
 
 #[test]
+fn a_long_lived_client_is_not_closed_after_many_good_messages() {
+    let limits = ServerLimits { commands_max: 6, errors_max: 1, ..ServerLimits::default() };
+    let message = "C: MAIL FROM:<a@example.org>
+                   E: mail <a@example.org>
+                   > accept
+                   S: 250 2.1.0 Sender OK
+                   C: RCPT TO:<b@example.net>
+                   E: rcpt <b@example.net>
+                   > accept
+                   S: 250 2.1.5 Recipient OK
+                   C: RCPT TO:<not an address>
+                   S: 501 5.1.3 The recipient's address is not valid
+                   C: DATA
+                   S: 354 Send the message, end it with <CR><LF>.<CR><LF>
+                   E: message <a@example.org> to <b@example.net>
+                   C: .
+                   E: end of data
+                   > accept
+                   S: 250 2.0.0 OK
+                   C: RSET
+                   S: 250 2.0.0 OK\n";
+    let unfinished = "C: NOOP\nS: 250 2.0.0 OK\n".repeat(5);
+    let end = "C: NOOP
+               S: 421 4.7.0 Too many commands, closing the connection
+               E: closed for TooManyCommands";
+    play(
+        with_limits(limits),
+        &format!("C: HELO x\nS: 250 mx.example.net\n{}{unfinished}{end}", message.repeat(20)),
+    );
+}
+
+#[test]
 fn long_lines_are_refused_and_not_kept() {
     let long = format!("NOOP {}", "x".repeat(2_048));
     play(config(), &format!("C: {long}\nS: 500 5.5.2 Line too long\nC: NOOP\nS: 250 2.0.0 OK"));

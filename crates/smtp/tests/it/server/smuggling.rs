@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use postroad_smtp::server::{Event, ServerConfig, ServerSession};
+use bytes::Bytes;
+use postroad_smtp::server::{BareLf, Event, ServerConfig, ServerSession};
+use postroad_smtp::{Body, ClientSession, OutgoingMessage};
 
 use super::dialogue::{config, unescape};
+use crate::dialogue::{config as client_config, drain, message as client_message};
 
 /// What some host somewhere has taken for an end of data.
 const FALSE_ENDS: &[&str] = &[
@@ -29,6 +32,12 @@ const FALSE_ENDS: &[&str] = &[
     "\\n\\n.\\n\\n",
     "\\r\\n.\\n\\n",
     "\\r\\n.\\n\\r\\n",
+    "\\n..\\n",
+    "\\n..\\r\\n",
+    "\\n.\\n.\\r\\n",
+    "\\n\\r\\n.\\n",
+    "\\r\\n\\n.\\r\\n",
+    "\\n.\\r\\n.\\n",
 ];
 
 /// What a smuggler puts behind it.
@@ -70,10 +79,12 @@ fn send(config: ServerConfig, content: &str, step: usize) -> Outcome {
 
 #[test]
 fn no_false_end_makes_a_second_message() {
-    for nul_refused in [true, false] {
+    for (nul_refused, bare_lf) in
+        [(true, BareLf::Refused), (false, BareLf::Refused), (true, BareLf::Normalised)]
+    {
         for end in FALSE_ENDS {
             for step in [1, 2, 3, 7, 1_000] {
-                let config = ServerConfig { nul_refused, ..config() };
+                let config = ServerConfig { nul_refused, bare_lf, ..config() };
                 let outcome = send(config, &format!("first{end}{SECOND}"), step);
                 assert_eq!(outcome.begun, 1, "{end} {step}\n{}", outcome.output);
                 assert!(outcome.messages.len() <= 1, "{end} {step}");
@@ -95,6 +106,70 @@ fn messages_with_bare_newlines_are_refused_at_their_end() {
         let outcome = send(config(), &format!("first{end}{SECOND}"), 1_000);
         assert!(outcome.messages.is_empty(), "{end}");
         assert!(outcome.output.contains("\r\n550 5.6.0 "), "{end}\n{}", outcome.output);
+    }
+}
+
+#[test]
+fn where_bare_lf_is_normalised_only_bare_cr_is_refused() {
+    let config = || ServerConfig { bare_lf: BareLf::Normalised, ..config() };
+    for end in FALSE_ENDS.iter().filter(|end| !end.contains("\\0")) {
+        let outcome = send(config(), &format!("first{end}{SECOND}"), 1_000);
+        let is_refused = unescape(end).replace("\r\n", "").contains('\r');
+        assert_eq!(outcome.messages.is_empty(), is_refused, "{end}");
+        assert_eq!(outcome.output.contains("\r\n550 5.6.0 "), is_refused, "{end}\n{}", outcome.output);
+    }
+}
+
+#[test]
+fn normalised_content_is_dot_stuffed_again_when_it_is_sent_on() {
+    let config = || ServerConfig { bare_lf: BareLf::Normalised, ..config() };
+    for end in FALSE_ENDS.iter().filter(|end| !end.contains("\\0")) {
+        let first = send(config(), &format!("first{end}{SECOND}"), 1_000);
+        for message in first.messages {
+            // Another server of ours reads what our client writes.
+            let wire = sent_on(message.clone());
+            let second = send(self::config(), wire.strip_suffix("\r\n.\r\n").unwrap(), 1_000);
+            assert_eq!(second.begun, 1, "{end}\n{}", second.output);
+            assert_eq!(second.messages, [message], "{end}");
+        }
+    }
+}
+
+/// What our client writes behind DATA.
+fn sent_on(message: Vec<u8>) -> String {
+    let mut session = ClientSession::new(client_config());
+    session.feed(b"220 mx\r\n");
+    drain(&mut session);
+    session.feed(b"250 mx\r\n");
+    drain(&mut session);
+    let body = Body::parse(vec![Bytes::from(message)]).unwrap();
+    session.send(OutgoingMessage { body, ..client_message("b@example.net", "") }).unwrap();
+    for reply in ["250 OK\r\n", "250 OK\r\n"] {
+        drain(&mut session);
+        session.feed(reply.as_bytes());
+    }
+    drain(&mut session);
+    session.feed(b"354 Go\r\n");
+    drain(&mut session).0
+}
+
+#[test]
+fn dots_behind_a_bare_lf_survive_clients_that_double_them_and_those_that_do_not() {
+    for (written, meant) in [
+        ("a\\n.b", "a\\r\\n.b\\r\\n"),
+        ("a\\n..b", "a\\r\\n.b\\r\\n"),
+        ("a\\n.\\nb", "a\\r\\n.\\r\\nb\\r\\n"),
+        ("a\\n..\\nb", "a\\r\\n.\\r\\nb\\r\\n"),
+        ("a\\n.\\r\\nb", "a\\r\\n.\\r\\nb\\r\\n"),
+        ("a\\r\\n.\\nb", "a\\r\\n\\r\\nb\\r\\n"),
+        ("a\\n\\n.", "a\\r\\n\\r\\n.\\r\\n"),
+        ("\\n", "\\r\\n\\r\\n"),
+    ] {
+        for step in [1, 2, 3, 1_000] {
+            let config = ServerConfig { bare_lf: BareLf::Normalised, ..config() };
+            let outcome = send(config, written, step);
+            assert_eq!(outcome.messages, [unescape(meant).into_bytes()], "{written} {step}");
+        }
     }
 }
 
