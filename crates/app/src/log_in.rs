@@ -1,9 +1,9 @@
-//! Who submits over SMTP: by key and secret, or by the address it comes from.
+//! Who submits over SMTP: by key or login and secret, or by the address it comes from.
 
 use std::time::Duration;
 
 use ipnet::IpNet;
-use postroad_model::{CredentialId, Scope};
+use postroad_model::{CredentialId, EmailAddress, Scope};
 use postroad_store::{Credential, KeyHash, StoreError};
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
@@ -49,9 +49,11 @@ pub(crate) struct BoundNetwork {
 }
 
 impl App {
-    /// AUTH: the user name is an API key, the password its secret.
-    pub async fn log_in(&self, api_key: &str, secret: &str, peer: Peer) -> Result<Submitter, LoginFailure> {
-        let (key_hash, secret_hash) = (hash(api_key), hash(secret));
+    /// AUTH: the user name is an API key or the login that a key was given; the password is the key's secret.
+    pub async fn log_in(&self, user_name: &str, secret: &str, peer: Peer) -> Result<Submitter, LoginFailure> {
+        let secret_hash = hash(secret);
+        let key_hash = self.find_key_of_login(user_name, secret_hash).await.map_err(LoginFailure::Store)?;
+        let key_hash = key_hash.unwrap_or_else(|| hash(user_name));
         let access = self.find_access(key_hash).await.map_err(LoginFailure::Store)?;
         // An unknown key is compared too, so that time does not tell it from a wrong secret.
         let expected = access.as_ref().map_or(KeyHash([0; 32]), |access| access.credential.secret_hash);
@@ -62,6 +64,24 @@ impl App {
         let submitter = Submitter { key_hash, scope: Scope::Send, peer };
         self.may_submit(&submitter).await?;
         Ok(submitter)
+    }
+
+    /// The key behind a login, if `user_name` is one and the secret is right.
+    async fn find_key_of_login(
+        &self,
+        user_name: &str,
+        secret_hash: KeyHash,
+    ) -> Result<Option<KeyHash>, StoreError> {
+        // API keys have no @, so nobody's key is looked for here.
+        let Ok(login) = EmailAddress::parse(user_name) else { return Ok(None) };
+        let known = self.inner.store.find_login(login.mailbox_key()).await?;
+        let mut found = None;
+        for (key_hash, expected) in known {
+            if expected.0.ct_eq(&secret_hash.0).into() {
+                found = Some(key_hash);
+            }
+        }
+        Ok(found)
     }
 
     /// Without AUTH: by the credential that is bound to the client's address. The narrowest network counts, and the

@@ -481,6 +481,10 @@ pub(crate) enum KeyCommand {
         /// several times
         #[arg(long, value_name = "CIDR", value_parser = parse_network, conflicts_with_all = ["allow", "scope"])]
         address: Vec<IpNet>,
+        /// User name for SMTP programs that insist on an e-mail address, such as shop@example.com; the password is the
+        /// API secret
+        #[arg(long, value_name = "NAME", conflicts_with = "address")]
+        login: Option<String>,
         /// When it ends, such as 2027-01-01T00:00:00Z
         #[arg(long, value_name = "RFC3339", value_parser = parse_time)]
         expires_at: Option<Timestamp>,

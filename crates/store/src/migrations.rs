@@ -32,6 +32,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     10 => "0010_event_order.sql",
     11 => "0011_server_retention.sql",
     12 => "0012_claims_by_epoch.sql",
+    13 => "0013_logins.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

@@ -80,6 +80,7 @@ impl Service {
             hold: false,
             allow: Vec::new(),
             address: Vec::new(),
+            login: None,
             expires_at: None,
         };
         self.administrate(Command::KeyCreate(new)).await["api_key"].as_str().unwrap().to_owned()

@@ -101,5 +101,8 @@ pub struct NewKey {
     /// Networks that need no secret; then the key is for nothing else.
     #[serde(default)]
     pub address: Vec<IpNet>,
+    /// A user name like an e-mail address, for SMTP programs that insist on one.
+    #[serde(default)]
+    pub login: Option<String>,
     pub expires_at: Option<Timestamp>,
 }

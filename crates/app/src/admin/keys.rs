@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use postroad_model::{CredentialId, Scope, Timestamp};
+use postroad_model::{CredentialId, EmailAddress, Scope, Timestamp};
 use postroad_store::{Credential, NewCredential, StoreError};
 use serde_json::{Value, json};
 
-use super::{AdminError, NewKey, check_name};
+use super::{AdminError, NewKey, check_name, taken};
 use crate::App;
 use crate::secrets::KeyPair;
 
@@ -19,6 +19,13 @@ impl App {
         let is_by_address = !new.address.is_empty();
         if is_by_address && !new.allow.is_empty() {
             return Err(AdminError::refused("--address names the networks already: leave --allow out"));
+        }
+        let login = new.login.as_deref().map(check_login).transpose()?;
+        if login.is_some() && is_by_address {
+            return Err(AdminError::refused("--login needs a secret, and a key by --address has none"));
+        }
+        if login.is_some() && !new.scope.allows(Scope::Send) {
+            return Err(AdminError::refused("--login is for SMTP, and a key with this scope may not send"));
         }
         let server = self.find_server(&new.server).await?;
         let pair = KeyPair::generate();
@@ -34,10 +41,16 @@ impl App {
             test: new.test,
             expires_at: new.expires_at,
         };
-        let id = self.inner.store.create_credential(credential).await?;
+        let id = match login {
+            None => self.inner.store.create_credential(credential).await?,
+            Some(login) => {
+                let what = format!("a key with the login {login}");
+                self.inner.store.create_credential_with_login(credential, login).await.map_err(taken(what))?
+            }
+        };
         if is_by_address {
             // Nobody needs to know its key and secret, so nobody does.
-            return Ok(shown(&self.find_key(id).await?));
+            return self.shown_key(&self.find_key(id).await?).await;
         }
         self.shown_once(id, &pair).await
     }
@@ -56,10 +69,12 @@ impl App {
             .map(|server| (server.id, server.name))
             .collect();
         let credentials = self.inner.store.list_credentials(server).await?;
+        let logins: std::collections::HashMap<_, _> =
+            self.inner.store.list_logins().await?.into_iter().collect();
         Ok(credentials
             .iter()
             .map(|credential| {
-                let mut shown = shown(credential);
+                let mut shown = shown(credential, logins.get(&credential.id));
                 shown["server"] = json!(names.get(&credential.server_id));
                 shown
             })
@@ -68,7 +83,7 @@ impl App {
 
     pub(super) async fn revoke_key(&self, id: CredentialId) -> Result<Value, AdminError> {
         self.inner.store.revoke_credential(id).await.map_err(unknown(id))?;
-        Ok(shown(&self.find_key(id).await?))
+        self.shown_key(&self.find_key(id).await?).await
     }
 
     /// A new key with the old one's rights; the old one stays good for `grace_seconds`.
@@ -115,8 +130,14 @@ impl App {
         self.inner.store.find_credential(id).await?.ok_or_else(|| unknown(id)(StoreError::NotFound))
     }
 
+    async fn shown_key(&self, credential: &Credential) -> Result<Value, AdminError> {
+        let logins = self.inner.store.list_logins().await?;
+        let login = logins.iter().find(|(id, _)| *id == credential.id).map(|(_, login)| login);
+        Ok(shown(credential, login))
+    }
+
     async fn shown_once(&self, id: CredentialId, pair: &KeyPair) -> Result<Value, AdminError> {
-        let rest = shown(&self.find_key(id).await?);
+        let rest = self.shown_key(&self.find_key(id).await?).await?;
         let mut shown = json!({ "id": id, "api_key": pair.api_key, "api_secret": pair.api_secret });
         if let (Some(shown), Value::Object(rest)) = (shown.as_object_mut(), rest) {
             shown.extend(rest);
@@ -134,11 +155,20 @@ fn unknown(id: CredentialId) -> impl FnOnce(StoreError) -> AdminError {
     }
 }
 
-fn shown(credential: &Credential) -> Value {
+/// As it is compared: mail programs write names in any letter case.
+fn check_login(text: &str) -> Result<String, AdminError> {
+    let address = EmailAddress::parse(text).map_err(|error| {
+        AdminError::Refused(format!("a login is written like an e-mail address: {error}"))
+    })?;
+    Ok(address.mailbox_key())
+}
+
+fn shown(credential: &Credential, login: Option<&String>) -> Value {
     let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
     json!({
         "id": credential.id,
         "name": credential.name,
+        "login": login,
         "scope": credential.scope,
         "test": credential.test,
         "hold": credential.hold,

@@ -118,8 +118,18 @@ fn order(given: AdminCommand) -> Order {
             DomainCommand::Records { name: None, .. } => Command::InstallationRecords,
         },
         AdminCommand::Key(key) => match key {
-            KeyCommand::Create { server, name, scope, test, hold, allow, address, expires_at } => {
-                Command::KeyCreate(NewKey { server, name, scope, test, hold, allow, address, expires_at })
+            KeyCommand::Create { server, name, scope, test, hold, allow, address, login, expires_at } => {
+                Command::KeyCreate(NewKey {
+                    server,
+                    name,
+                    scope,
+                    test,
+                    hold,
+                    allow,
+                    address,
+                    login,
+                    expires_at,
+                })
             }
             KeyCommand::List { server } => Command::KeyList { server },
             KeyCommand::Revoke { id } => Command::KeyRevoke { id },

@@ -1,7 +1,7 @@
 //! Who may send: AUTH by PLAIN and LOGIN, and everything that is wrong with a key.
 
-use postroad_app::admin::Command;
-use postroad_model::Scope;
+use postroad_app::admin::{Command, NewKey};
+use postroad_model::{CredentialId, Scope};
 use postroad_testkit::SmtpClient;
 
 use crate::service::{FROM, Service, auth_plain, encode, text};
@@ -68,7 +68,7 @@ async fn wrong_credentials_are_all_the_same() {
     let expired = service.new_key(|key| key.name = "later revoked".into()).await;
     let text = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap().to_owned();
     let (revoked_key, revoked_secret) = (text(&expired, "api_key"), text(&expired, "api_secret"));
-    let id = postroad_model::CredentialId(expired["id"].as_i64().unwrap());
+    let id = CredentialId(expired["id"].as_i64().unwrap());
     service.administrate(Command::KeyRevoke { id }).await;
     let elsewhere = service.new_key(|key| key.allow = vec!["192.0.2.0/24".parse().unwrap()]).await;
     let (elsewhere_key, elsewhere_secret) = (text(&elsewhere, "api_key"), text(&elsewhere, "api_secret"));
@@ -146,4 +146,42 @@ async fn who_tries_secrets_is_hung_up_on_and_good_keys_keep_working() {
     assert_eq!(reply, "421 4.7.0 Too many failed authentications, closing the connection");
     assert_eq!(client.reply().await, "");
     service.client().await;
+}
+
+#[tokio::test]
+async fn a_key_with_a_login_logs_in_by_it() {
+    let service = Service::start().await;
+    let made = service.new_key(|key| key.login = Some("Shop@Example.com".into())).await;
+    assert_eq!(made["login"], "shop@example.com");
+    let (key, secret) = (made["api_key"].as_str().unwrap(), made["api_secret"].as_str().unwrap());
+    let log_in = async |user: &str, password: &str| {
+        SmtpClient::connect_tls(service.tls).await.say(&auth_plain(user, password)).await
+    };
+    let good = "235 2.7.0 Authentication succeeded";
+    assert_eq!(log_in("SHOP@example.com", secret).await, good);
+    assert_eq!(log_in(key, secret).await, good, "the key still works");
+    assert_eq!(log_in("shop@example.com", &service.secret).await, BAD, "another key's secret");
+    assert_eq!(log_in("other@example.com", secret).await, BAD);
+
+    let again = NewKey { login: Some("shop@EXAMPLE.com".into()), ..Service::plain_key() };
+    let refused = service.app.administrate(Command::KeyCreate(again)).await.unwrap_err();
+    assert_eq!(refused.to_string(), "a key with the login shop@example.com exists already");
+    let odd = NewKey { login: Some("shop".into()), ..Service::plain_key() };
+    assert!(service.app.administrate(Command::KeyCreate(odd)).await.is_err());
+
+    let id = made["id"].as_i64().unwrap();
+    let rotate = Command::KeyRotate { id: CredentialId(id), grace_seconds: 3_600 };
+    let rotated = service.administrate(rotate).await;
+    assert_eq!(rotated["login"], "shop@example.com");
+    let new_secret = rotated["api_secret"].as_str().unwrap();
+    assert_eq!(log_in("shop@example.com", new_secret).await, good);
+    assert_eq!(log_in("shop@example.com", secret).await, good, "until the grace is over");
+    let listed = service.administrate(Command::KeyList { server: None }).await;
+    let logins = listed.as_array().unwrap().iter().filter(|key| key["login"] == "shop@example.com").count();
+    assert_eq!(logins, 1);
+
+    let new_id = rotated["id"].as_i64().unwrap();
+    service.administrate(Command::KeyRevoke { id: CredentialId(new_id) }).await;
+    assert_eq!(log_in("shop@example.com", new_secret).await, BAD);
+    service.new_key(|key| key.login = Some("shop@example.com".into())).await;
 }

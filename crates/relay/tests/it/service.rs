@@ -80,8 +80,8 @@ impl Service {
         self.app.administrate(command).await.unwrap()
     }
 
-    pub(crate) async fn new_key(&self, change: impl FnOnce(&mut NewKey)) -> Value {
-        let mut new = NewKey {
+    pub(crate) fn plain_key() -> NewKey {
+        NewKey {
             server: "dev".into(),
             name: "another".into(),
             scope: Scope::Full,
@@ -89,8 +89,13 @@ impl Service {
             hold: false,
             allow: Vec::new(),
             address: Vec::new(),
+            login: None,
             expires_at: None,
-        };
+        }
+    }
+
+    pub(crate) async fn new_key(&self, change: impl FnOnce(&mut NewKey)) -> Value {
+        let mut new = Self::plain_key();
         change(&mut new);
         self.administrate(Command::KeyCreate(new)).await
     }

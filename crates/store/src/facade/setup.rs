@@ -75,6 +75,26 @@ impl Store {
         self.write(move |sql| Box::pin(credentials::create(sql, new, now))).await
     }
 
+    /// With a user name for SMTP, in lower case. `Conflict` if another credential has it.
+    pub async fn create_credential_with_login(
+        &self,
+        new: NewCredential,
+        login: String,
+    ) -> Result<CredentialId> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(credentials::create_with_login(sql, new, login, now))).await
+    }
+
+    /// Hashes of key and secret of the credentials that log in by this name.
+    pub async fn find_login(&self, login: String) -> Result<Vec<(KeyHash, KeyHash)>> {
+        self.read(move |sql| Box::pin(credentials::find_login(sql, login))).await
+    }
+
+    /// Every user name for SMTP and its credential.
+    pub async fn list_logins(&self) -> Result<Vec<(CredentialId, String)>> {
+        self.read(move |sql| Box::pin(credentials::list_logins(sql))).await
+    }
+
     pub async fn find_credential_access(&self, key: KeyHash) -> Result<Option<CredentialAccess>> {
         self.read(move |sql| Box::pin(credentials::find_access(sql, key))).await
     }

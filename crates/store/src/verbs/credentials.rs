@@ -34,6 +34,42 @@ pub(crate) async fn create(
     Ok(CredentialId(row.ok_or(StoreError::Conflict)?.int(0)?))
 }
 
+/// `Conflict` if another credential has the login.
+pub(crate) async fn create_with_login(
+    sql: &Sql<'_>,
+    new: NewCredential,
+    login: String,
+    now: Timestamp,
+) -> Result<CredentialId, StoreError> {
+    let id = create(sql, new, now).await?;
+    let row = sql
+        .query_opt(
+            "INSERT INTO logins (login, credential_id) VALUES ($1, $2) RETURNING credential_id",
+            &[login.into(), id.0.into()],
+        )
+        .await?;
+    row.map(|_| id).ok_or(StoreError::Conflict)
+}
+
+/// Hashes of key and secret behind a login: those of its credential, and those of the one that this replaced, which may
+/// still be good for a while.
+pub(crate) async fn find_login(sql: &Sql<'_>, login: String) -> Result<Vec<(KeyHash, KeyHash)>, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT c.key_hash, c.secret_hash FROM logins l
+             JOIN credentials c ON c.id = l.credential_id OR c.replaced_by = l.credential_id
+             WHERE l.login = $1 ORDER BY c.id DESC",
+            &[login.into()],
+        )
+        .await?;
+    rows.into_iter().map(|mut row| Ok((hash(&mut row, 0)?, hash(&mut row, 1)?))).collect()
+}
+
+pub(crate) async fn list_logins(sql: &Sql<'_>) -> Result<Vec<(CredentialId, String)>, StoreError> {
+    let rows = sql.query("SELECT credential_id, login FROM logins ORDER BY credential_id", &[]).await?;
+    rows.into_iter().map(|row| Ok((CredentialId(row.int(0)?), row.text(1)?))).collect()
+}
+
 /// Everything a call needs to know of its key, by the key's hash.
 pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<CredentialAccess>, StoreError> {
     let row = sql
@@ -82,8 +118,9 @@ pub(crate) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<V
     rows.into_iter().map(|mut row| read(&mut row)).collect()
 }
 
-/// Revoking twice keeps the first moment.
+/// Revoking twice keeps the first moment. The login is free for another credential then.
 pub(crate) async fn revoke(sql: &Sql<'_>, id: CredentialId, now: Timestamp) -> Result<(), StoreError> {
+    sql.execute("DELETE FROM logins WHERE credential_id = $1", &[id.0.into()]).await?;
     sql.change(
         "UPDATE credentials SET revoked_at = coalesce(revoked_at, $2), updated_at = $2 WHERE id = $1",
         &[id.0.into(), now.into()],
@@ -105,6 +142,11 @@ pub(crate) async fn rotate(
          expires_at = CASE WHEN expires_at IS NULL OR expires_at > $2 THEN $2 ELSE expires_at END
          WHERE id = $1 AND revoked_at IS NULL AND replaced_by IS NULL",
         &[old.0.into(), old_expires_at.into(), now.into(), new.0.into()],
+    )
+    .await?;
+    sql.execute(
+        "UPDATE logins SET credential_id = $2 WHERE credential_id = $1",
+        &[old.0.into(), new.0.into()],
     )
     .await?;
     Ok(new)

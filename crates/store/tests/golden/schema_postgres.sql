@@ -167,6 +167,13 @@ TABLE idempotency_keys
     PRIMARY KEY (server_id, key)
     CREATE INDEX idempotency_keys_by_expiry ON public.idempotency_keys USING btree (expires_at)
 
+TABLE logins
+    login text NOT NULL
+    credential_id bigint NOT NULL
+    UNIQUE (credential_id)
+    PRIMARY KEY (login)
+    FOREIGN KEY (credential_id) REFERENCES credentials(id)
+
 TABLE messages
     server_id bigint NOT NULL
     id bigint NOT NULL

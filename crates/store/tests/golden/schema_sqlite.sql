@@ -162,6 +162,11 @@ CREATE TABLE idempotency_keys (
 
 CREATE INDEX idempotency_keys_by_expiry ON idempotency_keys (expires_at);
 
+CREATE TABLE logins (
+    login TEXT PRIMARY KEY,
+    credential_id INTEGER NOT NULL UNIQUE REFERENCES credentials (id)
+);
+
 CREATE TABLE messages (
     server_id INTEGER NOT NULL,
     id INTEGER NOT NULL,

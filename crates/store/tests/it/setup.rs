@@ -13,6 +13,7 @@ on_both_engines!(
     credential_is_read_back_whole,
     suspension_of_server_or_account_reaches_its_keys,
     rotated_credential_lives_on_until_its_end,
+    a_login_belongs_to_one_credential_at_a_time,
     revoked_credential_keeps_the_first_moment,
     last_use_never_goes_back,
     domains_are_created_found_and_verified,
@@ -165,6 +166,34 @@ async fn rotated_credential_lives_on_until_its_end(fixture: Fixture) {
         .await
         .expect("the store works");
     assert_eq!(find(ending).await.expires_at, Some(end));
+}
+
+async fn a_login_belongs_to_one_credential_at_a_time(fixture: Fixture) {
+    let store = &fixture.store;
+    let new = |key| new_credential(fixture.server, "shop", key);
+    let create = async |key| store.create_credential_with_login(new(key), "a@example.com".into()).await;
+    let hashes = |keys: &[u8]| -> Vec<(KeyHash, KeyHash)> {
+        keys.iter().map(|key| (KeyHash([*key; 32]), KeyHash([key ^ 0xff; 32]))).collect()
+    };
+    let find = async || store.find_login("a@example.com".into()).await.expect("the store works");
+    assert_eq!(find().await, []);
+    let first = create(1).await.expect("the store works");
+    assert_eq!(find().await, hashes(&[1]));
+    let taken = create(2).await;
+    assert!(matches!(taken, Err(StoreError::Conflict)), "{taken:?}");
+    assert_eq!(
+        store.list_credentials(None).await.expect("the store works").len(),
+        1,
+        "nothing is left of it"
+    );
+    let end = fixture.in_secs(60);
+    let second = store.rotate_credential(first, end, new(3)).await.expect("the store works");
+    assert_eq!(find().await, hashes(&[3, 1]), "the old secret too, as long as it is good");
+    let logins = store.list_logins().await.expect("the store works");
+    assert_eq!(logins, [(second, "a@example.com".to_owned())]);
+    store.revoke_credential(second).await.expect("the store works");
+    assert_eq!(find().await, []);
+    create(4).await.expect("a revoked credential frees its login");
 }
 
 async fn revoked_credential_keeps_the_first_moment(fixture: Fixture) {
