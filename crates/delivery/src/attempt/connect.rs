@@ -99,6 +99,44 @@ impl Connector {
         }))
     }
 
+    /// A host of the route that takes addresses beyond ASCII, other than `except`, which does not. `None` if none does;
+    /// fails if one could not be asked, so that it is asked later.
+    pub(crate) async fn connect_with_smtputf8(
+        &self,
+        route: &Route,
+        source: &Source,
+        except: &str,
+    ) -> Result<Option<Connection>, ConnectFailure> {
+        let mut failure = None;
+        let mut tried = 0;
+        for host in shuffled(&route.hosts).into_iter().filter(|host| host.name != except) {
+            let addresses = match self.addresses(route, host, source).await {
+                Ok(addresses) => addresses,
+                Err(unusable) => {
+                    failure = Some(unusable);
+                    continue;
+                }
+            };
+            for address in addresses {
+                if tried == ADDRESSES_TRIED_MAX {
+                    break;
+                }
+                tried += 1;
+                match self.connect_to(route, host, address, source).await {
+                    Ok(connection) if connection.offers_smtputf8() => return Ok(Some(connection)),
+                    Ok(connection) => {
+                        connection.quit().await;
+                        // All addresses of a host are the same server.
+                        break;
+                    }
+                    Err(stopped) if stopped.was_stopped => return Err(stopped),
+                    Err(unreachable) => failure = Some(unreachable),
+                }
+            }
+        }
+        failure.map_or(Ok(None), Err)
+    }
+
     /// The host's addresses that may be dialled from this source.
     async fn addresses(
         &self,

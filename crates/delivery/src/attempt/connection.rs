@@ -123,6 +123,11 @@ impl Connection {
         }
     }
 
+    /// Whether the peer takes addresses beyond ASCII (RFC 6531).
+    pub(crate) fn offers_smtputf8(&self) -> bool {
+        self.session.capabilities().smtputf8
+    }
+
     /// After an outcome: until the session takes the next message. `false` if it does not.
     pub(crate) async fn settle_down(&mut self) -> bool {
         // A session that has ended says nothing more: waiting for a word of it would never end.

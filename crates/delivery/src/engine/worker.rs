@@ -308,13 +308,31 @@ impl Worker {
                 return After::GoOn;
             }
         };
-        let Some(open) = &mut self.open else { return After::Leave };
+        let Some(open) = &self.open else { return After::Leave };
         let key = FlightKey {
             server_id: job.entry.server_id,
             message_id: job.entry.message_id,
             attempt: job.entry.attempts,
         };
         let mut flight = Flight::new(&hub.journal, key, started_at);
+        if message.needs_smtputf8() && !open.connection.offers_smtputf8() && job.route.hosts.len() > 1 {
+            match self.change_host_for_smtputf8(&job).await {
+                Ok(None) => {}
+                Ok(Some(peer)) => {
+                    let ending = Ending::Utf8NotOffered;
+                    let settlement =
+                        self.judge(&job, &work, &peer, false, started_at, String::new(), None, ending);
+                    hub.settle(settlement).await;
+                    return After::Leave;
+                }
+                Err(failure) if failure.was_stopped => {
+                    self.give_back(&job).await;
+                    return After::Leave;
+                }
+                Err(failure) => return self.unreachable(&job, &work, failure, started_at).await,
+            }
+        }
+        let Some(open) = &mut self.open else { return After::Leave };
         let sent = open.connection.send(message, &mut flight).await;
         let connection = &mut open.connection;
         let ending = match sent {
@@ -376,6 +394,41 @@ impl Worker {
             self.open = None;
         }
         After::GoOn
+    }
+
+    /// The host that we speak to does not take addresses beyond ASCII: perhaps another of the domain does, and then we speak
+    /// to that one. If none does, it is the old host that refused.
+    async fn change_host_for_smtputf8(&mut self, job: &Job) -> Result<Option<Peer>, ConnectFailure> {
+        // One connection at a time: the site's limits count this task once.
+        let Some(old) = self.open.take() else { return Ok(Some(Peer::default())) };
+        let peer = old.connection.peer.clone();
+        old.connection.quit().await;
+        let connector = &self.hub.connector;
+        let found = connector.connect_with_smtputf8(&job.route, &job.source, &peer.mx).await?;
+        let Some(connection) = found else { return Ok(Some(peer)) };
+        let rules = Arc::clone(&job.route.rules);
+        self.open = Some(Open { connection, since: self.hub.clock.now(), carried: 0, rules });
+        Ok(None)
+    }
+
+    /// A host that this message needs could not be spoken to.
+    async fn unreachable(
+        &mut self,
+        job: &Job,
+        work: &Work,
+        failure: ConnectFailure,
+        started_at: Timestamp,
+    ) -> After {
+        let ending = Ending::Unreachable {
+            problem: failure.problem,
+            class: failure.class,
+            reply: failure.reply,
+            was_tried: failure.was_tried,
+        };
+        let transcript = failure.transcript;
+        let settlement = self.judge(job, work, &failure.peer, false, started_at, transcript, None, ending);
+        self.hub.settle(settlement).await;
+        After::Leave
     }
 
     /// We are stopping, and it was not tried.

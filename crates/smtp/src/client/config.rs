@@ -104,7 +104,7 @@ pub struct OutgoingMessage {
 }
 
 impl OutgoingMessage {
-    pub(super) fn needs_smtputf8(&self) -> bool {
+    pub fn needs_smtputf8(&self) -> bool {
         let sender = self.mail_from.as_ref().is_some_and(EmailAddress::needs_smtputf8);
         self.has_utf8_header || sender || self.rcpt_to.needs_smtputf8()
     }
