@@ -1,7 +1,7 @@
 //! Looking up messages and their deliveries. Always by the caller's own server: a foreign id is an unknown one.
 
-use postroad_mail::MessageView;
-use postroad_model::MessageId;
+use postroad_mail::{MessageView, received};
+use postroad_model::{Direction, MessageId};
 use postroad_store::{Delivery, Message, MessageSummary, StoreError};
 
 use crate::{App, Caller};
@@ -48,15 +48,39 @@ impl App {
         Ok(FoundMessage { summary, record: Some(record) })
     }
 
-    /// The stored bytes of a message that was found: as many as `record.send.size` says. `None` if they are older than
-    /// bodies are kept.
+    /// The stored bytes of a message that was found: as many as `record.send.size` says, and for a message that goes out
+    /// the `Received` header that each delivery puts on top of them. Its signature and the links of a tracked copy are not
+    /// in it. `None` if the bytes are older than bodies are kept.
     pub async fn read_message_bytes(
         &self,
         caller: &Caller,
         record: &Message,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let send = &record.send;
-        self.inner.store.find_body(caller.server_id, send.id, send.size).await
+        let found = self.inner.store.find_body(caller.server_id, send.id, send.size).await?;
+        if send.direction == Direction::Incoming {
+            return Ok(found);
+        }
+        let Some(mut bytes) = found else { return Ok(None) };
+        let trace =
+            received(&self.inner.hostname, &record.token, send.options.protocol.as_str(), send.created_at);
+        bytes.reserve_exact(trace.len());
+        bytes.splice(..0, trace.into_bytes());
+        Ok(Some(bytes))
+    }
+
+    /// How many bytes `read_message_bytes` gives, whether they are still there or not.
+    pub fn message_size(&self, record: &Message) -> u64 {
+        match record.send.direction {
+            Direction::Incoming => record.send.size,
+            Direction::Outgoing => record.send.size + self.received_by_us(record).len() as u64,
+        }
+    }
+
+    /// The header that each delivery puts on top.
+    fn received_by_us(&self, record: &Message) -> String {
+        let send = &record.send;
+        received(&self.inner.hostname, &record.token, send.options.protocol.as_str(), send.created_at)
     }
 
     /// Delivery attempts in time order.

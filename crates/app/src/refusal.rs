@@ -17,6 +17,8 @@ pub enum Refusal {
     UnauthenticatedFromAddress,
     AttachmentMissingName,
     AttachmentMissingData,
+    /// A message by SMTP that comes round and round. By HTTP this is a `Validation` of `data`.
+    MailLoop,
     /// The idempotency key was used for another request.
     IdempotencyConflict,
     /// The first request with this idempotency key is still being worked on.
@@ -51,7 +53,7 @@ pub enum AddressList {
 impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Validation(_) => "ValidationError",
+            Self::Validation(_) | Self::MailLoop => "ValidationError",
             Self::NoRecipients => "NoRecipients",
             Self::TooManyAddresses(AddressList::To) => "TooManyToAddresses",
             Self::TooManyAddresses(AddressList::Cc) => "TooManyCCAddresses",
@@ -83,6 +85,9 @@ impl Refusal {
             }
             Self::TooManyAddresses(AddressList::Bcc) => {
                 "The maximum number of BCC addresses has been reached (maximum 50)"
+            }
+            Self::MailLoop => {
+                "The message is in a mail loop: it has passed too many servers, or this service too often"
             }
             Self::NoContent => "There is no content defined for this e-mail",
             Self::FromAddressMissing => "The From address is missing and is required",

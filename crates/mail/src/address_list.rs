@@ -4,6 +4,8 @@
 //! the address is a name or a comment to the next. So this reader accepts the plain grammar of RFC 5322 3.4 and
 //! refuses everything that anybody could read otherwise. No address in an accepted list goes unreported.
 
+use postroad_model::Limits;
+
 use crate::encoded_word::decode_words;
 use crate::header_block::unfold;
 
@@ -22,26 +24,81 @@ pub enum AddressListProblem {
     Ambiguous,
     #[error("is not a list of addresses as RFC 5322 writes them")]
     Syntax,
+    #[error("has more than {ADDRESSES_MAX} addresses")]
+    TooMany,
 }
 
-/// The bare addresses of a header value, group members included.
-pub(crate) fn parse_address_list(value: &[u8]) -> Result<Vec<String>, AddressListProblem> {
+/// What a header value says about where a message is from.
+#[derive(Debug, Default)]
+pub(crate) struct AddressList {
+    /// The bare addresses, group members included. Never empty.
+    pub(crate) addresses: Vec<String>,
+    /// Addresses that its encoded words spell out for a reader.
+    pub(crate) spelled: Vec<String>,
+}
+
+/// More addresses in one header are nobody's sender.
+const ADDRESSES_MAX: usize = Limits::ADDRESSES_PER_LIST_MAX;
+/// Groups may be empty, so their number is no number of addresses.
+const ENTRIES_MAX: usize = 1_000;
+
+pub(crate) fn parse_address_list(value: &[u8]) -> Result<AddressList, AddressListProblem> {
     let text = std::str::from_utf8(value).map_err(|_| AddressListProblem::Bytes)?;
     let text = unfold(text.into());
     // Encoded words are only ever display names here, but a NUL or line break in one has fooled mail clients.
     if text.chars().any(is_hidden) || decode_words(&text).chars().any(is_hidden) {
         return Err(AddressListProblem::Control);
     }
-    let tokens = tokenise(&text)?;
-    if tokens.is_empty() {
+    let mut reader = Reader { tokens: Tokens::new(&text), next: None, addresses: Vec::new(), entries: 0 };
+    reader.step()?;
+    if reader.next.is_none() {
         return Err(AddressListProblem::Empty);
     }
-    let mut reader = Reader { tokens: &tokens, at: 0, addresses: Vec::new() };
     reader.list()?;
     if reader.addresses.is_empty() {
         return Err(AddressListProblem::Empty);
     }
-    Ok(reader.addresses)
+    let spelled = find_spelled_addresses(&text);
+    if spelled.len() > ADDRESSES_MAX {
+        return Err(AddressListProblem::TooMany);
+    }
+    Ok(AddressList { addresses: reader.addresses, spelled })
+}
+
+/// Every address that the value of a header like From names or spells out.
+pub fn find_addresses(value: &str) -> Result<Vec<String>, AddressListProblem> {
+    let list = parse_address_list(value.as_bytes())?;
+    Ok(list.addresses.into_iter().chain(list.spelled).collect())
+}
+
+/// The addresses that a reader sees in a header value with encoded words, or with text that has to be put into them;
+/// `=?utf-8?q?ceo=40bank.example?= <a@good.example>` is from the bank to everybody who reads it. At most one more than
+/// a header may have. Without such words there are none: what stands in plain text, everybody reads the same way.
+pub fn find_spelled_addresses(text: &str) -> Vec<String> {
+    let decoded = decode_words(text);
+    if text.is_ascii() && decoded == text {
+        return Vec::new();
+    }
+    let is_at = |c: char| matches!(c, '@' | '\u{ff20}' | '\u{fe6b}');
+    let is_dot = |c: char| matches!(c, '.' | '\u{3002}' | '\u{ff0e}' | '\u{ff61}');
+    let mut found = Vec::new();
+    for (at, sign) in decoded.match_indices(is_at) {
+        let before = decoded[..at].chars().next_back();
+        if before.is_none_or(|c| c.is_whitespace() || matches!(c, '<' | '(' | ',' | ';' | ':')) {
+            continue;
+        }
+        let behind = &decoded[at + sign.len()..];
+        let is_host = |c: char| c.is_alphanumeric() || is_dot(c) || matches!(c, '-' | '_');
+        let host = &behind[..behind.find(|c| !is_host(c)).unwrap_or(behind.len())];
+        let host = host.trim_matches(|c| is_dot(c) || matches!(c, '-' | '_'));
+        if host.contains(is_dot) {
+            found.push(format!("x@{host}"));
+            if found.len() > ADDRESSES_MAX {
+                break;
+            }
+        }
+    }
+    found
 }
 
 fn is_hidden(c: char) -> bool {
@@ -50,57 +107,70 @@ fn is_hidden(c: char) -> bool {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Token<'a> {
-    kind: Kind<'a>,
+pub(crate) struct Token<'a> {
+    pub(crate) kind: Kind<'a>,
     /// No white space or comment stands before it.
     is_glued: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind<'a> {
+pub(crate) enum Kind<'a> {
     /// Letters, digits and such, with dots.
     Word(&'a str),
     /// With its quotes.
     Quoted(&'a str),
+    /// With its parentheses.
+    Comment(&'a str),
     Special(u8),
 }
 
-fn tokenise(text: &str) -> Result<Vec<Token<'_>>, AddressListProblem> {
-    let bytes = text.as_bytes();
-    let mut tokens = Vec::new();
-    let (mut at, mut is_glued) = (0, false);
-    while let Some(byte) = bytes.get(at) {
-        let start = at;
-        let kind = match byte {
-            b' ' | b'\t' => {
-                at += 1;
-                is_glued = false;
-                continue;
-            }
-            b'(' => {
-                at += comment_length(&bytes[start..])?;
-                is_glued = false;
-                continue;
-            }
-            b'"' => {
-                at += quoted_length(&bytes[start..])?;
-                Kind::Quoted(&text[start..at])
-            }
-            b'<' | b'>' | b'@' | b',' | b':' | b';' => {
-                at += 1;
-                Kind::Special(*byte)
-            }
-            byte if is_word_byte(*byte) => {
-                at += bytes[start..].iter().take_while(|b| is_word_byte(**b)).count();
-                Kind::Word(&text[start..at])
-            }
-            b')' => return Err(AddressListProblem::Unclosed),
-            _ => return Err(AddressListProblem::Syntax),
-        };
-        tokens.push(Token { kind, is_glued });
-        is_glued = true;
+/// Reads one token after the other; nothing is collected, however long the list is.
+pub(crate) struct Tokens<'a> {
+    text: &'a str,
+    at: usize,
+    is_behind_comment: bool,
+}
+
+impl<'a> Tokens<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, at: 0, is_behind_comment: false }
     }
-    Ok(tokens)
+
+    pub(crate) fn next(&mut self) -> Result<Option<Token<'a>>, AddressListProblem> {
+        let bytes = self.text.as_bytes();
+        let mut is_glued = self.at > 0 && !self.is_behind_comment;
+        while let Some(byte) = bytes.get(self.at) {
+            let start = self.at;
+            let kind = match byte {
+                b' ' | b'\t' => {
+                    self.at += 1;
+                    is_glued = false;
+                    continue;
+                }
+                b'(' => {
+                    self.at += comment_length(&bytes[start..])?;
+                    Kind::Comment(&self.text[start..self.at])
+                }
+                b'"' => {
+                    self.at += quoted_length(&bytes[start..])?;
+                    Kind::Quoted(&self.text[start..self.at])
+                }
+                b'<' | b'>' | b'@' | b',' | b':' | b';' => {
+                    self.at += 1;
+                    Kind::Special(*byte)
+                }
+                byte if is_word_byte(*byte) => {
+                    self.at += bytes[start..].iter().take_while(|b| is_word_byte(**b)).count();
+                    Kind::Word(&self.text[start..self.at])
+                }
+                b')' => return Err(AddressListProblem::Unclosed),
+                _ => return Err(AddressListProblem::Syntax),
+            };
+            self.is_behind_comment = matches!(kind, Kind::Comment(_));
+            return Ok(Some(Token { kind, is_glued }));
+        }
+        Ok(None)
+    }
 }
 
 /// RFC 5322 `atext` and the dot; RFC 6532 adds everything beyond ASCII.
@@ -144,22 +214,30 @@ fn quoted_length(bytes: &[u8]) -> Result<usize, AddressListProblem> {
 }
 
 struct Reader<'a> {
-    tokens: &'a [Token<'a>],
-    at: usize,
+    tokens: Tokens<'a>,
+    /// The token that is read but not understood yet.
+    next: Option<Token<'a>>,
     addresses: Vec<String>,
+    entries: usize,
+}
+
+/// The words before a special character: a name, or the local part of an address.
+#[derive(Clone, Copy)]
+struct Words<'a> {
+    first: Option<Kind<'a>>,
+    count: usize,
 }
 
 impl<'a> Reader<'a> {
     fn list(&mut self) -> Result<(), AddressListProblem> {
         loop {
-            let start = self.at;
-            self.skip_words();
-            if self.at > start && self.takes(b':') {
+            let words = self.words()?;
+            if words.count > 0 && self.takes(b':')? {
                 self.group()?;
             } else {
-                self.mailbox(start)?;
+                self.mailbox(words)?;
             }
-            if self.at == self.tokens.len() {
+            if self.next.is_none() {
                 return Ok(());
             }
             self.separator()?;
@@ -168,40 +246,36 @@ impl<'a> Reader<'a> {
 
     /// The members of `name: a, b;` behind the colon.
     fn group(&mut self) -> Result<(), AddressListProblem> {
-        if self.takes(b';') {
+        if self.takes(b';')? {
             return Ok(());
         }
         loop {
-            let start = self.at;
-            self.skip_words();
-            self.mailbox(start)?;
-            if self.takes(b';') {
+            let words = self.words()?;
+            self.mailbox(words)?;
+            if self.takes(b';')? {
                 return Ok(());
             }
-            if self.at == self.tokens.len() {
+            if self.next.is_none() {
                 return Err(AddressListProblem::Unclosed);
             }
             self.separator()?;
         }
     }
 
-    /// `local@domain` or `name <local@domain>`, whose first words, from `start` on, are read already.
-    fn mailbox(&mut self, start: usize) -> Result<(), AddressListProblem> {
-        if self.takes(b'<') {
+    /// `local@domain` or `name <local@domain>`, whose first words are read already.
+    fn mailbox(&mut self, words: Words<'a>) -> Result<(), AddressListProblem> {
+        if self.takes(b'<')? {
             self.address()?;
-            let is_closed = self.is_glued() && self.takes(b'>');
+            let is_closed = self.is_glued() && self.takes(b'>')?;
             return if is_closed { Ok(()) } else { Err(AddressListProblem::Unclosed) };
         }
         if self.kind() != Some(Kind::Special(b'@')) {
             return Err(AddressListProblem::Syntax);
         }
-        match self.at - start {
-            0 => Err(AddressListProblem::Syntax),
-            1 => {
-                self.at = start;
-                // The first word of an address without brackets may have white space before it.
-                self.address_from_word()
-            }
+        match (words.count, words.first) {
+            // The first word of an address without brackets may have white space before it.
+            (1, Some(word)) => self.address_from(word),
+            (0, _) | (_, None) => Err(AddressListProblem::Syntax),
             // `some name a@x`
             _ => Err(AddressListProblem::Ambiguous),
         }
@@ -209,19 +283,25 @@ impl<'a> Reader<'a> {
 
     /// The address between angle brackets.
     fn address(&mut self) -> Result<(), AddressListProblem> {
-        if self.is_glued() { self.address_from_word() } else { Err(AddressListProblem::Syntax) }
+        match self.next {
+            Some(Token { kind: word @ (Kind::Word(_) | Kind::Quoted(_)), is_glued: true }) => {
+                self.step()?;
+                self.address_from(word)
+            }
+            _ => Err(AddressListProblem::Syntax),
+        }
     }
 
-    fn address_from_word(&mut self) -> Result<(), AddressListProblem> {
-        let local = match self.kind() {
-            Some(Kind::Word(word)) if is_dot_atom(word) => word,
+    /// The address that begins with a word which is read already.
+    fn address_from(&mut self, word: Kind<'a>) -> Result<(), AddressListProblem> {
+        let local = match word {
+            Kind::Word(word) if is_dot_atom(word) => word,
             // `"a@x"@y` has two domains to somebody.
-            Some(Kind::Quoted(text)) if text.contains('@') => return Err(AddressListProblem::Ambiguous),
-            Some(Kind::Quoted(text)) => text,
+            Kind::Quoted(text) if text.contains('@') => return Err(AddressListProblem::Ambiguous),
+            Kind::Quoted(text) => text,
             _ => return Err(AddressListProblem::Syntax),
         };
-        self.at += 1;
-        if !self.is_glued() || !self.takes(b'@') || !self.is_glued() {
+        if !self.is_glued() || !self.takes(b'@')? || !self.is_glued() {
             return Err(AddressListProblem::Syntax);
         }
         let Some(Kind::Word(domain)) =
@@ -229,38 +309,61 @@ impl<'a> Reader<'a> {
         else {
             return Err(AddressListProblem::Syntax);
         };
-        self.at += 1;
+        self.step()?;
         // Some clients decode before they parse, and show what the encoded word says as the address.
         if local.contains("=?") || domain.contains("=?") {
             return Err(AddressListProblem::Ambiguous);
+        }
+        if self.addresses.len() == ADDRESSES_MAX {
+            return Err(AddressListProblem::TooMany);
         }
         self.addresses.push(format!("{local}@{domain}"));
         Ok(())
     }
 
-    fn skip_words(&mut self) {
-        while matches!(self.kind(), Some(Kind::Word(_) | Kind::Quoted(_))) {
-            self.at += 1;
+    fn words(&mut self) -> Result<Words<'a>, AddressListProblem> {
+        let mut words = Words { first: None, count: 0 };
+        while let Some(kind @ (Kind::Word(_) | Kind::Quoted(_))) = self.kind() {
+            words.first.get_or_insert(kind);
+            words.count += 1;
+            self.step()?;
         }
+        Ok(words)
     }
 
     /// What follows a complete mailbox. Anything but a comma is a second reading: `a@x <b@y>`, `<a@x><b@y>`.
     fn separator(&mut self) -> Result<(), AddressListProblem> {
-        if self.takes(b',') { Ok(()) } else { Err(AddressListProblem::Ambiguous) }
+        self.entries += 1;
+        if self.entries >= ENTRIES_MAX {
+            return Err(AddressListProblem::TooMany);
+        }
+        if self.takes(b',')? { Ok(()) } else { Err(AddressListProblem::Ambiguous) }
+    }
+
+    /// Goes to the next token that is no comment.
+    fn step(&mut self) -> Result<(), AddressListProblem> {
+        loop {
+            self.next = self.tokens.next()?;
+            if !matches!(self.kind(), Some(Kind::Comment(_))) {
+                return Ok(());
+            }
+        }
     }
 
     fn kind(&self) -> Option<Kind<'a>> {
-        self.tokens.get(self.at).map(|token| token.kind)
+        self.next.map(|token| token.kind)
     }
 
     fn is_glued(&self) -> bool {
-        self.tokens.get(self.at).is_some_and(|token| token.is_glued)
+        self.next.is_some_and(|token| token.is_glued)
     }
 
-    fn takes(&mut self, special: u8) -> bool {
+    fn takes(&mut self, special: u8) -> Result<bool, AddressListProblem> {
         let is_next = self.kind() == Some(Kind::Special(special));
-        self.at += usize::from(is_next);
-        is_next
+        if is_next {
+            self.step()?;
+        }
+        Ok(is_next)
     }
 }
 

@@ -11,6 +11,7 @@ pub mod compose;
 mod content_type;
 pub mod dkim;
 pub mod dkim_key;
+mod eight_bit;
 mod encoded_word;
 mod header_block;
 pub mod header_check;
@@ -30,7 +31,7 @@ pub mod unsubscribe;
 mod varint;
 pub mod view;
 
-pub use address_list::AddressListProblem;
+pub use address_list::{AddressListProblem, find_addresses, find_spelled_addresses};
 pub use classify::{EnhancedCode, Reply, ReplyProblem, Verdict, classify};
 pub use compose::{Attachment, Composition, compose};
 pub use dkim::{Canonical, Signer, SignerError};
@@ -38,6 +39,7 @@ pub use dkim_key::{DkimKey, DkimKeyError, dkim_txt};
 pub use header_check::{
     HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, check_message_id,
 };
+pub use newline::{CrlfWriter, missing_line_break_bytes};
 pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw, prepare_submission};
 pub use return_path::ReturnPathKey;
 pub use returned::{Returned, ReturnedKind, ReturnedRecipient};

@@ -1,44 +1,115 @@
 //! Line endings: mail has CRLF and nothing else (RFC 5322 2.3).
 
-use std::borrow::Cow;
-
 use postroad_model::is_crlf;
 
-/// Text with CRLF line endings; a copy only if it had others.
-pub(crate) fn to_crlf(text: &str) -> Cow<'_, str> {
+/// Hands a text on in pieces with CRLF line endings. A text that has no others comes in one piece and is not copied; any
+/// other comes in pieces of whole lines, and only its short lines are copied, so that megabytes never stand there twice.
+/// A piece may begin with the line break that belongs to the long line before it.
+pub(crate) fn crlf_pieces(text: &str, mut take: impl FnMut(&[u8])) {
+    const PIECE_BYTES: usize = 64 << 10;
     if is_crlf(text.as_bytes()) {
-        return Cow::Borrowed(text);
+        return take(text.as_bytes());
     }
-    // An eighth more is enough for lines of eight bytes on average.
-    let mut out = String::with_capacity(text.len() + text.len() / 8);
-    // Bodies from JSON have LF alone. `split` on a character is a fast search.
-    let has_cr = text.as_bytes().contains(&b'\r');
-    let text =
-        if has_cr { Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n")) } else { Cow::Borrowed(text) };
-    for (index, line) in text.split('\n').enumerate() {
-        if index > 0 {
-            out.push_str("\r\n");
+    let mut piece = Vec::with_capacity(PIECE_BYTES.min(text.len() * 2));
+    let mut lines = lines(text).peekable();
+    while let Some(line) = lines.next() {
+        if line.len() >= PIECE_BYTES {
+            if !piece.is_empty() {
+                take(&piece);
+                piece.clear();
+            }
+            take(line.as_bytes());
+        } else {
+            piece.extend_from_slice(line.as_bytes());
         }
-        out.push_str(line);
+        if lines.peek().is_some() {
+            piece.extend_from_slice(b"\r\n");
+            if piece.len() >= PIECE_BYTES / 2 {
+                take(&piece);
+                piece.clear();
+            }
+        }
     }
-    Cow::Owned(out)
+    if !piece.is_empty() {
+        take(&piece);
+    }
 }
 
-/// The same for bytes that are already owned: handed back untouched if they are clean.
+/// How long the text is with CRLF line endings.
+pub(crate) fn crlf_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let count = |wanted: u8| memchr::memchr_iter(wanted, bytes).count();
+    let pairs = memchr::memmem::find_iter(bytes, b"\r\n").count();
+    bytes.len() + count(b'\r') + count(b'\n') - 2 * pairs
+}
+
+/// The lines of a text without their ends, which are CRLF, CR or LF.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let Some(end) = memchr::memchr2(b'\r', b'\n', text.as_bytes()) else {
+            rest = None;
+            return Some(text);
+        };
+        let width = if text.as_bytes()[end..].starts_with(b"\r\n") { 2 } else { 1 };
+        rest = Some(&text[end + width..]);
+        Some(&text[..end])
+    })
+}
+
+/// By how many bytes a message grows when its line endings become CRLF.
+pub fn missing_line_break_bytes(bytes: &[u8]) -> usize {
+    if is_crlf(bytes) {
+        return 0;
+    }
+    let count = |wanted: u8| memchr::memchr_iter(wanted, bytes).count();
+    count(b'\r') + count(b'\n') - 2 * memchr::memmem::find_iter(bytes, b"\r\n").count()
+}
+
+/// Bytes with CRLF line endings; handed back untouched if they are clean.
 pub(crate) fn into_crlf(bytes: Vec<u8>) -> Vec<u8> {
-    if is_crlf(&bytes) {
+    let missing = missing_line_break_bytes(&bytes);
+    if missing == 0 {
         return bytes;
     }
-    let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 8);
-    let mut rest = bytes.as_slice();
-    while let Some(at) = rest.iter().position(|b| matches!(b, b'\r' | b'\n')) {
-        out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(b"\r\n");
-        let width = if rest[at..].starts_with(b"\r\n") { 2 } else { 1 };
-        rest = &rest[at + width..];
+    let mut writer = CrlfWriter::with_capacity(bytes.len() + missing);
+    writer.push(&bytes);
+    writer.finish()
+}
+
+/// Collects a message that comes in pieces, and turns bare CR and LF into CRLF.
+#[derive(Debug)]
+pub struct CrlfWriter {
+    out: Vec<u8>,
+    /// The last byte was a CR, for which a CRLF stands in `out` already.
+    is_after_cr: bool,
+}
+
+impl CrlfWriter {
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self { out: Vec::with_capacity(bytes), is_after_cr: false }
     }
-    out.extend_from_slice(rest);
-    out
+
+    pub fn push(&mut self, piece: &[u8]) {
+        let mut rest = piece;
+        while !rest.is_empty() {
+            if std::mem::take(&mut self.is_after_cr) && rest[0] == b'\n' {
+                rest = &rest[1..];
+                continue;
+            }
+            let end = memchr::memchr2(b'\r', b'\n', rest);
+            self.out.extend_from_slice(&rest[..end.unwrap_or(rest.len())]);
+            let Some(end) = end else { return };
+            self.out.extend_from_slice(b"\r\n");
+            self.is_after_cr = rest[end] == b'\r';
+            rest = &rest[end + 1..];
+        }
+    }
+
+    pub fn finish(self) -> Vec<u8> {
+        self.out
+    }
 }
 
 #[cfg(test)]
@@ -46,6 +117,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn whole(text: &str) -> String {
+        let mut out = Vec::new();
+        crlf_pieces(text, |piece| out.extend_from_slice(piece));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn long_lines_and_many_lines_come_in_pieces_that_make_the_whole() {
+        let long = "x".repeat(70_000);
+        for text in [format!("{long}\n{long}\n\n.\n"), "a\n".repeat(100_000), format!("a\n{long}")] {
+            assert_eq!(whole(&text), text.replace('\n', "\r\n"));
+        }
+    }
 
     #[test]
     fn every_kind_of_line_ending_becomes_crlf() {
@@ -59,14 +144,16 @@ mod tests {
             ("a\r\r\nb", "a\r\n\r\nb"),
             ("a\n\n", "a\r\n\r\n"),
         ] {
-            assert_eq!(to_crlf(given), wanted, "{given:?}");
+            assert_eq!(whole(given), wanted, "{given:?}");
+            assert_eq!(crlf_length(given), wanted.len(), "{given:?}");
             assert_eq!(into_crlf(given.into()), wanted.as_bytes(), "{given:?}");
         }
     }
 
     #[test]
     fn clean_text_is_not_copied() {
-        assert!(matches!(to_crlf("a\r\nb"), Cow::Borrowed(_)));
+        let text = "a\r\nb";
+        crlf_pieces(text, |piece| assert_eq!(piece.as_ptr(), text.as_ptr()));
         let bytes = b"a\r\nb".to_vec();
         let address = bytes.as_ptr();
         let converted = into_crlf(bytes);
@@ -76,9 +163,13 @@ mod tests {
     proptest! {
         #[test]
         fn the_result_is_clean_and_both_ways_agree(text in "[a\r\n]{0,30}") {
-            let converted = to_crlf(&text);
+            let converted = whole(&text);
             prop_assert!(is_crlf(converted.as_bytes()));
+            prop_assert_eq!(converted.len(), crlf_length(&text));
             prop_assert_eq!(converted.as_bytes(), &into_crlf(text.clone().into_bytes())[..]);
+            let mut writer = CrlfWriter::with_capacity(0);
+            text.as_bytes().chunks(3).for_each(|piece| writer.push(piece));
+            prop_assert_eq!(converted.as_bytes(), &writer.finish()[..]);
         }
     }
 }

@@ -10,18 +10,18 @@ use postroad_model::Limits;
 use crate::compose::Attachment;
 use crate::content_type::{ContentType, parameter_name};
 use crate::header_line::{HeaderLine, clean, quoted};
-use crate::newline::to_crlf;
+use crate::newline::{crlf_length, crlf_pieces, lines};
 
-/// RFC 5322 2.1.1, without the line ending.
-const LINE_BYTES_MAX: usize = 998;
 const DISPOSITION: &str = "Content-Disposition";
 
-/// A body as it will stand in the message: line endings are CRLF, the encoding is chosen.
+/// A body and how it will stand in the message. Its line endings become CRLF when it is written.
 #[derive(Debug)]
 pub(crate) struct TextPart<'a> {
     subtype: &'static str,
-    text: Cow<'a, str>,
+    text: &'a str,
     encoding: Encoding,
+    /// An upper bound, so that the message is written into one place of the right size.
+    encoded_bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,23 +33,18 @@ enum Encoding {
 
 impl<'a> TextPart<'a> {
     pub(crate) fn new(subtype: &'static str, text: &'a str) -> Self {
-        let text = to_crlf(text);
-        let encoding = choose_encoding(&text);
-        Self { subtype, text, encoding }
+        let (encoding, encoded_bytes) = choose_encoding(text);
+        Self { subtype, text, encoding, encoded_bytes }
     }
 
     /// About how many bytes `write` will add.
     pub(crate) fn size_hint(&self) -> usize {
-        let length = self.text.len();
-        128 + match self.encoding {
-            Encoding::SevenBit => length,
-            Encoding::QuotedPrintable | Encoding::Base64 => length + length / 2,
-        }
+        128 + self.encoded_bytes
     }
 
     /// The text that stands unencoded in the message, in which a boundary could occur.
     pub(crate) fn verbatim(&self) -> Option<&str> {
-        (self.encoding == Encoding::SevenBit).then_some(&self.text)
+        (self.encoding == Encoding::SevenBit).then_some(self.text)
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
@@ -57,35 +52,42 @@ impl<'a> TextPart<'a> {
         out.extend_from_slice(self.subtype.as_bytes());
         out.extend_from_slice(b"; charset=utf-8\r\n");
         match self.encoding {
-            Encoding::SevenBit => write_seven_bit(&self.text, out),
-            Encoding::QuotedPrintable => {
-                out.extend_from_slice(b"Content-Transfer-Encoding: quoted-printable\r\n\r\n");
-                QuotedPrintableEncoder::new().preserve_line_breaks().encode_into(self.text.as_bytes(), out);
-            }
-            Encoding::Base64 => write_base64(self.text.as_bytes(), out),
+            Encoding::SevenBit => write_seven_bit(self.text, out),
+            Encoding::QuotedPrintable => write_quoted_printable(self.text, out),
+            Encoding::Base64 => write_base64_text(self.text, out),
         }
     }
 }
 
-/// The smallest encoding that is legal for a text with CRLF line endings.
-fn choose_encoding(text: &str) -> Encoding {
+/// The smallest encoding that is legal for a text, and at most how many bytes it makes of it.
+fn choose_encoding(text: &str) -> (Encoding, usize) {
+    let length = crlf_length(text);
+    // Line breaks cost base64 2 in 78.
+    let base64_bytes = length.div_ceil(57) * 78;
     if has_controls(text) {
-        return Encoding::Base64;
+        return (Encoding::Base64, base64_bytes);
     }
     if text.is_ascii() && has_short_lines(text) {
-        return Encoding::SevenBit;
+        return (Encoding::SevenBit, length);
     }
     let is_escaped = |b: &u8| u8::from(*b >= 127) | u8::from(*b == b'=');
     let escaped: usize =
         text.as_bytes().chunks(128).map(|chunk| usize::from(chunk.iter().map(is_escaped).sum::<u8>())).sum();
-    let quoted_length = text.len() + 2 * escaped;
-    let base64_length = text.len().div_ceil(3) * 4;
+    let quoted_length = length + 2 * escaped;
+    let base64_length = length.div_ceil(3) * 4;
     // Soft line breaks cost quoted-printable 3 in 76, line breaks cost base64 2 in 78.
     if quoted_length * 79 / 76 <= base64_length * 78 / 76 {
-        Encoding::QuotedPrintable
+        // White space at the end of a line is escaped, and an escape is not cut by a soft line break.
+        let line_ends = text.as_bytes().windows(2).filter(|two| is_white_line_end(two)).count();
+        let quoted_bytes = (quoted_length + 2 * line_ends) * 76 / 71 + 128;
+        (Encoding::QuotedPrintable, quoted_bytes)
     } else {
-        Encoding::Base64
+        (Encoding::Base64, base64_bytes)
     }
+}
+
+fn is_white_line_end(two: &[u8]) -> bool {
+    matches!(two, [b' ' | b'\t', b'\r' | b'\n'])
 }
 
 /// NUL is forbidden on the wire, the others arrive at nobody's as they were.
@@ -97,20 +99,56 @@ fn has_controls(text: &str) -> bool {
 }
 
 fn has_short_lines(text: &str) -> bool {
-    // Each line still has its CR here.
-    text.split('\n').all(|line| line.len() <= LINE_BYTES_MAX)
+    lines(text).all(|line| line.len() < Limits::LINE_BYTES_MAX)
 }
 
 fn write_seven_bit(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Content-Transfer-Encoding: 7bit\r\n\r\n");
-    out.extend_from_slice(text.as_bytes());
+    crlf_pieces(text, |piece| out.extend_from_slice(piece));
 }
 
+fn write_quoted_printable(text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Content-Transfer-Encoding: quoted-printable\r\n\r\n");
+    // Each piece begins or ends a line, so that none has to know how long the line was that it goes on with.
+    crlf_pieces(text, |piece| {
+        QuotedPrintableEncoder::new().preserve_line_breaks().encode_into(piece, out);
+    });
+}
+
+/// What one line of base64 encodes.
+const BASE64_LINE_BYTES: usize = 57;
+
+fn write_base64_text(text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(BASE64_HEADER);
+    let start = out.len();
+    let mut carried = Vec::with_capacity(BASE64_LINE_BYTES);
+    crlf_pieces(text, |piece| {
+        let (first, rest) =
+            piece.split_at(piece.len().min((BASE64_LINE_BYTES - carried.len()) % BASE64_LINE_BYTES));
+        carried.extend_from_slice(first);
+        if carried.len() == BASE64_LINE_BYTES {
+            Base64Encoder::new().wrap_lines().encode_into(&carried, out);
+            carried.clear();
+        }
+        let (whole, last) = rest.split_at(rest.len() / BASE64_LINE_BYTES * BASE64_LINE_BYTES);
+        Base64Encoder::new().wrap_lines().encode_into(whole, out);
+        carried.extend_from_slice(last);
+    });
+    Base64Encoder::new().wrap_lines().encode_into(&carried, out);
+    cut_last_break(start, out);
+}
+
+const BASE64_HEADER: &[u8] = b"Content-Transfer-Encoding: base64\r\n\r\n";
+
 fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(b"Content-Transfer-Encoding: base64\r\n\r\n");
+    out.extend_from_slice(BASE64_HEADER);
     let start = out.len();
     Base64Encoder::new().wrap_lines().encode_into(bytes, out);
-    // The last line's end is the boundary's, or is put back at the end of the message.
+    cut_last_break(start, out);
+}
+
+/// The last line's end is the boundary's, or is put back at the end of the message.
+fn cut_last_break(start: usize, out: &mut Vec<u8>) {
     if out.len() > start {
         out.truncate(out.len() - 2);
     }
@@ -123,7 +161,7 @@ pub(crate) struct AttachmentPart<'a> {
     content_type: ContentType<'a>,
     content_id: Option<String>,
     /// Set for a message in a message, which must not be encoded.
-    message: Option<Cow<'a, str>>,
+    message: Option<&'a str>,
 }
 
 impl<'a> AttachmentPart<'a> {
@@ -138,8 +176,7 @@ impl<'a> AttachmentPart<'a> {
             message = std::str::from_utf8(&attachment.content)
                 .ok()
                 .filter(|_| content_type.is_rfc822())
-                .map(to_crlf)
-                .filter(|text| choose_encoding(text) == Encoding::SevenBit);
+                .filter(|text| choose_encoding(text).0 == Encoding::SevenBit);
             if message.is_none() {
                 content_type = octets();
             }
@@ -153,11 +190,16 @@ impl<'a> AttachmentPart<'a> {
     }
 
     pub(crate) fn size_hint(&self) -> usize {
-        self.attachment.content.len() / 57 * 78 + 1_024
+        let content = match self.message {
+            Some(text) => crlf_length(text),
+            None => self.attachment.content.len().div_ceil(BASE64_LINE_BYTES) * 78,
+        };
+        // Names of 255 bytes are written twice and encoded.
+        content + 4_096
     }
 
     pub(crate) fn verbatim(&self) -> Option<&str> {
-        self.message.as_deref()
+        self.message
     }
 
     pub(crate) fn write(&self, disposition: &'static str, out: &mut Vec<u8>) {
@@ -171,7 +213,7 @@ impl<'a> AttachmentPart<'a> {
         if let Some(id) = &self.content_id {
             out.extend_from_slice(format!("Content-ID: <{id}>\r\n").as_bytes());
         }
-        match &self.message {
+        match self.message {
             Some(text) => write_seven_bit(text, out),
             None => write_base64(&self.attachment.content, out),
         }
@@ -210,4 +252,44 @@ fn file_name(name: &str) -> Cow<'_, str> {
 /// What stands between the angle brackets of a Content-ID.
 fn clean_content_id(text: &str) -> String {
     text.chars().filter(|c| c.is_ascii_graphic() && !matches!(c, '<' | '>')).take(256).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(part: &TextPart<'_>) -> String {
+        let mut out = Vec::new();
+        part.write(&mut out);
+        assert!(out.len() <= part.size_hint(), "{} bytes of {}", out.len(), part.size_hint());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_text_in_pieces_is_encoded_as_in_one() {
+        let long = "x".repeat(70_000);
+        for line in [
+            "é".to_owned(),
+            "one line é ".to_owned(),
+            "\t".to_owned(),
+            format!("{long} é "),
+            "ééé".repeat(30_000),
+        ] {
+            for count in [1, 2, 40_000 / line.len().min(40_000)] {
+                let text = format!("{line}\n").repeat(count) + "é";
+                let crlf = text.replace('\n', "\r\n");
+                // The second is clean, so it is not cut into pieces.
+                assert_eq!(written(&TextPart::new("plain", &text)), written(&TextPart::new("plain", &crlf)));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_longer_than_expected(text in "[a =\t\né\u{7f}]{0,300}") {
+            written(&TextPart::new("plain", &text));
+        }
+    }
 }

@@ -3,11 +3,15 @@
 
 use std::ops::Range;
 
+use postroad_model::Limits;
+
 use crate::address_list::{AddressListProblem, parse_address_list};
+use crate::eight_bit::encode_field;
 use crate::encoded_word::decode_words;
 use crate::header_block::{Field, HeaderBlock};
 use crate::header_check::{has_prefix, is_field_name};
 use crate::newline::into_crlf;
+use crate::trace::is_own_received;
 
 /// A message that can be stored and sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +25,9 @@ pub struct RawMessage {
     pub from: Vec<String>,
     /// Every address of every Sender header.
     pub sender: Vec<String>,
+    /// Further addresses that a reader may take for the sender's: those of Resent-From and Resent-Sender, and those that
+    /// encoded words in all these headers spell.
+    pub claimed: Vec<String>,
     /// A header that stands several times and must not (RFC 5322 3.6).
     pub repeated: Option<&'static str>,
     /// The control headers that were taken out: lower-case name and decoded value.
@@ -53,8 +60,21 @@ pub enum RawProblem {
     From(AddressListProblem),
     #[error("The Sender header {0}")]
     Sender(AddressListProblem),
+    #[error("The {0} header {1}")]
+    Resent(&'static str, AddressListProblem),
     #[error("The Message-ID header is not a valid message id")]
     MessageId,
+    #[error("The headers of the message are longer than {} bytes", Limits::HEADER_SECTION_BYTES_MAX)]
+    HeadersTooLong,
+    #[error("The message has more than {} headers", Limits::HEADER_FIELDS_MAX)]
+    TooManyHeaders,
+    #[error(
+        "Line {line} of the message is longer than {} bytes; send long lines as quoted-printable or base64",
+        Limits::LINE_BYTES_MAX
+    )]
+    LineTooLong { line: usize },
+    #[error("The message is in a mail loop: it has passed too many servers, or this service too often")]
+    Loop,
 }
 
 impl RawMessage {
@@ -114,6 +134,7 @@ impl Door {
 fn prepare(bytes: Vec<u8>, fallback: &RawFallback<'_>, door: Door) -> Result<RawMessage, RawProblem> {
     // Before the headers are looked at: a bare CR is a line break to some receivers.
     let mut bytes = into_crlf(bytes);
+    check_lines(&bytes)?;
     let found = Findings::gather(&bytes, door)?;
 
     let mut head = Vec::new();
@@ -125,13 +146,16 @@ fn prepare(bytes: Vec<u8>, fallback: &RawFallback<'_>, door: Door) -> Result<Raw
         fallback.message_id.to_owned()
     });
     let added_bytes = head.len();
-    // Only the bytes up to the last removed header are written anew; the body moves at most once.
+    // Only the bytes up to the last changed header are written anew; the body moves at most once.
     let mut kept_from = 0;
-    for removed in &found.removed {
-        head.extend_from_slice(&bytes[kept_from..removed.start]);
-        kept_from = removed.end;
+    for edit in &found.edits {
+        head.extend_from_slice(&bytes[kept_from..edit.replaced.start]);
+        head.extend_from_slice(&edit.text);
+        kept_from = edit.replaced.end;
     }
     if !head.is_empty() || kept_from > 0 {
+        // Not a byte more: a vector that grows by itself doubles.
+        bytes.reserve_exact(head.len().saturating_sub(kept_from));
         bytes.splice(..kept_from, head);
     }
     Ok(RawMessage {
@@ -140,6 +164,7 @@ fn prepare(bytes: Vec<u8>, fallback: &RawFallback<'_>, door: Door) -> Result<Raw
         subject: found.subject.unwrap_or_default(),
         from: found.from,
         sender: found.sender,
+        claimed: found.claimed,
         repeated: found.repeated,
         controls: found.controls,
         added_bytes,
@@ -149,6 +174,10 @@ fn prepare(bytes: Vec<u8>, fallback: &RawFallback<'_>, door: Door) -> Result<Raw
 /// RFC 5322 3.6: these stand once at most. Receivers refuse repetitions, or show another one than we checked.
 const ONCE: [&str; 8] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID"];
 const METADATA_PREFIX: &str = "X-Metadata-";
+/// RFC 5321 6.3: the count of `Received` headers shows a loop; large ones are legitimate below this.
+const HOPS_MAX: usize = 50;
+/// This service puts one on at each delivery.
+const OWN_HOPS_MAX: usize = 5;
 /// Longer ones do not fit a line.
 const MESSAGE_ID_BYTES_MAX: usize = 900;
 
@@ -160,22 +189,44 @@ struct Findings {
     subject: Option<String>,
     from: Vec<String>,
     sender: Vec<String>,
+    claimed: Vec<String>,
+    /// `Received` headers, and those of them that this service wrote.
+    hops: usize,
+    own_hops: usize,
     seen: Vec<&'static str>,
     repeated: Option<&'static str>,
     controls: Vec<(String, String)>,
     /// In order, not overlapping.
-    removed: Vec<Range<usize>>,
+    edits: Vec<Edit>,
+}
+
+/// A header that goes away or is written otherwise.
+#[derive(Debug)]
+struct Edit {
+    replaced: Range<usize>,
+    /// Empty if it goes away.
+    text: Vec<u8>,
 }
 
 impl Findings {
     fn gather(bytes: &[u8], door: Door) -> Result<Self, RawProblem> {
         let mut found = Self::default();
-        let mut fields = HeaderBlock::new(bytes).peekable();
-        if fields.peek().is_none() {
+        let mut count = 0;
+        for field in HeaderBlock::new(bytes) {
+            count += 1;
+            if count > Limits::HEADER_FIELDS_MAX {
+                return Err(RawProblem::TooManyHeaders);
+            }
+            if field.end > Limits::HEADER_SECTION_BYTES_MAX {
+                return Err(RawProblem::HeadersTooLong);
+            }
+            found.take(&field, bytes, door)?;
+        }
+        if count == 0 {
             return Err(RawProblem::NoHeaders);
         }
-        for field in fields {
-            found.take(&field, bytes, door)?;
+        if found.hops >= HOPS_MAX || found.own_hops >= OWN_HOPS_MAX {
+            return Err(RawProblem::Loop);
         }
         if found.from.is_empty() { Err(RawProblem::FromMissing) } else { Ok(found) }
     }
@@ -190,6 +241,31 @@ impl Findings {
         if field.value.contains(&0) {
             return Err(RawProblem::Nul);
         }
+        let place = field.start..field.end;
+        if field.value.is_ascii() {
+            return self.read(field, place, door);
+        }
+        if field.is("Message-ID") {
+            return Err(RawProblem::MessageId);
+        }
+        let text = encode_field(field);
+        // Only an address can be that long, because it is not folded.
+        if check_lines(&text).is_err() {
+            let line = bytes[..field.start].split(|b| *b == b'\n').count();
+            return Err(RawProblem::LineTooLong { line });
+        }
+        let edits = self.edits.len();
+        for field in HeaderBlock::new(&text) {
+            self.read(&field, place.clone(), door)?;
+        }
+        if self.edits.len() == edits {
+            self.edits.push(Edit { replaced: place, text });
+        }
+        Ok(())
+    }
+
+    /// Reads a field; `place` is where it stands in the message.
+    fn read(&mut self, field: &Field<'_>, place: Range<usize>, door: Door) -> Result<(), RawProblem> {
         if let Some(name) = ONCE.into_iter().find(|name| field.is(name)) {
             if self.seen.contains(&name) {
                 self.repeated = Some(name);
@@ -197,43 +273,80 @@ impl Findings {
             self.seen.push(name);
         }
         if field.is("From") {
-            self.from.extend(parse_address_list(field.value).map_err(RawProblem::From)?);
+            let list = parse_address_list(field.value).map_err(RawProblem::From)?;
+            extend_bounded(&mut self.from, list.addresses).map_err(RawProblem::From)?;
+            extend_bounded(&mut self.claimed, list.spelled).map_err(RawProblem::From)?;
         } else if field.is("Sender") {
-            self.sender.extend(parse_address_list(field.value).map_err(RawProblem::Sender)?);
+            let list = parse_address_list(field.value).map_err(RawProblem::Sender)?;
+            extend_bounded(&mut self.sender, list.addresses).map_err(RawProblem::Sender)?;
+            extend_bounded(&mut self.claimed, list.spelled).map_err(RawProblem::Sender)?;
+        } else if let Some(name) = ["Resent-From", "Resent-Sender"].into_iter().find(|name| field.is(name)) {
+            let problem = |problem| RawProblem::Resent(name, problem);
+            let list = parse_address_list(field.value).map_err(problem)?;
+            extend_bounded(&mut self.claimed, list.addresses).map_err(problem)?;
+            extend_bounded(&mut self.claimed, list.spelled).map_err(problem)?;
+        } else if field.is("Received") {
+            self.hops += 1;
+            self.own_hops += usize::from(is_own_received(&field.unfolded()));
         } else if field.is("Subject") {
             self.subject.get_or_insert_with(|| decode_words(&field.unfolded()).into_owned());
         } else if field.is("Date") {
-            self.take_or_remove(field, |found, _| found.has_date = true);
+            self.take_or_remove(field, place, |found, _| found.has_date = true);
         } else if field.is("Message-ID") {
             if field.unfolded().len() > MESSAGE_ID_BYTES_MAX
                 || !field.unfolded().bytes().all(|b| matches!(b, b' '..=b'~'))
             {
                 return Err(RawProblem::MessageId);
             }
-            self.take_or_remove(field, |found, value| {
+            self.take_or_remove(field, place, |found, value| {
                 found.message_id.get_or_insert_with(|| value.to_owned());
             });
         } else if field.is("Bcc") || field.is("Resent-Bcc") || field.is("Return-Path") {
-            self.removed.push(field.start..field.end);
+            self.remove(place);
         } else if door.is_control(field) {
             let name = String::from_utf8_lossy(field.name).to_ascii_lowercase();
             self.controls.push((name, decode_words(&field.unfolded()).into_owned()));
-            self.removed.push(field.start..field.end);
+            self.remove(place);
         }
         Ok(())
     }
 
     /// A blank header counts as missing, and gives way to ours: two of a kind would get the message refused.
-    fn take_or_remove(&mut self, field: &Field<'_>, take: impl FnOnce(&mut Self, &str)) {
+    fn take_or_remove(&mut self, field: &Field<'_>, place: Range<usize>, take: impl FnOnce(&mut Self, &str)) {
         let value = field.unfolded();
         let value = value.strip_prefix('<').unwrap_or(&value);
         let value = value.strip_suffix('>').unwrap_or(value).trim();
         if value.is_empty() {
-            self.removed.push(field.start..field.end);
+            self.remove(place);
         } else {
             take(self, value);
         }
     }
+
+    fn remove(&mut self, place: Range<usize>) {
+        self.edits.push(Edit { replaced: place, text: Vec::new() });
+    }
+}
+
+/// A sender is not in hundreds of places at once, whatever number of headers says so.
+fn extend_bounded(all: &mut Vec<String>, more: Vec<String>) -> Result<(), AddressListProblem> {
+    all.extend(more);
+    if all.len() > 2 * Limits::ADDRESSES_PER_LIST_MAX { Err(AddressListProblem::TooMany) } else { Ok(()) }
+}
+
+/// Longer lines are cut, broken or refused on the way (RFC 5321 4.5.3.1.6). They are not encoded here, because that would
+/// change what the sender may have signed.
+fn check_lines(bytes: &[u8]) -> Result<(), RawProblem> {
+    let mut start = 0;
+    let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len() + 1]);
+    for (index, end) in ends.enumerate() {
+        // Without its CR; behind the last line there may be none.
+        if end.saturating_sub(start + 1) > Limits::LINE_BYTES_MAX {
+            return Err(RawProblem::LineTooLong { line: index + 1 });
+        }
+        start = end + 1;
+    }
+    Ok(())
 }
 
 /// A continuation line of white space alone (RFC 5322 3.2.2 forbids them): the end of the headers to some.

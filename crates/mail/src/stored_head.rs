@@ -9,8 +9,8 @@ use crate::header_block::HeaderBlock;
 /// with certainty; the installation's key signs then.
 pub fn find_from_domain(message: &[u8]) -> Option<DomainName> {
     let from = HeaderBlock::new(message).find(|field| field.is("From"))?;
-    let addresses = parse_address_list(from.value).ok()?;
-    let (_, domain) = addresses.first()?.rsplit_once('@')?;
+    let list = parse_address_list(from.value).ok()?;
+    let (_, domain) = list.addresses.first()?.rsplit_once('@')?;
     DomainName::parse(domain).ok()
 }
 

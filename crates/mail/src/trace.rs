@@ -8,6 +8,14 @@ pub fn received(hostname: &DomainName, token: &MessageToken, protocol: &str, at:
     format!("Received: by {hostname} (Postroad) with {protocol} id {token};\r\n\t{}\r\n", at.to_rfc2822())
 }
 
+/// Whether the value of a `Received` header is one that `received` wrote, on whichever node.
+pub(crate) fn is_own_received(value: &str) -> bool {
+    value
+        .strip_prefix("by ")
+        .and_then(|rest| rest.split_once(' '))
+        .is_some_and(|(_, rest)| rest.starts_with("(Postroad) "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -16,6 +24,10 @@ mod tests {
     fn it_says_who_took_the_message_how_and_when() {
         let hostname = DomainName::parse("mx1.example.com").unwrap();
         let at = Timestamp::parse_rfc3339("2026-11-15T03:00:00.25Z").unwrap();
+        let value = |field: String| field["Received: ".len()..].replace("\r\n", "");
+        let token = MessageToken("aB3dE5fG7hI9jK1l".to_owned());
+        assert!(is_own_received(&value(received(&hostname, &token, "HTTP", at))));
+        assert!(!is_own_received("from mx by mx1.example.com (Postfix) with ESMTP; x"));
         assert_eq!(
             received(&hostname, &MessageToken("aB3dE5fG7hI9jK1l".to_owned()), "HTTP", at),
             "Received: by mx1.example.com (Postroad) with HTTP id aB3dE5fG7hI9jK1l;\r\n\

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Limits;
 use crate::domain::{DomainError, DomainName};
 
 /// A valid address. Keeps the text as it was sent and the domain as the DNS compares it.
@@ -23,6 +24,8 @@ pub enum AddressError {
     NoAt,
     #[error("the address is longer than 254 bytes")]
     TooLong,
+    #[error("a name with its address is longer than {} bytes", Limits::MAILBOX_BYTES_MAX)]
+    MailboxTooLong,
     #[error("the part before the @ is longer than 64 bytes")]
     LocalTooLong,
     #[error("the part before the @ is not valid")]

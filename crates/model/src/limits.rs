@@ -1,4 +1,9 @@
 //! What one request and one message may be at most. All configurable; these are the defaults.
+//!
+//! They keep one rule: **a request takes at most three times its own bytes of memory, and 1 MB.** Whatever splits,
+//! decodes or collects somebody's bytes stops at a limit while it reads, not after it has read everything. The limits here
+//! are small enough that what is collected of headers, addresses and problems fits the 1 MB; only bodies and attachments
+//! are copied, and never more than twice at a time. The test binaries `memory` measure it for every field.
 
 /// Sizes in bytes, counts in pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +29,14 @@ impl Limits {
     pub const SEND_AT_DAYS_MAX: u64 = 30;
     pub const HEADER_NAME_BYTES_MAX: usize = 76;
     pub const FILE_NAME_BYTES_MAX: usize = 255;
+    /// A mailbox with its display name.
+    pub const MAILBOX_BYTES_MAX: usize = 2_048;
+    /// The header section of a message that its sender built. A `To` with 1,000 recipients fits.
+    pub const HEADER_SECTION_BYTES_MAX: usize = 256 << 10;
+    /// Fields of such a header section.
+    pub const HEADER_FIELDS_MAX: usize = 1_000;
+    /// Without the line ending (RFC 5322 2.1.1).
+    pub const LINE_BYTES_MAX: usize = 998;
 }
 
 impl Default for Limits {

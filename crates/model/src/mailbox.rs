@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Limits;
 use crate::address::{AddressError, EmailAddress};
 
 /// An address with an optional display name.
@@ -17,6 +18,9 @@ impl Mailbox {
     /// not, because then it is several, and all but the last would be lost in a name.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let text = text.trim_matches([' ', '\t']);
+        if text.len() > Limits::MAILBOX_BYTES_MAX {
+            return Err(AddressError::MailboxTooLong);
+        }
         let Some(before_close) = text.strip_suffix('>') else {
             return Ok(Self { name: None, address: EmailAddress::parse(text)? });
         };
@@ -60,27 +64,33 @@ fn unquote(content: &str) -> Result<String, AddressError> {
 }
 
 /// Splits a comma-separated list of mailboxes; commas in quotes and in angle brackets do not count. Blank entries
-/// are left out.
-pub fn split_address_list(text: &str) -> Vec<&str> {
-    let mut entries = Vec::new();
-    let (mut start, mut quoted, mut escaped, mut bracketed) = (0, false, false, false);
-    for (at, c) in text.char_indices() {
-        match c {
+/// are left out. Nothing is collected: callers take as many as they allow, and one more to see that there are more.
+pub fn split_address_list(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    let entries = std::iter::from_fn(move || {
+        let text = rest?;
+        let end = find_comma(text);
+        rest = end.map(|at| &text[at + 1..]);
+        Some(&text[..end.unwrap_or(text.len())])
+    });
+    entries.filter(|entry| !entry.trim().is_empty())
+}
+
+/// The first comma that separates two mailboxes.
+fn find_comma(text: &str) -> Option<usize> {
+    let (mut quoted, mut escaped, mut bracketed) = (false, false, false);
+    text.bytes().position(|byte| {
+        match byte {
             _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            '<' if !quoted => bracketed = true,
-            '>' if !quoted => bracketed = false,
-            ',' if !quoted && !bracketed => {
-                entries.push(&text[start..at]);
-                start = at + 1;
-            }
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'<' if !quoted => bracketed = true,
+            b'>' if !quoted => bracketed = false,
+            b',' if !quoted && !bracketed => return true,
             _ => {}
         }
-    }
-    entries.push(&text[start..]);
-    entries.retain(|entry| !entry.trim().is_empty());
-    entries
+        false
+    })
 }
 
 #[cfg(test)]
@@ -117,7 +127,10 @@ mod tests {
     #[test]
     fn lists_are_split_outside_quotes() {
         let list = r#""Doe, Ann" <a@x.com>, b@x.com,, c <c@x.com>"#;
-        assert_eq!(split_address_list(list), [r#""Doe, Ann" <a@x.com>"#, " b@x.com", " c <c@x.com>"]);
+        assert_eq!(
+            split_address_list(list).collect::<Vec<_>>(),
+            [r#""Doe, Ann" <a@x.com>"#, " b@x.com", " c <c@x.com>"]
+        );
     }
 
     #[test]

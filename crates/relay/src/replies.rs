@@ -26,6 +26,7 @@ pub(crate) fn refused(refusal: &Refusal) -> Reply {
         }
         Refusal::IdempotencyInProgress => one_line(451, &format!("4.3.0 {}", refusal.message())),
         Refusal::IdempotencyConflict => one_line(550, &format!("5.5.0 {}", refusal.message())),
+        Refusal::MailLoop => one_line(550, &format!("5.4.6 {}", refusal.message())), // RFC 3463 3.5
         Refusal::Validation(_)
         | Refusal::NoContent
         | Refusal::TooManyAddresses(_)

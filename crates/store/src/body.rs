@@ -1,6 +1,7 @@
 //! Message text at rest: zstd, compressed once on the submitting task.
 
 use std::cell::RefCell;
+use std::io;
 
 use bytes::Bytes;
 use zstd::bulk::Compressor;
@@ -29,8 +30,8 @@ impl StoredBody {
     pub fn compress(message: impl Into<Bytes>) -> Result<Self, StoreError> {
         let original = message.into();
         let compressed = COMPRESSOR.with_borrow_mut(|compressor| match compressor {
-            Some(compressor) => compressor.compress(&original),
-            None => compressor.insert(Compressor::new(LEVEL)?).compress(&original),
+            Some(compressor) => compress_with(compressor, &original),
+            None => compress_with(compressor.insert(Compressor::new(LEVEL)?), &original),
         });
         let compressed = compressed.map_err(|e| StoreError::Internal(format!("compressing a body: {e}")))?;
         Ok(Self { original, compressed: compressed.into() })
@@ -47,6 +48,30 @@ impl StoredBody {
     /// Whether it is too large for a row.
     pub(crate) fn is_large(&self) -> bool {
         self.compressed.len() > INLINE_BYTES_MAX
+    }
+}
+
+/// Above this size the room for the outcome is estimated. zstd asks for as much as the message has, and both together are
+/// more than a request may take.
+const ESTIMATED_BYTES_MIN: usize = 512 << 10;
+const SAMPLE_BYTES: usize = 16 << 10;
+
+fn compress_with(compressor: &mut Compressor<'static>, original: &[u8]) -> io::Result<Vec<u8>> {
+    if original.len() < ESTIMATED_BYTES_MIN {
+        return compressor.compress(original);
+    }
+    // From beginning, middle and end: an attachment is packed otherwise than the text before it.
+    let starts = [0, original.len() / 2, original.len() - SAMPLE_BYTES];
+    let mut sampled = 0;
+    for start in starts {
+        sampled = compressor.compress(&original[start..start + SAMPLE_BYTES])?.len().max(sampled);
+    }
+    let estimate = (original.len() / SAMPLE_BYTES + 1) * (sampled + sampled / 16);
+    let mut compressed = Vec::with_capacity(estimate);
+    match compressor.compress_to_buffer(original, &mut compressed) {
+        Ok(_) => Ok(compressed),
+        // It is packed worse than the samples.
+        Err(_) => compressor.compress(original),
     }
 }
 

@@ -85,7 +85,7 @@ async fn find(
     let FoundMessage { summary, record } = found.map_err(|error| id.failure(error))?;
     let mut out = MessageOut { id: summary.id.0, token: summary.token.0, ..MessageOut::default() };
     let Some(record) = record else { return Ok((out, None)) };
-    describe(&mut out, &record, &expansions);
+    describe(&mut out, &record, call.app.message_size(&record), &expansions);
     if expansions.has(Expansion::ActivityEntries) {
         let activity = call.app.list_activity(&call.caller, record.id).await?;
         out.activity_entries = Some(ActivityOut::of(activity));
@@ -108,9 +108,9 @@ async fn find(
 }
 
 /// What the rows say.
-fn describe(out: &mut MessageOut, record: &Message, expansions: &Expansions) {
+fn describe(out: &mut MessageOut, record: &Message, size: u64, expansions: &Expansions) {
     out.status = expansions.has(Expansion::Status).then(|| StatusOut::from(record));
-    out.details = expansions.has(Expansion::Details).then(|| DetailsOut::from(record));
+    out.details = expansions.has(Expansion::Details).then(|| DetailsOut::new(record, size));
     out.inspection = expansions.has(Expansion::Inspection).then(InspectionOut::default);
 }
 

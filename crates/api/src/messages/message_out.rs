@@ -166,8 +166,9 @@ impl From<&Message> for StatusOut {
     }
 }
 
-impl From<&Message> for DetailsOut {
-    fn from(message: &Message) -> Self {
+impl DetailsOut {
+    /// `size` is that of the message as `raw_message` shows it.
+    pub(super) fn new(message: &Message, size: u64) -> Self {
         let send = &message.send;
         Self {
             rcpt_to: message.rcpt_to.clone(),
@@ -176,7 +177,7 @@ impl From<&Message> for DetailsOut {
             message_id: send.message_id.clone(),
             timestamp: send.created_at.as_epoch_seconds(),
             direction: send.direction.as_str(),
-            size: send.size.to_string(),
+            size: size.to_string(),
             bounce: send.bounce,
             bounce_for_id: message.bounce_for_id,
             tag: send.tag.clone(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use postroad_app::send::{
     AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, TemplateDraft, TrackWish,
 };
-use postroad_model::split_address_list;
+use postroad_model::{Limits, split_address_list};
 
 use super::prepare::prepare;
 use super::{SendMessageIn, SendOut};
@@ -29,7 +29,7 @@ use crate::openapi::OtherAnswers;
     operation_id = "sendMessage",
     request_body = SendMessageIn,
     params(
-        ("X-Test-Mode" = Option<String>, Header, description = "`true`: validate and record, do not deliver"),
+        ("X-Test-Mode" = Option<String>, Header, description = "`true` (or `1`, `yes`, `on`): validate and record, do not deliver; `false` (or `0`, `no`, `off`): deliver; anything else is refused"),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 256 printable characters; a repetition with the same key within 24 hours gets the first answer"),
     ),
     responses((status = 200, description = "The call was handled; look at `status`", body = Answer<SendOut>), OtherAnswers),
@@ -72,14 +72,16 @@ pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Mess
 /// An array of addresses, or one text with commas between them. Blank ones are as good as absent in both.
 fn addresses<'a>(fields: &mut Fields<'a>, name: &'static str, findings: &mut Findings) -> Vec<ListEntry<'a>> {
     let pointer = fields.pointer(name);
+    // One more than allowed shows that there are too many; the rest is not looked at.
+    let taken_max = Limits::ADDRESSES_PER_LIST_MAX + 1;
     let entry = |text: Cow<'a, str>| ListEntry { pointer: pointer.clone(), text };
     match fields.take(name, findings) {
         None => Vec::new(),
         Some(Json::Text(Cow::Borrowed(list))) => {
-            split_address_list(list).into_iter().map(|text| entry(Cow::Borrowed(text))).collect()
+            split_address_list(list).take(taken_max).map(|text| entry(Cow::Borrowed(text))).collect()
         }
         Some(Json::Text(Cow::Owned(list))) => {
-            split_address_list(&list).into_iter().map(|text| entry(Cow::Owned(text.to_owned()))).collect()
+            split_address_list(&list).take(taken_max).map(|text| entry(Cow::Owned(text.to_owned()))).collect()
         }
         Some(json) => {
             let mut entries = texts(&pointer, json, findings);

@@ -1,7 +1,7 @@
 //! What all send calls do before `app` is asked: read the fields, the idempotency key and the test mode.
 
 use axum::http::HeaderMap;
-use postroad_app::send::SendContext;
+use postroad_app::send::{SendContext, TEST_MODE_PROBLEM, read_test_mode};
 
 use crate::endpoint::Call;
 use crate::failure::Failure;
@@ -17,9 +17,9 @@ pub(super) fn prepare<'a, D>(
     read: impl FnOnce(&mut Fields<'a>, &mut Findings) -> D,
 ) -> Result<(SendContext, D), Failure> {
     let request = json::parse_object(&call.text)?;
-    let test = is_test(&call.headers);
-    let fingerprint = idempotency::fingerprint(&call.headers, endpoint, test || call.caller.test, &request);
     let mut findings = Findings::default();
+    let test = is_test(&call.headers, &mut findings);
+    let fingerprint = idempotency::fingerprint(&call.headers, endpoint, test || call.caller.test, &request);
     let mut fields = Fields::of_request(request, &call.text);
     let draft = read(&mut fields, &mut findings);
     let key = fields.text(idempotency::FIELD, &mut findings);
@@ -29,21 +29,37 @@ pub(super) fn prepare<'a, D>(
     Ok((SendContext { caller: call.caller.clone(), test, idempotency, warnings }, draft))
 }
 
-fn is_test(headers: &HeaderMap) -> bool {
-    let value = headers.get(X_TEST_MODE).and_then(|value| value.to_str().ok());
-    value.is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+fn is_test(headers: &HeaderMap, findings: &mut Findings) -> bool {
+    // Text that is not ASCII is no word that is known.
+    let values = headers.get_all(X_TEST_MODE).iter().map(|value| value.to_str().unwrap_or("?"));
+    let is_test = read_test_mode(values);
+    if is_test.is_none() {
+        findings.problem("", TEST_MODE_PROBLEM);
+    }
+    is_test.unwrap_or(true)
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     #[test]
-    fn test_mode_is_true_in_any_letter_case_and_nothing_else() {
-        let with =
-            |value: &str| HeaderMap::from_iter([(X_TEST_MODE.parse().unwrap(), value.parse().unwrap())]);
-        assert!(["true", "TRUE", "True", "true "].iter().all(|value| is_test(&with(value))));
-        assert!(!["false", "1", "yes", ""].iter().any(|value| is_test(&with(value))));
-        assert!(!is_test(&HeaderMap::new()));
+    fn test_mode_by_an_unknown_word_is_a_problem_and_no_real_delivery() {
+        let read = |value: &[u8]| {
+            let name = X_TEST_MODE.parse().unwrap();
+            let headers = HeaderMap::from_iter([(name, HeaderValue::from_bytes(value).unwrap())]);
+            let mut findings = Findings::default();
+            (is_test(&headers, &mut findings), findings.problems.len())
+        };
+        for value in [&b"true"[..], b"TRUE", b"1", b"yes", b"On"] {
+            assert_eq!(read(value), (true, 0));
+        }
+        assert_eq!(read(b"false"), (false, 0));
+        for value in [&b""[..], b"enabled", b"true\xff"] {
+            assert_eq!(read(value), (true, 1));
+        }
+        assert!(!is_test(&HeaderMap::new(), &mut Findings::default()));
     }
 }

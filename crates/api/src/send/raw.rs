@@ -49,7 +49,7 @@ pub(crate) struct SendRawIn {
     operation_id = "sendRaw",
     request_body = SendRawIn,
     params(
-        ("X-Test-Mode" = Option<String>, Header, description = "`true`: validate and record, do not deliver"),
+        ("X-Test-Mode" = Option<String>, Header, description = "`true` (or `1`, `yes`, `on`): validate and record, do not deliver; `false` (or `0`, `no`, `off`): deliver; anything else is refused"),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 256 printable characters; a repetition with the same key within 24 hours gets the first answer"),
     ),
     responses((status = 200, description = "The call was handled; look at `status`", body = Answer<SendOut>), OtherAnswers),

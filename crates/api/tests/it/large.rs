@@ -31,6 +31,7 @@ async fn a_large_message_goes_in_and_comes_out_whole() {
     assert_eq!(STANDARD.decode(all["attachments"][0]["data"].as_str().unwrap()).unwrap(), attached);
     assert_eq!(all["plain_body"], "Hello there");
     let raw = STANDARD.decode(all["raw_message"].as_str().unwrap()).unwrap();
+    assert!(raw.starts_with(b"Received: by "));
     assert_eq!(all["details"]["size"], json!(raw.len().to_string()));
 
     // What came out goes in again, and only the raw bytes are asked for.

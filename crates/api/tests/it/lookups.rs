@@ -51,9 +51,14 @@ async fn a_message_is_shown_as_far_as_wanted() {
     }]);
     assert_eq!(all["attachments"], attachment);
     assert_eq!(all["headers"]["x-list"], json!(["one", "two"]));
-    let raw = STANDARD.decode(all["raw_message"].as_str().unwrap()).unwrap();
+    let raw = String::from_utf8(STANDARD.decode(all["raw_message"].as_str().unwrap()).unwrap()).unwrap();
+    assert!(raw.contains("X-List: two\r\n"));
     assert_eq!(details["size"], json!(raw.len().to_string()));
-    assert!(String::from_utf8(raw).unwrap().contains("X-List: two\r\n"));
+    // What each delivery puts on top is shown.
+    let received = all["headers"]["received"][0].as_str().unwrap();
+    assert!(received.starts_with("by ") && received.contains("(Postroad) with HTTP id "), "{received}");
+    let folded = format!("Received: {}\r\n", received.replace(";\t", ";\r\n\t"));
+    assert!(raw.starts_with(&folded), "{raw}");
     assert_eq!(all["activity_entries"], json!({"loads": [], "clicks": []}));
 
     let some = service

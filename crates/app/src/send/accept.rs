@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::mem;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use postroad_model::{
@@ -12,6 +13,7 @@ use postroad_store::{
     Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredBody,
 };
 use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::draft::SendContext;
@@ -104,16 +106,35 @@ impl App {
         }
     }
 
-    /// When this returns `Ok`, the message and its queue entries are on stable storage.
-    pub(super) async fn store_send(
+    /// Checks a request once, and stores the outcome as often as the key needs. The request is gone when the outcome is
+    /// there: both together would be more memory than a request may take.
+    pub(super) async fn once_sealed<D, C>(
         &self,
         context: &SendContext,
-        checked: Checked,
-    ) -> Result<SendAnswer, Refusal> {
-        self.store_sealed(context, checked.seal().await?).await
+        draft: D,
+        check: impl Fn(D) -> C,
+    ) -> Result<SendAnswer, Refusal>
+    where
+        C: Future<Output = Result<Sealed, Refusal>>,
+    {
+        if context.idempotency.is_none() {
+            return self.store_sealed(context, check(draft).await?).await;
+        }
+        let draft = Mutex::new(Some(draft));
+        let sealed = OnceCell::new();
+        self.once(context, || async {
+            let make = || async {
+                let draft = draft.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let spent = || Refusal::Internal("a send was checked twice".into());
+                check(draft.ok_or_else(spent)?).await
+            };
+            let sealed: &Sealed = sealed.get_or_try_init(make).await?;
+            self.store_sealed(context, sealed.clone()).await
+        })
+        .await
     }
 
-    /// The same, for who may have to try again.
+    /// When this returns `Ok`, the message and its queue entries are on stable storage.
     pub(super) async fn store_sealed(
         &self,
         context: &SendContext,

@@ -10,15 +10,47 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// `None` if it is not base64.
+/// `None` if it is not base64. What is decoded is the only copy, also of a text with line breaks.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
-    let is_break = |b: u8| matches!(b, b'\r' | b'\n' | b' ' | b'\t');
-    if text.bytes().any(is_break) {
-        let dense: Vec<u8> = text.bytes().filter(|b| !is_break(*b)).collect();
-        return LENIENT.decode(dense).ok();
+    if !text.bytes().any(is_break) {
+        return LENIENT.decode(text).ok();
     }
-    LENIENT.decode(text).ok()
+    let mut decoded = Vec::with_capacity(decoded_bytes_max(text));
+    decode_pieces(text, |piece| decoded.extend_from_slice(piece))?;
+    Some(decoded)
 }
+
+/// Decodes piece by piece, so that nobody has to hold all of it. `None` if it is not base64.
+pub(super) fn decode_pieces(text: &str, mut take: impl FnMut(&[u8])) -> Option<()> {
+    let mut dense = [0; DENSE_BYTES];
+    let mut decoded = [0; DENSE_BYTES];
+    let mut bytes = text.bytes().filter(|b| !is_break(*b));
+    loop {
+        let mut count = 0;
+        while count < dense.len()
+            && let Some(byte) = bytes.next()
+        {
+            dense[count] = byte;
+            count += 1;
+        }
+        let length = LENIENT.decode_slice(&dense[..count], &mut decoded).ok()?;
+        take(&decoded[..length]);
+        if count < dense.len() {
+            return Some(());
+        }
+        if dense.ends_with(b"=") {
+            // Nothing may stand behind the padding.
+            return bytes.next().is_none().then_some(());
+        }
+    }
+}
+
+fn is_break(byte: u8) -> bool {
+    matches!(byte, b'\r' | b'\n' | b' ' | b'\t')
+}
+
+/// Whole groups of four, so that each piece can be decoded by itself.
+const DENSE_BYTES: usize = 4 << 10;
 
 /// The most bytes `text` can decode to: lets sizes be refused before anything is decoded.
 pub(super) fn decoded_bytes_max(text: &str) -> usize {
@@ -40,6 +72,16 @@ mod tests {
     fn other_text_is_not_base64() {
         for text in ["%%%", "aGVsbG8=x", "a", "aGVs\u{e9}"] {
             assert_eq!(decode(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn long_texts_with_line_breaks_are_decoded_in_pieces() {
+        for length in [3_070, 3_071, 3_072, 3_073, 10_000] {
+            let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+            let text = base64::prelude::BASE64_STANDARD.encode(&bytes);
+            assert_eq!(decode(&format!("\n{text}")).as_deref(), Some(&bytes[..]), "{length}");
+            assert_eq!(decode(&format!("\n{text}AAAA")).is_some(), length % 3 == 0, "{length}");
         }
     }
 }

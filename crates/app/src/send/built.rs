@@ -1,6 +1,6 @@
 //! What every message that its sender built has to pass, by send/raw or by SMTP.
 
-use postroad_mail::{RawFallback, RawMessage, RawProblem};
+use postroad_mail::{AddressListProblem, RawFallback, RawMessage, RawProblem};
 use postroad_model::{EmailAddress, ServerId};
 use uuid::Uuid;
 
@@ -26,9 +26,10 @@ impl App {
         }
     }
 
-    /// Every address in From and Sender is on a verified domain, and receivers see no other than we did.
+    /// Every address in From and Sender, and everything a reader may take for one, is on a verified domain, and receivers
+    /// see no other than we did.
     pub(super) async fn authorise_built(&self, server_id: ServerId, raw: &RawMessage) -> Result<(), Refusal> {
-        for address in raw.from.iter().chain(&raw.sender) {
+        for address in raw.from.iter().chain(&raw.sender).chain(&raw.claimed) {
             self.authorise_mailbox(server_id, address).await?;
         }
         match raw.repeated {
@@ -40,7 +41,10 @@ impl App {
 
 pub(super) fn built_refusal(problem: RawProblem) -> Refusal {
     match problem {
-        RawProblem::FromMissing | RawProblem::From(_) | RawProblem::Sender(_) => {
+        RawProblem::From(AddressListProblem::TooMany)
+        | RawProblem::Sender(AddressListProblem::TooMany)
+        | RawProblem::Resent(_, AddressListProblem::TooMany) => invalid(problem.to_string()),
+        RawProblem::FromMissing | RawProblem::From(_) | RawProblem::Sender(_) | RawProblem::Resent(..) => {
             Refusal::UnauthenticatedFromAddress
         }
         other => invalid(other.to_string()),

@@ -1,7 +1,8 @@
 //! The From check: every address a message claims to be from must be on a verified domain of the server. A
 //! sub-domain of a verified domain is not verified.
 
-use postroad_model::{DomainName, ServerId, mailbox::claimed_domain};
+use postroad_mail::find_spelled_addresses;
+use postroad_model::{DomainName, Limits, ServerId, mailbox::claimed_domain};
 use postroad_store::{DomainTracking, StoreError};
 use tokio::time::Instant;
 
@@ -16,6 +17,18 @@ impl App {
             Some(domain) => self.authorise_domain(server_id, domain).await,
             None => Err(Refusal::UnauthenticatedFromAddress),
         }
+    }
+
+    /// Likewise for the addresses that a reader sees in the display name of `mailbox`.
+    pub(super) async fn authorise_name(&self, server_id: ServerId, mailbox: &str) -> Result<(), Refusal> {
+        // A longer one is no mailbox; the syntax check says so.
+        if mailbox.len() > Limits::MAILBOX_BYTES_MAX {
+            return Ok(());
+        }
+        for address in find_spelled_addresses(mailbox) {
+            self.authorise_mailbox(server_id, &address).await?;
+        }
+        Ok(())
     }
 
     async fn authorise_domain(&self, server_id: ServerId, domain: DomainName) -> Result<(), Refusal> {

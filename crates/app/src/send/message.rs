@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use postroad_mail::{
     Attachment, Composition, check_content_type, check_date, check_header_name, check_header_value,
+    find_addresses,
 };
-use postroad_model::{EmailAddress, Limits, Mailbox, PoolId};
+use postroad_model::{EmailAddress, Limits, Mailbox, PoolId, ServerId};
 use postroad_store::OwnUnsubscribe;
 use uuid::Uuid;
 
@@ -25,16 +26,19 @@ impl App {
         context: SendContext,
         draft: MessageDraft<'_>,
     ) -> Result<SendAnswer, Refusal> {
-        self.once(&context, || async {
-            self.check_envelope(&context, &draft).await?;
+        let context = &context;
+        self.once_sealed(context, draft, |draft| async move {
+            self.check_envelope(context, &draft).await?;
             let pool_id = match &draft.ip_pool {
                 Some(name) => self.find_pool_for(context.caller.server_id, name).await?,
                 None => None,
             };
-            let (mut checked, unsubscribe) = self.compose_checked(&draft, pool_id)?;
+            let track = draft.track;
+            // From here on only the message is kept, not the request.
+            let (mut checked, unsubscribe) = self.compose_checked(draft, pool_id)?;
             checked.options.tracking =
-                self.decide_tracking(&context.caller, &checked.from_domain, draft.track, unsubscribe).await?;
-            self.store_send(&context, checked).await
+                self.decide_tracking(&context.caller, &checked.from_domain, track, unsubscribe).await?;
+            checked.seal().await
         })
         .await
     }
@@ -59,10 +63,12 @@ impl App {
         let Some(from) = draft.from.as_deref().filter(|from| !from.trim().is_empty()) else {
             return Err(Refusal::FromAddressMissing);
         };
-        self.authorise_mailbox(context.caller.server_id, from).await?;
-        if let Some(sender) = draft.sender.as_deref().filter(|sender| !sender.trim().is_empty()) {
-            self.authorise_mailbox(context.caller.server_id, sender).await?;
+        let sender = draft.sender.as_deref().filter(|sender| !sender.trim().is_empty());
+        for mailbox in [Some(from), sender].into_iter().flatten() {
+            self.authorise_mailbox(context.caller.server_id, mailbox).await?;
+            self.authorise_name(context.caller.server_id, mailbox).await?;
         }
+        self.authorise_resent(context.caller.server_id, draft).await?;
         for attachment in &draft.attachments {
             if is_blank(&attachment.name) {
                 return Err(Refusal::AttachmentMissingName);
@@ -74,10 +80,29 @@ impl App {
         Ok(())
     }
 
+    /// Resent-From and Resent-Sender are shown like From, so they are judged like it.
+    async fn authorise_resent(&self, server_id: ServerId, draft: &MessageDraft<'_>) -> Result<(), Refusal> {
+        let is_resent = |name: &str| {
+            name.eq_ignore_ascii_case("resent-from") || name.eq_ignore_ascii_case("resent-sender")
+        };
+        let within = draft.headers.len() <= self.inner.limits.custom_headers_max;
+        for (_, value) in draft.headers.iter().filter(|(name, _)| within && is_resent(name)) {
+            // A value that is too long or has control characters is a problem of check 10.
+            if check_header_value(value, self.inner.limits.header_value_bytes_max).is_err() {
+                continue;
+            }
+            let addresses = find_addresses(value).map_err(|_| Refusal::UnauthenticatedFromAddress)?;
+            for address in addresses {
+                self.authorise_mailbox(server_id, &address).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Check 10, everything else at once; then the message's bytes.
     fn compose_checked(
         &self,
-        draft: &MessageDraft<'_>,
+        mut draft: MessageDraft<'_>,
         pool_id: Option<PoolId>,
     ) -> Result<(Checked, Option<OwnUnsubscribe>), Refusal> {
         let limits = &self.inner.limits;
@@ -88,7 +113,7 @@ impl App {
             [&draft.to, &draft.cc, &draft.bcc].map(|list| addresses::parse_list(list, &mut problems));
         let from = parse_given("/from", draft.from.as_deref(), &mut problems);
         let sender = parse_given("/sender", draft.sender.as_deref(), &mut problems);
-        let mut headers = check_headers(draft, limits, &mut problems);
+        let mut headers = check_headers(&draft, limits, &mut problems);
         let reply_to = match draft.reply_to.as_deref().filter(|text| !text.trim().is_empty()) {
             Some(text) => parse_reply_to("/reply_to", text, &mut problems),
             None => headers
@@ -96,10 +121,10 @@ impl App {
                 .map(|text| parse_reply_to("/headers/Reply-To", &text, &mut problems))
                 .unwrap_or_default(),
         };
-        let wishes = options::check(draft, limits, now, pool_id, &mut problems);
+        let wishes = options::check(&draft, limits, now, pool_id, &mut problems);
         headers.custom.extend(wishes.headers);
-        let contents = check_attachments(&draft.attachments, limits, &mut problems);
-        check_size(draft, &contents, limits, &mut problems);
+        let contents = check_attachments(&mut draft.attachments, limits, &mut problems);
+        check_size(&draft, &contents, limits, &mut problems);
         let Some(from) = from.filter(|_| problems.is_empty()) else {
             return Err(Refusal::Validation(problems));
         };
@@ -175,9 +200,15 @@ fn parse_reply_to(pointer: &str, text: &str, problems: &mut Vec<FieldProblem>) -
     if let Ok(mailbox) = Mailbox::parse(text) {
         return vec![mailbox];
     }
-    let entries = postroad_model::split_address_list(text);
+    let most = Limits::ADDRESSES_PER_LIST_MAX;
+    let entries: Vec<&str> = postroad_model::split_address_list(text).take(most + 1).collect();
     if entries.is_empty() {
         addresses::parse_one(pointer, text, problems);
+    }
+    if entries.len() > most {
+        let field = pointer.trim_start_matches('/');
+        problems.push(FieldProblem::new(pointer, format!("`{field}` has more than {most} addresses")));
+        return Vec::new();
     }
     entries.into_iter().filter_map(|entry| addresses::parse_one(pointer, entry, problems)).collect()
 }
@@ -234,9 +265,9 @@ fn check_headers(
     checked
 }
 
-/// Decodes every attachment; what cannot be sent goes into `problems`.
+/// Decodes every attachment and lets its base64 go; what cannot be sent goes into `problems`.
 fn check_attachments(
-    attachments: &[AttachmentDraft<'_>],
+    attachments: &mut [AttachmentDraft<'_>],
     limits: &Limits,
     problems: &mut Vec<FieldProblem>,
 ) -> Vec<Vec<u8>> {
@@ -252,7 +283,7 @@ fn check_attachments(
         return Vec::new();
     }
     let mut contents = Vec::with_capacity(attachments.len());
-    for (at, attachment) in attachments.iter().enumerate() {
+    for (at, attachment) in attachments.iter_mut().enumerate() {
         let mut problem = |field: &str, message: String| {
             problems.push(FieldProblem::new(format!("/attachments/{at}/{field}"), message));
         };
@@ -270,7 +301,8 @@ fn check_attachments(
         if attachment.content_id.as_deref().is_some_and(|id| !is_content_id(id)) {
             problem("content_id", "A content id is up to 255 visible ASCII characters".to_owned());
         }
-        match base64_text::decode(attachment.data.as_deref().unwrap_or_default()) {
+        let data = attachment.data.take();
+        match base64_text::decode(data.as_deref().unwrap_or_default()) {
             Some(content) => contents.push(content),
             None => problem("data", format!("`attachments/{at}/data` is not valid base64")),
         }

@@ -25,3 +25,4 @@ pub use idempotency::{IdempotencyRequest, is_idempotency_key};
 pub(crate) use pool::UsablePool;
 pub use submit::Submission;
 pub use tracking::TrackWish;
+pub use wishes::{TEST_MODE_PROBLEM, read_test_mode};

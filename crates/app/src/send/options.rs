@@ -32,12 +32,13 @@ pub(super) fn check(
         check_tag("/tag", tag, limits, problems);
     }
     if let Some(template) = &draft.template {
-        let name = template.name.as_deref().unwrap_or_default();
+        let name = shown(template.name.as_deref().unwrap_or_default());
         problems
             .push(FieldProblem::new("/template", format!("There is no template `{name}` on this server")));
     }
     if let Some(pool) = draft.ip_pool.as_ref().filter(|_| pool_id.is_none()) {
-        problems.push(FieldProblem::new("/ip_pool", format!("There is no IP pool `{pool}` for this server")));
+        let message = format!("There is no IP pool `{}` for this server", shown(pool));
+        problems.push(FieldProblem::new("/ip_pool", message));
     }
     let send_at = check_time("/send_at", draft.send_at.as_deref(), problems);
     let latest = now.plus(Duration::from_hours(Limits::SEND_AT_DAYS_MAX * 24));
@@ -94,7 +95,9 @@ pub(super) fn check_metadata(
     if pairs.len() > Limits::METADATA_PAIRS_MAX {
         let message = format!("`metadata` has more than {} pairs", Limits::METADATA_PAIRS_MAX);
         problems.push(FieldProblem::new("/metadata", message));
+        return BTreeMap::new();
     }
+    let before = problems.len();
     for (key, value) in pairs {
         let pointer = format!("/metadata/{}", pointer_token(key));
         if key.is_empty() || key.len() > Limits::METADATA_KEY_BYTES_MAX || key.chars().any(char::is_control) {
@@ -113,12 +116,17 @@ pub(super) fn check_metadata(
             problems.push(FieldProblem::new(&pointer, "A metadata value must not contain a NUL character"));
         }
     }
-    pairs.iter().cloned().collect()
+    if problems.len() > before { BTreeMap::new() } else { pairs.iter().cloned().collect() }
 }
 
 /// RFC 6901: `~` and `/` in a pointer's token are escaped.
 pub(super) fn pointer_token(text: &str) -> String {
-    text.replace('~', "~0").replace('/', "~1")
+    shown(text).replace('~', "~0").replace('/', "~1")
+}
+
+/// The beginning of a text that an answer quotes: answers do not repeat megabytes.
+fn shown(text: &str) -> &str {
+    &text[..text.floor_char_boundary(256)]
 }
 
 /// RFC 2369 List-Unsubscribe and RFC 8058 one-click. One click without an address of the sender's own comes to us, by a

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use postroad_mail::prepare_raw;
+use postroad_mail::{CrlfWriter, missing_line_break_bytes, prepare_raw};
 use postroad_model::{EmailAddress, Limits};
 use postroad_store::SendOptions;
 
@@ -16,14 +16,16 @@ use crate::{App, FieldProblem, Refusal};
 impl App {
     /// Accepts one raw send.
     pub async fn send_raw(&self, context: SendContext, draft: RawDraft<'_>) -> Result<SendAnswer, Refusal> {
-        self.once(&context, || async {
-            let checked = self.check_raw(&context, &draft).await?;
-            self.store_send(&context, checked).await
-        })
+        let context = &context;
+        self.once_sealed(
+            context,
+            draft,
+            |draft| async move { self.check_raw(context, draft).await?.seal().await },
+        )
         .await
     }
 
-    async fn check_raw(&self, context: &SendContext, draft: &RawDraft<'_>) -> Result<Checked, Refusal> {
+    async fn check_raw(&self, context: &SendContext, draft: RawDraft<'_>) -> Result<Checked, Refusal> {
         let limits = &self.inner.limits;
         if draft.rcpt_to.is_empty() {
             return Err(Refusal::NoRecipients);
@@ -36,6 +38,7 @@ impl App {
         let rcpt_to = addresses::parse_list(&draft.rcpt_to, &mut problems);
         let mail_from = check_mail_from(&draft.mail_from, draft.bounce, &mut problems);
         let bytes = decode(&draft.data, limits, &mut problems);
+        drop(draft.data);
         let Some(bytes) = bytes.filter(|_| problems.is_empty()) else {
             return Err(Refusal::Validation(problems));
         };
@@ -87,19 +90,35 @@ fn check_mail_from(text: &str, bounce: bool, problems: &mut Vec<FieldProblem>) -
     }
 }
 
+/// Room for the headers that are put on top, so that the message need not move for them.
+const ADDED_BYTES: usize = 1 << 10;
+
 fn decode(data: &str, limits: &Limits, problems: &mut Vec<FieldProblem>) -> Option<Vec<u8>> {
     // Generous by what line breaks in the base64 can add; the exact check is on the decoded bytes.
     if base64_text::decoded_bytes_max(data) > limits.message_bytes_max + limits.message_bytes_max / 16 {
         problems.push(too_large(limits));
         return None;
     }
+    let not_base64 = || FieldProblem::new("/data", "`data` is not valid base64");
     let Some(bytes) = base64_text::decode(data) else {
-        problems.push(FieldProblem::new("/data", "`data` is not valid base64"));
+        problems.push(not_base64());
         return None;
     };
-    if bytes.len() > limits.message_bytes_max {
+    let missing = missing_line_break_bytes(&bytes);
+    let length = bytes.len() + missing;
+    if length > limits.message_bytes_max {
         problems.push(too_large(limits));
         return None;
     }
-    Some(bytes)
+    if missing <= bytes.len() / 4 {
+        return Some(bytes);
+    }
+    // So much of it is bare line breaks that the message with CRLF and the one without are too much memory together.
+    drop(bytes);
+    let mut normalised = CrlfWriter::with_capacity(length + ADDED_BYTES);
+    if base64_text::decode_pieces(data, |piece| normalised.push(piece)).is_none() {
+        problems.push(not_base64());
+        return None;
+    }
+    Some(normalised.finish())
 }

@@ -40,7 +40,10 @@ impl App {
             (raw.map(|raw| with_fingerprint(raw, &envelope)), envelope)
         })
         .await?;
-        let (raw, fingerprint) = read.map_err(|problem: RawProblem| built_refusal(problem))?;
+        let (raw, fingerprint) = read.map_err(|problem| match problem {
+            RawProblem::Loop => Refusal::MailLoop,
+            other => built_refusal(other),
+        })?;
         self.authorise_built(caller.server_id, &raw).await?;
         let wishes = wishes::read(&raw, &self.inner.limits)?;
         let from_domain = built_domain(&raw);

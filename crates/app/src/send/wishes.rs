@@ -29,6 +29,11 @@ pub(super) fn read(raw: &RawMessage, limits: &Limits) -> Result<Wishes, Refusal>
     let metadata = options::check_metadata(&pairs, &mut problems);
     let opens = switch(raw, "X-Track-Opens", &mut problems);
     let clicks = switch(raw, "X-Track-Clicks", &mut problems);
+    let test_values = raw.controls.iter().filter(|(name, _)| name == "x-test-mode");
+    let is_test = read_test_mode(test_values.map(|(_, value)| value.as_str()));
+    if is_test.is_none() {
+        problems.push(FieldProblem::new("/data", TEST_MODE_PROBLEM));
+    }
     let idempotency_key = raw.control("x-idempotency-key").map(str::to_owned);
     if idempotency_key.as_deref().is_some_and(|key| !is_idempotency_key(key)) {
         let most = Limits::IDEMPOTENCY_KEY_CHARS_MAX;
@@ -41,22 +46,47 @@ pub(super) fn read(raw: &RawMessage, limits: &Limits) -> Result<Wishes, Refusal>
     Ok(Wishes {
         tag,
         metadata,
-        // As in the header of an HTTP request: `true` and nothing else.
-        test: raw.control("x-test-mode").is_some_and(|value| value.eq_ignore_ascii_case("true")),
+        test: is_test.unwrap_or(false),
         track: TrackWish { opens, clicks },
         idempotency_key,
     })
 }
 
 fn switch(raw: &RawMessage, name: &str, problems: &mut Vec<FieldProblem>) -> Option<bool> {
-    let value = raw.control(&name.to_ascii_lowercase())?.to_ascii_lowercase();
-    match value.as_str() {
-        "true" | "yes" | "on" | "1" => Some(true),
-        "false" | "no" | "off" | "0" => Some(false),
-        _ => {
-            problems.push(FieldProblem::new("/data", format!("The header {name} must be true or false")));
-            None
+    let switch = parse_switch(raw.control(&name.to_ascii_lowercase())?);
+    if switch.is_none() {
+        problems.push(FieldProblem::new("/data", format!("The header {name} must be true or false")));
+    }
+    switch
+}
+
+/// What is said when `read_test_mode` gives `None`.
+pub const TEST_MODE_PROBLEM: &str = "The header X-Test-Mode must be true or false";
+
+/// Whether the values of the X-Test-Mode headers of a request or message ask for test mode. `None` if one of them is not a
+/// word for yes or no, or if they disagree: who names the header at all and is misunderstood must not send real mail.
+pub fn read_test_mode<'a>(values: impl IntoIterator<Item = &'a str>) -> Option<bool> {
+    let mut is_test = None;
+    for value in values {
+        let switch = parse_switch(value)?;
+        if is_test.is_some_and(|before| before != switch) {
+            return None;
         }
+        is_test = Some(switch);
+    }
+    Some(is_test.unwrap_or(false))
+}
+
+/// The words that switch something on or off by header, in any letter case.
+fn parse_switch(value: &str) -> Option<bool> {
+    let value = value.trim();
+    let is_one_of = |words: [&str; 4]| words.into_iter().any(|word| value.eq_ignore_ascii_case(word));
+    if is_one_of(["true", "yes", "on", "1"]) {
+        Some(true)
+    } else if is_one_of(["false", "no", "off", "0"]) {
+        Some(false)
+    } else {
+        None
     }
 }
 
@@ -76,7 +106,7 @@ mod tests {
     fn a_message_that_asks_for_nothing_gets_nothing() {
         assert_eq!(wishes(""), Ok(Wishes::default()));
         assert_eq!(
-            wishes("X-Test-Mode: 1\r\nX-Postroad-Other: x\r\nX-Track-Opens:\r\n"),
+            wishes("X-Test-Mode: off\r\nX-Postroad-Other: x\r\nX-Track-Opens:\r\n"),
             Ok(Wishes::default())
         );
     }
@@ -89,14 +119,35 @@ mod tests {
     }
 
     #[test]
+    fn test_mode_takes_the_words_of_the_other_switches_and_refuses_all_others() {
+        for (values, expected) in [
+            (&["1"][..], Some(true)),
+            (&["YES"], Some(true)),
+            (&[" on "], Some(true)),
+            (&["true", "1"], Some(true)),
+            (&["no"], Some(false)),
+            (&["0"], Some(false)),
+            (&[], Some(false)),
+            (&[""], None),
+            (&["enabled"], None),
+            (&["true; x"], None),
+            (&["true", "false"], None),
+            (&["false", ""], None),
+        ] {
+            assert_eq!(read_test_mode(values.iter().copied()), expected, "{values:?}");
+        }
+    }
+
+    #[test]
     fn every_problem_is_told() {
         let tag = "t".repeat(256);
         let pairs = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"]
             .map(|name| format!("X-Metadata-{name}: v\r\n"))
             .concat();
         let key = "k".repeat(257);
-        let headers =
-            format!("X-Postroad-Tag: {tag}\r\n{pairs}X-Track-Opens: maybe\r\nX-Idempotency-Key: {key}\r\n");
+        let headers = format!(
+            "X-Postroad-Tag: {tag}\r\n{pairs}X-Track-Opens: maybe\r\nX-Test-Mode:\r\nX-Idempotency-Key: {key}\r\n"
+        );
         let Err(Refusal::Validation(problems)) = wishes(&headers) else { panic!("it was taken") };
         let texts: Vec<_> = problems.into_iter().map(|problem| problem.message).collect();
         assert_eq!(
@@ -105,6 +156,7 @@ mod tests {
                 "The tag is longer than 255 bytes",
                 "`metadata` has more than 10 pairs",
                 "The header X-Track-Opens must be true or false",
+                "The header X-Test-Mode must be true or false",
                 "The header X-Idempotency-Key must be 1 to 256 printable characters",
             ]
         );

@@ -11,7 +11,7 @@ use crate::header_block::{Field, HeaderBlock};
 
 /// The headers that say something to a reader or decide how the body is shown (RFC 6376 5.4.1). Trace headers are not
 /// among them: relays change those.
-const SIGNED: [&str; 16] = [
+const SIGNED: [&str; 17] = [
     "From",
     "Sender",
     "Reply-To",
@@ -28,11 +28,25 @@ const SIGNED: [&str; 16] = [
     "List-Unsubscribe",
     "List-Unsubscribe-Post",
     "List-Id",
+    "Feedback-ID",
 ];
 
 /// Signed once more than they stand there, so that nobody can add one (RFC 6376 8.15): a second `From` or `Subject`
-/// is what a mail client may show.
-const OVERSIGNED: [&str; 5] = ["From", "To", "Subject", "Date", "Message-ID"];
+/// is what a mail client may show, a second `Content-Type` another body, a second `List-Unsubscribe` another's link.
+const OVERSIGNED: [&str; 12] = [
+    "From",
+    "Sender",
+    "Reply-To",
+    "To",
+    "Cc",
+    "Subject",
+    "Date",
+    "Message-ID",
+    "Content-Type",
+    "List-Unsubscribe",
+    "List-Unsubscribe-Post",
+    "Feedback-ID",
+];
 
 /// A message reduced to what signatures cover: the hash of its body and its signed headers.
 #[derive(Clone, PartialEq, Eq)]
@@ -88,12 +102,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_instance_is_signed_from_the_bottom_up_and_five_headers_once_more() {
+    fn every_instance_is_signed_from_the_bottom_up_and_some_headers_once_more() {
         let message = b"Received: by x\r\nto: b@x\r\nList-Id: 1\r\nFrom:  a@x\r\nLIST-ID: 2\r\nX-Other: y\r\n\r\nText\r\n";
         let canonical = Canonical::of(message);
         assert_eq!(
             canonical.names,
-            ["From", "From", "To", "To", "Subject", "Date", "Message-ID", "List-Id", "List-Id"]
+            [
+                "From",
+                "From",
+                "Sender",
+                "Reply-To",
+                "To",
+                "To",
+                "Cc",
+                "Subject",
+                "Date",
+                "Message-ID",
+                "Content-Type",
+                "List-Unsubscribe",
+                "List-Unsubscribe-Post",
+                "List-Id",
+                "List-Id",
+                "Feedback-ID"
+            ]
         );
         assert_eq!(canonical.headers, b"from:a@x\r\nto:b@x\r\nlist-id:2\r\nlist-id:1\r\n");
     }

@@ -1,6 +1,6 @@
 //! What happens to the bytes of a raw message.
 
-use postroad_mail::{RawFallback, RawMessage, prepare_raw};
+use postroad_mail::{RawFallback, RawMessage, RawProblem, prepare_raw};
 
 const FALLBACK: RawFallback<'_> =
     RawFallback { date: "Sun, 15 Nov 2026 03:00:00 +0000", message_id: "new@x.test" };
@@ -118,13 +118,13 @@ fn senders_are_reported_apart_from_from() {
     assert_eq!(raw.sender, ["s@other.test", "t@other.test"]);
     let refused =
         prepare_raw(format!("{COMPLETE}Sender: b@evil.test <s@good.test>\r\n\r\n").into(), &FALLBACK);
-    assert!(matches!(refused, Err(postroad_mail::RawProblem::Sender(_))));
+    assert!(matches!(refused, Err(RawProblem::Sender(_))));
 }
 
 #[test]
 fn nothing_is_no_message() {
     for bytes in [&b""[..], b"\r\n", b"\r\nbody", b"\n\n"] {
-        assert_eq!(prepare_raw(bytes.into(), &FALLBACK), Err(postroad_mail::RawProblem::NoHeaders));
+        assert_eq!(prepare_raw(bytes.into(), &FALLBACK), Err(RawProblem::NoHeaders));
     }
 }
 
@@ -150,4 +150,53 @@ fn what_was_put_on_top_is_counted() {
     let raw = prepared("Bcc: x@y.test\r\nFrom: a@good.test\r\n\r\nbody");
     assert_eq!(&raw.bytes[raw.added_bytes..], b"From: a@good.test\r\n\r\nbody");
     assert_eq!(prepared(COMPLETE).added_bytes, 0);
+}
+
+#[test]
+fn headers_beyond_ascii_are_encoded_and_addresses_stay() {
+    let given = "Subject: Grüße\r\nX-Note: ü\r\nTo: Zoë <zoë@x.test>, Zoë <ann@x.test>\r\n";
+    let raw = prepare_raw(format!("{COMPLETE}{given}\r\nKörper\r\n").into_bytes(), &FALLBACK).unwrap();
+    assert_eq!(raw.subject, "Grüße");
+    let text = String::from_utf8(raw.bytes).unwrap();
+    let wanted = "Subject: =?utf-8?B?R3LDvMOfZQ==?=\r\nX-Note: =?utf-8?B?w7w=?=\r\n\
+                  To: =?utf-8?Q?Zo=C3=AB?= <zoë@x.test>, =?utf-8?Q?Zo=C3=AB?= <ann@x.test>\r\n";
+    assert_eq!(text, format!("{COMPLETE}{wanted}\r\nKörper\r\n"));
+    assert!(postroad_mail::has_utf8_header(text.as_bytes()), "an address is still beyond ASCII");
+    let latin = [COMPLETE.as_bytes(), b"Subject: J\xfcrgen\r\n\r\n\xfc\r\n"].concat();
+    let raw = prepare_raw(latin, &FALLBACK).unwrap();
+    assert_eq!(raw.subject, "Jürgen");
+    assert!(!postroad_mail::has_utf8_header(&raw.bytes));
+    assert!(raw.bytes.ends_with(b"\r\n\r\n\xfc\r\n"), "bodies are left alone");
+}
+
+#[test]
+fn lines_over_998_bytes_are_refused() {
+    let prepare = |text: String| prepare_raw(text.into_bytes(), &FALLBACK).map(|_| ());
+    let line = |length: usize| "x".repeat(length);
+    assert_eq!(prepare(format!("{COMPLETE}\r\n{}\r\n{}", line(998), line(998))), Ok(()));
+    let lines = COMPLETE.matches('\n').count();
+    assert_eq!(
+        prepare(format!("{COMPLETE}\r\na\r\n{}\r\n", line(999))),
+        Err(RawProblem::LineTooLong { line: lines + 3 })
+    );
+    assert_eq!(
+        prepare(format!("{COMPLETE}\r\n{}", line(999))),
+        Err(RawProblem::LineTooLong { line: lines + 2 })
+    );
+    assert_eq!(
+        prepare(format!("{COMPLETE}X-A: {}\r\n\r\n", line(994))),
+        Err(RawProblem::LineTooLong { line: lines + 1 })
+    );
+}
+
+#[test]
+fn a_message_that_loops_is_refused() {
+    let prepare =
+        |hops: String| prepare_raw(format!("{hops}{COMPLETE}\r\nhi").into_bytes(), &FALLBACK).map(|_| ());
+    let foreign = "Received: from a by b with SMTP; x\r\n";
+    let own = "received: by mx1.example.com (Postroad) with ESMTPSA id aB3dE5fG7hI9jK1l;\r\n\tSun, 15 Nov 2026 03:00:00 +0000\r\n";
+    assert_eq!(prepare(foreign.repeat(49)), Ok(()));
+    assert_eq!(prepare(foreign.repeat(50)), Err(RawProblem::Loop));
+    assert_eq!(prepare(own.repeat(4)), Ok(()));
+    assert_eq!(prepare(own.repeat(5)), Err(RawProblem::Loop));
 }

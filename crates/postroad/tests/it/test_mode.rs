@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
+use crate::errors::assert_invalid;
 use crate::world::{SEND, both_engines, good, good_but};
 
 both_engines! {
     async fn a_test_message_is_stored_marked_and_never_queued(world: World) {
-        for value in ["true", "TRUE", "True"] {
+        for value in ["true", "TRUE", "1", "yes", "on"] {
             let answer = world.call_with(SEND, &[("X-Test-Mode", value)], &good()).await;
             assert_eq!(answer["status"], "success");
             assert_eq!(answer["flags"], json!({"test_mode": true}));
@@ -23,6 +24,10 @@ both_engines! {
         }
         let real = world.call_with(SEND, &[("X-Test-Mode", "false")], &good()).await;
         assert_eq!(real["flags"], json!({}));
+        for value in ["enabled", "", "2"] {
+            let answer = world.call_with(SEND, &[("X-Test-Mode", value)], &good()).await;
+            assert_invalid(&answer, &[("", "The header X-Test-Mode must be true or false")]);
+        }
     }
 
     async fn a_test_key_means_test_mode(world: World) {

@@ -31,12 +31,10 @@ async fn tags_metadata_and_tracking_are_kept_and_their_headers_are_not() {
 async fn test_mode_by_header_and_by_key_queues_nothing() {
     let service = Service::start().await;
     let mut client = service.client().await;
-    assert!(
-        client
-            .deliver(FROM, &TO, &text("X-Test-Mode: TRUE\r\n"))
-            .await
-            .starts_with("250 2.0.0 OK queued as ")
-    );
+    for word in ["TRUE", "1", "yes", "On"] {
+        let reply = client.deliver(FROM, &TO, &text(&format!("X-Test-Mode: {word}\r\n"))).await;
+        assert!(reply.starts_with("250 2.0.0 OK queued as "), "{word}: {reply}");
+    }
     let made = service.new_key(|key| key.test = true).await;
     let mut client = postroad_testkit::SmtpClient::connect_tls(service.tls).await;
     let auth =
@@ -55,6 +53,8 @@ async fn wishes_that_make_no_sense_are_refused() {
     let tag = format!("X-Postroad-Tag: {}\r\n", "t".repeat(256));
     for (header, refusal) in [
         (tag.as_str(), "550 5.6.0 The tag is longer than 255 bytes"),
+        ("X-Test-Mode: enabled\r\n", "550 5.6.0 The header X-Test-Mode must be true or false"),
+        ("X-Test-Mode:\r\n", "550 5.6.0 The header X-Test-Mode must be true or false"),
         ("X-Track-Opens: perhaps\r\n", "550 5.6.0 The header X-Track-Opens must be true or false"),
     ] {
         assert_eq!(client.deliver(FROM, &TO, &text(header)).await, refusal);

@@ -184,3 +184,44 @@ async fn an_address_beyond_ascii_needs_smtputf8() {
     assert_eq!(message.rcpt_to, ["jörg@world.example"]);
     assert!(message.mail_parameters.contains("SMTPUTF8"), "{}", message.mail_parameters);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_mail_server_that_offers_smtputf8_is_tried() {
+    let outside = Outside::new();
+    outside.dns.mx("shop.example", 10, "first.shop.example").mx("shop.example", 20, "second.shop.example");
+    let first = outside.host("first.shop.example", Script::new().offering(&["8BITMIME"]));
+    let second = outside.host("second.shop.example", Script::new().offering(&["8BITMIME", "SMTPUTF8"]));
+    outside.dns.mx("old.example", 10, "one.old.example").mx("old.example", 20, "two.old.example");
+    let one = outside.host("one.old.example", Script::new().offering(&["8BITMIME"]));
+    let two = outside.host("two.old.example", Script::new().offering(&["8BITMIME"]));
+    let world = outside.start(Engine::Sqlite, &[]);
+    let id = world.accepted_id(&good_but(json!({"to": ["jörg@shop.example"]}))).await;
+    let deliveries = world.until_status(id, "Sent").await;
+    assert_eq!(deliveries.len(), 1, "the next host is no next attempt: {deliveries:#?}");
+    assert_eq!(deliveries[0]["mx"], "second.shop.example");
+    assert!(first.messages().is_empty());
+    assert!(second.messages()[0].mail_parameters.contains("SMTPUTF8"));
+    let plain = world.accepted_id(&good_but(json!({"to": ["ann@shop.example"]}))).await;
+    world.until_status(plain, "Sent").await;
+    let refused = world.accepted_id(&good_but(json!({"to": ["jörg@old.example"]}))).await;
+    let deliveries = world.until_status(refused, "HardFail").await;
+    let details = deliveries[0]["details"].as_str().unwrap();
+    assert_eq!(details, "The message needs SMTPUTF8, which one.old.example does not offer");
+    assert_eq!((one.connections().len(), two.connections().len()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn headers_beyond_ascii_need_no_smtputf8() {
+    let outside = Outside::new();
+    let peer = outside.site("ascii.example", Script::new().offering(&["8BITMIME"]));
+    let world = outside.start(Engine::Sqlite, &[]);
+    let message = "From: Zoë <shop@example.test>\r\nSubject: Grüße\r\n\r\nKörper\r\n";
+    let data = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, message);
+    let body = json!({"mail_from": "shop@example.test", "rcpt_to": ["ann@ascii.example"], "data": data});
+    let answer = world.call(crate::world::RAW, &body).await;
+    let id = answer["data"]["messages"]["ann@ascii.example"]["id"].as_i64().unwrap();
+    world.until_status(id, "Sent").await;
+    let bytes = String::from_utf8(peer.messages()[0].bytes.to_vec()).unwrap();
+    let head = bytes.split_once("\r\n\r\n").unwrap().0;
+    assert!(head.is_ascii() && head.contains("Subject: =?utf-8?B?R3LDvMOfZQ==?="), "{head}");
+}

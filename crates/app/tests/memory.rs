@@ -1,0 +1,270 @@
+//! A request takes at most three times its own bytes of memory, and 1 MB (`Limits`). Measured exactly, by a counting
+//! allocator, for every field that somebody can fill; so this is a test binary of its own with a single test. It takes some
+//! seconds, because it makes more than a hundred requests of a megabyte.
+
+#![cfg(test)]
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use peak_alloc::PeakAlloc;
+use postroad_app::send::{
+    AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, RawDraft, SendContext, TemplateDraft,
+};
+use postroad_app::{App, Caller, Peer};
+use postroad_model::{DomainName, Limits, Scope, SystemClock, split_address_list};
+use postroad_store::{Database, Role, Settings, Store};
+use tempfile::TempDir;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// What a case fills its field with: large enough that the fixed part of the rule hides nothing.
+const BYTES: usize = 1 << 20;
+const FIXED_BYTES: usize = 1 << 20;
+const FROM: &str = "shop@example.test";
+
+type FillMessage = for<'a> fn(&'a str, &mut MessageDraft<'a>);
+type FillAttachment = for<'a> fn(&'a str, &mut AttachmentDraft<'a>);
+
+#[tokio::test]
+async fn a_request_takes_three_times_its_bytes_and_a_megabyte() {
+    let service = Service::start().await;
+    // The first ones fill memories that stay.
+    for text in ["hello", &filled("hello")] {
+        service.message("warm-up", text, |text, draft| draft.plain_body = Some(text.into())).await;
+    }
+    service.too_much.lock().unwrap().clear();
+    address_fields(&service).await;
+    text_fields(&service).await;
+    attachments(&service).await;
+    raw_messages(&service).await;
+    let too_much: Vec<String> = service.too_much.into_inner().unwrap();
+    assert!(too_much.is_empty(), "{too_much:#?}");
+}
+
+async fn address_fields(service: &Service) {
+    let fields: [(&str, FillMessage); 6] = [
+        ("to", |text, draft| draft.to = split(text)),
+        ("cc", |text, draft| draft.cc = split(text)),
+        ("bcc", |text, draft| draft.bcc = split(text)),
+        ("from", |text, draft| draft.from = Some(text.into())),
+        ("sender", |text, draft| draft.sender = Some(text.into())),
+        ("reply_to", |text, draft| draft.reply_to = Some(text.into())),
+    ];
+    let mut texts: Vec<String> =
+        [",", "a,", "\"\",", "a@example.com,", "<,", "x:;,", "é,"].map(filled).into();
+    texts.push(format!("\"{}\" <{FROM}>", filled("x")));
+    texts.push(format!("{} <{FROM}>", filled("=?utf-8?q?=40?= ")));
+    texts.push(format!("a@{}", filled("a.")));
+    for (field, fill) in fields {
+        // The three lists are read by the same function.
+        let count = if field.ends_with("cc") { 2 } else { texts.len() };
+        for text in &texts[..count] {
+            service.message(&format!("{field} {:?}", start(text)), text, fill).await;
+        }
+    }
+}
+
+async fn text_fields(service: &Service) {
+    let fields: [(&str, FillMessage); 13] = [
+        ("subject", |text, draft| draft.subject = Some(text.into())),
+        ("tag", |text, draft| draft.tag = Some(text.into())),
+        ("plain_body", |text, draft| draft.plain_body = Some(text.into())),
+        ("html_body", |text, draft| draft.html_body = Some(text.into())),
+        ("name of a header", |text, draft| draft.headers = vec![(text.to_owned(), "x".to_owned())]),
+        ("value of a header", |text, draft| draft.headers = vec![("X-A".to_owned(), text.to_owned())]),
+        ("template", |text, draft| draft.template = Some(TemplateDraft { name: Some(text.into()) })),
+        ("key of metadata", |text, draft| draft.metadata = vec![(text.to_owned(), "x".to_owned())]),
+        ("value of metadata", |text, draft| draft.metadata = vec![("x".to_owned(), text.to_owned())]),
+        ("send_at", |text, draft| draft.send_at = Some(text.into())),
+        ("expires_at", |text, draft| draft.expires_at = Some(text.into())),
+        ("ip_pool", |text, draft| draft.ip_pool = Some(text.into())),
+        ("list_unsubscribe", |text, draft| {
+            let list = ListUnsubscribe { url: Some(text.into()), mailto: Some(text.into()), one_click: true };
+            draft.list_unsubscribe = Some(list);
+        }),
+    ];
+    let texts: Vec<String> =
+        ["x", "\n", "é\n", "=\n", " \n", "~/", "\u{7f}", "=?utf-8?q?a?= "].map(filled).into();
+    for (field, fill) in fields {
+        // The three lists are read by the same function.
+        let count = if field.ends_with("cc") { 2 } else { texts.len() };
+        for text in &texts[..count] {
+            service.message(&format!("{field} {:?}", start(text)), text, fill).await;
+        }
+    }
+    let pairs: Vec<(String, String)> = (0..10_000).map(|at| (format!("K{at}"), "v".repeat(80))).collect();
+    let (headers, metadata) = (pairs.clone(), pairs);
+    service.draft("many headers", BYTES, MessageDraft { headers, ..good() }).await;
+    service.draft("much metadata", BYTES, MessageDraft { metadata, ..good() }).await;
+}
+
+async fn attachments(service: &Service) {
+    let fields: [(&str, FillAttachment); 4] = [
+        ("name", |text, attachment| attachment.name = Some(text.into())),
+        ("content_type", |text, attachment| attachment.content_type = Some(text.into())),
+        ("content_id", |text, attachment| attachment.content_id = Some(text.into())),
+        ("data", |text, attachment| attachment.data = Some(text.into())),
+    ];
+    for (field, fill) in fields {
+        for text in ["a/b;", "é", "QUJD\n"] {
+            service.attachment(&format!("{field} {text:?} of an attachment"), &filled(text), fill).await;
+        }
+    }
+    for content in ["\n", "\0é", "a line\r\n", "From: a@example.com\n\n"] {
+        let dense = BASE64_STANDARD.encode(&filled(content)[..BYTES / 4 * 3]);
+        let broken =
+            dense.as_bytes().chunks(76).map(|line| str::from_utf8(line).unwrap()).collect::<Vec<_>>();
+        for data in [broken.join("\r\n"), dense] {
+            service.attachment("data", &data, |text, attachment| attachment.data = Some(text.into())).await;
+            let as_message: FillAttachment = |text, attachment| {
+                attachment.data = Some(text.into());
+                attachment.content_type = Some("message/rfc822".into());
+            };
+            service.attachment(&format!("a message {content:?}"), &data, as_message).await;
+        }
+    }
+}
+
+async fn raw_messages(service: &Service) {
+    let from = format!("From: {FROM}\r\n");
+    let in_from = ["x:;,\r\n ", "a@b.c,\r\n ", "(\r\n ", "é\r\n ", "=?utf-8?q?a=40b.example?=\r\n ", "x:;,"];
+    let in_head = [
+        "To: é@x.example\r\n",
+        "a:\r\n",
+        "X-Postroad-Tag:\r\n",
+        "X-Metadata-A: 1\r\n",
+        "Bcc: x\r\n",
+        "Received: by x\r\n",
+        "Date:\r\n",
+        "From: a@b.example\r\n",
+    ];
+    let in_field = ["é\r\n ", "=?utf-8?q?a?=\r\n ", "a@b.c,\r\n "];
+    let in_body = ["\n", "\r", "a line\n", "a line that is clean\r\n", "x", "--b\r\n", "\n.\r\n"];
+    let mut messages = vec![filled("x"), filled("\r\n")];
+    messages.extend(in_from.map(|piece| format!("From: {} <{FROM}>\r\n\r\nx", filled(piece))));
+    messages.extend(in_head.map(|piece| format!("{from}{}\r\nx", filled(piece))));
+    for field in ["Subject", "Sender", "Resent-From", "Message-ID", "Content-Type"] {
+        messages.extend(in_field.map(|piece| format!("{from}{field}: {}\r\n\r\nx", filled(piece))));
+    }
+    messages
+        .extend(in_body.map(|piece| {
+            format!("{from}Content-Type: multipart/mixed; boundary=b\r\n\r\n{}", filled(piece))
+        }));
+    for message in messages {
+        let data = BASE64_STANDARD.encode(&message);
+        service.raw(&format!("raw {:?}", start(&message)), FROM, "ann@example.com", &data).await;
+    }
+    let list = filled("a@b.c,");
+    service.raw("fields of send/raw", &list, &list, &list).await;
+}
+
+struct Service {
+    app: App,
+    caller: Caller,
+    too_much: Mutex<Vec<String>>,
+    _folder: TempDir,
+}
+
+impl Service {
+    async fn start() -> Self {
+        let folder = TempDir::new().unwrap();
+        let settings = Settings {
+            database: Database::Sqlite(folder.path().join("postroad.db")),
+            disk_reserve_bytes: 0,
+            reader_threads: 1,
+            postgres_connections: 1,
+            postgres_ca_file: None,
+        };
+        let role = Role::Node { identity: "test".into() };
+        let store = Store::open(settings, role, Arc::new(SystemClock)).await.unwrap();
+        let hostname = DomainName::parse("mail.example.test").unwrap();
+        let app = App::new(store, Arc::new(SystemClock), Limits::default(), hostname);
+        let setup = app.dev_setup().await.unwrap();
+        let peer = Peer { address: IpAddr::from([127, 0, 0, 1]), tls: true };
+        let caller = app.authenticate(Some(&setup.api_key), peer, Scope::Send).await.unwrap();
+        Self { app, caller, too_much: Mutex::default(), _folder: folder }
+    }
+
+    fn context(&self) -> SendContext {
+        SendContext { caller: self.caller.clone(), test: false, idempotency: None, warnings: Vec::new() }
+    }
+
+    /// The request itself is there already, so two thirds of the rule are left for the work.
+    async fn measure<T>(&self, name: &str, request_bytes: usize, work: impl Future<Output = T>) {
+        let before = ALLOCATOR.current_usage();
+        ALLOCATOR.reset_peak_usage();
+        work.await;
+        let taken = ALLOCATOR.peak_usage().saturating_sub(before);
+        if taken > 2 * request_bytes + FIXED_BYTES {
+            let text = format!("{name}: {taken} bytes for a request of {request_bytes}");
+            self.too_much.lock().unwrap().push(text);
+        }
+    }
+
+    async fn draft(&self, name: &str, request_bytes: usize, draft: MessageDraft<'_>) {
+        let sending = Box::pin(self.app.send_message(self.context(), draft));
+        self.measure(name, request_bytes, sending).await;
+    }
+
+    async fn message(&self, name: &str, text: &str, fill: FillMessage) {
+        // As long as the text is in JSON.
+        let request_bytes = serde_json::to_string(text).unwrap().len();
+        let mut draft = good();
+        fill(text, &mut draft);
+        self.draft(name, request_bytes, draft).await;
+    }
+
+    async fn attachment(&self, name: &str, text: &str, fill: FillAttachment) {
+        let mut attachment = AttachmentDraft {
+            name: Some("a.bin".into()),
+            data: Some("QUJD".into()),
+            ..AttachmentDraft::default()
+        };
+        fill(text, &mut attachment);
+        self.draft(name, text.len(), MessageDraft { attachments: vec![attachment], ..good() }).await;
+    }
+
+    async fn raw(&self, name: &str, mail_from: &str, rcpt_to: &str, data: &str) {
+        let draft = RawDraft {
+            mail_from: mail_from.into(),
+            rcpt_to: vec![entry(rcpt_to)],
+            data: data.into(),
+            bounce: false,
+        };
+        let sending = Box::pin(self.app.send_raw(self.context(), draft));
+        self.measure(name, data.len(), sending).await;
+    }
+}
+
+/// A text of the same pieces, as long as a case is.
+fn filled(piece: &str) -> String {
+    piece.repeat(BYTES / piece.len())
+}
+
+fn start(text: &str) -> &str {
+    &text[..text.floor_char_boundary(60)]
+}
+
+/// As the API reads a list that comes as one text.
+fn split(text: &str) -> Vec<ListEntry<'_>> {
+    split_address_list(text).take(Limits::ADDRESSES_PER_LIST_MAX + 1).map(entry).collect()
+}
+
+fn entry(text: &str) -> ListEntry<'_> {
+    ListEntry { pointer: "/to".to_owned(), text: Cow::Borrowed(text) }
+}
+
+fn good<'a>() -> MessageDraft<'a> {
+    MessageDraft {
+        to: vec![entry("ann@example.com")],
+        from: Some(FROM.into()),
+        subject: Some("Hello".into()),
+        plain_body: Some("Hello there".into()),
+        ..MessageDraft::default()
+    }
+}
