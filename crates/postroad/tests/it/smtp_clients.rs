@@ -135,3 +135,30 @@ async fn nodemailer_sends() {
     };
     sends_everywhere(client, "Grüße von nodemailer").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn curl_and_smtplib_send_lines_that_end_with_lf() {
+    let world = World::start(Engine::Sqlite);
+    let ready = world.daemon.ready();
+    let ca_file = world.data_dir().join("dev-certificate.pem").to_str().unwrap().to_owned();
+    let file = world.data_dir().join("message.eml");
+    std::fs::write(&file, "From: shop@example.test\nSubject: Lines\n\nfirst\n.one\n.\nlast\n").unwrap();
+    let file = file.to_str().unwrap().to_owned();
+    let (port, secret) = (ready["smtp"]["starttls_port"].to_string(), ready["api_secret"].as_str().unwrap());
+
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--show-error", "--ssl-reqd", "--cacert", &ca_file])
+        .args(["--url", &format!("smtp://localhost:{port}"), "--user", &format!("{}:{secret}", world.key)])
+        .args(["--mail-from", "shop@example.test", "--mail-rcpt", "curl@example.com", "-T", &file]);
+    let mut python = Command::new("python3");
+    python.arg(script("smtplib_send_lf.py"));
+    python.args([&port, &world.key, secret, &ca_file, "python@example.com", &file]);
+    for (command, recipient) in [(curl, "curl@example.com"), (python, "python@example.com")] {
+        tokio::task::spawn_blocking(move || run(command)).await.unwrap();
+        let caught = wait_for(&world, recipient).await;
+        let path = format!("/dev/messages/{}/raw", caught["id"]);
+        let raw = world.client.get(&path).await.expect("the server answers").text();
+        assert!(raw.contains("\r\n\r\nfirst\r\n.one\r\n.\r\nlast\r\n"), "{recipient}: {raw:?}");
+        assert!(!raw.replace("\r\n", "").contains(['\r', '\n']), "{recipient}: {raw:?}");
+    }
+}
