@@ -37,9 +37,10 @@ both_engines! {
         assert_eq!(answer["status"], "success", "{answer}");
         let id = answer["data"]["messages"]["a@example.com"]["id"].as_i64().unwrap();
         let read = world.call(MESSAGE, &json!({"id": id, "_expansions": ["raw_message", "details"]})).await;
-        assert_eq!(read["data"]["details"]["size"], message.len().to_string());
         let bytes = STANDARD.decode(read["data"]["raw_message"].as_str().unwrap()).unwrap();
-        assert!(bytes == message, "the bytes differ");
+        assert_eq!(read["data"]["details"]["size"], bytes.len().to_string());
+        let received = bytes.strip_suffix(&message[..]).expect("the bytes differ");
+        assert!(received.starts_with(b"Received: by ") && received.len() < 200);
     }
 
     async fn a_message_over_the_limit_is_refused(world: World) {

@@ -28,13 +28,17 @@ both_engines! {
         // All share one body and one Message-ID; a blind copy is the same bytes and nobody sees who got it.
         let first = world.expanded(messages["to0@example.com"]["id"].as_i64().unwrap()).await;
         let blind = world.expanded(messages["bcc49@example.com"]["id"].as_i64().unwrap()).await;
-        assert_eq!(first["raw_message"], blind["raw_message"]);
+        // But for the header that says where each copy went through.
+        let [first_bytes, blind_bytes] = [&first, &blind].map(|message| {
+            let raw = message["raw_message"].as_str().unwrap();
+            let raw = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, raw).unwrap();
+            String::from_utf8(raw).unwrap().splitn(3, "\r\n").nth(2).unwrap().to_owned()
+        });
+        assert_eq!(first_bytes, blind_bytes);
         assert_eq!(first["details"]["message_id"], data["message_id"]);
         assert_eq!(blind["details"]["rcpt_to"], "bcc49@example.com");
         assert!(!first["headers"].as_object().unwrap().contains_key("bcc"));
-        let raw = first["raw_message"].as_str().unwrap();
-        let raw = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, raw).unwrap();
-        assert!(!String::from_utf8(raw).unwrap().contains("bcc49"));
+        assert!(!first_bytes.contains("bcc49"));
     }
 
     async fn one_mailbox_gets_one_message(world: World) {
