@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use bytes::Bytes;
 use postroad_app::{App, Caller};
+use postroad_delivery::QueueDesk;
 use postroad_events::WebhookDesk;
 use postroad_model::Scope;
 use serde::Serialize;
@@ -18,6 +19,7 @@ use crate::body::{Bodies, Memory};
 use crate::boundary::RequestInfo;
 use crate::envelope::{self, Success};
 use crate::failure::{Failure, Reason};
+use crate::health::LastReadiness;
 use crate::memory::{LARGE_BYTES, Pools};
 use crate::{Settings, auth, openapi_json, params};
 
@@ -30,6 +32,10 @@ pub(crate) struct Door {
     aside: Arc<Aside>,
     /// What posts webhooks, where that runs in this process.
     webhooks: OnceLock<WebhookDesk>,
+    /// What delivers, where that runs in this process.
+    queue: OnceLock<QueueDesk>,
+    /// What `/ready` said last.
+    pub(crate) readiness: LastReadiness,
     /// The OpenAPI document, written once.
     pub(crate) openapi: Bytes,
 }
@@ -44,6 +50,8 @@ impl Door {
             answers: Arc::new(Answers::new(settings, pools)),
             aside: Arc::new(Aside::new(wait_max)),
             webhooks: OnceLock::new(),
+            queue: OnceLock::new(),
+            readiness: LastReadiness::default(),
             openapi: openapi_json().into(),
         }
     }
@@ -51,6 +59,15 @@ impl Door {
     /// The first one counts.
     pub(crate) fn set_webhooks(&self, desk: WebhookDesk) {
         self.webhooks.get_or_init(|| desk);
+    }
+
+    /// The first one counts.
+    pub(crate) fn set_queue(&self, desk: QueueDesk) {
+        self.queue.get_or_init(|| desk);
+    }
+
+    pub(crate) fn queue(&self) -> Option<&QueueDesk> {
+        self.queue.get()
     }
 
     pub(crate) fn webhooks(&self) -> Option<&WebhookDesk> {

@@ -1,4 +1,4 @@
-//! For load balancers and monitoring: is the process alive, and can it take calls.
+//! For load balancers and monitoring: is the process alive, and can it take and send mail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,37 +6,113 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use postroad_app::App;
-use tokio::time::timeout;
+use serde::Serialize;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
 
 use crate::endpoint::Door;
 use crate::envelope::json;
 
 pub(crate) const PATH: &str = "/health";
-const STORE_WAIT_MAX: Duration = Duration::from_secs(5);
+const CHECK_MAX: Duration = Duration::from_secs(5);
+/// Checks write to the disk, and anybody may ask: within this time the last answer is given again.
+const ANSWER_LIVES: Duration = Duration::from_millis(500);
+
+/// What `/ready` said last; one check at a time.
+#[derive(Debug, Default)]
+pub(crate) struct LastReadiness(Mutex<Option<(Instant, Readiness)>>);
+
+#[derive(Debug, Clone, Serialize)]
+struct Readiness {
+    status: &'static str,
+    /// Why it is not ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<String>,
+    /// How long the longest overdue message has waited, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue_lag_seconds: Option<f64>,
+}
+
+impl Readiness {
+    fn unavailable(cause: &str) -> Self {
+        Self { status: "unavailable", cause: Some(cause.to_owned()), queue_lag_seconds: None }
+    }
+}
 
 pub(crate) fn live() -> Response {
     json(StatusCode::OK, r#"{"status":"ok"}"#)
 }
 
-/// 503 while the store does not answer or maintenance is on.
+/// 503 with the cause while nothing can be accepted or sent, or while maintenance is on.
 pub(crate) async fn ready(State(door): State<Arc<Door>>) -> Response {
-    match timeout(STORE_WAIT_MAX, check(&door.app)).await {
-        Ok(Ok(false)) => json(StatusCode::OK, r#"{"status":"ok"}"#),
-        Ok(Ok(true)) => json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"maintenance"}"#),
-        Ok(Err(())) | Err(_) => json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"unavailable"}"#),
+    let Ok(mut last) = timeout(CHECK_MAX, door.readiness.0.lock()).await else {
+        return answer(&Readiness::unavailable("the check takes too long"));
+    };
+    let checked = match &*last {
+        Some((at, checked)) if at.elapsed() < ANSWER_LIVES => checked.clone(),
+        _ => {
+            let checked = match timeout(CHECK_MAX, check(&door)).await {
+                Ok(checked) => checked,
+                Err(_) => Readiness::unavailable("the store does not answer"),
+            };
+            if let Some(cause) = &checked.cause {
+                tracing::warn!(cause, "not ready");
+            }
+            *last = Some((Instant::now(), checked.clone()));
+            checked
+        }
+    };
+    drop(last);
+    if checked.cause.is_some() {
+        return answer(&checked);
+    }
+    match timeout(CHECK_MAX, door.app.is_in_maintenance()).await {
+        Ok(Ok(false)) => answer(&checked),
+        Ok(Ok(true)) => answer(&Readiness { status: "maintenance", ..checked }),
+        Ok(Err(_)) | Err(_) => answer(&Readiness::unavailable("the store cannot be read")),
     }
 }
 
-/// Whether maintenance is on, if the store answers.
-async fn check(app: &App) -> Result<bool, ()> {
-    let cause = match app.check_store().await {
-        Ok(()) => match app.is_in_maintenance().await {
-            Ok(on) => return Ok(on),
-            Err(cause) => cause,
+fn answer(readiness: &Readiness) -> Response {
+    let code = if readiness.status == "ok" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    json(code, serde_json::to_string(readiness).expect("texts and numbers are JSON"))
+}
+
+async fn check(door: &Door) -> Readiness {
+    // The store's own words may name hosts and files: they are for the log.
+    if let Err(error) = door.app.check_store().await {
+        tracing::warn!(%error, "the store does not take writes");
+        return Readiness::unavailable(store_cause(&error.to_string()));
+    }
+    let lag = match door.queue() {
+        Some(desk) => match desk.health(door.app.now()).await {
+            Ok(health) if health.problems.is_empty() => Some(health.lag.as_secs_f64()),
+            Ok(health) => {
+                let lag = Some(health.lag.as_secs_f64());
+                let unavailable = Readiness::unavailable(&health.problems.join("; "));
+                return Readiness { queue_lag_seconds: lag, ..unavailable };
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the queue cannot be read");
+                return Readiness::unavailable("the queue cannot be read");
+            }
         },
-        Err(cause) => cause,
+        None => None,
     };
-    tracing::warn!(%cause, "not ready");
-    Err(())
+    Readiness { status: "ok", cause: None, queue_lag_seconds: lag }
+}
+
+/// The cause in words that are fit for strangers.
+fn store_cause(error: &str) -> &'static str {
+    let error = error.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| error.contains(word));
+    if says(&["bytes of disk are free", "disk is full", "no space left"]) {
+        "the disk is full: the store cannot be written"
+    } else if says(&["readonly", "read-only", "25006"]) {
+        "the store is read-only"
+    } else if says(&["disk i/o error"]) {
+        "the disk cannot be written: the store reports an I/O error"
+    } else {
+        "the store cannot be written"
+    }
 }

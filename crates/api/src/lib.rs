@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use postroad_app::App;
-use postroad_delivery::Inbox;
+use postroad_delivery::{Inbox, QueueDesk};
 use postroad_events::WebhookDesk;
 
 pub use openapi::{openapi, openapi_json};
@@ -72,6 +72,13 @@ impl Api {
     #[must_use]
     pub fn with_webhooks(self, desk: WebhookDesk) -> Self {
         self.door.set_webhooks(desk);
+        self
+    }
+
+    /// Lets `/ready` tell whether messages leave.
+    #[must_use]
+    pub fn with_queue(self, desk: QueueDesk) -> Self {
+        self.door.set_queue(desk);
         self
     }
 

@@ -24,8 +24,8 @@ impl App {
         Ok(())
     }
 
-    /// Whether the store answers; for readiness checks.
+    /// Whether the store takes a write; for readiness checks.
     pub async fn check_store(&self) -> Result<(), StoreError> {
-        self.inner.store.find_setting(SETTING).await.map(drop)
+        self.inner.store.check_write().await
     }
 }

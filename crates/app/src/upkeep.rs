@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use postroad_model::{CredentialId, Timestamp};
+use postroad_model::{ClockWatch, CredentialId, Timestamp};
 use postroad_store::StoreError;
 
 use crate::App;
+use crate::send::IDEMPOTENCY_KEYS_KEPT;
 
 const EVERY: Duration = Duration::from_secs(5);
 const PURGE_AT_ONCE: usize = 5_000;
@@ -43,7 +44,18 @@ impl Upkeep {
     pub fn start(app: App) -> Self {
         let worker = app.clone();
         let task = tokio::spawn(async move {
+            let mut watch = ClockWatch::new(worker.now());
+            let mut is_late = worker.inner.store.is_clock_behind();
             loop {
+                is_late |= watch.went_back(worker.now()).is_some();
+                if is_late {
+                    match worker.inner.store.pull_rest_back(IDEMPOTENCY_KEYS_KEPT).await {
+                        Ok(()) => is_late = false,
+                        Err(error) => {
+                            tracing::warn!(%error, "holds and limits could not be put right after the clock went back; trying again");
+                        }
+                    }
+                }
                 tokio::time::sleep(EVERY).await;
                 if let Err(error) = worker.upkeep().await {
                     tracing::warn!(%error, "upkeep is put off");

@@ -173,6 +173,9 @@ impl Delivery {
         engine::recover(&hub, recovered).await?;
         engine::read_setup(&hub).await?;
         store.deliver_to(Arc::new(Intake(Arc::clone(&hub))));
+        if store.is_clock_behind() {
+            hub.put_queue_right(Vec::new());
+        }
         let settler = tokio::spawn(settler.run(Arc::clone(&hub), all_done));
         let feeder = Feeder { hub: Arc::clone(&hub), changes: store.changes() };
         let tasks = vec![
@@ -180,6 +183,7 @@ impl Delivery {
             tokio::spawn(provider_noter.run()),
             tokio::spawn(Arc::clone(&hub).keep_time()),
             tokio::spawn(feeder.run()),
+            tokio::spawn(engine::keep_expiry(Arc::clone(&hub))),
         ];
         Ok(Self {
             hub,

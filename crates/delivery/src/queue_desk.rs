@@ -2,6 +2,7 @@
 //! runs; then it cannot say what the engine is doing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use postroad_model::{GateAction, GateScope, MessageId, ServerId, Timestamp};
 use postroad_store::{
@@ -9,7 +10,7 @@ use postroad_store::{
 };
 
 use crate::engine::{Hub, read_setup};
-use crate::schedule::Totals;
+use crate::schedule::{PauseCause, Totals};
 
 /// Cheap to clone.
 #[derive(Debug, Clone)]
@@ -35,7 +36,36 @@ pub struct Waiting {
     pub why: String,
 }
 
+/// Whether messages leave, and how late they are.
+#[derive(Debug, Clone)]
+pub struct Health {
+    /// Why nothing is sent at all; empty when all is well.
+    pub problems: Vec<String>,
+    /// How long the longest overdue message has waited.
+    pub lag: Duration,
+}
+
 impl QueueDesk {
+    /// Tries whether the flight journal takes marks, and looks at the head of the queue.
+    pub async fn health(&self, now: Timestamp) -> Result<Health, StoreError> {
+        let mut problems = Vec::new();
+        let mut oldest = self.store.oldest_due().await?;
+        if let Some(hub) = &self.hub {
+            let (causes, waiting) = hub.look(|schedule, _| (schedule.pause_causes(), schedule.oldest_due()));
+            oldest = [oldest, waiting].into_iter().flatten().min();
+            if causes.contains(&PauseCause::Outcomes) {
+                problems.push("outcomes of deliveries cannot be stored".to_owned());
+            }
+            let journal = Arc::clone(&hub.journal);
+            match tokio::task::spawn_blocking(move || journal.check()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => problems.push(format!("the flight journal cannot be written: {error}")),
+                Err(error) => problems.push(format!("the flight journal cannot be checked: {error}")),
+            }
+        }
+        Ok(Health { problems, lag: oldest.map_or(Duration::ZERO, |due_at| now.since(due_at)) })
+    }
+
     pub(crate) fn live(hub: Arc<Hub>) -> Self {
         Self { store: hub.store.clone(), hub: Some(hub) }
     }

@@ -25,6 +25,11 @@ impl RetryPolicy {
         &self.pauses
     }
 
+    /// The longest pause, with its jitter.
+    pub(crate) fn pause_max(&self) -> Duration {
+        self.pauses.iter().copied().max().unwrap_or_default().mul_f64(1.0 + JITTER)
+    }
+
     /// For simulator recipients: seconds.
     pub(crate) fn simulator() -> Self {
         Self::new([1, 1, 2].map(Duration::from_secs).to_vec(), Duration::from_mins(1))

@@ -76,6 +76,11 @@ impl Pacing {
         self.asked_until = self.asked_until.max(Some(until));
     }
 
+    /// The clock went back: no pause lasts until it says the old time again.
+    pub(crate) fn forget_times(&mut self) {
+        (self.failed_at, self.paused_until, self.asked_until) = (None, None, None);
+    }
+
     /// Not worked before.
     pub(crate) fn resumes_at(&self) -> Option<Timestamp> {
         self.paused_until.max(self.asked_until)

@@ -67,6 +67,11 @@ pub(crate) struct Failed<'a> {
 }
 
 impl RetrySettings {
+    /// The longest pause after the first attempt, the second, …
+    pub(crate) fn pauses_max(&self) -> Vec<Duration> {
+        self.schedule.iter().map(|pause| pause.mul_f64(1.0 + JITTER)).collect()
+    }
+
     /// Whether the endpoint is to be disabled.
     pub(crate) fn disabling(&self, failed: Failed<'_>) -> Option<Disabling> {
         if failed.status == Some(410) {

@@ -26,6 +26,32 @@ impl Clock for SystemClock {
     }
 }
 
+/// Notices that a clock has gone back: an operator or a time server has corrected it.
+#[derive(Debug)]
+pub struct ClockWatch {
+    latest: Timestamp,
+}
+
+impl ClockWatch {
+    /// Smaller steps back are everyday corrections and delay nothing noticeably.
+    const IGNORED: Duration = Duration::from_secs(2);
+
+    pub fn new(now: Timestamp) -> Self {
+        Self { latest: now }
+    }
+
+    /// How far the clock has gone back since the last look, if it has.
+    pub fn went_back(&mut self, now: Timestamp) -> Option<Duration> {
+        let back = self.latest.since(now);
+        if back <= Self::IGNORED {
+            self.latest = self.latest.max(now);
+            return None;
+        }
+        self.latest = now;
+        Some(back)
+    }
+}
+
 /// A moment, in microseconds since 1970 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -111,6 +137,16 @@ mod tests {
         assert_eq!(moment.to_rfc3339(), "2026-11-15T03:00:00.25Z");
         assert!((moment.as_epoch_seconds() - 1_794_711_600.25).abs() < 1e-6);
         assert_eq!(Timestamp::parse_rfc3339("tomorrow"), None);
+    }
+
+    #[test]
+    fn watch_tells_once_that_the_clock_went_back() {
+        let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+        let mut watch = ClockWatch::new(at(100));
+        assert_eq!(watch.went_back(at(200)), None);
+        assert_eq!(watch.went_back(at(199)), None, "a small correction");
+        assert_eq!(watch.went_back(at(50)), Some(Duration::from_secs(150)));
+        assert_eq!(watch.went_back(at(51)), None);
     }
 
     #[test]

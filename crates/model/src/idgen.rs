@@ -63,6 +63,11 @@ impl IdGenerator {
     }
 }
 
+/// The second in which an id was handed out, or a later one: ids never go back, even if the clock does.
+pub fn moment_of(id: i64) -> Timestamp {
+    Timestamp::from_micros(((id >> (SEQUENCE_BITS + NODE_BITS)) + EPOCH_SECS) * 1_000_000)
+}
+
 /// The smallest id that can be handed out at `moment`: the border of a retention range or a partition.
 pub fn first_id_at(moment: Timestamp) -> i64 {
     with_node(ticks_at(moment), 0)

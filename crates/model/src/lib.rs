@@ -30,7 +30,7 @@ pub use access::{Scope, ServerMode};
 pub use address::{AddressError, EmailAddress};
 pub use bounce_class::BounceClass;
 pub use change::Change;
-pub use clock::{Clock, SystemClock, Timestamp};
+pub use clock::{Clock, ClockWatch, SystemClock, Timestamp};
 pub use crlf::{is_crlf, is_crlf_piece};
 pub use domain::{DomainError, DomainName};
 pub use event::{EventKind, EventSet};

@@ -37,7 +37,7 @@ impl Status {
         match self {
             Scheduled => &[Pending, SoftFail, Sent, HardFail, Held, Cancelled],
             Pending | SoftFail => &[Sent, SoftFail, HardFail, Held, Cancelled],
-            Held => &[Pending, HoldCancelled],
+            Held => &[Pending, Scheduled, HoldCancelled],
             Sent => &[Bounced],
             HardFail | Bounced | HoldCancelled | Cancelled => &[],
         }

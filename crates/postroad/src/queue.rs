@@ -49,6 +49,7 @@ pub(crate) async fn carry_out(app: &App, desk: &QueueDesk, command: QueueCommand
         QueueCommand::Cancel { ids } => cancel(desk, ids).await,
         QueueCommand::Suspend { scope, reason, for_seconds, per_minute } => {
             let scope = parse_scope(app, &scope).await?;
+            check_pool(app, &scope).await?;
             let action = match per_minute {
                 Some(per_minute) => GateAction::Slow { per_minute },
                 None => GateAction::Suspend,
@@ -78,37 +79,50 @@ async fn not_queued(desk: &QueueDesk, id: i64) -> anyhow::Result<Value> {
     }
 }
 
+/// One result for each message; `done` says whether the order was carried out.
 async fn retry(desk: &QueueDesk, ids: Vec<i64>) -> anyhow::Result<Value> {
     let mut results = Vec::new();
     for id in ids {
-        let result = match desk.locate(MessageId(id)).await? {
-            None => "unknown",
-            Some(server) => match desk.retry(server, MessageId(id)).await? {
-                Retried::Now => "queued for now",
-                Retried::Released => "released",
-                Retried::TooLate => "being sent right now",
-                Retried::NotWaiting => "not waiting: it is delivered, failed or cancelled",
-            },
+        let retried = match desk.locate(MessageId(id)).await? {
+            Some(server) => Some(desk.retry(server, MessageId(id)).await?),
+            None => None,
         };
-        results.push(json!({ "id": id, "result": result }));
+        let done = matches!(retried, Some(Retried::Now | Retried::Released));
+        let result = match retried {
+            None => "unknown".to_owned(),
+            Some(Retried::Now) => "queued for now".to_owned(),
+            Some(Retried::Released) => "released".to_owned(),
+            Some(Retried::Suppressed { reason, since }) => format!(
+                "not retried: its recipient is suppressed ({reason} since {since}) and it would be held again; \
+                 remove the suppression first"
+            ),
+            Some(Retried::TooLate) => "being sent right now".to_owned(),
+            Some(Retried::NotWaiting) => NOT_WAITING.to_owned(),
+        };
+        results.push(json!({ "id": id, "result": result, "done": done }));
     }
     Ok(results.into())
 }
 
+const NOT_WAITING: &str = "not waiting: it is delivered, failed or cancelled";
+
+/// Likewise.
 async fn cancel(desk: &QueueDesk, ids: Vec<i64>) -> anyhow::Result<Value> {
     let mut results = Vec::new();
     for id in ids {
-        let result = match desk.locate(MessageId(id)).await? {
-            None => json!({ "id": id, "result": "unknown" }),
-            Some(server) => match desk.cancel(server, MessageId(id)).await? {
-                Cancelled::Done(status) => json!({ "id": id, "result": "cancelled", "status": status }),
-                Cancelled::TooLate => json!({ "id": id, "result": "too late: it is being sent right now" }),
-                Cancelled::NotWaiting => {
-                    json!({ "id": id, "result": "not waiting: it is delivered, failed or cancelled" })
-                }
-            },
+        let cancelled = match desk.locate(MessageId(id)).await? {
+            Some(server) => Some(desk.cancel(server, MessageId(id)).await?),
+            None => None,
         };
-        results.push(result);
+        let failed = |result: &str| json!({ "id": id, "result": result, "done": false });
+        results.push(match cancelled {
+            None => failed("unknown"),
+            Some(Cancelled::Done(status)) => {
+                json!({ "id": id, "result": "cancelled", "status": status, "done": true })
+            }
+            Some(Cancelled::TooLate) => failed("too late: it is being sent right now"),
+            Some(Cancelled::NotWaiting) => failed(NOT_WAITING),
+        });
     }
     Ok(results.into())
 }
@@ -172,4 +186,17 @@ async fn parse_scope(app: &App, text: &str) -> anyhow::Result<GateScope> {
              provider:NAME, path:SOURCE/SITE or source-provider:SOURCE/PROVIDER"
         )
     })
+}
+
+/// A gate on a pool that does not exist would keep nothing back. `default` is the pool of an installation without any.
+async fn check_pool(app: &App, scope: &GateScope) -> anyhow::Result<()> {
+    let (GateScope::Pool(name) | GateScope::Lane { pool: name, .. }) = scope else { return Ok(()) };
+    let mut names = app.list_pool_names().await?;
+    if names.is_empty() {
+        names.push("default".to_owned());
+    }
+    if !names.contains(name) {
+        bail!("there is no pool `{name}`; the pools are: {}", names.join(", "));
+    }
+    Ok(())
 }

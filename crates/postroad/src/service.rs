@@ -111,7 +111,9 @@ impl Service {
             trusted_proxies: config.http.trusted_proxies.clone(),
             ..postroad_api::Settings::default()
         };
-        let mut api = Api::new(self.app.clone(), settings).with_webhooks(self.webhooks.desk());
+        let mut api = Api::new(self.app.clone(), settings)
+            .with_webhooks(self.webhooks.desk())
+            .with_queue(self.delivery.queue_desk());
         if let Some(inbox) = self.delivery.inbox() {
             api = api.with_inbox(inbox.clone());
         }

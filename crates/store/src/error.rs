@@ -57,13 +57,13 @@ impl OpenError {
     }
 }
 
+/// What `Unavailable` says after `lock_timeout` ended a wait.
+const ROWS_LOCKED: &str = "rows are locked by another transaction";
+
 impl StoreError {
-    /// For work that uses no idempotency key: a lock that was not to be had means "try again".
-    pub(crate) fn busy(self) -> Self {
-        match self {
-            Self::KeyInUse => Self::Unavailable("rows are locked by another transaction".into()),
-            other => other,
-        }
+    /// Whether another transaction held a row for too long: an obstacle for those who need that row, not an outage.
+    pub(crate) fn is_lock_timeout(&self) -> bool {
+        matches!(self, Self::Unavailable(reason) if reason == ROWS_LOCKED)
     }
 }
 
@@ -110,7 +110,7 @@ impl From<tokio_postgres::Error> for StoreError {
             return Self::NotFound;
         }
         if *code == SqlState::LOCK_NOT_AVAILABLE {
-            return Self::KeyInUse;
+            return Self::Unavailable(ROWS_LOCKED.into());
         }
         // 08 connection, 25006 read-only standby, 40 rollback, 53 resources (disk full), 57 shutdown, 58 I/O.
         let again = ["08", "40", "53", "57", "58"].iter().any(|class| code.code().starts_with(class));

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::records::{InitialState, NewEvent, NewRecipient, NewSend, held_sentence};
 
 /// How long a recipient that the store holds back is kept (contract 5).
-const HELD_FOR: Duration = Duration::from_hours(7 * 24);
+pub(crate) const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 
 /// What stands against sending to a recipient, found in the transaction that accepts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,13 @@ impl Objection {
             Self::Suppressed { reason, details, since } => held_sentence(*reason, details, *since),
             Self::OverLimit { limit } => format!("The hourly limit of {limit} messages is reached"),
         }
+    }
+
+    /// What is recorded of a message that is held for it: our sentence, the event, and when the hold ends.
+    pub(crate) fn hold(&self, now: Timestamp) -> (String, NewEvent, Timestamp) {
+        let details = self.sentence();
+        let event = self.event(&details);
+        (details, event, now.plus(HELD_FOR))
     }
 
     fn event(&self, details: &str) -> NewEvent {
@@ -47,16 +54,28 @@ pub(crate) fn is_checked(send: &NewSend, recipient: &NewRecipient) -> bool {
 
 /// The hour that a send counts in.
 pub(crate) fn hour_of(send: &NewSend) -> i64 {
-    send.info.created_at.as_secs() / 3_600
+    hour_at(send.info.created_at)
 }
 
-/// Those of a send that count against its server's hourly limit.
+/// Hours since 1970.
+pub(crate) fn hour_at(moment: Timestamp) -> i64 {
+    moment.as_secs() / 3_600
+}
+
+/// `queue.scheduled` of a message that counts against the hourly limit when it becomes due.
+pub(crate) const SCHEDULED: i64 = 1;
+/// Likewise of one that does not count.
+const SCHEDULED_UNCOUNTED: i64 = 2;
+
+/// Those of a send that count against its server's hourly limit now. Scheduled ones count when they become due.
 pub(crate) fn counted<'a>(
     send: &'a NewSend,
     objections: &'a Objections,
 ) -> impl Iterator<Item = &'a NewRecipient> {
     let counts = move |recipient: &&NewRecipient| {
-        is_checked(send, recipient) && !objections.contains_key(&recipient.id)
+        send.state == InitialState::Pending
+            && is_checked(send, recipient)
+            && !objections.contains_key(&recipient.id)
     };
     send.recipients.iter().filter(counts)
 }
@@ -76,6 +95,8 @@ pub(crate) struct InitialRow<'a> {
     pub(crate) status: Status,
     /// When its queue entry is due; `None` for no queue entry.
     pub(crate) due_at: Option<Timestamp>,
+    /// `queue.scheduled` of that entry.
+    pub(crate) scheduled: i64,
     pub(crate) hold_expiry: Option<Timestamp>,
     /// The delivery record a message starts with, if it does.
     pub(crate) delivery: Option<FirstDelivery<'a>>,
@@ -94,21 +115,27 @@ impl<'a> InitialRow<'a> {
         objections: &Objections,
         ids: &IdGenerator,
     ) -> Self {
-        let queued =
-            |status, due_at| Self { status, due_at: Some(due_at), hold_expiry: None, delivery: None };
+        let queued = |status, due_at, scheduled| Self {
+            status,
+            due_at: Some(due_at),
+            scheduled,
+            hold_expiry: None,
+            delivery: None,
+        };
         let settled = |status, hold_expiry, details, event| {
             let delivery = Some(FirstDelivery { id: DeliveryId(ids.next()), details, event });
-            Self { status, due_at: None, hold_expiry, delivery }
+            Self { status, due_at: None, scheduled: 0, hold_expiry, delivery }
         };
         if let Some(objection) = objections.get(&recipient.id) {
-            let expiry = send.info.created_at.plus(HELD_FOR);
-            let details = objection.sentence();
-            let event = objection.event(&details);
+            let (details, event, expiry) = objection.hold(send.info.created_at);
             return settled(Status::Held, Some(expiry), details.into(), event);
         }
         match &send.state {
-            InitialState::Pending => queued(Status::Pending, send.info.created_at),
-            InitialState::Scheduled(due_at) => queued(Status::Scheduled, *due_at),
+            InitialState::Pending => queued(Status::Pending, send.info.created_at, 0),
+            InitialState::Scheduled(due_at) => {
+                let scheduled = if recipient.exempt { SCHEDULED_UNCOUNTED } else { SCHEDULED };
+                queued(Status::Scheduled, *due_at, scheduled)
+            }
             InitialState::Held { reason, details, expiry } => {
                 let event = NewEvent::held(*reason, details);
                 settled(Status::Held, Some(*expiry), details.into(), event)

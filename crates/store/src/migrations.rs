@@ -33,6 +33,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     11 => "0011_server_retention.sql",
     12 => "0012_claims_by_epoch.sql",
     13 => "0013_logins.sql",
+    14 => "0014_scheduled_and_expiry.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

@@ -57,7 +57,7 @@ impl HitQueue {
             taken.push(hit);
         }
         while taken.len() < count
-            && waiting.clicks.front().is_some_and(|hit| everything || now.since(hit.at) >= CLICK_WINDOW)
+            && waiting.clicks.front().is_some_and(|hit| everything || has_waited(hit.at, now))
             && let Some(mut hit) = waiting.clicks.pop_front()
         {
             hit.is_bot |= waiting.bursts.is_burst(hit.token.server_id, hit.token.message_id, hit.at);
@@ -111,6 +111,11 @@ fn weight(hit: &Hit) -> usize {
         TrackKind::Open => 0,
     };
     256 + text + hit.user_agent.len()
+}
+
+/// Whether a click's window is over. One in the future is over, too: the clock has gone back.
+fn has_waited(at: Timestamp, now: Timestamp) -> bool {
+    now.since(at).max(at.since(now)) >= CLICK_WINDOW
 }
 
 #[cfg(test)]

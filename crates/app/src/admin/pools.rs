@@ -106,6 +106,14 @@ impl App {
         Ok(json!({ "server": server.name, "hourly_limit": limit }))
     }
 
+    /// The names of all pools, in order.
+    pub async fn list_pool_names(&self) -> Result<Vec<String>, AdminError> {
+        let mut names: Vec<String> =
+            self.inner.store.list_pools().await?.into_iter().map(|pool| pool.name).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
     async fn find_pool(&self, name: &str) -> Result<Pool, AdminError> {
         let pools = self.inner.store.list_pools().await?;
         pools.into_iter().find(|pool| pool.name == name).ok_or_else(|| {

@@ -124,7 +124,7 @@ impl MessageFigures {
             self.attempts = self.attempts.max(attempt);
         }
         match event.event.kind {
-            EventKind::Delayed => self.soft_fails += 1,
+            EventKind::Delayed if data["attempt"].is_u64() => self.soft_fails += 1,
             EventKind::Delivered => self.sent_after = Some(after(event.at)),
             _ => {}
         }
@@ -163,7 +163,7 @@ mod tests {
     fn attempts_and_hits_are_told_apart() {
         let events = [
             event(1, EventKind::Accepted, "{}"),
-            event(2, EventKind::Delayed, r#"{"attempt": 0, "class": "dns"}"#),
+            event(2, EventKind::Delayed, r#"{"attempt": null, "class": "dns"}"#),
             event(3, EventKind::Delayed, r#"{"attempt": 1, "time": 0.5}"#),
             event(4, EventKind::Delivered, r#"{"attempt": 2, "time": 0.5}"#),
             event(5, EventKind::Opened, r#"{"bot": true}"#),
@@ -173,7 +173,7 @@ mod tests {
             event(9, EventKind::Bounced, r#"{"bounce": {"kind": "async"}}"#),
         ];
         let figures = figures_of(Status::Bounced, Timestamp::from_micros(1_000_000), &events);
-        assert_eq!((figures.attempts, figures.soft_fails), (2, 2));
+        assert_eq!((figures.attempts, figures.soft_fails), (2, 1));
         assert_eq!((figures.first_attempt_after, figures.sent_after), (Some(1.5), Some(3.0)));
         assert_eq!((figures.opens, figures.bot_opens, figures.clicks, figures.bot_clicks), (1, 1, 1, 1));
         assert_eq!(figures.first_opened_at, Some(Timestamp::from_micros(6_000_000)));

@@ -47,7 +47,7 @@ impl Bursts {
     pub fn forget(&mut self, now: Timestamp) {
         let kept = CLICK_WINDOW * 4;
         self.recent.retain(|_, clicks| {
-            clicks.retain(|(at, _)| now.since(*at) <= kept);
+            clicks.retain(|(at, _)| now.since(*at).max(at.since(now)) <= kept);
             !clicks.is_empty()
         });
     }

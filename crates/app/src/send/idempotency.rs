@@ -17,7 +17,7 @@ use crate::Refusal;
 /// How long a request waits for the first one with the same key.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(5);
 /// How long keys are kept.
-pub(super) const KEPT: Duration = Duration::from_hours(24);
+pub(crate) const KEPT: Duration = Duration::from_hours(24);
 
 /// A key and the hash of the request it came with (without the key).
 #[derive(Debug, Clone)]

@@ -19,7 +19,7 @@ pub use accept::{AcceptedMessage, SendAnswer};
 pub use draft::{
     AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, RawDraft, SendContext, TemplateDraft,
 };
-pub(crate) use idempotency::InProgress;
+pub(crate) use idempotency::{InProgress, KEPT as IDEMPOTENCY_KEYS_KEPT};
 
 pub use idempotency::{IdempotencyRequest, is_idempotency_key};
 pub(crate) use pool::UsablePool;

@@ -200,7 +200,9 @@ pub(crate) fn settle(
     let output = judged.reply.as_ref().map(|reply| shortened(reply.to_string())).unwrap_or_default();
     let enhanced_code = judged.reply.as_ref().and_then(|reply| reply.enhanced).map(|code| code.to_string());
     let code = judged.reply.as_ref().map(|reply| i64::from(reply.code));
-    let duration_us = now.since(*started_at).as_micros() as i64;
+    // What never met a host is no attempt: it has neither a number nor a duration.
+    let attempt_number = judged.counts.then_some(entry.attempts + 1);
+    let duration_us = judged.counts.then(|| now.since(*started_at).as_micros() as i64);
     let class = judged.class.map(|class| class.as_str().to_owned());
     let delivery = NewDelivery {
         at: now,
@@ -209,7 +211,7 @@ pub(crate) fn settle(
         output,
         sent_with_ssl: *is_encrypted,
         log_id: peer.log_id.clone(),
-        duration_us: Some(duration_us),
+        duration_us,
         mx: (!peer.mx.is_empty()).then(|| peer.mx.clone()),
         remote_ip: peer.remote_ip.map(|ip| ip.to_string()),
         source_ip: peer.source_ip.map(|ip| ip.to_string()),
@@ -236,7 +238,7 @@ pub(crate) fn settle(
         require_tls: work.is_some_and(|work| work.send.info.options.require_tls),
         entry: Entry { due_at, attempts, begun: false, work: None, ..entry.clone() },
     });
-    let data = serde_json::to_string(&EventData::of(&delivery, kind, entry.attempts + 1));
+    let data = serde_json::to_string(&EventData::of(&delivery, kind, attempt_number));
     let event = NewEvent { kind, data: data.expect("texts and numbers are JSON") };
     Settlement {
         source: *source,
@@ -244,6 +246,7 @@ pub(crate) fn settle(
         outcome: Arc::new(Outcome {
             server_id: entry.server_id,
             message_id: entry.message_id,
+            claimed_for: Some(entry.due_at),
             counts_as_attempt: judged.counts,
             hold_expiry: None,
             keep_claim,
@@ -266,8 +269,8 @@ pub(crate) fn settle(
 struct EventData<'a> {
     status: Status,
     details: &'a str,
-    /// Counts from 1; one that does not count has the number of the next that does.
-    attempt: u32,
+    /// Counts from 1; `null` where no host was contacted.
+    attempt: Option<u32>,
     output: &'a str,
     sent_with_ssl: bool,
     time: Option<f64>,
@@ -296,7 +299,7 @@ struct Bounce<'a> {
 }
 
 impl<'a> EventData<'a> {
-    fn of(delivery: &'a NewDelivery, kind: EventKind, attempt: u32) -> Self {
+    fn of(delivery: &'a NewDelivery, kind: EventKind, attempt: Option<u32>) -> Self {
         let (class, enhanced_code) = (delivery.bounce_class.as_deref(), delivery.enhanced_code.as_deref());
         let is_bounce = kind == EventKind::Bounced;
         Self {

@@ -54,12 +54,13 @@ impl Beginner {
 
 impl Hub {
     pub(super) async fn begin(self: &Arc<Self>, entry: &Entry) -> Result<Begun, StoreError> {
+        let now = self.clock.now();
         let begin = Begin {
             server_id: entry.server_id,
             message_id: entry.message_id,
             due_at: entry.due_at,
-            // What has waited for a while may be suppressed by now.
-            needs_message: entry.work.is_none() || self.clock.now().since(entry.due_at) > FRESH_FOR,
+            // What has waited for a while may be suppressed by now; how long is not known if the clock went back.
+            needs_message: entry.work.is_none() || now.since(entry.due_at) > FRESH_FOR || entry.due_at > now,
         };
         let (answer, answered) = oneshot::channel();
         let gone = || StoreError::Unavailable("the engine has stopped".into());

@@ -4,6 +4,8 @@
 //! it would have given; a task that panics takes its own message with it, which is found again after a restart.
 
 mod begin;
+mod clock_back;
+mod expiry;
 mod feeder;
 mod flight;
 mod provider_notes;
@@ -17,12 +19,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use postroad_model::{Clock, GateAction, GateScope, MessageId, ServerId, Timestamp};
+use postroad_model::{Clock, ClockWatch, GateAction, GateScope, MessageId, ServerId, Timestamp};
 use postroad_store::{Claimed, Fresh, FreshSink, NewGate, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
 pub(crate) use begin::Beginner;
+pub(crate) use expiry::keep_expiry;
 pub(crate) use feeder::{Feeder, read_setup};
 pub(crate) use provider_notes::ProviderNotes;
 pub(crate) use recover::recover;
@@ -289,8 +292,12 @@ impl Hub {
     pub(crate) async fn keep_time(self: Arc<Self>) {
         // Clocks that tests move do not wake anybody, so it looks by itself every so often.
         const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
+        let mut watch = ClockWatch::new(self.clock.now());
         loop {
             let now = self.clock.now();
+            if let Some(by) = watch.went_back(now) {
+                self.clock_went_back(by);
+            }
             let wakeup = self.look(|schedule, _| schedule.next_wakeup());
             let pause = wakeup.map_or(LOOK_AT_LEAST_EVERY, |at| at.since(now).min(LOOK_AT_LEAST_EVERY));
             self.timer_set_for.store(now.plus(pause).as_micros(), Ordering::Relaxed);
@@ -316,7 +323,7 @@ impl FreshSink for Intake {
             for (at, recipient) in fresh.recipients.iter().enumerate() {
                 let mut entry = bare_entry(&recipient.entry);
                 entry.work = works.as_ref().map(|works| Arc::clone(&works[at]));
-                schedule.add(recipient.entry.domain.clone(), require_tls, entry, now);
+                schedule.add_due(recipient.entry.domain.clone(), require_tls, entry, now);
             }
         });
     }

@@ -33,7 +33,7 @@ impl Hub {
     }
 
     /// Messages that never met a host.
-    fn settle_unsent(
+    pub(super) fn settle_unsent(
         self: &Arc<Self>,
         domain: Option<DomainName>,
         entry: Entry,

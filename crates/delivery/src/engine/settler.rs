@@ -156,8 +156,12 @@ async fn adopt_and_finish(
     let adopted = hub.store.adopt(lost.iter().map(|at| batch[*at].outcome.key()).collect()).await?;
     let is_ours = |at: &usize| {
         let Some(flight) = batch[*at].flight else { return false };
-        let key = batch[*at].outcome.key();
-        adopted.iter().any(|claimed| claimed.key() == key && claimed.attempts == flight.attempt)
+        let outcome = &batch[*at].outcome;
+        adopted.iter().any(|claimed| {
+            claimed.key() == outcome.key()
+                && claimed.attempts == flight.attempt
+                && outcome.claimed_for.is_none_or(|due_at| due_at == claimed.due_at)
+        })
     };
     let again: Vec<usize> = lost.iter().copied().filter(is_ours).collect();
     let kept: Vec<_> = again.iter().map(|at| batch[*at].outcome.key()).collect();

@@ -118,14 +118,25 @@ impl Worker {
         let Some((job, work)) = self.load(job).await else { return After::GoOn };
         if needs_another_route(&job, &work) {
             self.unused(&job);
-            let entry = Entry { begun: true, work: Some(work), ..job.entry };
-            self.hub.no_longer_in_flight(entry.key());
-            self.hub.with(|schedule, now| schedule.add(job.lane.domain, true, entry, now));
+            if let Some(entry) = self.take_off_the_wire(job.entry).await {
+                let entry = Entry { work: Some(work), ..entry };
+                self.hub.with(|schedule, now| schedule.add(job.lane.domain, true, entry, now));
+            }
             return After::GoOn;
         }
         let started_at = self.hub.clock.now();
         if self.open.is_none() {
-            match self.hub.connector.connect(&job.route, &job.source).await {
+            let connecting = self.hub.connector.connect(&job.route, &job.source);
+            // Hosts that do not answer may take minutes; an expiry is recorded before.
+            let connected = match job.entry.expires_at {
+                Some(expiry) => tokio::time::timeout(expiry.since(started_at), connecting).await,
+                None => Ok(connecting.await),
+            };
+            let Ok(connected) = connected else {
+                self.expire(&job, &work, started_at).await;
+                return After::Leave;
+            };
+            match connected {
                 Ok(connection) => {
                     self.hub.with(|schedule, _| schedule.connected(self.path));
                     let rules = Arc::clone(&job.route.rules);
@@ -134,15 +145,18 @@ impl Worker {
                 Err(failure) => return self.strand(job, work, failure, started_at).await,
             }
         }
-        // Connecting may have taken minutes.
         if job.entry.is_expired(self.hub.clock.now()) {
-            let peer = Peer::default();
-            let settlement =
-                self.judge(&job, &work, &peer, false, started_at, String::new(), None, Ending::Expired);
-            self.hub.settle(settlement).await;
+            self.expire(&job, &work, started_at).await;
             return After::GoOn;
         }
         self.transact(job, work, started_at).await
+    }
+
+    async fn expire(&self, job: &Job, work: &Work, started_at: Timestamp) {
+        let peer = Peer::default();
+        let settlement =
+            self.judge(job, work, &peer, false, started_at, String::new(), None, Ending::Expired);
+        self.hub.settle(settlement).await;
     }
 
     /// Tells the store that it goes on the wire, and reads it if it is not at hand.
@@ -193,10 +207,26 @@ impl Worker {
         }
     }
 
-    fn put_back(&self, job: Job) {
-        self.hub.no_longer_in_flight(job.entry.key());
+    async fn put_back(&self, job: Job) {
         self.unused(&job);
-        self.hub.with(|schedule, now| schedule.put_back(job.lane, job.entry, now));
+        if let Some(entry) = self.take_off_the_wire(job.entry).await {
+            self.hub.with(|schedule, now| schedule.put_back(job.lane, entry, now));
+        }
+    }
+
+    /// Tells the store that a message waits again, so that it can be cancelled and can expire meanwhile. `None` if the store
+    /// cannot be told: then the claim goes back to it as soon as it can.
+    async fn take_off_the_wire(&self, mut entry: Entry) -> Option<Entry> {
+        let (server_id, message_id) = entry.key();
+        let told = self.hub.store.unbegin(server_id, message_id).await;
+        self.hub.no_longer_in_flight(entry.key());
+        if let Err(error) = told {
+            tracing::warn!(%error, message.id = %message_id, "a message was not put back into the schedule; it is claimed again");
+            self.hub.give_back_later(entry.key());
+            return None;
+        }
+        entry.begun = false;
+        Some(entry)
     }
 
     fn held(&self, job: &Job, message: &Message, suppression: &Suppression) -> Settlement {
@@ -205,6 +235,7 @@ impl Worker {
         let outcome = Outcome {
             server_id: job.entry.server_id,
             message_id: message.id,
+            claimed_for: Some(job.entry.due_at),
             counts_as_attempt: false,
             hold_expiry: Some(now.plus(HELD_FOR)),
             keep_claim: false,
@@ -223,6 +254,8 @@ impl Worker {
         self.open.as_ref().is_some_and(|open| {
             open.connection.closed().is_some()
                 || open.carried >= open.rules.messages_per_connection_max
+                // The clock went back: how old it is cannot be told.
+                || open.since > now
                 || now.since(open.since)
                     >= self.hub.settings.connection_lifetime.min(open.rules.connection_age_max)
         })
@@ -347,7 +380,7 @@ impl Worker {
             Err(SendError::NotReady | SendError::LimitReached) => {
                 // The connection was gone before the message began.
                 let open = self.open.take();
-                self.put_back(job);
+                self.put_back(job).await;
                 if let Some(open) = open {
                     open.connection.quit().await;
                 }
@@ -375,7 +408,7 @@ impl Worker {
                 hub.journal.settled([key]);
             }
             let open = self.open.take();
-            self.put_back(job);
+            self.put_back(job).await;
             if let Some(open) = open {
                 open.connection.quit().await;
             }

@@ -29,6 +29,9 @@ use self::segment::{Segment, segment_path};
 /// Twenty-five thousand flights or so, at a third of a kilobyte each.
 const SEGMENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
+/// About as long as two marks.
+const CHECK_BYTES: usize = 1_024;
+
 /// Where connections note what they are about to do. Shared by all of them.
 pub struct Journal {
     state: Mutex<State>,
@@ -85,6 +88,11 @@ impl Journal {
         self.lock().settle(keys);
     }
 
+    /// Whether a mark could be written now.
+    pub fn check(&self) -> io::Result<()> {
+        self.lock().check()
+    }
+
     /// Flights that are marked and not settled.
     pub fn open_flights(&self) -> usize {
         self.lock().open.len()
@@ -106,7 +114,19 @@ impl State {
         Ok(())
     }
 
-    fn append(&mut self, record: &[u8]) -> io::Result<u64> {
+    /// Writes a mark's worth of bytes and takes them back. If the process dies in between, they are half a record at the
+    /// end of a segment, which recovery leaves out.
+    fn check(&mut self) -> io::Result<()> {
+        let segment = self.segment()?;
+        let written = segment.try_write(&[0; CHECK_BYTES]);
+        if segment.cut_back().is_err() {
+            self.current = None;
+        }
+        written
+    }
+
+    /// The segment that takes the next record.
+    fn segment(&mut self) -> io::Result<&mut Segment> {
         let has_room = |segment: &Segment| segment.length() < self.segment_bytes_max;
         if !self.current.as_ref().is_some_and(has_room) {
             let number = self.next_number;
@@ -115,7 +135,11 @@ impl State {
             self.open_in.insert(number, 0);
             self.remove_settled_segments();
         }
-        let segment = self.current.as_mut().expect("a segment was begun if there was none");
+        Ok(self.current.as_mut().expect("a segment was begun if there was none"))
+    }
+
+    fn append(&mut self, record: &[u8]) -> io::Result<u64> {
+        let segment = self.segment()?;
         let number = segment.number();
         if let Err(error) = segment.append(record) {
             // Half a record would hide all that follow it. If it cannot be taken back, others follow in a new file.

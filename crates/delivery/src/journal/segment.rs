@@ -32,6 +32,13 @@ impl Segment {
 
     /// One write: the kernel has all of the record or the caller knows that it has not.
     pub(super) fn append(&mut self, record: &[u8]) -> io::Result<()> {
+        self.try_write(record)?;
+        self.length += record.len() as u64;
+        Ok(())
+    }
+
+    /// Writes behind the last record, to be taken back or counted by the caller.
+    pub(super) fn try_write(&mut self, record: &[u8]) -> io::Result<()> {
         let written = loop {
             match self.file.write(record) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -42,7 +49,6 @@ impl Segment {
         if written < record.len() {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        self.length += written as u64;
         Ok(())
     }
 

@@ -129,6 +129,19 @@ impl Pacing {
         Pace { connections_max, per_minute, state, until, reason: self.reason.clone() }
     }
 
+    /// The clock went back by so much.
+    pub fn shift_back(&mut self, by: Duration) {
+        for at in [&mut self.first_signal_at, &mut self.last_signal_at].into_iter().flatten() {
+            *at = at.minus(by);
+        }
+        match &mut self.phase {
+            Phase::Slowed { since: at, .. }
+            | Phase::Recovering { since: at, .. }
+            | Phase::Suspended { until: at } => *at = at.minus(by),
+            Phase::Normal | Phase::Probing => {}
+        }
+    }
+
     /// What time alone changes.
     fn advance(&mut self, now: Timestamp) {
         loop {

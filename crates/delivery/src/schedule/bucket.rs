@@ -39,6 +39,10 @@ impl Bucket {
         (self.free_at > now).then_some(self.free_at)
     }
 
+    pub(crate) fn shift_back(&mut self, by: Duration) {
+        self.free_at = self.free_at.minus(by);
+    }
+
     pub(crate) fn take(&mut self, now: Timestamp) {
         self.free_at = now.plus(self.interval);
     }

@@ -4,7 +4,7 @@ use postroad_model::{DomainName, ServerId, Timestamp};
 use serde::Serialize;
 
 use super::lane::LaneRoute;
-use super::{LaneKey, Schedule};
+use super::{LaneKey, PauseCause, Schedule};
 
 /// What the schedule holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -71,6 +71,19 @@ impl Schedule {
             connections: self.connections,
             paths,
         }
+    }
+
+    /// When the message was due that waits here longest. Looks at the head of each line only.
+    pub(crate) fn oldest_due(&self) -> Option<Timestamp> {
+        let unrouted =
+            self.lanes.iter().filter_map(|(_, lane)| lane.unrouted.front()).map(|entry| entry.due_at);
+        let waiting = self.queues.iter().filter_map(|(_, queue)| queue.waiting.oldest_due());
+        unrouted.chain(waiting).min()
+    }
+
+    /// Why nothing is sent at all, if so.
+    pub(crate) fn pause_causes(&self) -> Vec<PauseCause> {
+        self.paused.keys().copied().collect()
     }
 
     /// One sentence, for a message that is due and not in flight.

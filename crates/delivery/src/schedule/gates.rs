@@ -92,6 +92,15 @@ impl GateBoard {
         }
     }
 
+    /// Of the paces only: when a gate ends is the store's to say.
+    pub(super) fn shift_back(&mut self, by: std::time::Duration) {
+        for closed in self.gates.values_mut().flatten() {
+            if let Some(pace) = &mut closed.pace {
+                pace.shift_back(by);
+            }
+        }
+    }
+
     /// When the next gate ends by itself.
     pub(super) fn next_end(&self, now: Timestamp) -> Option<Timestamp> {
         let ends = self.gates.values().flatten().filter_map(|closed| closed.gate.ends_at);

@@ -89,7 +89,7 @@ impl Schedule {
             // The pool lost its last address: another one takes it.
             lane.entries -= 1;
             let key = lane.key.clone();
-            return self.add(key.domain, key.require_tls, entry, now);
+            return self.add_due(key.domain, key.require_tls, entry, now);
         }
         match lane.route {
             LaneRoute::Known { queue, until } if until > now => {

@@ -6,6 +6,7 @@
 
 pub(crate) mod block;
 mod bucket;
+mod clock_back;
 mod credit;
 mod entry;
 mod explain;
@@ -216,15 +217,26 @@ impl Schedule {
 
     /// One more message to be sent: now, or when it is due.
     pub(crate) fn add(&mut self, domain: DomainName, require_tls: bool, entry: Entry, now: Timestamp) {
+        if entry.due_at > now {
+            let lane = self.lane_of(domain, require_tls, &entry);
+            self.timeline.push(lane, entry);
+        } else {
+            self.add_due(domain, require_tls, entry, now);
+        }
+    }
+
+    /// One that was accepted a moment ago, whatever the clock says of that moment now.
+    pub(crate) fn add_due(&mut self, domain: DomainName, require_tls: bool, entry: Entry, now: Timestamp) {
+        let lane = self.lane_of(domain, require_tls, &entry);
+        self.enqueue(lane, entry, now);
+    }
+
+    fn lane_of(&mut self, domain: DomainName, require_tls: bool, entry: &Entry) -> usize {
         let of_server = self.servers.get(&entry.server_id).and_then(|server| server.pool_wish);
         let pool = self.sources.choose(entry.pool_wish, of_server);
         let lane = self.lane(LaneKey { pool, domain, require_tls });
         self.lanes[lane].entries += 1;
-        if entry.due_at > now {
-            self.timeline.push(lane, entry);
-        } else {
-            self.enqueue(lane, entry, now);
-        }
+        lane
     }
 
     /// Gives back one that a connection took and did not try: it comes first in its lane.
@@ -452,7 +464,7 @@ impl Schedule {
             for (lane, entry) in self.queues[id].waiting.drain() {
                 self.lanes[lane].entries -= 1;
                 let key = self.lanes[lane].key.clone();
-                self.add(key.domain, key.require_tls, entry, now);
+                self.add_due(key.domain, key.require_tls, entry, now);
             }
         }
     }

@@ -30,6 +30,10 @@ impl BackOff {
         *self = Self::default();
     }
 
+    pub(super) fn shift_back(&mut self, by: Duration) {
+        self.until = self.until.map(|until| until.minus(by));
+    }
+
     pub(super) fn blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
         self.until.filter(|until| *until > now)
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use postroad_model::ServerId;
+use postroad_model::{ServerId, Timestamp};
 
 use super::entry::Entry;
 
@@ -57,6 +57,11 @@ impl SiteQueue {
 
     pub(super) fn waiting_of(&self, server: ServerId) -> usize {
         self.servers.get(&server).map_or(0, |turn| turn.waiting)
+    }
+
+    pub(super) fn oldest_due(&self) -> Option<Timestamp> {
+        let lanes = self.servers.values().flat_map(|turn| turn.lanes.values());
+        lanes.filter_map(|lane| lane.entries.front()).map(|entry| entry.due_at).min()
     }
 
     /// Whether a message could be popped, if the doorkeeper lets it.
@@ -211,7 +216,7 @@ impl Turn {
 mod tests {
     use std::collections::HashSet;
 
-    use postroad_model::{MessageId, Timestamp};
+    use postroad_model::MessageId;
 
     use super::*;
 

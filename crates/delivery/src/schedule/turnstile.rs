@@ -66,6 +66,13 @@ impl Turnstile {
         Some(Block { until: Some(until), why: Why::ServerRate { rate: rate.to_string() } })
     }
 
+    pub(super) fn shift_back(&mut self, by: Duration) {
+        self.wake_at = None;
+        if let Some((_, _, bucket)) = &mut self.rate {
+            bucket.shift_back(by);
+        }
+    }
+
     pub(super) fn pass(&mut self, now: Timestamp) {
         if let Some((_, _, bucket)) = &mut self.rate {
             bucket.take(now);

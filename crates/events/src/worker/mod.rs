@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use postroad_model::{Clock, ServerId, Timestamp, WebhookId};
+use postroad_model::{Clock, ClockWatch, ServerId, Timestamp, WebhookId};
 use postroad_store::{Store, Webhook, WebhookDue};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -111,7 +111,29 @@ struct Pace {
 impl Dispatcher {
     async fn run(mut self, mut stopping: watch::Receiver<bool>) {
         let mut told = self.shared.store.told();
+        let mut watch = ClockWatch::new(self.shared.clock.now());
+        let mut put_right_at: Vec<Instant> = Vec::new();
+        if self.shared.store.is_clock_behind() {
+            put_right_at = looks_from(Instant::now());
+        }
         loop {
+            if watch.went_back(self.shared.clock.now()).is_some() {
+                self.paces.values().for_each(|pace| pace.pacing.lock().forget_times());
+                put_right_at = looks_from(Instant::now());
+            }
+            if put_right_at.first().is_some_and(|at| *at <= Instant::now()) {
+                let pauses = self.shared.settings.retry.pauses_max();
+                match self.shared.store.pull_webhooks_back(pauses).await {
+                    Ok(0) => drop(put_right_at.remove(0)),
+                    Ok(events) => {
+                        tracing::info!(events, "webhook events that were due too late are due again");
+                        put_right_at.remove(0);
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "webhook events could not be put right after the clock went back; trying again");
+                    }
+                }
+            }
             told.mark_unchanged();
             let begun = Instant::now();
             let patience = match self.shared.store.list_due_webhooks().await {
@@ -181,6 +203,12 @@ impl Dispatcher {
             None => self.paces.values_mut().for_each(|pace| pace.has_lane = false),
         }
     }
+}
+
+/// When to look for events that are due too late after the clock went back: what was under way may still come with a time
+/// of the old clock.
+fn looks_from(now: Instant) -> Vec<Instant> {
+    [0, 10, 60].map(|seconds| now + Duration::from_secs(seconds)).to_vec()
 }
 
 /// When a lane that found nothing may look again.

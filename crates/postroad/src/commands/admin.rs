@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use postroad_app::App;
 use postroad_app::admin::{Command, NewKey, SetDomainTracking, SetServerTracking};
 use postroad_store::Role;
@@ -34,6 +34,10 @@ pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
     };
     let text = if args.json { answer.to_string() } else { readable(&answer) };
     print(text.trim_end());
+    // An import takes what it can, and says so when that was not all.
+    if let Some(failed) = answer["failed"].as_u64().filter(|failed| *failed > 0) {
+        bail!("{failed} of {} lines were not imported", answer["lines"]);
+    }
     Ok(())
 }
 

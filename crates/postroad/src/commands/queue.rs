@@ -1,5 +1,6 @@
 //! `postroad queue …`: turns arguments into a command and prints the answer.
 
+use anyhow::bail;
 use postroad_delivery::QueueDesk;
 use postroad_store::Role;
 
@@ -27,6 +28,11 @@ pub(crate) async fn run(args: QueueArgs) -> anyhow::Result<()> {
     };
     let text = if args.json { answer.to_string() } else { readable(&answer) };
     print(text.trim_end());
+    let results = answer.as_array().map_or(&[][..], Vec::as_slice);
+    let failed = results.iter().filter(|result| result["done"] == false).count();
+    if failed > 0 {
+        bail!("{failed} of {} messages were left as they are", results.len());
+    }
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postroad_testkit::http::Reply;
 use postroad_testkit::postgres::{Database, PgProxy};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::{Engine, MESSAGE, SEND, World, checked_envelope, good, good_but};
 
@@ -54,10 +54,57 @@ async fn a_full_disk_refuses_and_recovers() {
     }
 }
 
+async fn ready(world: &World) -> (u16, Value) {
+    let reply = world.client.get("/ready").await.expect("an answer");
+    (reply.status, reply.json())
+}
+
+/// What `/ready` says once it has this status.
+async fn until_ready_is(world: &World, status: u16) -> Value {
+    for _ in 0..100 {
+        let (found, answer) = ready(world).await;
+        if found == status {
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("/ready is not {status}: {:?}", ready(world).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ready_tells_that_the_disk_is_full_and_how_far_the_queue_is_behind() {
+    let world = World::start(Engine::Sqlite);
+    let (status, answer) = ready(&world).await;
+    assert_eq!((status, &answer), (200, &json!({"status": "ok", "queue_lag_seconds": 0.0})));
+    world.queue(&["suspend", "everything", "--reason", "so that it waits"]);
+    world.accepted_id(&good()).await;
+    limit_file_size(world.daemon.pid(), "4096");
+    let answer = until_ready_is(&world, 503).await;
+    assert_eq!(answer["status"], "unavailable");
+    assert!(answer["cause"].as_str().is_some_and(|cause| cause.contains("disk")), "{answer}");
+    limit_file_size(world.daemon.pid(), "unlimited");
+    let answer = until_ready_is(&world, 200).await;
+    assert!(answer["queue_lag_seconds"].as_f64().is_some_and(|lag| lag > 0.0), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ready_tells_that_the_flight_journal_cannot_be_written() {
+    let world = World::start(Engine::Sqlite);
+    let (folder, elsewhere) = (world.data_dir().join("flights"), world.data_dir().join("elsewhere"));
+    std::fs::rename(&folder, &elsewhere).expect("the journal has a folder");
+    let answer = until_ready_is(&world, 503).await;
+    let cause = answer["cause"].as_str().unwrap_or_default();
+    assert!(cause.starts_with("the flight journal cannot be written: "), "{answer}");
+    std::fs::rename(&elsewhere, &folder).expect("it can be put back");
+    until_ready_is(&world, 200).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_low_disk_closes_the_door() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_STORE_DISK_RESERVE_BYTES", "1000000 GiB")]);
     assert_try_again(&world.post(SEND, &good()).await);
+    let (status, answer) = ready(&world).await;
+    assert_eq!((status, &answer["cause"]), (503, &json!("the disk is full: the store cannot be written")));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

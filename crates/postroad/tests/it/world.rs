@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use postroad_model::{MessageId, SystemClock};
+use postroad_model::{Clock, MessageId, SystemClock};
 use postroad_store::{Event, Role, Store};
 use postroad_testkit::http::{Client, Reply};
 use postroad_testkit::postgres::Database;
@@ -236,6 +236,16 @@ impl World {
 
     /// The store, once the service has let go of it.
     pub(crate) async fn stopped_store(&mut self) -> Store {
+        self.stopped_store_as(Role::Tool, Arc::new(SystemClock)).await
+    }
+
+    /// Likewise, as the node that stopped, under another clock.
+    pub(crate) async fn stopped_store_at(&mut self, clock: impl Clock + 'static) -> Store {
+        let identity = std::fs::read_to_string(self.data_dir().join("node-id")).unwrap_or_default();
+        self.stopped_store_as(Role::Node { identity: identity.trim().to_owned() }, Arc::new(clock)).await
+    }
+
+    async fn stopped_store_as(&mut self, role: Role, clock: Arc<dyn Clock>) -> Store {
         assert!(self.daemon.terminate().success(), "{}", self.daemon.stderr_text());
         let url = self.envs.iter().find(|(name, _)| name == "POSTROAD_DATABASE").map(|(_, url)| url.clone());
         let settings = postroad_store::Settings {
@@ -248,7 +258,7 @@ impl World {
             postgres_connections: 2,
             postgres_ca_file: None,
         };
-        Store::open(settings, Role::Tool, Arc::new(SystemClock)).await.expect("the store is free")
+        Store::open(settings, role, clock).await.expect("the store is free")
     }
 
     /// `postroad admin … --json` beside the running server.
@@ -267,6 +277,13 @@ impl World {
         let (success, out, err) = self.command_output("queue", args);
         assert!(success, "postroad queue {args:?}: {err}");
         serde_json::from_str(&out).unwrap_or_else(|e| panic!("postroad queue {args:?}: {e}: {out}"))
+    }
+
+    /// The same for orders that are not carried out: what is said on standard output, and on standard error.
+    pub(crate) fn refused_queue(&self, args: &[&str]) -> (String, String) {
+        let (success, out, err) = self.command_output("queue", args);
+        assert!(!success, "postroad queue {args:?} succeeded: {out}");
+        (out, err)
     }
 
     /// Returns when the delivery engine heeds all changes made so far, which it may otherwise take seconds to see:

@@ -1,7 +1,7 @@
 //! From a batch of events to what they add to the counters.
 //!
 //! Statuses decide: `hard_fail` is a message that ended as HardFail (refused for good, or given up), `bounced` one that
-//! was Sent and came back. `soft_fail` counts attempts; all others count a message once, opens and clicks aside.
+//! was Sent and came back. `soft_fail` counts attempts, which are those that met a host; all others count a message once, opens and clicks aside.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -104,6 +104,9 @@ impl CountedEvent {
         match self.kind {
             EventKind::Held => self.seq > 2,
             EventKind::Delivered => self.data.attempt.is_some_and(|attempt| self.seq != attempt + 1),
+            EventKind::Delayed | EventKind::Failed | EventKind::Bounced => {
+                self.data.attempt == Some(1) && self.seq > 2
+            }
             _ => false,
         }
     }
@@ -219,7 +222,7 @@ fn sums_of(event: &CountedEvent, held: &[Hold]) -> Sums {
     match event.kind {
         EventKind::Accepted => counts.count(Metric::Accepted),
         EventKind::Delivered => counts.count(Metric::Sent),
-        EventKind::Delayed => counts.count(Metric::SoftFail),
+        EventKind::Delayed if data.attempt.is_some() => counts.count(Metric::SoftFail),
         EventKind::Bounced if data.is_async_bounce() => counts.count(Metric::Bounced),
         EventKind::Bounced | EventKind::Failed => counts.count(Metric::HardFail),
         EventKind::Held => {
@@ -257,8 +260,8 @@ fn count_hit(counts: &mut Counts, data: &EventData, [people, programs, first, fi
     }
 }
 
-/// A message that somebody held back says nothing of our speed. Numbers of events and attempts tell: before the first
-/// attempt there is only its acceptance.
+/// A message that somebody held back says nothing of our speed. Before the first attempt there is only its acceptance, or
+/// delays without an attempt (the DNS did not answer).
 fn add_latency(sums: &mut Sums, event: &CountedEvent, was_held: bool) {
     let EventData { attempt: Some(attempt), time, .. } = event.data else { return };
     let is_attempt = match event.kind {
@@ -270,7 +273,7 @@ fn add_latency(sums: &mut Sums, event: &CountedEvent, was_held: bool) {
         return;
     }
     let wanted_at = event.facts.wanted_at;
-    if attempt == 1 && event.seq == 2 {
+    if attempt == 1 && !was_held {
         let taken = Duration::try_from_secs_f64(time.unwrap_or(0.0)).unwrap_or_default();
         sums.first_attempt.record(event.at.minus(taken).since(wanted_at));
     }

@@ -1,9 +1,11 @@
 //! The store's verbs as others call them, by what they are about. Each one goes to the engine that is open.
 
 mod analytics;
+mod clock_back;
 mod delivery_setup;
 mod domain_reports;
 mod events;
+mod health;
 mod hits;
 mod mail;
 mod queue;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
 
 use crate::records::{Begin, Begun, Claimed, FreshSink, Outcome};
-use crate::{Engine, Result, Store};
+use crate::verbs::desk::{self, Entry, Key};
+use crate::verbs::{queue_list, scheduled};
+use crate::{Engine, JobWithIds, Result, Store};
 
 impl Store {
     /// From now on pending messages are accepted as claimed by this node, and go to `sink` right after their commit,
@@ -19,7 +21,8 @@ impl Store {
         self.hand_over.attach(None);
     }
 
-    /// Hands out entries due by then, oldest first, that nobody else has. Entries of `skip_domains` may be left out,
+    /// Hands out entries due by then, oldest first, that nobody else has. Scheduled messages that are due become pending
+    /// first, or are held if their server's hourly limit is reached. Entries of `skip_domains` may be left out,
     /// so that a destination which takes no more does not block the others.
     pub async fn claim(
         &self,
@@ -27,11 +30,32 @@ impl Store {
         limit: usize,
         skip_domains: Vec<DomainName>,
     ) -> Result<Vec<Claimed>> {
+        Box::pin(self.promote_scheduled(limit as i64)).await?;
         match &*self.engine {
             // What is handed out once is not looked at again, so nothing blocks.
             Engine::Sqlite { engine, .. } => engine.claim(due_by, limit).await,
             Engine::Postgres(engine) => engine.claim(due_by, limit, &skip_domains).await,
         }
+    }
+
+    async fn promote_scheduled(&self, limit: i64) -> Result<()> {
+        let now = self.clock.now();
+        // Asked every second, and mostly for nothing: that should not cost a write.
+        if !self.read(move |sql| Box::pin(scheduled::has_due(sql, now))).await? {
+            return Ok(());
+        }
+        let job: JobWithIds<Vec<(Key, Entry)>> = Box::new(move |sql, ids| {
+            Box::pin(async move { scheduled::promote(sql, &ids, now, limit).await })
+        });
+        let changes = match &*self.engine {
+            Engine::Sqlite { engine, ids } => engine.change_free(Arc::clone(ids), job).await?,
+            Engine::Postgres(engine) => engine.write_with_ids(job).await?,
+        };
+        // Some may be held, and limits may be reached: both are events.
+        if !changes.is_empty() {
+            self.bells.ring(changes.iter().map(|((server_id, _), _)| *server_id));
+        }
+        Ok(())
     }
 
     /// To be asked right before claimed messages go on the wire; one answer for each. What it lets go is begun: it
@@ -62,6 +86,43 @@ impl Store {
         self.last_suppressed.note(suppressing, self.clock.now());
         self.bells.ring(servers);
         Ok(settled)
+    }
+
+    /// Takes a `begin` back: the message is not on the wire after all. It stays claimed, and can be begun again.
+    pub async fn unbegin(&self, server_id: ServerId, id: MessageId) -> Result<()> {
+        match &*self.engine {
+            Engine::Sqlite { engine, .. } => {
+                engine.unbegin((server_id, id));
+                Ok(())
+            }
+            Engine::Postgres(engine) => engine.unbegin((server_id, id)).await,
+        }
+    }
+
+    /// Queued messages whose `expires_at` has passed, claimed or not, beginning after the entry `after`.
+    pub async fn list_expired(
+        &self,
+        after: Option<(Timestamp, MessageId)>,
+        limit: usize,
+    ) -> Result<Vec<Claimed>> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(queue_list::list_expired(sql, now, after, limit as i64))).await
+    }
+
+    /// Records the last outcome of a queued message, whoever has claimed it. `false` if it is on the wire, or is gone.
+    pub async fn finish_waiting(&self, outcome: Arc<Outcome>) -> Result<bool> {
+        let key = outcome.key();
+        let job: JobWithIds<(bool, Entry)> = Box::new(move |sql, ids| {
+            Box::pin(async move { desk::finish_waiting(sql, &ids, &outcome).await })
+        });
+        let (is_settled, _) = match &*self.engine {
+            Engine::Sqlite { engine, ids } => engine.change_waiting(key, Arc::clone(ids), false, job).await?,
+            Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
+        };
+        if is_settled {
+            self.bells.ring([key.0]);
+        }
+        Ok(is_settled)
     }
 
     /// Gives claimed messages back untouched.

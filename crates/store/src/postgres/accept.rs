@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::ClientWrapper;
 use postroad_model::{MessageId, ServerId};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
 use super::columns::{Columns, Making};
@@ -179,7 +180,11 @@ async fn repeated_keys<'a>(
     let now = keyed().map(|(send, _)| send.info.created_at.as_micros()).max().unwrap_or_default();
     let claim = client.prepare_cached(CLAIM_KEYS).await?;
     let params: [&(dyn ToSql + Sync); 6] = [&servers, &keys, &fingerprints, &answers, &expiries, &now];
-    let rows = client.query(&claim, &params).await?;
+    let rows = client.query(&claim, &params).await.map_err(|error| match error.code() {
+        // Another node is writing one of these keys.
+        Some(&SqlState::LOCK_NOT_AVAILABLE) => StoreError::KeyInUse,
+        _ => error.into(),
+    })?;
     if rows.len() == keys.len() {
         return Ok(HashMap::new());
     }

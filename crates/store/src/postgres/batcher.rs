@@ -125,24 +125,34 @@ async fn accept_all(database: &Database, lane: Lane, sends: &[NewSend], claim: b
         Ok(outcomes) => return outcomes.into_iter().map(Ok).collect(),
         Err(error) => error,
     };
-    let is_outage = |error: &StoreError| matches!(error, StoreError::Unavailable(_));
+    let is_outage =
+        |error: &StoreError| matches!(error, StoreError::Unavailable(_)) && !error.is_lock_timeout();
     if is_outage(&error) {
         tracing::error!(%error, sends = sends.len(), "a batch was not written");
     }
     if is_outage(&error) || sends.len() == 1 {
         return sends.iter().map(|_| Err(error.clone())).collect();
     }
-    // One of them is the trouble (a key in use elsewhere, or a bug): the others must not suffer for it.
+    // One of them is the trouble (a key in use elsewhere, a locked row, or a bug): the others must not suffer for it.
     let mut outcomes: Vec<Outcome> = Vec::with_capacity(sends.len());
     let mut outage = None;
+    // A server whose row is locked is waited for once, not once for each of its sends.
+    let mut locked: HashMap<ServerId, StoreError> = HashMap::new();
     for send in sends {
-        let outcome = match &outage {
+        let server_id = send.info.server_id;
+        let outcome = match outage.as_ref().or_else(|| locked.get(&server_id)) {
             Some(error) => Err(StoreError::clone(error)),
             None => accept::accept(database, lane, std::slice::from_ref(send), claim)
                 .await
                 .map(|mut outcomes| outcomes.remove(0)),
         };
-        outage = outcome.as_ref().err().filter(|error| is_outage(error)).cloned();
+        if let Err(error) = &outcome {
+            if is_outage(error) {
+                outage = Some(error.clone());
+            } else if error.is_lock_timeout() {
+                locked.insert(server_id, error.clone());
+            }
+        }
         outcomes.push(outcome);
     }
     outcomes

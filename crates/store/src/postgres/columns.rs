@@ -66,13 +66,13 @@ table! { Messages, "INSERT INTO messages (server_id, id, send_id, token, rcpt_to
 }
 
 table! { Queue, "INSERT INTO queue
-        (server_id, message_id, domain, due_at, expires_at, attempts, pool_id, claimed_node, claimed_epoch)
-    SELECT server_id, message_id, domain, due_at, expires_at, 0, pool_id, claimed_node, claimed_epoch
+        (server_id, message_id, domain, due_at, expires_at, attempts, pool_id, claimed_node, claimed_epoch, scheduled)
+    SELECT server_id, message_id, domain, due_at, expires_at, 0, pool_id, claimed_node, claimed_epoch, scheduled
     FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
-        $8::bigint[])
-    AS row (server_id, message_id, domain, due_at, expires_at, pool_id, claimed_node, claimed_epoch)",
+        $8::bigint[], $9::bigint[])
+    AS row (server_id, message_id, domain, due_at, expires_at, pool_id, claimed_node, claimed_epoch, scheduled)",
     server_id: i64, message_id: i64, domain: &'a str, due_at: i64, expires_at: Option<i64>, pool_id: Option<i64>,
-    claimed_node: Option<i64>, claimed_epoch: Option<i64>,
+    claimed_node: Option<i64>, claimed_epoch: Option<i64>, scheduled: i64,
 }
 
 table! { Events, "INSERT INTO events (server_id, id, message_id, seq, kind, at, test, data)
@@ -181,6 +181,7 @@ impl<'a> Columns<'a> {
                 let node = making.claim_for.filter(|_| initial.status == Status::Pending);
                 to.claimed_node.push(node.map(|node| i64::from(node.number)));
                 to.claimed_epoch.push(node.map(|node| node.epoch));
+                to.scheduled.push(initial.scheduled);
             }
             if let Some(first) = initial.delivery {
                 let to = &mut self.deliveries;

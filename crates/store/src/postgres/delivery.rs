@@ -6,6 +6,7 @@ use std::sync::Arc;
 use postroad_model::{DomainName, Timestamp};
 
 use super::claims::Key;
+use super::finish::Settled;
 use super::flight::InUse;
 use super::{Engine, begin, bounded, bounded_for, finish, queue};
 use crate::JobWithIds;
@@ -65,8 +66,7 @@ impl Engine {
     pub(crate) async fn begin(&self, entries: &[Begin], now: Timestamp) -> Result<Vec<Begun>, StoreError> {
         let node = self.database.node()?;
         let in_use = InUse::new(self.database.pool.get().await?);
-        let begun = bounded(Box::pin(begin::begin(in_use.client(), &node, entries, now))).await;
-        let begun = begun.map_err(StoreError::busy)?;
+        let begun = bounded(Box::pin(begin::begin(in_use.client(), &node, entries, now))).await?;
         in_use.done();
         Ok(begun)
     }
@@ -86,14 +86,19 @@ impl Engine {
         let in_use = InUse::new(self.database.pool.get().await?);
         let settled = bounded_for(bytes, Box::pin(finish::finish(in_use.client(), &node, outcomes))).await?;
         in_use.done();
-        let is_kept = |(outcome, settled): (&Arc<Outcome>, &bool)| {
-            (*settled && outcome.keep_claim && outcome.delivery.status.is_queued()).then(|| outcome.key())
+        let is_kept = |(outcome, settled): (&Arc<Outcome>, &Settled)| {
+            let keeps = match settled {
+                Settled::Yes => outcome.keep_claim && outcome.delivery.status.is_queued(),
+                Settled::No => false,
+                Settled::OtherAttempt => true,
+            };
+            keeps.then(|| outcome.key())
         };
         let kept: HashSet<Key> = outcomes.iter().zip(&settled).filter_map(is_kept).collect();
         let ended: Vec<Key> =
             outcomes.iter().map(|outcome| outcome.key()).filter(|key| !kept.contains(key)).collect();
         self.database.claims.forget(&ended);
-        Ok(settled)
+        Ok(settled.into_iter().map(|settled| settled == Settled::Yes).collect())
     }
 
     pub(crate) async fn release(&self, keys: Vec<Key>) -> Result<(), StoreError> {
@@ -101,6 +106,11 @@ impl Engine {
         self.exchange(async |client| queue::release(client, &node, &keys).await).await?;
         self.database.claims.forget(&keys);
         Ok(())
+    }
+
+    pub(crate) async fn unbegin(&self, key: Key) -> Result<(), StoreError> {
+        let node = self.database.node()?;
+        self.exchange(async |client| queue::unbegin(client, &node, key).await).await
     }
 
     /// Gives some claims of nodes that are gone back to the queue; returns how many.

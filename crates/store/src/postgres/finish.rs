@@ -19,17 +19,18 @@ use super::queue::columns;
 use super::suppressing::Suppressions;
 use super::{Lane, Node, flight, lease};
 use crate::error::StoreError;
-use crate::records::Outcome;
+use crate::records::{AttemptMatch, Outcome};
 use crate::sql::storable;
 use crate::verbs::finish::SourceCounts;
 
 /// One by one in the order they are given, which is that of their keys, so that two transactions do not wait for each other in
 /// a circle. On `coalesce` see `begin`. Weeks that no message of the batch is of are not looked at; a send is
 /// made with its messages, so it is of their week or a neighbour of it.
-const LOCK: &str = "SELECT row.server_id, row.message_id, locked.status, locked.last_seq, locked.test
+const LOCK: &str =
+    "SELECT row.server_id, row.message_id, locked.status, locked.last_seq, locked.test, locked.due_at
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
     CROSS JOIN LATERAL (
-        SELECT m.status, m.last_seq,
+        SELECT m.status, m.last_seq, q.due_at,
             coalesce((SELECT s.test FROM sends s WHERE s.server_id = m.server_id AND s.id = m.send_id
                 AND s.id >= $7 AND s.id <= $8), 0) AS test
         FROM queue q CROSS JOIN messages m
@@ -115,6 +116,18 @@ struct Standing {
     status: Status,
     last_seq: i64,
     test: i64,
+    due_at: Timestamp,
+}
+
+/// What became of one outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// It is recorded, now or by a commit whose answer was lost.
+    Yes,
+    /// Nothing was written, and this node has no claim of the message.
+    No,
+    /// Nothing was written: this node has the message claimed for another attempt.
+    OtherAttempt,
 }
 
 /// When it returns `Ok`, the transaction is committed.
@@ -122,23 +135,30 @@ pub(super) async fn finish(
     client: &ClientWrapper,
     node: &Node,
     outcomes: &[Arc<Outcome>],
-) -> Result<Vec<bool>, StoreError> {
+) -> Result<Vec<Settled>, StoreError> {
     let mut standings = lock(client, node, outcomes).await?;
     let (mut changes, mut counts) = (Changes::default(), SourceCounts::default());
     let mut settled = Vec::with_capacity(outcomes.len());
     for outcome in outcomes {
         // Taken out, so that a second outcome for the same claim finds none.
-        let standing = standings.remove(&outcome.key());
-        let can = standing.as_ref().is_some_and(|at| at.status.can_become(outcome.delivery.status));
-        settled.push(can);
-        match standing {
-            Some(standing) if can => {
+        let Some(standing) = standings.remove(&outcome.key()) else {
+            settled.push(Settled::No);
+            continue;
+        };
+        let can = standing.status.can_become(outcome.delivery.status);
+        settled.push(match outcome.relation_to(standing.due_at) {
+            AttemptMatch::Same if can => {
                 changes.settle(outcome, &standing, &node.ids);
                 counts.add(outcome);
+                Settled::Yes
             }
-            Some(_) => changes.give_back(outcome),
-            None => {}
-        }
+            AttemptMatch::Same => {
+                changes.give_back(outcome);
+                Settled::No
+            }
+            AttemptMatch::Recorded => Settled::Yes,
+            AttemptMatch::Other => Settled::OtherAttempt,
+        });
     }
     for ((source_id, day), (sent, bounced)) in counts.iter() {
         changes.source_days.source_id.push(source_id.0);
@@ -176,7 +196,15 @@ async fn lock(
             let status: &str = row.get(2);
             let status = Status::parse(status)
                 .ok_or_else(|| StoreError::Internal(format!("a message has the status {status:?}")))?;
-            Ok((key, Standing { status, last_seq: row.get(3), test: row.get(4) }))
+            Ok((
+                key,
+                Standing {
+                    status,
+                    last_seq: row.get(3),
+                    test: row.get(4),
+                    due_at: Timestamp::from_micros(row.get(5)),
+                },
+            ))
         })
         .collect()
 }

@@ -58,7 +58,7 @@ pub(super) async fn commit(client: &ClientWrapper, flight: Flight<'_>) -> Result
     for outcome in join_all(sent).await {
         outcome.map_err(|error| match error.code() {
             Some(&SqlState::DIVISION_BY_ZERO) => lease::lost(),
-            _ => StoreError::from(error).busy(),
+            _ => StoreError::from(error),
         })?;
     }
     Ok(())

@@ -59,7 +59,7 @@ impl Engine {
         self.database.partitions.ensure(&self.database.pool, next_id, next_id).await?;
         let in_use = InUse::new(self.database.pool.get().await?);
         let recorded = bounded(Box::pin(record(in_use.client(), &node, &hits, simulator_domain))).await;
-        recorded.map_err(StoreError::busy)?;
+        recorded?;
         in_use.done();
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Node numbers are leased for 30 s and renewed every 5 s by the database's clock. A process that restarts on the
 //! same data folder takes its old number back at once (the folder's lock says the old process is dead); otherwise a
-//! number is free when its lease ran out. Every new lease counts the epoch up, which fences the old holder.
+//! number is free when its lease ran out, or ends later than any lease can: then the database's clock has gone back. Every new lease counts the epoch up, which fences the old holder.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -35,6 +35,7 @@ pub(super) async fn take(
                     lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 30000000
              WHERE node = (SELECT node FROM nodes
                            WHERE owner = $1 OR lease_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+                              OR lease_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 60000000
                            ORDER BY (owner = $1) DESC, node LIMIT 1 FOR UPDATE SKIP LOCKED)
              RETURNING node, epoch, owner_since",
             &[&identity],

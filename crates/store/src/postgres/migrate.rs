@@ -13,7 +13,7 @@ const LOCK: i64 = 0x706f_7374_726f_6164;
 pub(super) async fn migrate(client: &mut Object) -> Result<(), OpenError> {
     run(client).await.map_err(|error| match error {
         // `lock_timeout` ended the wait for another node's migration.
-        OpenError::Store(StoreError::KeyInUse) => {
+        OpenError::Store(error) if error.is_lock_timeout() => {
             StoreError::Unavailable("another node is migrating the schema; start again in a moment".into())
                 .into()
         }

@@ -233,7 +233,7 @@ impl Engine {
         // Boxed: it would make the futures of all its callers large.
         let result = bounded(Box::pin(work(&client))).await;
         give_back(client, &result);
-        result.map_err(StoreError::busy)
+        result
     }
 }
 
@@ -263,8 +263,7 @@ impl Database {
         })
         .await;
         give_back(client, &result);
-        // Some row was locked for too long; outside `accept` that has nothing to do with a key.
-        result.map_err(StoreError::busy)
+        result
     }
 }
 

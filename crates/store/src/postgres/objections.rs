@@ -71,6 +71,9 @@ pub(super) async fn find(
     let mut hours: BTreeMap<Hour, Added> = BTreeMap::new();
     for send in &sends {
         let Some(limit) = send.hourly_limit else { continue };
+        if counted(send, &objections).next().is_none() {
+            continue;
+        }
         let at = send.info.created_at;
         let nothing = Added { limit, at, messages: Vec::new() };
         let entry = hours.entry((send.info.server_id, hour_of(send))).or_insert(nothing);

@@ -128,7 +128,7 @@ pub(super) async fn drop_before(
         let text = format!(
             "SET LOCAL lock_timeout = '200ms'; SELECT pg_advisory_xact_lock({LOCK}); DROP TABLE IF EXISTS {name}"
         );
-        bounded(async { Ok(transaction.batch_execute(&text).await?) }).await.map_err(StoreError::busy)?;
+        bounded(async { Ok(transaction.batch_execute(&text).await?) }).await?;
         transaction.commit().await?;
         weeks.dropped += 1;
     }

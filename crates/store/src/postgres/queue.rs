@@ -13,7 +13,7 @@ use crate::records::Claimed;
 /// The claim fails silently for a node that lost its lease: what it would send, another node sends too.
 const CLAIM: &str = "WITH due AS MATERIALIZED (
         SELECT server_id, message_id FROM queue
-        WHERE claimed_node IS NULL AND due_at <= $3 AND domain <> ALL ($5::text[])
+        WHERE claimed_node IS NULL AND scheduled = 0 AND due_at <= $3 AND domain <> ALL ($5::text[])
           AND EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
         ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED)
     UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = NULL FROM due
@@ -27,7 +27,8 @@ const ADOPT: &str = "WITH wanted AS MATERIALIZED (
             ON queue.server_id = row.server_id AND queue.message_id = row.message_id
         WHERE EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
           AND NOT EXISTS (SELECT FROM nodes WHERE node = claimed_node AND epoch = claimed_epoch
-                          AND lease_until >= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+                          AND lease_until >= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+                          AND lease_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 60000000)
         ORDER BY queue.server_id, queue.message_id FOR UPDATE OF queue)
     UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = NULL FROM wanted
     WHERE queue.server_id = wanted.server_id AND queue.message_id = wanted.message_id
@@ -35,6 +36,12 @@ const ADOPT: &str = "WITH wanted AS MATERIALIZED (
 
 /// A message of which the claim is not ours is left alone.
 const RELEASE: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL
+    FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
+    WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id
+      AND queue.message_id = ANY ($4::bigint[])
+      AND coalesce(claimed_node, -1) = $1 AND claimed_epoch + 0 = $2";
+
+const UNBEGIN: &str = "UPDATE queue SET begun_at = NULL
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
     WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id
       AND queue.message_id = ANY ($4::bigint[])
@@ -50,9 +57,11 @@ const REAP: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
             SELECT server_id, message_id FROM queue
             WHERE claimed_node = nodes.node AND claimed_epoch < nodes.epoch + CASE WHEN nodes.lease_until
-                    < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint THEN 1 ELSE 0 END
+                    < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint OR nodes.lease_until
+                    > (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 60000000 THEN 1 ELSE 0 END
               AND (begun_at IS NULL
-                   OR begun_at < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint - 900000000)
+                   OR begun_at < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint - 900000000
+                   OR begun_at > (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 60000000)
             LIMIT $1 FOR UPDATE SKIP LOCKED) AS gone
         LIMIT $1)
     UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL FROM over
@@ -115,6 +124,11 @@ fn read_all(rows: &[Row]) -> Result<Vec<Claimed>, StoreError> {
 
 pub(super) async fn release(client: &ClientWrapper, node: &Node, keys: &[Key]) -> Result<(), StoreError> {
     execute_with_keys(client, RELEASE, node, keys).await
+}
+
+/// Takes back that a claimed message is on the wire.
+pub(super) async fn unbegin(client: &ClientWrapper, node: &Node, key: Key) -> Result<(), StoreError> {
+    execute_with_keys(client, UNBEGIN, node, &[key]).await
 }
 
 /// Gives up this node's claims that it does not know of.

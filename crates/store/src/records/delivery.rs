@@ -108,6 +108,9 @@ pub enum Begun {
 pub struct Outcome {
     pub server_id: ServerId,
     pub message_id: MessageId,
+    /// The due time under which the message was claimed. It names the attempt: an outcome is recorded only while the
+    /// entry still has this time, so that one whose commit was not confirmed is not recorded twice. `None` matches any.
+    pub claimed_for: Option<Timestamp>,
     /// Attempts count only when a remote host was tried.
     pub counts_as_attempt: bool,
     /// When a hold ends; for outcomes that hold the message.
@@ -133,6 +136,32 @@ impl Outcome {
     pub(crate) fn due_at(&self) -> Timestamp {
         self.delivery.next_attempt_at.unwrap_or(self.delivery.at)
     }
+
+    /// Compares the outcome with its queue entry, which is due at `due_at` and claimed by this node.
+    pub(crate) fn relation_to(&self, due_at: Timestamp) -> AttemptMatch {
+        match self.claimed_for {
+            Some(claimed_for) if claimed_for != due_at => {
+                let stays_queued = self.delivery.status.is_queued();
+                if stays_queued && self.due_at() == due_at {
+                    AttemptMatch::Recorded
+                } else {
+                    AttemptMatch::Other
+                }
+            }
+            _ => AttemptMatch::Same,
+        }
+    }
+}
+
+/// How an outcome relates to the queue entry it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AttemptMatch {
+    /// The entry waits for this outcome.
+    Same,
+    /// An earlier commit of this outcome stands, though its answer was lost.
+    Recorded,
+    /// The entry is at another attempt.
+    Other,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,6 +19,7 @@ mod told;
 mod webhook;
 
 pub use counter::{CounterRow, Folded};
+pub(crate) use delivery::AttemptMatch;
 pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
 pub use delivery_setup::{
     DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceDay, WarmupPause,

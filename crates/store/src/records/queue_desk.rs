@@ -1,6 +1,6 @@
 //! The queue as an operator sees it, and what retrying and cancelling came to.
 
-use postroad_model::{DomainName, MessageId, ServerId, Status, Timestamp};
+use postroad_model::{DomainName, MessageId, ServerId, Status, SuppressionReason, Timestamp};
 
 /// Which entries to list; `None` for all.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +44,8 @@ pub enum Retried {
     Now,
     /// It was held and is queued again.
     Released,
+    /// Nothing was changed: its recipient is suppressed, so that it would be held again.
+    Suppressed { reason: SuppressionReason, since: Timestamp },
     /// It is on the wire at this moment.
     TooLate,
     /// It is neither queued nor held, or unknown.

@@ -77,6 +77,9 @@ fn objections(connection: &Connection, send: &NewSend, ids: &IdGenerator) -> Res
     }
     if let Some(limit) = send.hourly_limit {
         let messages: Vec<MessageId> = counted(send, &objections).map(|recipient| recipient.id).collect();
+        if messages.is_empty() {
+            return Ok(objections);
+        }
         let before = count_hour(connection, send, messages.len() as i64)?;
         hold_beyond(limit, before, &messages, &mut objections);
         let after = before + messages.len() as i64;
@@ -201,8 +204,8 @@ fn insert_recipient(
     if let Some(due_at) = initial.due_at {
         connection
             .prepare_cached(
-                "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts, pool_id)
-                 VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6)",
+                "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts, pool_id, scheduled)
+                 VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7)",
             )?
             .execute(params![
                 server,
@@ -211,6 +214,7 @@ fn insert_recipient(
                 due_at.as_micros(),
                 send.info.options.expires_at.map(Timestamp::as_micros),
                 send.info.options.pool_id.map(|id| id.0),
+                initial.scheduled,
             ])?;
     }
     if let Some(first) = &initial.delivery {

@@ -2,19 +2,22 @@
 //! are put right after its commit or rollback.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use postroad_model::{IdGenerator, MessageId};
+use postroad_model::{IdGenerator, MessageId, Timestamp};
 use rusqlite::Connection;
 
 use super::accept::{self, Queued};
 use super::claims::{After, Claims, Key};
+use super::finish::Settled;
 use super::operation::Work;
 use super::{finish, lock, ready};
 use crate::JobWithIds;
 use crate::error::StoreError;
 use crate::hand_over::Sink;
-use crate::records::{Accepted, Fresh, NewSend, Outcome};
+use crate::records::{Accepted, AttemptMatch, Fresh, NewSend, Outcome};
 use crate::sql::Sql;
+use crate::verbs::clock_back::{self, Place};
 use crate::verbs::desk::Entry;
 use crate::verbs::finish::SourceCounts;
 
@@ -115,16 +118,33 @@ impl Work for Settling {
         let connection = lock(connection);
         let (mut settled, mut counts) = (Vec::with_capacity(self.outcomes.len()), SourceCounts::default());
         for outcome in &self.outcomes {
-            if !lock(&self.claims).begin_settling(outcome.key()) {
-                settled.push(false);
-                continue;
+            let key = outcome.key();
+            {
+                let mut claims = lock(&self.claims);
+                // Claimed for another attempt, perhaps by the very commit that recorded this outcome.
+                let relation = claims.claimed_for(key).map(|due_at| outcome.relation_to(due_at));
+                if let Some(relation @ (AttemptMatch::Recorded | AttemptMatch::Other)) = relation {
+                    settled.push(relation == AttemptMatch::Recorded);
+                    continue;
+                }
+                if !claims.begin_settling(key) {
+                    settled.push(false);
+                    continue;
+                }
             }
-            self.under_way.push((outcome.key(), None));
-            let after = finish::settle(&connection, outcome, &self.ids)?;
-            settled.push(after.is_some());
-            if let Some((_, noted)) = self.under_way.last_mut().filter(|_| after.is_some()) {
+            self.under_way.push((key, None));
+            let (is_settled, after) = match finish::settle(&connection, outcome, &self.ids)? {
+                Settled::Recorded(after) => {
+                    counts.add(outcome);
+                    (true, Some(after))
+                }
+                Settled::Before(after) => (true, Some(after)),
+                Settled::OtherAttempt(after) => (false, Some(after)),
+                Settled::No => (false, None),
+            };
+            settled.push(is_settled);
+            if let Some((_, noted)) = self.under_way.last_mut() {
                 *noted = after;
-                counts.add(outcome);
             }
         }
         finish::count_sources(&connection, &counts)?;
@@ -187,6 +207,77 @@ impl<T: Send + 'static> Work for ChangingWaiting<T> {
                 }
             }
             Ok(_) => {}
+        }
+    }
+}
+
+/// A change of entries that nobody has claimed.
+pub(super) struct ChangingFree {
+    pub(super) ids: Arc<IdGenerator>,
+    pub(super) claims: Arc<Mutex<Claims>>,
+    pub(super) job: Option<JobWithIds<Vec<(Key, Entry)>>>,
+}
+
+impl Work for ChangingFree {
+    type Output = Vec<(Key, Entry)>;
+    const IS_REPEATABLE: bool = false;
+
+    fn run(&mut self, connection: &Mutex<Connection>) -> Result<Vec<(Key, Entry)>, StoreError> {
+        let done = || StoreError::Internal("a change was made twice".into());
+        let job = self.job.take().ok_or_else(done)?;
+        ready(job(&Sql::Sqlite(connection), Arc::clone(&self.ids)))
+    }
+
+    fn after(&mut self, result: &Result<Vec<(Key, Entry)>, StoreError>) {
+        let mut claims = lock(&self.claims);
+        match result {
+            Ok(changes) => {
+                for (key, entry) in changes {
+                    if let Entry::Queued(due_at) = entry {
+                        claims.note_queued(*key, *due_at);
+                    }
+                }
+            }
+            Err(_) => claims.look_again(),
+        }
+    }
+}
+
+/// Entries that nobody has claimed are made due earlier, after the clock went back.
+pub(super) struct PullingBack {
+    pub(super) claims: Arc<Mutex<Claims>>,
+    pub(super) now: Timestamp,
+    pub(super) pause_max: Duration,
+    pub(super) after: Option<Place>,
+    pub(super) limit: i64,
+    pub(super) changed: Vec<(Key, Timestamp)>,
+}
+
+impl Work for PullingBack {
+    type Output = (usize, Option<Place>);
+    const IS_REPEATABLE: bool = false;
+
+    fn run(&mut self, connection: &Mutex<Connection>) -> Result<(usize, Option<Place>), StoreError> {
+        let sql = Sql::Sqlite(connection);
+        let page = clock_back::list_late(&sql, self.now, self.pause_max, self.after, self.limit);
+        let (late, next) = ready(page)?;
+        for late in late {
+            if !lock(&self.claims).is_held(late.key) {
+                ready(clock_back::set_due(&sql, &late))?;
+                self.changed.push((late.key, late.due_at));
+            }
+        }
+        Ok((self.changed.len(), next))
+    }
+
+    fn after(&mut self, result: &Result<(usize, Option<Place>), StoreError>) {
+        let mut claims = lock(&self.claims);
+        if result.is_err() {
+            claims.look_again();
+            return;
+        }
+        for (key, due_at) in self.changed.drain(..) {
+            claims.note_queued(key, due_at);
         }
     }
 }

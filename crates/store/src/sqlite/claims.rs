@@ -115,6 +115,11 @@ impl Claims {
         self.held.get(&key).is_some_and(|claim| claim.begun || claim.settling)
     }
 
+    /// The due time under which a message is claimed.
+    pub(super) fn claimed_for(&self, key: Key) -> Option<Timestamp> {
+        self.held.get(&key).map(|claim| claim.due_at)
+    }
+
     /// Whether the message is claimed and nobody else is settling it; from now on we are.
     pub(super) fn begin_settling(&mut self, key: Key) -> bool {
         match self.held.get_mut(&key) {

@@ -1,15 +1,17 @@
 //! The verbs of delivery on SQLite: claims in memory go along with what the writer and the readers do.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use postroad_model::{IdGenerator, Timestamp};
 
-use super::changes::{Accepting, ChangingWaiting, Settling};
+use super::changes::{Accepting, ChangingFree, ChangingWaiting, PullingBack, Settling};
 use super::claims::Key;
 use super::{Engine, lock, queue};
 use crate::JobWithIds;
 use crate::error::StoreError;
 use crate::records::{Accepted, Begin, Begun, Claimed, NewSend, Outcome};
+use crate::verbs::clock_back::Place;
 use crate::verbs::desk::Entry;
 
 impl Engine {
@@ -83,5 +85,33 @@ impl Engine {
 
     pub(crate) fn release(&self, keys: Vec<Key>) {
         queue::release(&self.claims, keys);
+    }
+
+    /// Changes entries that nobody has claimed.
+    pub(crate) async fn change_free(
+        &self,
+        ids: Arc<IdGenerator>,
+        job: JobWithIds<Vec<(Key, Entry)>>,
+    ) -> Result<Vec<(Key, Entry)>, StoreError> {
+        let claims = Arc::clone(&self.claims);
+        self.writer.run(0, ChangingFree { ids, claims, job: Some(job) }).await
+    }
+
+    /// Makes entries due earlier that nobody has claimed; returns how many, and where to go on.
+    pub(crate) async fn pull_back(
+        &self,
+        now: Timestamp,
+        pause_max: Duration,
+        after: Option<Place>,
+        limit: i64,
+    ) -> Result<(usize, Option<Place>), StoreError> {
+        let claims = Arc::clone(&self.claims);
+        let work = PullingBack { claims, now, pause_max, after, limit, changed: Vec::new() };
+        self.writer.run(0, work).await
+    }
+
+    /// Takes a begin back: the message is not on the wire after all, and stays claimed.
+    pub(crate) fn unbegin(&self, key: Key) {
+        lock(&self.claims).take_back_begin(key);
     }
 }

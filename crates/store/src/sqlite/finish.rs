@@ -6,32 +6,51 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::claims::After;
 use super::events::{self, NewRow};
 use crate::error::StoreError;
-use crate::records::{NewDelivery, NewSuppression, Outcome, address_key};
+use crate::records::{AttemptMatch, NewDelivery, NewSuppression, Outcome, address_key};
 use crate::sql::storable;
 use crate::verbs::finish::SourceCounts;
 
-/// Settles one outcome. `None` if the message cannot take it any more: then nothing is written.
+/// What became of one outcome.
+pub(super) enum Settled {
+    Recorded(After),
+    /// An earlier commit of it stands, though it was reported as failed. Nothing was written.
+    Before(After),
+    /// The entry is at another attempt. Nothing was written.
+    OtherAttempt(After),
+    /// The message cannot take it any more. Nothing was written.
+    No,
+}
+
 pub(super) fn settle(
     connection: &Connection,
     outcome: &Outcome,
     ids: &IdGenerator,
-) -> Result<Option<After>, StoreError> {
+) -> Result<Settled, StoreError> {
     let (server, message) = (outcome.server_id.0, outcome.message_id.0);
     let new = &outcome.delivery;
     let found = connection
         .prepare_cached(
-            "SELECT m.status, m.last_seq, s.test FROM messages m
-             JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id WHERE m.server_id = ?1 AND m.id = ?2",
+            "SELECT m.status, m.last_seq, s.test, q.due_at FROM messages m
+             JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
+             JOIN queue q ON q.server_id = m.server_id AND q.message_id = m.id
+             WHERE m.server_id = ?1 AND m.id = ?2",
         )?
         .query_row(params![server, message], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, bool>(2)?))
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, bool>(2)?, row.get(3)?))
         })
         .optional()?;
-    let Some((status, last_seq, test)) = found else { return Ok(None) };
+    let Some((status, last_seq, test, due_at)) = found else { return Ok(Settled::No) };
+    let due_at = Timestamp::from_micros(due_at);
+    match outcome.relation_to(due_at) {
+        AttemptMatch::Same => {}
+        AttemptMatch::Recorded if outcome.keep_claim => return Ok(Settled::Before(After::Kept(due_at))),
+        AttemptMatch::Recorded => return Ok(Settled::Before(After::Queued(due_at))),
+        AttemptMatch::Other => return Ok(Settled::OtherAttempt(After::Queued(due_at))),
+    }
     let status = Status::parse(&status)
         .ok_or_else(|| StoreError::Internal(format!("message {message} has the status {status:?}")))?;
     if !status.can_become(new.status) {
-        return Ok(None);
+        return Ok(Settled::No);
     }
     let (seq, at) = (last_seq + 1, new.at.as_micros());
     connection
@@ -63,7 +82,7 @@ pub(super) fn settle(
     if let Some(suppression) = &outcome.suppress {
         suppress(connection, server, suppression, at)?;
     }
-    requeue_or_remove(connection, outcome).map(Some)
+    requeue_or_remove(connection, outcome).map(Settled::Recorded)
 }
 
 fn insert_delivery(

@@ -107,6 +107,11 @@ impl Engine {
         accepted
     }
 
+    /// Fails when so little of the disk is free that nothing is accepted.
+    pub(crate) fn check_disk(&self) -> Result<(), StoreError> {
+        self.disk.check()
+    }
+
     /// Like `write`, for what comes with a body: a large one is in its file before the row that names it.
     pub(crate) async fn write_with_body<T: Send + 'static>(
         &self,

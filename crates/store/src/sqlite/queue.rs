@@ -42,7 +42,7 @@ fn take_behind(
 ) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id FROM queue
-         WHERE server_id = ?1 AND message_id = ?2 AND due_at = ?3",
+         WHERE server_id = ?1 AND message_id = ?2 AND due_at = ?3 AND scheduled = 0",
     )?;
     while claimed.len() < limit {
         let mut claims = lock(claims);
@@ -52,7 +52,7 @@ fn take_behind(
             .query_row(params![server_id.0, message_id.0, due_at.as_micros()], |row| Ok(read(row)))
             .optional()?;
         claims.forget_behind(&entry);
-        // Otherwise it was settled, or is due at another time and noted for that.
+        // Otherwise it was settled, or is due at another time or still scheduled, and is noted when that is over.
         if let Some(found) = found.transpose()?
             && !claims.is_held(found.key())
         {
@@ -71,7 +71,7 @@ fn take_ahead(
     claimed: &mut Vec<Claimed>,
 ) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id FROM queue
+        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id, scheduled FROM queue
          WHERE (due_at, message_id) > (?1, ?2) AND due_at <= ?3 ORDER BY due_at, message_id LIMIT ?4",
     )?;
     while claimed.len() < limit {
@@ -87,7 +87,9 @@ fn take_ahead(
             seen += 1;
             let found = read(row)?;
             claims.advance((found.due_at, found.message_id));
-            if !claims.is_held(found.key()) {
+            // A scheduled one is noted behind the cursor when it becomes pending.
+            let is_scheduled = row.get::<_, i64>(7)? > 0;
+            if !is_scheduled && !claims.is_held(found.key()) {
                 claims.hold(found.key(), found.due_at);
                 claimed.push(found);
             }

@@ -5,9 +5,10 @@ use postroad_model::{
 };
 use serde_json::json;
 
-use super::{deliveries, events, messages};
+use super::{deliveries, events, messages, suppressions};
 use crate::error::StoreError;
-use crate::records::{Cancelled, NewDelivery, NewEvent, Retried};
+use crate::initial::SCHEDULED;
+use crate::records::{AttemptMatch, Cancelled, Message, NewDelivery, NewEvent, Outcome, Retried};
 use crate::sql::Sql;
 
 pub(crate) type Key = (ServerId, MessageId);
@@ -43,14 +44,11 @@ pub(crate) async fn cancel(
         Status::Held => (Status::HoldCancelled, "The held message was cancelled"),
         _ => (Status::Cancelled, "The message was cancelled before it was sent"),
     };
-    if !settle(sql, ids, key, &standing, NewDelivery::local(now, status, details)).await? {
+    let new = NewDelivery::local(now, status, details);
+    if !settle(sql, ids, key, &standing, &new, &cancelled(&new), None).await? {
         return Ok((Cancelled::NotWaiting, Entry::Unchanged));
     }
-    sql.execute(
-        "DELETE FROM queue WHERE server_id = $1 AND message_id = $2",
-        &[key.0.0.into(), key.1.0.into()],
-    )
-    .await?;
+    remove_entry(sql, key).await?;
     Ok((Cancelled::Done(status), Entry::Gone))
 }
 
@@ -64,8 +62,17 @@ pub(crate) async fn retry(
         return Ok((Retried::TooLate, Entry::Unchanged));
     }
     let Some(standing) = find(sql, key).await? else { return Ok((Retried::NotWaiting, Entry::Unchanged)) };
-    if standing.status == Status::Held {
-        let due_at = release_hold(sql, ids, key, &standing, now).await?;
+    let is_held = standing.status == Status::Held;
+    if !is_held && !standing.status.is_queued() {
+        return Ok((Retried::NotWaiting, Entry::Unchanged));
+    }
+    let message = messages::find(sql, key.0, key.1).await?.ok_or(StoreError::NotFound)?;
+    if let Some(found) = suppressions::find(sql, key.0, message.rcpt_to.clone(), now).await? {
+        let suppressed = Retried::Suppressed { reason: found.reason, since: found.created_at };
+        return Ok((suppressed, Entry::Unchanged));
+    }
+    if is_held {
+        let due_at = release_hold(sql, ids, key, &message, &standing, now).await?;
         return Ok(match due_at {
             Some(due_at) => (Retried::Released, Entry::Queued(due_at)),
             None => (Retried::NotWaiting, Entry::Unchanged),
@@ -89,12 +96,16 @@ async fn release_hold(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     key: Key,
+    message: &Message,
     standing: &Standing,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
-    let message = messages::find(sql, key.0, key.1).await?.ok_or(StoreError::NotFound)?;
     let address = EmailAddress::parse(&message.rcpt_to)
         .map_err(|e| StoreError::Internal(format!("message {} is held for no address: {e}", key.1)))?;
+    let options = &message.send.options;
+    let due_at = options.send_at.map_or(now, |at| at.max(now));
+    let is_scheduled = due_at > now;
+    let status = if is_scheduled { Status::Scheduled } else { Status::Pending };
     let changed = sql
         .execute(
             "UPDATE messages SET status = $4, last_seq = $5, hold_expiry = NULL
@@ -103,7 +114,7 @@ async fn release_hold(
                 key.0.0.into(),
                 key.1.0.into(),
                 standing.last_seq.into(),
-                Status::Pending.as_str().into(),
+                status.as_str().into(),
                 (standing.last_seq + 1).into(),
             ],
         )
@@ -111,14 +122,11 @@ async fn release_hold(
     if changed == 0 {
         return Ok(None);
     }
-    let released =
-        NewEvent { kind: EventKind::Released, data: json!({ "status": Status::Pending }).to_string() };
+    let released = NewEvent { kind: EventKind::Released, data: json!({ "status": status }).to_string() };
     add_event(sql, ids, key, standing, &released, now).await?;
-    let options = &message.send.options;
-    let due_at = options.send_at.map_or(now, |at| at.max(now));
     sql.execute(
-        "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts, pool_id)
-         VALUES ($1, $2, $3, $4, $5, 0, $6)",
+        "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts, pool_id, scheduled)
+         VALUES ($1, $2, $3, $4, $5, 0, $6, $7)",
         &[
             key.0.0.into(),
             key.1.0.into(),
@@ -126,6 +134,7 @@ async fn release_hold(
             due_at.into(),
             options.expires_at.into(),
             options.pool_id.map(|id| id.0).into(),
+            if is_scheduled { SCHEDULED } else { 0 }.into(),
         ],
     )
     .await?;
@@ -154,7 +163,8 @@ pub(crate) async fn expire_holds(
         let key = (ServerId(row.int(0)?), MessageId(row.int(1)?));
         if let Some(standing) = find(sql, key).await?.filter(|standing| standing.status == Status::Held) {
             let details = "The hold ended without a release";
-            settle(sql, ids, key, &standing, NewDelivery::local(now, Status::HoldCancelled, details)).await?;
+            let new = NewDelivery::local(now, Status::HoldCancelled, details);
+            settle(sql, ids, key, &standing, &new, &cancelled(&new), None).await?;
         }
     }
     Ok(over.len() as u64)
@@ -187,14 +197,22 @@ async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<Standing>, StoreError> {
     .transpose()
 }
 
-/// Gives a message its last status, with the delivery record and the event that tell of it. `false` if it cannot take
+/// The event of a message that was cancelled.
+fn cancelled(new: &NewDelivery) -> NewEvent {
+    let data = json!({ "status": new.status, "details": new.details }).to_string();
+    NewEvent { kind: EventKind::Cancelled, data }
+}
+
+/// Gives a message a new status, with the delivery record and the event that tell of it. `false` if it cannot take
 /// it, or somebody was faster: then nothing is written.
 async fn settle(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     key: Key,
     standing: &Standing,
-    new: NewDelivery,
+    new: &NewDelivery,
+    event: &NewEvent,
+    hold_expiry: Option<Timestamp>,
 ) -> Result<bool, StoreError> {
     if !standing.status.can_become(new.status) {
         return Ok(false);
@@ -202,7 +220,7 @@ async fn settle(
     // The old seq in the condition makes this the fence: of two nodes, one changes the row.
     let changed = sql
         .execute(
-            "UPDATE messages SET status = $4, last_seq = $5, last_delivery_at = $6, hold_expiry = NULL
+            "UPDATE messages SET status = $4, last_seq = $5, last_delivery_at = $6, hold_expiry = $7
              WHERE server_id = $1 AND id = $2 AND last_seq = $3",
             &[
                 key.0.0.into(),
@@ -211,16 +229,63 @@ async fn settle(
                 new.status.as_str().into(),
                 (standing.last_seq + 1).into(),
                 new.at.into(),
+                hold_expiry.into(),
             ],
         )
         .await?;
     if changed == 0 {
         return Ok(false);
     }
-    deliveries::add(sql, key.0, key.1, DeliveryId(ids.next()), &new).await?;
-    let data = json!({ "status": new.status, "details": new.details }).to_string();
-    add_event(sql, ids, key, standing, &NewEvent { kind: EventKind::Cancelled, data }, new.at).await?;
+    deliveries::add(sql, key.0, key.1, DeliveryId(ids.next()), new).await?;
+    add_event(sql, ids, key, standing, event, new.at).await?;
     Ok(true)
+}
+
+/// Holds a queued message. `false` if it cannot be held any more: then nothing is written.
+pub(super) async fn hold(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    key: Key,
+    new: &NewDelivery,
+    event: &NewEvent,
+    expiry: Timestamp,
+) -> Result<bool, StoreError> {
+    let Some(standing) = find(sql, key).await? else { return Ok(false) };
+    let is_held = settle(sql, ids, key, &standing, new, event, Some(expiry)).await?;
+    if is_held {
+        remove_entry(sql, key).await?;
+    }
+    Ok(is_held)
+}
+
+/// Records the last outcome of a message that nobody has begun, whoever has claimed it.
+pub(crate) async fn finish_waiting(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    outcome: &Outcome,
+) -> Result<(bool, Entry), StoreError> {
+    let key = outcome.key();
+    if lock_entry(sql, key).await? {
+        return Ok((false, Entry::Unchanged));
+    }
+    let due_at = "SELECT due_at FROM queue WHERE server_id = $1 AND message_id = $2";
+    let entry = sql.query_opt(due_at, &[key.0.0.into(), key.1.0.into()]).await?;
+    let due_at = entry.map(|row| row.time(0)).transpose()?;
+    let is_meant = due_at.is_some_and(|due_at| outcome.relation_to(due_at) == AttemptMatch::Same);
+    let Some(standing) = find(sql, key).await?.filter(|_| is_meant) else {
+        return Ok((false, Entry::Unchanged));
+    };
+    if !settle(sql, ids, key, &standing, &outcome.delivery, &outcome.event, None).await? {
+        return Ok((false, Entry::Unchanged));
+    }
+    remove_entry(sql, key).await?;
+    Ok((true, Entry::Gone))
+}
+
+async fn remove_entry(sql: &Sql<'_>, key: Key) -> Result<(), StoreError> {
+    let text = "DELETE FROM queue WHERE server_id = $1 AND message_id = $2";
+    sql.execute(text, &[key.0.0.into(), key.1.0.into()]).await?;
+    Ok(())
 }
 
 async fn add_event(

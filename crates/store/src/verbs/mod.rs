@@ -1,6 +1,7 @@
 //! The verbs that both engines share: one body each, run on a `Sql` of either kind, inside one transaction.
 
 pub(crate) mod accounts;
+pub(crate) mod clock_back;
 pub(crate) mod counter_reads;
 pub(crate) mod counter_sets;
 pub(crate) mod counters;
@@ -23,6 +24,7 @@ pub(crate) mod queue_list;
 pub(crate) mod recipient_providers;
 pub(crate) mod retention;
 pub(crate) mod returns;
+pub(crate) mod scheduled;
 pub(crate) mod server_change;
 pub(crate) mod servers;
 pub(crate) mod settings;

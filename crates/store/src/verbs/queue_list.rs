@@ -1,9 +1,9 @@
 //! The queue as an operator looks at it.
 
-use postroad_model::{DomainName, MessageId, ServerId, Status, Timestamp};
+use postroad_model::{DomainName, MessageId, PoolId, ServerId, Status, Timestamp};
 
 use crate::error::StoreError;
-use crate::records::{QueueEntry, QueueFilter, QueueStats};
+use crate::records::{Claimed, QueueEntry, QueueFilter, QueueStats};
 use crate::sql::{Row, Sql};
 
 const LARGEST_DOMAINS: i64 = 20;
@@ -65,6 +65,50 @@ pub(crate) async fn find(sql: &Sql<'_>, id: MessageId) -> Result<Option<QueueEnt
            AND x.server_id = m.server_id AND x.id = m.send_id"
     };
     sql.query_opt(text, &[id.0.into()]).await?.as_ref().map(read).transpose()
+}
+
+/// Entries whose time to be sent has passed and that are not on the wire. What SQLite has on the wire is known in memory only.
+pub(crate) async fn list_expired(
+    sql: &Sql<'_>,
+    now: Timestamp,
+    after: Option<(Timestamp, MessageId)>,
+    limit: i64,
+) -> Result<Vec<Claimed>, StoreError> {
+    let text = if sql.is_sqlite() {
+        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id FROM queue
+         WHERE expires_at IS NOT NULL AND expires_at <= $1 AND (expires_at, message_id) > ($2, $3)
+         ORDER BY expires_at, message_id LIMIT $4"
+    } else {
+        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id FROM queue
+         WHERE expires_at IS NOT NULL AND expires_at <= $1 AND (expires_at, message_id) > ($2, $3)
+           AND begun_at IS NULL
+         ORDER BY expires_at, message_id LIMIT $4"
+    };
+    let (after, after_id) = after.map_or((i64::MIN, 0), |(expires_at, id)| (expires_at.as_micros(), id.0));
+    let rows = sql.query(text, &[now.into(), after.into(), after_id.into(), limit.into()]).await?;
+    let read = |row: &Row| {
+        Ok(Claimed {
+            server_id: ServerId(row.int(0)?),
+            message_id: MessageId(row.int(1)?),
+            domain: domain(row, 2)?,
+            due_at: row.time(3)?,
+            expires_at: row.time_opt(4)?,
+            attempts: row.int(5)? as u32,
+            pool_id: row.int_opt(6)?.map(PoolId),
+        })
+    };
+    rows.iter().map(read).collect()
+}
+
+/// The earliest due time that has passed.
+pub(crate) async fn oldest_due(sql: &Sql<'_>, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+    let text = if sql.is_sqlite() {
+        "SELECT due_at FROM queue WHERE due_at <= $1 ORDER BY due_at, message_id LIMIT 1"
+    } else {
+        "SELECT due_at FROM queue WHERE claimed_node IS NULL AND scheduled = 0 AND due_at <= $1
+         ORDER BY due_at, message_id LIMIT 1"
+    };
+    sql.query_opt(text, &[now.into()]).await?.map(|row| row.time(0)).transpose()
 }
 
 /// The server that a message is of.

@@ -13,7 +13,7 @@ use crate::records::{NewEvent, Replay, Replayed, WebhookDue, WebhookWork};
 use crate::sql::{Row, Sql};
 
 /// How long a node has what it claimed. An attempt takes 15 seconds at most.
-const CLAIMED_FOR: Duration = Duration::from_mins(2);
+pub(super) const CLAIMED_FOR: Duration = Duration::from_mins(2);
 /// The id of an event is made at most this long after what it tells of.
 const ID_DELAY_MAX: Duration = Duration::from_hours(1);
 /// Rows that one write forgets.

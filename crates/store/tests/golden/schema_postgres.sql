@@ -226,9 +226,12 @@ TABLE queue
     claimed_epoch bigint
     pool_id bigint
     begun_at bigint
+    scheduled bigint NOT NULL DEFAULT 0
     PRIMARY KEY (server_id, message_id)
     CREATE INDEX queue_by_claim ON public.queue USING btree (claimed_node, claimed_epoch) WHERE (claimed_node IS NOT NULL)
-    CREATE INDEX queue_by_due ON public.queue USING btree (due_at, message_id) WHERE (claimed_node IS NULL)
+    CREATE INDEX queue_by_due ON public.queue USING btree (due_at, message_id) WHERE ((claimed_node IS NULL) AND (scheduled = 0))
+    CREATE INDEX queue_by_expiry ON public.queue USING btree (expires_at, message_id) WHERE (expires_at IS NOT NULL)
+    CREATE INDEX queue_scheduled ON public.queue USING btree (due_at, message_id) WHERE (scheduled > 0)
 
 TABLE recipient_domains
     server_id bigint NOT NULL

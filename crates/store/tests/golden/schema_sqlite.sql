@@ -205,11 +205,15 @@ CREATE TABLE queue (
     domain TEXT NOT NULL,
     due_at INTEGER NOT NULL,
     expires_at INTEGER,
-    attempts INTEGER NOT NULL, pool_id INTEGER,
+    attempts INTEGER NOT NULL, pool_id INTEGER, scheduled INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (server_id, message_id)
 ) WITHOUT ROWID;
 
 CREATE INDEX queue_by_due ON queue (due_at, message_id);
+
+CREATE INDEX queue_by_expiry ON queue (expires_at, message_id) WHERE expires_at IS NOT NULL;
+
+CREATE INDEX queue_scheduled ON queue (due_at, message_id) WHERE scheduled > 0;
 
 CREATE TABLE recipient_domains (
     server_id INTEGER NOT NULL,

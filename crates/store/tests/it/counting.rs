@@ -388,11 +388,15 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
     // And what came behind it is taken back, or it could not come again.
     let back_to_8: &[&str] = match fixture.place {
         Place::Sqlite(_) => &[
+            "DROP INDEX queue_scheduled; DROP INDEX queue_by_expiry; ALTER TABLE queue DROP COLUMN scheduled",
             "ALTER TABLE servers DROP COLUMN retention_bodies",
             "ALTER TABLE servers DROP COLUMN retention_messages",
             "PRAGMA user_version = 8",
         ],
         Place::Postgres(_) => &[
+            "ALTER TABLE queue DROP COLUMN scheduled",
+            "DROP INDEX queue_by_expiry",
+            "CREATE INDEX queue_by_due ON queue (due_at, message_id) WHERE claimed_node IS NULL",
             "ALTER TABLE servers DROP COLUMN retention_bodies, DROP COLUMN retention_messages",
             "ALTER TABLE webhook_queue DROP COLUMN claimed_node",
             "DROP FUNCTION event_xact, settled_xact CASCADE",

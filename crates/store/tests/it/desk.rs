@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use postroad_model::{DomainName, EventKind, HoldReason, MessageId, PoolId, Status};
-use postroad_store::{Begin, Begun, Cancelled, InitialState, QueueFilter, Retried};
+use postroad_model::{DomainName, EventKind, HoldReason, MessageId, PoolId, Status, SuppressionReason};
+use postroad_store::{Begin, Begun, Cancelled, InitialState, NewSuppression, QueueFilter, Retried};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -15,6 +15,7 @@ on_both_engines!(
     retry_ends_the_claim,
     held_message_is_released_into_the_queue,
     released_message_keeps_its_wishes,
+    message_for_a_suppressed_recipient_is_not_retried,
     cancelled_message_leaves_the_queue,
     cancelled_claim_is_gone,
     begun_message_is_too_late_to_cancel_or_retry,
@@ -161,6 +162,30 @@ async fn released_message_keeps_its_wishes(fixture: Fixture) {
     fixture.clock.advance(Duration::from_mins(1));
     let claimed = fixture.claim_due().await;
     assert_eq!((claimed[0].expires_at, claimed[0].pool_id), (expires_at, Some(PoolId(5))));
+}
+
+async fn message_for_a_suppressed_recipient_is_not_retried(fixture: Fixture) {
+    let held = held(&fixture).await;
+    let waiting = fixture.claimed_message().await;
+    let new = NewSuppression {
+        address: "ann@example.com".into(),
+        reason: SuppressionReason::Manual,
+        details: String::new(),
+        origin_message_id: None,
+        expires_at: None,
+    };
+    fixture.store.add_suppression(fixture.server, new).await.expect("the store works");
+    let suppressed = Retried::Suppressed { reason: SuppressionReason::Manual, since: fixture.now() };
+    assert_eq!(retry(&fixture, held).await, suppressed);
+    assert_eq!(retry(&fixture, waiting).await, suppressed);
+    assert_eq!(fixture.message(held).await.status, Status::Held);
+    fixture
+        .store
+        .remove_suppression(fixture.server, "ann@example.com".into())
+        .await
+        .expect("the store works");
+    assert_eq!(retry(&fixture, held).await, Retried::Released);
+    assert_eq!(retry(&fixture, waiting).await, Retried::Now);
 }
 
 async fn cancelled_message_leaves_the_queue(fixture: Fixture) {

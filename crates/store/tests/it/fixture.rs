@@ -146,6 +146,12 @@ impl Fixture {
         new_send(&self.store, server_id, self.now(), addresses, state, message)
     }
 
+    /// A pending send that becomes due in so many seconds.
+    pub(crate) fn send_due_in(&self, server_id: ServerId, seconds: u64) -> NewSend {
+        let due_at = self.in_secs(seconds);
+        new_send(&self.store, server_id, due_at, &["a@example.com"], InitialState::Pending, b"x")
+    }
+
     pub(crate) fn send_with_key(&self, key: &str, fingerprint: u8, answer: &str) -> NewSend {
         let mut send = self.send_to(&["ann@example.com"]);
         send.idempotency = Some(Idempotency {
@@ -190,6 +196,7 @@ impl Fixture {
         Outcome {
             server_id: self.server,
             message_id: id,
+            claimed_for: None,
             counts_as_attempt: true,
             hold_expiry: (status == Status::Held).then(|| self.in_secs(3_600)),
             keep_claim: false,

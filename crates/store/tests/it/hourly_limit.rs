@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use postroad_model::{EventKind, MessageId, Status};
-use postroad_store::{InitialState, NewSend};
+use postroad_store::{Accepted, InitialState, NewSend};
 
-use crate::fixture::{Fixture, on_both_engines};
+use crate::fixture::{Fixture, Place, connect, is_unavailable, on_both_engines};
 
 on_both_engines!(
     messages_beyond_the_limit_are_held,
@@ -91,4 +91,24 @@ async fn limit_is_kept_by_sends_side_by_side(fixture: Fixture) {
     tasks.join_all().await;
     assert_eq!(fixture.claim_due().await.len(), 37);
     assert_eq!(fixture.query_int("SELECT count(*) FROM messages WHERE status = 'Held'").await, 120 - 37);
+}
+
+/// Another transaction holds the row of the hour: that is "try again", not "this idempotency key is in use".
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locked_hour_is_unavailable_and_keeps_other_servers_going() {
+    let fixture = Fixture::postgres().await;
+    fixture.accept(limited(&fixture, &["a@example.com"], 10)).await;
+    let Place::Postgres(database) = &fixture.place else { unreachable!("it is PostgreSQL") };
+    let other = connect(database.url()).await;
+    other.batch_execute("BEGIN; SELECT * FROM server_hours FOR UPDATE").await.expect("the row is there");
+    let mut with_key = limited(&fixture, &["b@example.com"], 10);
+    with_key.idempotency = fixture.send_with_key("k", 1, "a").idempotency;
+    let others = fixture.send(fixture.other_server, &["c@example.com"], InitialState::Pending, b"x");
+    let (with_key, others) = tokio::join!(fixture.store.accept(with_key), fixture.store.accept(others));
+    assert!(is_unavailable(&with_key), "{with_key:?}");
+    others.expect("another server's mail is accepted");
+    other.batch_execute("ROLLBACK").await.expect("the connection works");
+    let mut again = limited(&fixture, &["b@example.com"], 10);
+    again.idempotency = fixture.send_with_key("k", 1, "a").idempotency;
+    assert_eq!(fixture.store.accept(again).await.expect("the store works"), Accepted::Stored);
 }

@@ -15,7 +15,49 @@ on_both_engines!(
     entry_that_failed_is_claimed_when_it_is_due_again,
     entries_that_come_back_are_claimed_in_order,
     claims_do_not_pass_over_what_comes_in_behind,
+    outcome_whose_commit_was_not_confirmed_is_recorded_once,
+    outcome_of_an_attempt_that_is_over_leaves_the_next_attempt_alone,
 );
+
+/// The engine repeats an outcome when the answer to its commit was lost.
+async fn outcome_whose_commit_was_not_confirmed_is_recorded_once(fixture: Fixture) {
+    for (keep_claim, counts_as_attempt) in [(true, true), (true, false), (false, true)] {
+        let id = fixture.claimed_message().await;
+        let due_at = fixture.now();
+        let outcome = Outcome {
+            claimed_for: Some(due_at),
+            keep_claim,
+            counts_as_attempt,
+            ..fixture.outcome(id, Status::SoftFail)
+        };
+        assert!(fixture.finish(outcome.clone()).await);
+        let again = fixture.finish(outcome).await;
+        assert_eq!(again, keep_claim, "an attempt that this node keeps goes back into its schedule");
+        assert_eq!(fixture.deliveries(id).await.len(), 1);
+        assert_eq!(fixture.event_kinds(id).await.len(), 2);
+        let entry = fixture.store.find_queued(id).await.expect("the store works").expect("it is queued");
+        assert_eq!(entry.attempts, u32::from(counts_as_attempt));
+        assert_eq!(entry.claimed, keep_claim);
+        if keep_claim {
+            let next = Outcome { claimed_for: Some(entry.due_at), ..fixture.outcome(id, Status::Sent) };
+            assert!(fixture.finish(next).await, "the next attempt is recorded");
+        }
+    }
+}
+
+async fn outcome_of_an_attempt_that_is_over_leaves_the_next_attempt_alone(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    let first = Outcome { claimed_for: Some(fixture.now()), ..fixture.outcome(id, Status::Sent) };
+    fixture.clock.advance(Duration::from_secs(1));
+    fixture.store.retry(fixture.server, id).await.expect("the store works");
+    let claimed = fixture.claim_due().await;
+    assert_eq!(claimed.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [id]);
+    assert!(!fixture.finish(first).await, "it was claimed for another time");
+    assert_eq!(fixture.message(id).await.status, Status::Pending);
+    let second = Outcome { claimed_for: Some(claimed[0].due_at), ..fixture.outcome(id, Status::Sent) };
+    assert!(fixture.finish(second).await);
+    assert_eq!(fixture.deliveries(id).await.len(), 1);
+}
 
 async fn transcripts_are_kept_by_delivery(fixture: Fixture) {
     let id = fixture.claimed_message().await;
@@ -112,8 +154,7 @@ async fn refused_outcome_writes_none_of_its_parts(fixture: Fixture) {
 async fn entry_that_failed_is_claimed_when_it_is_due_again(fixture: Fixture) {
     let first = fixture.claimed_message().await;
     // The claims have gone on to a later entry when the failure comes back before it.
-    let later = postroad_store::InitialState::Scheduled(fixture.in_secs(600));
-    let second = fixture.accept(fixture.send(fixture.server, &["b@example.com"], later, b"x")).await[0];
+    let second = fixture.accept(fixture.send_due_in(fixture.server, 600)).await[0];
     let claimed = fixture.store.claim(fixture.in_secs(600), 10, Vec::new()).await.expect("the store works");
     assert_eq!(claimed[0].message_id, second);
     assert!(fixture.finish(fixture.outcome(first, Status::SoftFail)).await);
@@ -126,8 +167,7 @@ async fn entry_that_failed_is_claimed_when_it_is_due_again(fixture: Fixture) {
 async fn entries_that_come_back_are_claimed_in_order(fixture: Fixture) {
     let mut ids = Vec::new();
     for seconds in [0, 10, 20, 30] {
-        let state = postroad_store::InitialState::Scheduled(fixture.in_secs(seconds));
-        ids.push(fixture.accept(fixture.send(fixture.server, &["a@example.com"], state, b"x")).await[0]);
+        ids.push(fixture.accept(fixture.send_due_in(fixture.server, seconds)).await[0]);
     }
     let by = fixture.in_secs(30);
     let claim = async |limit| {
@@ -148,8 +188,7 @@ async fn claims_do_not_pass_over_what_comes_in_behind(fixture: Fixture) {
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..200_u64 {
         // Due times in no order, claimed by others while they come in.
-        let state = postroad_store::InitialState::Scheduled(fixture.in_secs((n * 37) % 900));
-        let (store, send) = (store.clone(), fixture.send(server, &["a@example.com"], state, b"x"));
+        let (store, send) = (store.clone(), fixture.send_due_in(server, (n * 37) % 900));
         tasks.spawn(async move {
             store.accept(send).await.expect("the store works");
             store.claim(far, 3, Vec::new()).await.expect("the store works").len()

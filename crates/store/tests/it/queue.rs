@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use postroad_model::{EventKind, MessageId, Status};
-use postroad_store::{Claimed, InitialState, NewDelivery};
+use postroad_store::{Claimed, NewDelivery};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -58,10 +58,9 @@ async fn nothing_is_claimed_twice(fixture: Fixture) {
 async fn claims_come_in_the_order_they_are_due(fixture: Fixture) {
     let mut expected = Vec::new();
     for (number, seconds) in [50, 10, 40, 10, 30].into_iter().enumerate() {
-        let state = InitialState::Scheduled(fixture.in_secs(seconds));
         // Two servers: the order is by time, not by server.
         let server = if number % 2 == 0 { fixture.other_server } else { fixture.server };
-        let id = fixture.accept(fixture.send(server, &["a@example.com"], state, b"x")).await[0];
+        let id = fixture.accept(fixture.send_due_in(server, seconds)).await[0];
         expected.push((seconds, id));
     }
     expected.sort_unstable();

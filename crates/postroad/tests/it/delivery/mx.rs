@@ -86,11 +86,15 @@ both_engines! {
             assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
             assert_eq!(deliveries[0]["bounce_class"], "bad_domain");
             assert_eq!((&deliveries[0]["mx"], &deliveries[0]["code"]), (&Value::Null, &Value::Null));
+            assert_eq!(deliveries[0]["time"], Value::Null, "no host was contacted");
         }
+        let figures = world.call("/api/v1/analytics/message", &json!({ "id": nowhere })).await["data"].take();
+        assert_eq!((&figures["attempts"], &figures["latency"]["first_attempt"]), (&json!(0), &Value::Null));
         let events = world.events_at_the_end(nowhere).await;
         assert_eq!(told(&events), [(1, "message.accepted"), (2, "message.failed")]);
         let data: Value = serde_json::from_str(&events[1].event.data).unwrap();
         assert_eq!(data["class"], "bad_domain");
+        assert_eq!((data.get("attempt"), &data["time"]), (Some(&Value::Null), &Value::Null), "{data}");
     }
 
     async fn dns_trouble_is_temporary(engine: Engine) {

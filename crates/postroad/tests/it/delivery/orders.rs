@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::limits::{most_in_a_window, send_many};
 use super::outcomes::told;
@@ -80,6 +80,24 @@ async fn a_servers_rate_paces_its_mail_and_refuses_nothing() {
 async fn unknown_messages_are_told_apart() {
     let outside = Outside::new();
     let world = outside.start(Engine::Sqlite, &[]);
-    assert_eq!(world.queue(&["retry", "12345"]), json!([{"id": 12345, "result": "unknown"}]));
-    assert_eq!(world.queue(&["cancel", "12345"]), json!([{"id": 12345, "result": "unknown"}]));
+    for order in ["retry", "cancel"] {
+        let (out, err) = world.refused_queue(&[order, "12345"]);
+        let results: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(results, json!([{"id": 12345, "result": "unknown", "done": false}]));
+        assert!(err.contains("1 of 1 messages were left as they are"), "{err}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn suspending_a_pool_that_does_not_exist_fails_and_names_those_that_do() {
+    let outside = Outside::new();
+    let world = outside.start(Engine::Sqlite, &[]);
+    let (_, err) = world.refused_queue(&["suspend", "pool:nope", "--reason", "a typing mistake"]);
+    assert!(err.contains("there is no pool `nope`; the pools are: default"), "{err}");
+    world.admin(&["pool", "create", "bulk"]);
+    world.admin(&["pool", "create", "news"]);
+    let (_, err) = world.refused_queue(&["suspend", "lane:nope/example.com", "--reason", "a typing mistake"]);
+    assert!(err.contains("the pools are: bulk, news"), "{err}");
+    world.queue(&["suspend", "pool:bulk", "--reason", "meant"]);
+    assert_eq!(world.queue(&["stats"])["gates"].as_array().map(Vec::len), Some(1));
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use postroad_model::{Clock, SystemClock};
+use postroad_model::{Clock, MessageId, SystemClock};
+use postroad_testkit::MovedClock;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
@@ -52,6 +53,72 @@ both_engines! {
         assert_eq!(peer.messages().len(), 1);
         let events = world.events_at_the_end(second).await;
         assert_eq!(told(&events), [(1, "message.accepted"), (2, "message.failed")]);
+    }
+
+    async fn expiry_is_recorded_in_time_whatever_blocks(engine: Engine) {
+        let outside = Outside::new();
+        let peer = outside.site("gated.example", Script::new());
+        let elsewhere = outside.site("elsewhere.example", Script::new());
+        outside.dns.mx("down.example", 10, "mx.down.example");
+        outside.dns.a("mx.down.example", outside.new_address());
+        let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
+        // A site that is backed off, a suspended domain, and messages that the engine has not claimed.
+        let failing = world.accepted_id(&to("ann@down.example")).await;
+        world.until_status(failing, "SoftFail").await;
+        world.queue(&["suspend", "domain:gated.example", "--reason", "so that it waits"]);
+        let expiring = |address: &str| good_but(json!({"to": [address], "expires_at": in_millis(1_500)}));
+        let mut ids = Vec::new();
+        for address in ["bob@down.example", "ann@gated.example"] {
+            ids.push(world.accepted_id(&expiring(address)).await);
+        }
+        world.queue(&["suspend", "everything", "--reason", "so that all waits"]);
+        ids.push(world.accepted_id(&expiring("ann@elsewhere.example")).await);
+        for id in &ids {
+            let deliveries = world.until_status(*id, "HardFail").await;
+            assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
+            assert_eq!(deliveries[0]["details"], "Its time to be sent (`expires_at`) passed");
+            assert_eq!(deliveries[0]["time"], Value::Null, "no host was contacted");
+        }
+        assert!(world.queue(&["list"]).as_array().unwrap().iter().all(|entry| entry["id"] == failing));
+        assert!(peer.messages().is_empty() && elsewhere.messages().is_empty());
+        let events = world.events_at_the_end(ids[1]).await;
+        assert_eq!(told(&events), [(1, "message.accepted"), (2, "message.failed")]);
+        let data: Value = serde_json::from_str(&events[1].event.data).unwrap();
+        assert_eq!(data["attempt"], Value::Null, "{data}");
+    }
+
+    async fn a_scheduled_message_reads_pending_when_it_is_due(engine: Engine) {
+        let outside = Outside::new();
+        let peer = outside.site("later.example", Script::new());
+        let world = outside.start(engine, &[]);
+        world.queue(&["suspend", "everything", "--reason", "so that it waits"]);
+        let body = good_but(json!({"to": ["ann@later.example"], "send_at": in_millis(1_200)}));
+        let id = world.accepted_id(&body).await;
+        assert_eq!(world.expanded(id).await["status"]["status"], "Scheduled");
+        world.until_status(id, "Pending").await;
+        world.queue(&["resume", "everything"]);
+        world.until_status(id, "Sent").await;
+        assert_eq!(peer.messages().len(), 1);
+    }
+
+    async fn mail_accepted_while_the_clock_was_a_day_ahead_leaves_after_a_restart(engine: Engine) {
+        let outside = Outside::new();
+        let peer = outside.site("shop.example", Script::new());
+        let mut world = outside.start(engine, &[]);
+        world.queue(&["suspend", "everything", "--reason", "so that it waits"]);
+        let waiting = world.accepted_id(&to("ann@shop.example")).await;
+        let other = world.accepted_id(&to("bob@shop.example")).await;
+        let tomorrow = MovedClock::at(SystemClock.now().plus(Duration::from_hours(24)));
+        let store = world.stopped_store_at(tomorrow).await;
+        let server = store.locate_message(MessageId(waiting)).await.unwrap().unwrap();
+        // Makes it due now, which is tomorrow; the other one leaves an event with an id of tomorrow.
+        store.retry(server, MessageId(waiting)).await.unwrap();
+        store.cancel(server, MessageId(other)).await.unwrap();
+        drop(store);
+        world.restart();
+        world.queue(&["resume", "everything"]);
+        world.until_status(waiting, "Sent").await;
+        assert_eq!(peer.messages().len(), 1);
     }
 
     async fn what_cannot_be_delivered_is_given_up(engine: Engine) {

@@ -45,7 +45,9 @@ both_engines! {
         lines.extend((0..2_500).map(|n| format!("user{n:04}@example.com,\"line {n}\"")));
         lines.extend(["nobody,".to_owned(), "user0000@example.com,again".to_owned()]);
         std::fs::write(&list, lines.join("\n")).unwrap();
-        let taken = world.admin(&["suppression", "import", &list, "--server", "dev"]);
+        let (success, out, err) = world.admin_output(&["suppression", "import", &list, "--server", "dev"]);
+        assert!(!success && err.contains("1 of 2502 lines were not imported"), "{err}");
+        let taken: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(taken, json!({
             "lines": 2_502, "added": 2_500, "exists": 1, "failed": 1,
             "errors": [{"line": 2_502, "message": "`address` is not valid: an address needs an @ between a local part and a domain"}],

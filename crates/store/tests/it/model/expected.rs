@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use postroad_model::{EventKind, Status, Timestamp};
+use postroad_model::{EventKind, Status, SuppressionReason, Timestamp};
 use postroad_store::{
     Accepted, Cancelled, InitialState, NewDelivery, NewEvent, NewSend, Outcome, Retried, StoredAnswer,
 };
@@ -57,6 +57,7 @@ struct Entry {
     attempts: u32,
     claimed: bool,
     begun: bool,
+    scheduled: bool,
 }
 
 impl Entry {
@@ -167,6 +168,7 @@ impl Expected {
                     attempts: 0,
                     claimed: false,
                     begun: false,
+                    scheduled: message.status == Status::Scheduled,
                 });
             }
             let (domain, expires_at) = (recipient.domain.to_string(), send.info.options.expires_at);
@@ -180,9 +182,16 @@ impl Expected {
         &mut self,
         due_by: Timestamp,
         limit: usize,
+        now: Timestamp,
     ) -> Vec<(usize, String, Timestamp, Option<Timestamp>, u32)> {
         self.queue.sort_by_key(|entry| (entry.due_at, entry.message));
-        let due = self.queue.iter_mut().filter(|entry| !entry.claimed && entry.due_at <= due_by);
+        for entry in self.queue.iter_mut().filter(|entry| entry.scheduled && entry.due_at <= now).take(limit)
+        {
+            entry.scheduled = false;
+            self.messages[entry.message].status = Status::Pending;
+        }
+        let is_open = |entry: &&mut Entry| !entry.claimed && !entry.scheduled && entry.due_at <= due_by;
+        let due = self.queue.iter_mut().filter(is_open);
         due.take(limit)
             .map(|entry| {
                 entry.claimed = true;
@@ -283,11 +292,17 @@ impl Expected {
     }
 
     pub(super) fn retry(&mut self, number: usize, now: Timestamp) -> Retried {
+        if self.is_begun(number) {
+            return Retried::TooLate;
+        }
         let message = &mut self.messages[number];
+        let key = (self.wishes[number].server, message.rcpt_to.clone());
+        if let Some(since) = self.suppressed.get(&key)
+            && (message.status == Status::Held || message.status.is_queued())
+        {
+            return Retried::Suppressed { reason: SuppressionReason::Manual, since: *since };
+        }
         if let Some(entry) = self.queue.iter_mut().find(|entry| entry.message == number) {
-            if entry.begun {
-                return Retried::TooLate;
-            }
             entry.give_back();
             entry.due_at = now;
             message.next_attempt_at = Some(now);
@@ -307,6 +322,7 @@ impl Expected {
             attempts: 0,
             claimed: false,
             begun: false,
+            scheduled: false,
         });
         Retried::Released
     }

@@ -132,7 +132,7 @@ impl Run {
     async fn claim(&mut self) -> String {
         let due_by = if self.rng.random_bool(0.8) { self.fixture.now() } else { self.soon() };
         let limit = self.rng.random_range(0..6);
-        let wanted = self.expected.claim(due_by, limit);
+        let wanted = self.expected.claim(due_by, limit, self.fixture.now());
         let given = self.fixture.store.claim(due_by, limit, Vec::new()).await.expect("the store works");
         let given: Vec<_> = given
             .iter()
@@ -168,6 +168,7 @@ impl Run {
             let outcome = Outcome {
                 server_id,
                 message_id,
+                claimed_for: None,
                 counts_as_attempt: self.rng.random_bool(0.7),
                 hold_expiry: self.rng.random_bool(0.7).then(|| self.soon()),
                 keep_claim: self.rng.random_bool(0.3),

@@ -1,0 +1,63 @@
+//! After the clock was ahead and came back: messages must not wait for that future. Looked at when the clock is seen to go
+//! back, and at start. On failure it is tried again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_store::StoreError;
+
+use super::Hub;
+use super::resolve::HORIZON;
+use crate::schedule::Entry;
+
+/// What was under way may still come with a time of the old clock.
+const LOOK_AGAIN_AFTER: [Duration; 3] = [Duration::ZERO, Duration::from_secs(10), Duration::from_mins(1)];
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+impl Hub {
+    /// To be called when the clock went back by `by`.
+    pub(crate) fn clock_went_back(self: &Arc<Self>, by: Duration) {
+        tracing::warn!(
+            seconds = by.as_secs(),
+            "the clock went back; what waits for the time it said is put right"
+        );
+        let late = self.with(|schedule, now| schedule.clock_went_back(by, now, now));
+        self.put_queue_right(late);
+    }
+
+    /// Puts right what the store has, and what comes in from before in the next minute. `late` is given back first.
+    pub(crate) fn put_queue_right(self: &Arc<Self>, mut late: Vec<Entry>) {
+        self.preparer.forget_keys();
+        let hub = Arc::clone(self);
+        self.spawn(async move {
+            for pause in LOOK_AGAIN_AFTER {
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = hub.stopped() => return,
+                }
+                late.extend(hub.with(|schedule, now| {
+                    schedule.clock_went_back(Duration::ZERO, now.plus(HORIZON + Duration::from_mins(1)), now)
+                }));
+                for entry in late.drain(..) {
+                    hub.give_back_later(entry.key());
+                }
+                while let Err(error) = hub.pull_queue_back().await {
+                    tracing::warn!(%error, "due times could not be put right after the clock went back; trying again");
+                    tokio::select! {
+                        () = tokio::time::sleep(TRY_AGAIN_AFTER) => {}
+                        () = hub.stopped() => return,
+                    }
+                }
+            }
+        });
+    }
+
+    async fn pull_queue_back(&self) -> Result<(), StoreError> {
+        self.give_back_now().await?;
+        let changed = self.store.pull_queue_back(self.settings.retry.pause_max()).await?;
+        if changed > 0 {
+            tracing::info!(messages = changed, "messages that were due too late are due again");
+        }
+        Ok(())
+    }
+}

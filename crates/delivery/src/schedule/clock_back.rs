@@ -1,0 +1,123 @@
+//! When the clock goes back, pauses that began before must not last until that time comes again.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+
+use super::lane::LaneRoute;
+use super::{Entry, Schedule, Wake};
+
+impl Schedule {
+    /// Moves all that waits for a time by `by` into the past, and returns the messages that are due after `horizon`: to be
+    /// given back to the store, which knows when they should be due.
+    pub(crate) fn clock_went_back(&mut self, by: Duration, horizon: Timestamp, now: Timestamp) -> Vec<Entry> {
+        if !by.is_zero() {
+            self.shift_back(by);
+            self.wakes.clear();
+            self.wake_again(now);
+        }
+        let late = self.timeline.take_after(horizon);
+        for (lane, _) in &late {
+            self.lanes[*lane].entries -= 1;
+        }
+        late.into_iter().map(|(_, entry)| entry).collect()
+    }
+
+    fn shift_back(&mut self, by: Duration) {
+        for (_, lane) in &mut self.lanes {
+            if let LaneRoute::Known { until, .. } | LaneRoute::Failed { until, .. } = &mut lane.route {
+                *until = until.minus(by);
+            }
+        }
+        for (_, path) in &mut self.paths {
+            path.back_off.shift_back(by);
+            path.taken_at = path.taken_at.map(|at| at.minus(by));
+        }
+        for pace in self.paces.values_mut() {
+            pace.pacing.shift_back(by);
+            for bucket in [&mut pace.bucket, &mut pace.openings].into_iter().flatten() {
+                bucket.shift_back(by);
+            }
+        }
+        for turnstile in self.servers.values_mut() {
+            turnstile.shift_back(by);
+        }
+        for (_, queue) in &mut self.queues {
+            queue.wake_at = None;
+        }
+        self.gates.shift_back(by);
+    }
+
+    /// Orders the wake-ups anew that were meant for the old time.
+    fn wake_again(&mut self, now: Timestamp) {
+        let failed = |(id, lane): (usize, &super::lane::Lane)| match lane.route {
+            LaneRoute::Failed { until, .. } => Some(Reverse((until, Wake::Lane(id)))),
+            _ => None,
+        };
+        let lanes: Vec<_> = self.lanes.iter().filter_map(failed).collect();
+        self.wakes.extend(lanes);
+        if let Some(end) = self.gates.next_end(now) {
+            self.wake_at(end, Wake::Gates);
+        }
+        self.readmit_all(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postroad_model::{DomainName, MessageId, ServerId};
+
+    use super::*;
+    use crate::schedule::Action;
+    use crate::schedule::warm_up::WarmUpPlan;
+
+    const RIGHT: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
+    const DAY: Duration = Duration::from_hours(24);
+
+    fn entry(message: i64, due_at: Timestamp) -> Entry {
+        Entry {
+            server_id: ServerId(1),
+            message_id: MessageId(message),
+            due_at,
+            expires_at: None,
+            attempts: 0,
+            pool_wish: None,
+            begun: false,
+            work: None,
+        }
+    }
+
+    fn resolves(schedule: &mut Schedule) -> usize {
+        let is_resolve = |action: &Action| matches!(action, Action::Resolve { .. });
+        schedule.take_actions().iter().filter(|action| is_resolve(action)).count()
+    }
+
+    #[test]
+    fn pauses_that_began_a_day_ahead_end_in_time() {
+        let ahead = RIGHT.plus(DAY);
+        let mut schedule =
+            Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10);
+        let domain = |name: &str| DomainName::parse(name).unwrap();
+        schedule.add(domain("silent.example"), false, entry(1, ahead), ahead);
+        let Some(Action::Resolve { lane, .. }) = schedule.take_actions().pop() else { panic!("no lookup") };
+        schedule.unresolved(lane, ahead.plus(Duration::from_mins(1)), "no answer".into(), false, ahead);
+        schedule.add(domain("later.example"), false, entry(2, ahead.plus(Duration::from_mins(5))), ahead);
+
+        let late = schedule.clock_went_back(DAY, RIGHT, RIGHT);
+        assert_eq!(late.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [MessageId(2)]);
+        assert_eq!(schedule.entries(), 1, "what is given back is not counted any more");
+        assert_eq!(resolves(&mut schedule), 0);
+        schedule.tick(RIGHT.plus(Duration::from_secs(61)));
+        assert_eq!(resolves(&mut schedule), 1, "the DNS is asked again after its minute");
+    }
+
+    #[test]
+    fn fresh_message_does_not_wait_for_the_time_it_was_accepted_at() {
+        let mut schedule =
+            Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10);
+        let domain = DomainName::parse("new.example").unwrap();
+        schedule.add_due(domain, false, entry(1, RIGHT.plus(DAY)), RIGHT);
+        assert_eq!(resolves(&mut schedule), 1);
+    }
+}

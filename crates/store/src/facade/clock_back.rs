@@ -1,0 +1,68 @@
+//! After the clock was ahead and came back: nothing is to wait for that future.
+
+use std::time::Duration;
+
+use postroad_model::idgen::moment_of;
+
+use crate::verbs::clock_back::{self, Place};
+use crate::{Engine, Result, Store};
+
+/// Rows that one transaction looks at.
+const AT_ONCE: i64 = 500;
+/// Ids of a busy second may run ahead of the clock, and clocks of nodes differ a little.
+const LEAD_MAX: Duration = Duration::from_mins(1);
+
+impl Store {
+    /// Whether the clock is behind what it said before: the newest id, which is kept over restarts, was made later than now.
+    pub fn is_clock_behind(&self) -> bool {
+        self.ids().is_ok_and(|ids| moment_of(ids.last()).since(self.clock.now()) > LEAD_MAX)
+    }
+
+    /// Makes messages due that wait longer than `pause_max` after their last attempt, or for an attempt or acceptance that
+    /// lies in the future. Leaves claimed ones alone. Returns how many it changed.
+    pub async fn pull_queue_back(&self, pause_max: Duration) -> Result<usize> {
+        let (mut changed, mut after): (usize, Option<Place>) = (0, None);
+        loop {
+            let now = self.clock.now();
+            let (count, next) = match &*self.engine {
+                Engine::Sqlite { engine, .. } => engine.pull_back(now, pause_max, after, AT_ONCE).await?,
+                Engine::Postgres(_) => {
+                    self.write(move |sql| {
+                        Box::pin(clock_back::pull_queue(sql, now, pause_max, after, AT_ONCE))
+                    })
+                    .await?
+                }
+            };
+            changed += count;
+            after = next;
+            if after.is_none() {
+                return Ok(changed);
+            }
+        }
+    }
+
+    /// Likewise events for webhooks, by the pauses after their first attempt, their second, …
+    pub async fn pull_webhooks_back(&self, pauses: Vec<Duration>) -> Result<u64> {
+        let mut changed = 0;
+        loop {
+            let (now, pauses) = (self.clock.now(), pauses.clone());
+            let count = self
+                .write(move |sql| {
+                    Box::pin(async move { clock_back::pull_webhooks(sql, now, &pauses, AT_ONCE).await })
+                })
+                .await?;
+            changed += count;
+            if count < AT_ONCE as u64 {
+                return Ok(changed);
+            }
+        }
+    }
+
+    /// Likewise holds, gates, hourly limits, warm-up days and idempotency keys, which are kept for `key_kept`.
+    pub async fn pull_rest_back(&self, key_kept: Duration) -> Result<()> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(clock_back::pull_rest(sql, now, key_kept))).await?;
+        self.note_change();
+        Ok(())
+    }
+}

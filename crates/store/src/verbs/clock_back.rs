@@ -1,0 +1,169 @@
+//! After the clock was ahead and came back: what would wait for that future is put right.
+//!
+//! Times that users chose (`send_at`, `expires_at`, the end of a suppression or of a key) are theirs and stay.
+
+use std::time::Duration;
+
+use postroad_model::{MessageId, ServerId, Timestamp};
+
+use super::desk::Key;
+use super::finish::day_of;
+use crate::error::StoreError;
+use crate::initial::{HELD_FOR, hour_at};
+use crate::sql::Sql;
+
+/// Where a look through the queue goes on.
+pub(crate) type Place = (Timestamp, MessageId);
+
+/// A free queue entry that is due later than its own schedule allows.
+pub(crate) struct Late {
+    pub(crate) key: Key,
+    /// When it should be due.
+    pub(crate) due_at: Timestamp,
+}
+
+/// A page of the queue from `after` on: those that are late, and where the next page begins.
+pub(crate) async fn list_late(
+    sql: &Sql<'_>,
+    now: Timestamp,
+    pause_max: Duration,
+    after: Option<Place>,
+    limit: i64,
+) -> Result<(Vec<Late>, Option<Place>), StoreError> {
+    let text = if sql.is_sqlite() {
+        "SELECT q.server_id, q.message_id, q.due_at, m.last_delivery_at FROM queue q CROSS JOIN messages m
+         WHERE m.server_id = q.server_id AND m.id = q.message_id AND q.scheduled = 0 AND q.due_at > $1
+           AND (q.due_at, q.message_id) > ($2, $3) ORDER BY q.due_at, q.message_id LIMIT $4"
+    } else {
+        "SELECT q.server_id, q.message_id, q.due_at, m.last_delivery_at FROM queue q CROSS JOIN messages m
+         WHERE m.server_id = q.server_id AND m.id = q.message_id AND q.scheduled = 0 AND q.due_at > $1
+           AND (q.due_at, q.message_id) > ($2, $3) AND q.claimed_node IS NULL
+         ORDER BY q.due_at, q.message_id LIMIT $4 FOR UPDATE OF q SKIP LOCKED"
+    };
+    let (from, from_id) = after.map_or((i64::MIN, 0), |(due_at, id)| (due_at.as_micros(), id.0));
+    let rows = sql.query(text, &[now.into(), from.into(), from_id.into(), limit.into()]).await?;
+    let (mut late, mut last) = (Vec::new(), None);
+    for row in &rows {
+        let (key, due_at) = ((ServerId(row.int(0)?), MessageId(row.int(1)?)), row.time(2)?);
+        last = Some((due_at, key.1));
+        let corrected = corrected(due_at, row.time_opt(3)?, now, pause_max);
+        late.extend(corrected.map(|due_at| Late { key, due_at }));
+    }
+    Ok((late, last.filter(|_| rows.len() as i64 == limit)))
+}
+
+/// When a message should be due that is due later than now; `None` if its time is right.
+fn corrected(
+    due_at: Timestamp,
+    last_delivery_at: Option<Timestamp>,
+    now: Timestamp,
+    pause_max: Duration,
+) -> Option<Timestamp> {
+    match last_delivery_at {
+        // Never tried, so it was due from the moment it was accepted.
+        None => Some(now),
+        // Its last attempt lies in the future: the pause after it begins now.
+        Some(at) if at > now => Some(now.plus(due_at.since(at).min(pause_max))).filter(|new| *new < due_at),
+        Some(at) => (due_at.since(at) > pause_max).then_some(now),
+    }
+}
+
+/// Puts a page of the queue right, where claims are in the rows; returns how many were late, and where the next page begins.
+pub(crate) async fn pull_queue(
+    sql: &Sql<'_>,
+    now: Timestamp,
+    pause_max: Duration,
+    after: Option<Place>,
+    limit: i64,
+) -> Result<(usize, Option<Place>), StoreError> {
+    let (late, next) = list_late(sql, now, pause_max, after, limit).await?;
+    for late in &late {
+        set_due(sql, late).await?;
+    }
+    Ok((late.len(), next))
+}
+
+pub(crate) async fn set_due(sql: &Sql<'_>, late: &Late) -> Result<(), StoreError> {
+    let text = "UPDATE queue SET due_at = $3 WHERE server_id = $1 AND message_id = $2";
+    sql.execute(text, &[late.key.0.0.into(), late.key.1.0.into(), late.due_at.into()]).await?;
+    Ok(())
+}
+
+/// Makes events due that wait longer than the pause after their last attempt: `pauses` after the first attempt, the second, …
+/// At most `limit` at a time; returns how many.
+pub(crate) async fn pull_webhooks(
+    sql: &Sql<'_>,
+    now: Timestamp,
+    pauses: &[Duration],
+    limit: i64,
+) -> Result<u64, StoreError> {
+    let mut changed = 0;
+    let steps = std::iter::once(Duration::ZERO).chain(pauses.iter().copied());
+    let last = pauses.len() as i64;
+    for (attempts, pause) in (0_i64..).zip(steps) {
+        let attempts_max = if attempts == last { i64::MAX } else { attempts };
+        changed += sql
+            .execute(
+                "UPDATE webhook_queue SET due_at = $1 WHERE (server_id, webhook_id, event_id) IN (
+                     SELECT server_id, webhook_id, event_id FROM webhook_queue
+                     WHERE due_at > $1 AND attempts >= $2 AND attempts <= $3 LIMIT $4)",
+                &[now.plus(pause).into(), attempts.into(), attempts_max.into(), limit.into()],
+            )
+            .await?;
+    }
+    if !sql.is_sqlite() {
+        // Claims of a node that is gone would last for that long, too.
+        let until = now.plus(super::webhook_queue::CLAIMED_FOR);
+        let text = "UPDATE webhook_queue SET claimed_until = $1 WHERE claimed_until > $1";
+        sql.execute(text, &[until.into()]).await?;
+    }
+    Ok(changed)
+}
+
+/// Everything else: holds, gates, hours of limits, days of warm-ups, the health of webhooks, idempotency keys.
+pub(crate) async fn pull_rest(sql: &Sql<'_>, now: Timestamp, key_kept: Duration) -> Result<(), StoreError> {
+    let changes: [(&str, Timestamp); 5] = [
+        ("UPDATE messages SET hold_expiry = $1 WHERE hold_expiry > $1", now.plus(HELD_FOR)),
+        (
+            "UPDATE gates SET ends_at = ends_at - (created_at - $1), created_at = $1 WHERE created_at > $1",
+            now,
+        ),
+        ("UPDATE webhooks SET last_success_at = $1 WHERE last_success_at > $1", now),
+        ("UPDATE webhooks SET failing_since = $1 WHERE failing_since > $1", now),
+        ("UPDATE idempotency_keys SET expires_at = $1 WHERE expires_at > $1", now.plus(key_kept)),
+    ];
+    for (text, moment) in changes {
+        sql.execute(text, &[moment.into()]).await?;
+    }
+    sql.execute("DELETE FROM server_hours WHERE hour > $1", &[hour_at(now).into()]).await?;
+    let today = [day_of(now).into()];
+    sql.execute(
+        "INSERT INTO source_days (source_id, day, sent, bounced, complained)
+         SELECT source_id, CAST($1 AS BIGINT), CAST(sum(sent) AS BIGINT), CAST(sum(bounced) AS BIGINT),
+                CAST(sum(complained) AS BIGINT)
+         FROM source_days WHERE day > $1 GROUP BY source_id
+         ON CONFLICT (source_id, day) DO UPDATE SET sent = source_days.sent + excluded.sent,
+             bounced = source_days.bounced + excluded.bounced, complained = source_days.complained + excluded.complained",
+        &today,
+    )
+    .await?;
+    sql.execute("DELETE FROM source_days WHERE day > $1", &today).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_its_own_schedule_does_not_allow_is_corrected() {
+        let at = |minutes: i64| Timestamp::from_micros(minutes * 60_000_000);
+        let now = at(1_000);
+        let pause_max = Duration::from_hours(1);
+        let corrected = |due_at, last| corrected(due_at, last, now, pause_max);
+        assert_eq!(corrected(at(2_440), None), Some(now), "accepted a day ahead");
+        assert_eq!(corrected(at(2_445), Some(at(2_440))), Some(at(1_005)), "failed a day ahead");
+        assert_eq!(corrected(at(1_005), Some(at(999))), None, "as it should be");
+        assert_eq!(corrected(at(2_440), Some(at(900))), Some(now), "made due a day ahead");
+    }
+}

@@ -1,0 +1,144 @@
+//! Scheduled messages whose time has come: they become pending, or are held when their server's hourly limit is reached.
+
+use std::collections::{BTreeMap, HashSet};
+
+use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
+
+use super::desk::{self, Entry, Key};
+use super::events;
+use crate::error::StoreError;
+use crate::initial::{Objection, SCHEDULED, hour_at};
+use crate::records::NewDelivery;
+use crate::send_limit;
+use crate::sql::{Row, Sql, to_json};
+
+/// Whether some are due.
+pub(crate) async fn has_due(sql: &Sql<'_>, now: Timestamp) -> Result<bool, StoreError> {
+    let text = "SELECT message_id FROM queue WHERE scheduled > 0 AND due_at <= $1 LIMIT 1";
+    Ok(sql.query_opt(text, &[now.into()]).await?.is_some())
+}
+
+/// Puts those that are due into the open queue, the earliest first, at most `limit`. Those beyond the hourly limit of
+/// their server are held. Returns what became of each entry.
+pub(crate) async fn promote(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<(Key, Entry)>, StoreError> {
+    let text = if sql.is_sqlite() {
+        "SELECT server_id, message_id, due_at, scheduled FROM queue WHERE scheduled > 0 AND due_at <= $1
+         ORDER BY due_at, message_id LIMIT $2"
+    } else {
+        "SELECT server_id, message_id, due_at, scheduled FROM queue WHERE scheduled > 0 AND due_at <= $1
+         ORDER BY due_at, message_id LIMIT $2 FOR UPDATE SKIP LOCKED"
+    };
+    let rows = sql.query(text, &[now.into(), limit.into()]).await?;
+    let due = rows.iter().map(ScheduledEntry::read).collect::<Result<Vec<_>, StoreError>>()?;
+    let mut counted: BTreeMap<ServerId, Vec<MessageId>> = BTreeMap::new();
+    for entry in due.iter().filter(|entry| entry.is_counted) {
+        counted.entry(entry.key.0).or_default().push(entry.key.1);
+    }
+    let mut held = HashSet::new();
+    for (server_id, messages) in &counted {
+        held.extend(hold_beyond_limit(sql, ids, *server_id, messages, now).await?);
+    }
+    let mut changes = Vec::with_capacity(due.len());
+    let mut pending = Vec::new();
+    for ScheduledEntry { key, due_at, .. } in due {
+        if held.contains(&key) {
+            changes.push((key, Entry::Gone));
+        } else {
+            pending.push([key.0.0, key.1.0]);
+            changes.push((key, Entry::Queued(due_at)));
+        }
+    }
+    if !pending.is_empty() {
+        open(sql, &pending).await?;
+    }
+    Ok(changes)
+}
+
+struct ScheduledEntry {
+    key: Key,
+    due_at: Timestamp,
+    is_counted: bool,
+}
+
+impl ScheduledEntry {
+    fn read(row: &Row) -> Result<Self, StoreError> {
+        let key = (ServerId(row.int(0)?), MessageId(row.int(1)?));
+        Ok(Self { key, due_at: row.time(2)?, is_counted: row.int(3)? == SCHEDULED })
+    }
+}
+
+/// Counts the messages in the present hour of their server, and holds those that do not fit.
+async fn hold_beyond_limit(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    server_id: ServerId,
+    messages: &[MessageId],
+    now: Timestamp,
+) -> Result<Vec<Key>, StoreError> {
+    let server =
+        sql.query_opt("SELECT hourly_limit FROM servers WHERE id = $1", &[server_id.0.into()]).await?;
+    let limit = server.map(|row| row.int_opt(0)).transpose()?.flatten();
+    let Some(limit) = limit.and_then(|limit| u32::try_from(limit).ok()) else { return Ok(Vec::new()) };
+    let (hour, added) = (hour_at(now), messages.len() as i64);
+    let total = sql
+        .query_opt(
+            "INSERT INTO server_hours (server_id, hour, messages) VALUES ($1, $2, $3)
+             ON CONFLICT (server_id, hour) DO UPDATE SET messages = server_hours.messages + excluded.messages
+             RETURNING messages",
+            &[server_id.0.into(), hour.into(), added.into()],
+        )
+        .await?;
+    let total = total.ok_or_else(|| StoreError::Internal("an hour was not counted".into()))?.int(0)?;
+    let before = total - added;
+    if before == 0 {
+        let text = "DELETE FROM server_hours WHERE server_id = $1 AND hour < $2";
+        sql.execute(text, &[server_id.0.into(), (hour - 1).into()]).await?;
+    }
+    for event in send_limit::crossed(limit, hour, before, total) {
+        events::add_of_server(sql, ids, server_id, &event, now).await?;
+    }
+    let room = (i64::from(limit) - before).clamp(0, added) as usize;
+    let mut held = Vec::new();
+    for message_id in &messages[room..] {
+        let key = (server_id, *message_id);
+        let (details, event, expiry) = Objection::OverLimit { limit }.hold(now);
+        let delivery = NewDelivery::local(now, Status::Held, details);
+        if desk::hold(sql, ids, key, &delivery, &event, expiry).await? {
+            held.push(key);
+        }
+    }
+    Ok(held)
+}
+
+/// Makes these pending and open for claims.
+async fn open(sql: &Sql<'_>, keys: &[[i64; 2]]) -> Result<(), StoreError> {
+    let (messages, queue) = if sql.is_sqlite() {
+        (
+            "UPDATE messages SET status = $2 WHERE status = $3 AND (server_id, id) IN (
+                 SELECT value ->> 0, value ->> 1 FROM json_each($1))",
+            "UPDATE queue SET scheduled = 0 WHERE (server_id, message_id) IN (
+                 SELECT value ->> 0, value ->> 1 FROM json_each($1))",
+        )
+    } else {
+        (
+            "UPDATE messages SET status = $2
+             FROM (SELECT (value->>0)::bigint AS server_id, (value->>1)::bigint AS id
+                   FROM json_array_elements(CAST($1::text AS json)) AS value) AS row
+             WHERE messages.server_id = row.server_id AND messages.id = row.id AND status = $3",
+            "UPDATE queue SET scheduled = 0
+             FROM (SELECT (value->>0)::bigint AS server_id, (value->>1)::bigint AS id
+                   FROM json_array_elements(CAST($1::text AS json)) AS value) AS row
+             WHERE queue.server_id = row.server_id AND queue.message_id = row.id",
+        )
+    };
+    let keys = to_json(&keys);
+    let statuses = [Status::Pending.as_str(), Status::Scheduled.as_str()];
+    sql.execute(messages, &[keys.as_str().into(), statuses[0].into(), statuses[1].into()]).await?;
+    sql.execute(queue, &[keys.into()]).await?;
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Scheduled messages when their time comes, and queued ones when their time is over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::{EventKind, HoldReason, MessageId, Status, Timestamp};
+use postroad_store::{InitialState, NewSend, Outcome, Retried};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(
+    scheduled_message_becomes_pending_when_it_is_due,
+    scheduled_messages_count_against_the_hourly_limit_when_they_become_due,
+    scheduled_message_that_is_retried_is_due_now,
+    released_hold_with_a_future_send_at_reads_scheduled,
+    expired_messages_are_listed_and_finished_whoever_has_claimed_them,
+    message_on_the_wire_is_not_expired_until_it_is_taken_off,
+);
+
+fn scheduled(fixture: &Fixture, addresses: &[&str], seconds: u64) -> NewSend {
+    let due_at = fixture.in_secs(seconds);
+    let send = fixture.send(fixture.server, addresses, InitialState::Scheduled(due_at), b"x");
+    with_send_at(send, due_at)
+}
+
+fn with_send_at(mut send: NewSend, send_at: Timestamp) -> NewSend {
+    send.info.options.send_at = Some(send_at);
+    send
+}
+
+async fn scheduled_message_becomes_pending_when_it_is_due(fixture: Fixture) {
+    let id = fixture.accept(scheduled(&fixture, &["a@example.com"], 60)).await[0];
+    let ahead = fixture.store.claim(fixture.in_secs(600), 10, Vec::new()).await.expect("the store works");
+    assert!(ahead.is_empty(), "it is not due");
+    assert_eq!(fixture.message(id).await.status, Status::Scheduled);
+    fixture.clock.advance(Duration::from_mins(1));
+    // Nobody has room for it: it is due all the same.
+    let domain = postroad_model::DomainName::parse("example.com").expect("a domain");
+    fixture.store.claim(fixture.now(), 1, vec![domain]).await.expect("the store works");
+    assert_eq!(fixture.message(id).await.status, Status::Pending);
+    assert_eq!(fixture.event_kinds(id).await, [EventKind::Accepted]);
+}
+
+async fn scheduled_messages_count_against_the_hourly_limit_when_they_become_due(fixture: Fixture) {
+    let limit = Some(2);
+    fixture.store.set_server_hourly_limit(fixture.server, limit).await.expect("the store works");
+    let limited = |send| NewSend { hourly_limit: limit, ..send };
+    let addresses = ["a@example.com", "b@example.com", "c@example.com"];
+    let mut later = limited(scheduled(&fixture, &addresses, 7_200));
+    let mut exempt = later.recipients[0].clone();
+    exempt.id = MessageId(fixture.store.ids().expect("a node has ids").next());
+    exempt.token = postroad_model::MessageToken::random(&mut rand::rng());
+    exempt.exempt = true;
+    later.recipients.push(exempt);
+    let later = fixture.accept(later).await;
+    assert_eq!(fixture.query_int("SELECT count(*) FROM server_hours").await, 0, "nothing is due yet");
+    let now = fixture.accept(limited(fixture.send_to(&["d@example.com", "e@example.com"]))).await;
+    for id in now {
+        assert_eq!(fixture.message(id).await.status, Status::Pending, "the present hour is free");
+    }
+    fixture.clock.advance(Duration::from_hours(2));
+    let claimed = fixture.claim_due().await.len();
+    assert_eq!(claimed, 2 + 3, "the first two, the two that fit, and the one that does not count");
+    let mut statuses = Vec::new();
+    for id in &later {
+        statuses.push(fixture.message(*id).await.status);
+    }
+    assert_eq!(statuses, [Status::Pending, Status::Pending, Status::Held, Status::Pending]);
+    let held = fixture.message(later[2]).await;
+    assert_eq!(held.hold_expiry, Some(fixture.in_secs(7 * 24 * 3_600)));
+    let deliveries = fixture.deliveries(later[2]).await;
+    assert_eq!(deliveries[0].record.details, "The hourly limit of 2 messages is reached");
+    assert_eq!(fixture.event_kinds(later[2]).await, [EventKind::Accepted, EventKind::Held]);
+    let full = limited(fixture.send_to(&["f@example.com"]));
+    let full = fixture.accept(full).await[0];
+    assert_eq!(fixture.message(full).await.status, Status::Held, "the hour is used up");
+    let exceeded = "SELECT count(*) FROM events WHERE kind = 'send_limit.exceeded'";
+    assert_eq!(fixture.query_int(exceeded).await, 2, "once in each hour");
+}
+
+async fn scheduled_message_that_is_retried_is_due_now(fixture: Fixture) {
+    let id = fixture.accept(scheduled(&fixture, &["a@example.com"], 3_600)).await[0];
+    assert_eq!(fixture.store.retry(fixture.server, id).await.expect("the store works"), Retried::Now);
+    assert_eq!(fixture.claim_due().await.len(), 1);
+    assert_eq!(fixture.message(id).await.status, Status::Pending);
+}
+
+async fn released_hold_with_a_future_send_at_reads_scheduled(fixture: Fixture) {
+    let state = InitialState::Held {
+        reason: HoldReason::Development,
+        details: "held".into(),
+        expiry: fixture.in_secs(3_600),
+    };
+    let send = fixture.send(fixture.server, &["ann@example.com"], state, b"x");
+    let id = fixture.accept(with_send_at(send, fixture.in_secs(600))).await[0];
+    assert_eq!(fixture.store.retry(fixture.server, id).await.expect("the store works"), Retried::Released);
+    let message = fixture.message(id).await;
+    assert_eq!((message.status, message.next_attempt_at), (Status::Scheduled, Some(fixture.in_secs(600))));
+    let released = fixture.events(id).await.pop().expect("an event");
+    assert_eq!(released.event.data, r#"{"status":"Scheduled"}"#);
+    fixture.clock.advance(Duration::from_mins(10));
+    assert_eq!(fixture.claim_due().await.len(), 1);
+    assert_eq!(fixture.message(id).await.status, Status::Pending);
+}
+
+fn expiring(fixture: &Fixture, seconds: u64) -> NewSend {
+    let mut send = fixture.send_to(&["ann@example.com"]);
+    send.info.options.expires_at = Some(fixture.in_secs(seconds));
+    send
+}
+
+async fn finish_waiting(fixture: &Fixture, id: MessageId, due_at: Timestamp) -> bool {
+    let outcome = Outcome { claimed_for: Some(due_at), ..fixture.outcome(id, Status::HardFail) };
+    fixture.store.finish_waiting(Arc::new(outcome)).await.expect("the store works")
+}
+
+async fn expired_messages_are_listed_and_finished_whoever_has_claimed_them(fixture: Fixture) {
+    let claimed = fixture.accept(expiring(&fixture, 60)).await[0];
+    assert_eq!(fixture.claim_due().await.len(), 1);
+    let free = fixture.accept(expiring(&fixture, 60)).await[0];
+    fixture.accept(expiring(&fixture, 61)).await;
+    fixture.accept(fixture.send_to(&["never@example.com"])).await;
+    let due_at = fixture.now();
+    fixture.clock.advance(Duration::from_mins(1));
+    let expired = fixture.store.list_expired(None, 10).await.expect("the store works");
+    assert_eq!(expired.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [claimed, free]);
+    let after = (expired[0].expires_at.expect("it expires"), claimed);
+    let rest = fixture.store.list_expired(Some(after), 10).await.expect("the store works");
+    assert_eq!(rest.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [free]);
+    assert!(!finish_waiting(&fixture, free, fixture.now()).await, "it was due at another time");
+    for id in [claimed, free] {
+        assert!(finish_waiting(&fixture, id, due_at).await);
+        assert_eq!(fixture.message(id).await.status, Status::HardFail);
+        assert_eq!(fixture.event_kinds(id).await, [EventKind::Accepted, EventKind::Failed]);
+        assert!(!finish_waiting(&fixture, id, due_at).await, "once");
+    }
+    assert!(fixture.store.list_expired(None, 10).await.expect("the store works").is_empty());
+    assert!(!fixture.finish(fixture.outcome(claimed, Status::Sent)).await, "its claim is over");
+}
+
+async fn message_on_the_wire_is_not_expired_until_it_is_taken_off(fixture: Fixture) {
+    let id = fixture.accept(expiring(&fixture, 60)).await[0];
+    let due_at = fixture.claim_due().await[0].due_at;
+    let entry =
+        || postroad_store::Begin { server_id: fixture.server, message_id: id, due_at, needs_message: false };
+    fixture.store.begin(vec![entry()]).await.expect("the store works");
+    fixture.clock.advance(Duration::from_mins(1));
+    assert!(!finish_waiting(&fixture, id, due_at).await);
+    fixture.store.unbegin(fixture.server, id).await.expect("the store works");
+    let begun = fixture.store.begin(vec![entry()]).await.expect("the store works");
+    assert!(matches!(begun[..], [postroad_store::Begun::Go(_)]), "it is still claimed: {begun:?}");
+    fixture.store.unbegin(fixture.server, id).await.expect("the store works");
+    assert!(finish_waiting(&fixture, id, due_at).await);
+}
