@@ -4,6 +4,7 @@
 //! The knowledge is data, `rules/replies.toml`, each rule with the replies that prove it; here is only the machinery.
 
 mod pattern;
+mod phase;
 mod phrases;
 mod reply;
 mod rules;
@@ -13,6 +14,7 @@ use std::sync::LazyLock;
 
 use postroad_model::BounceClass;
 
+pub use phase::Phase;
 pub use reply::{EnhancedCode, Reply, ReplyProblem};
 pub use rules::{Rule, RuleTable};
 pub use rules_file::RuleProblem;
@@ -41,6 +43,11 @@ pub struct Verdict<'r> {
 /// Judges a refusal by the rules that are built in.
 pub fn classify(reply: &Reply) -> Verdict<'static> {
     built_in().judge(reply)
+}
+
+/// As `classify`, of a refusal that answered a command of this phase.
+pub fn classify_in(phase: Phase, reply: &Reply) -> Verdict<'static> {
+    classify(reply).in_answer_to(phase, reply.enhanced())
 }
 
 /// The rules of `rules/replies.toml`: constant, read once, as the text in the program.

@@ -1,6 +1,7 @@
 //! One key at work: from what is signed to the finished header.
 
 use std::fmt;
+use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
@@ -21,7 +22,7 @@ const COLUMNS: usize = 76;
 pub struct Signer {
     selector: String,
     domain: DomainName,
-    key: Key,
+    key: Arc<Key>,
 }
 
 enum Key {
@@ -62,7 +63,13 @@ impl Signer {
         if selector.len() > 128 || !selector.split('.').all(is_label) {
             return Err(SignerError::Selector);
         }
-        Ok(Self { selector: selector.to_owned(), domain, key })
+        Ok(Self { selector: selector.to_owned(), domain, key: Arc::new(key) })
+    }
+
+    /// The same key and selector in the name of another domain.
+    #[must_use]
+    pub fn for_domain(&self, domain: DomainName) -> Self {
+        Self { selector: self.selector.clone(), domain, key: Arc::clone(&self.key) }
     }
 
     pub fn selector(&self) -> &str {
@@ -99,14 +106,14 @@ impl Signer {
     }
 
     fn algorithm(&self) -> &'static str {
-        match self.key {
+        match *self.key {
             Key::Rsa(_) => "rsa-sha256",
             Key::Ed25519(_) => "ed25519-sha256",
         }
     }
 
     fn signature_of(&self, input: &[u8]) -> Vec<u8> {
-        match &self.key {
+        match &*self.key {
             Key::Rsa(pair) => {
                 let mut signature = vec![0; pair.public_modulus_len()];
                 // This padding takes no random bytes; the interface asks for a source all the same.

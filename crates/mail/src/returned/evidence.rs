@@ -3,9 +3,9 @@
 
 use postroad_model::BounceClass;
 
-use crate::classify::{EnhancedCode, Reply, Verdict, classify};
+use crate::classify::{EnhancedCode, Phase, Reply, Verdict, classify};
 
-use super::phase::{Phase, find_phase};
+use super::phase::find_phase;
 use super::quoted::{Quoted, find_enhanced, find_reply};
 use super::{ReturnedKind, ReturnedRecipient, shorten};
 
@@ -128,17 +128,8 @@ fn weigh(
 ) -> (BounceClass, bool) {
     let verdict = judged.verdict;
     let is_dead = matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
-    let is_doubtful = match phase {
-        // "Does not exist" is said of the sender there, or of our host.
-        Some(Phase::Greeting | Phase::MailFrom) => is_dead,
-        // The recipient had been accepted: a filter hides behind "user unknown", unless the code means it.
-        Some(Phase::Data) => {
-            verdict.class == BounceClass::BadMailbox
-                && !verdict.sure
-                && enhanced.is_none_or(|code| code.subject != 1)
-        }
-        _ => false,
-    };
+    let in_phase = phase.map(|phase| verdict.in_answer_to(phase, enhanced));
+    let is_doubtful = is_dead && in_phase.is_some_and(|told| told.class != verdict.class);
     // 5.7.1 is a rule of the receiver; one who did not know the user would say so.
     let is_contradicted = is_dead && enhanced.is_some_and(|code| code.subject == 7 && code.detail <= 1);
     if is_doubtful || is_contradicted {

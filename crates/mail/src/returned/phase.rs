@@ -1,16 +1,6 @@
 //! Which command a refusal answered, as far as a notice tells.
 
-/// The commands whose refusal means something else than the words say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// No address had been named yet: it is about us.
-    Greeting,
-    /// It is about the sender.
-    MailFrom,
-    Recipient,
-    /// The recipient had been accepted.
-    Data,
-}
+use crate::classify::Phase;
 
 /// How mail systems name the command, each before the words for the phase.
 const LEADS: [&str; 5] = ["in reply to ", "in response to ", "after ", "did not like our ", "smtp command "];

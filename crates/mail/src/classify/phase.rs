@@ -1,0 +1,75 @@
+//! Which command a refusal answered: the same words mean something else before the recipient was named, and after it
+//! was accepted.
+
+use postroad_model::BounceClass;
+
+use super::{EnhancedCode, Verdict};
+
+/// The parts of an SMTP session in which a refusal has a meaning of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// No address had been named yet (banner, EHLO, STARTTLS, AUTH): it is about us.
+    Greeting,
+    /// It is about the sender.
+    MailFrom,
+    Recipient,
+    /// The recipient had been accepted (DATA, the content, the end of the data).
+    Data,
+}
+
+impl Verdict<'_> {
+    /// The verdict on a reply of which it is known what it answered. `self` is the verdict on its words alone.
+    #[must_use]
+    pub fn in_answer_to(self, phase: Phase, enhanced: Option<EnhancedCode>) -> Self {
+        let is_about_recipient =
+            matches!(self.class, BounceClass::BadMailbox | BounceClass::BadDomain | BounceClass::Inactive);
+        let is_doubtful = match phase {
+            // "Does not exist" is said of the sender there, or of our host.
+            Phase::Greeting | Phase::MailFrom => is_about_recipient,
+            Phase::Recipient => false,
+            // The recipient had been accepted: a filter hides behind "user unknown", unless the code means it.
+            Phase::Data => {
+                self.class == BounceClass::BadMailbox
+                    && !self.sure
+                    && enhanced.is_none_or(|code| code.subject != 1)
+            }
+        };
+        let class = if is_doubtful { BounceClass::Policy } else { self.class };
+        let hard = match phase {
+            Phase::Greeting | Phase::MailFrom => false,
+            Phase::Recipient => self.hard_at_rcpt,
+            Phase::Data => self.hard && !is_doubtful,
+        };
+        Self { class, hard, hard_at_rcpt: self.hard_at_rcpt && phase == Phase::Recipient, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::{Reply, classify_in};
+
+    #[test]
+    fn replies_before_rcpt_are_never_about_the_recipient() {
+        for text in
+            ["501 5.1.1 no such user", "501 5.1.3 bad address", "550 5.1.2 no such domain", "556 null MX"]
+        {
+            let reply = Reply::parse(text).unwrap();
+            for phase in [Phase::Greeting, Phase::MailFrom] {
+                let verdict = classify_in(phase, &reply);
+                assert!(!verdict.hard && !verdict.hard_at_rcpt, "{phase:?} {text}: {verdict:?}");
+                let is_about_recipient =
+                    matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
+                assert!(!is_about_recipient, "{phase:?} {text}: {verdict:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_filter_behind_unknown_user_kills_no_address() {
+        let said = |phase, text| classify_in(phase, &Reply::parse(text).unwrap());
+        assert!(said(Phase::Recipient, "550 user unknown").hard);
+        assert!(!said(Phase::Data, "550 user unknown").hard);
+        assert!(said(Phase::Data, "550 5.1.1 user unknown").hard);
+    }
+}
