@@ -60,7 +60,7 @@ impl Default for TimeLimits {
             body_stall: Duration::from_secs(20),
             answer: Duration::from_mins(10),
             memory_wait: Duration::from_secs(10),
-            stop: Duration::from_secs(10),
+            stop: Duration::from_secs(5),
         }
     }
 }

@@ -62,8 +62,7 @@ impl App {
             return Ok(found);
         }
         let Some(mut bytes) = found else { return Ok(None) };
-        let trace =
-            received(&self.inner.hostname, &record.token, send.options.protocol.as_str(), send.created_at);
+        let trace = self.received_by_us(record);
         bytes.reserve_exact(trace.len());
         bytes.splice(..0, trace.into_bytes());
         Ok(Some(bytes))
@@ -80,7 +79,9 @@ impl App {
     /// The header that each delivery puts on top.
     fn received_by_us(&self, record: &Message) -> String {
         let send = &record.send;
-        received(&self.inner.hostname, &record.token, send.options.protocol.as_str(), send.created_at)
+        // Messages that older versions took do not say which host it was.
+        let host = send.options.host.as_ref().unwrap_or(&self.inner.hostname);
+        received(host, &record.token, send.options.protocol.as_str(), send.created_at)
     }
 
     /// Delivery attempts in time order.

@@ -33,6 +33,7 @@ use postroad_smtp::Credentials;
 use postroad_store::{Store, StoreError};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 pub use queue_desk::QueueDesk;
 pub use retry::RetryPolicy;
@@ -48,6 +49,11 @@ use prepare::{Preparer, SigningKeyCache};
 use providers::Providers;
 use signing::SigningPool;
 pub use simulator::SimulatorServer;
+
+/// Everything but messages past their end stops within this time, whatever it waits for.
+const STOP_TIME_MAX: Duration = Duration::from_secs(5);
+/// For the outcomes of the last messages.
+const STORING_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// What this installation signs and is recognised with.
 pub struct Identity {
@@ -177,7 +183,7 @@ impl Delivery {
             hub.put_queue_right(Vec::new());
         }
         let settler = tokio::spawn(settler.run(Arc::clone(&hub), all_done));
-        let feeder = Feeder { hub: Arc::clone(&hub), changes: store.changes() };
+        let feeder = Feeder { hub: Arc::clone(&hub), changes: store.changes(), abandoned: Vec::new() };
         let tasks = vec![
             tokio::spawn(beginner.run()),
             tokio::spawn(provider_noter.run()),
@@ -222,10 +228,22 @@ impl Delivery {
     /// No new work; messages past their end may finish, the rest is given back without counting an attempt.
     pub async fn stop(mut self) {
         self.hub.store.stop_delivering();
-        self.hub.stop().await;
-        let patience = self.hub.settings.drain_timeout;
-        if tokio::time::timeout(patience, &mut self.settler).await.is_err() {
-            tracing::warn!("some replies did not come in time; the flight journal remembers these messages");
+        let waiting = self.hub.begin_stop();
+        let settled = async {
+            self.hub.give_back(waiting).await;
+            // The settler ends when everything is stored. It fails only if it panicked.
+            let _ = (&mut self.settler).await;
+        };
+        if timeout(STOP_TIME_MAX, settled).await.is_err() {
+            let patience = self.hub.settings.drain_timeout.saturating_sub(STOP_TIME_MAX);
+            if timeout(patience, self.hub.no_message_at_its_end()).await.is_err() {
+                tracing::warn!(
+                    "some replies did not come in time; the flight journal remembers these messages"
+                );
+            }
+            if timeout(STORING_TIME_MAX, &mut self.settler).await.is_err() {
+                tracing::warn!("some messages were not given back; they are found again after the restart");
+            }
         }
         for task in &self.tasks {
             task.abort();

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use postroad_model::DomainName;
+use postroad_model::{DomainName, SendRate};
 
 use crate::retry::RetryPolicy;
 use crate::schedule::warm_up::WarmUpPlan;
@@ -64,6 +64,10 @@ pub struct SmartHost {
     pub port: u16,
     pub tls: SmartHostTls,
     pub credentials: Option<(String, String)>,
+    /// At once, from one source address.
+    pub connections_max: u32,
+    /// Messages in a time; `None` for any number.
+    pub rate: Option<SendRate>,
 }
 
 impl SmartHost {

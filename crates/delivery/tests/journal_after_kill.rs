@@ -37,6 +37,9 @@ fn make_marks_until_killed(folder: &Path) {
             source_ip: "192.0.2.2".to_owned(),
             tls: None,
             duration_us: None,
+            phase: String::new(),
+            source_id: None,
+            ip_pool: None,
         };
         journal.answered(key(message), &answered).unwrap();
         told.write_all(format!("answered {message}\n").as_bytes()).unwrap();

@@ -13,8 +13,12 @@ mod signals;
 mod smtp_listeners;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
+
+/// Work on threads of its own may go on for so long when everything else has ended.
+const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -30,8 +34,15 @@ fn main() -> ExitCode {
     }
 }
 
-#[tokio::main]
-async fn run(cli: cli::Cli) -> anyhow::Result<()> {
+fn run(cli: cli::Cli) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(run_command(cli));
+    // Dropped, it would wait for every thread that waits for something.
+    runtime.shutdown_timeout(THREADS_TIME_MAX);
+    result
+}
+
+async fn run_command(cli: cli::Cli) -> anyhow::Result<()> {
     match cli.command {
         cli::Command::Dev(args) => commands::dev::run(args, cli.log_format).await,
         cli::Command::Serve(args) => commands::serve::run(args, cli.log_format).await,

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use postroad_api::{Api, Mode, Server};
@@ -22,6 +23,11 @@ use tokio::net::TcpListener;
 use crate::config::{Config, Database, base_host};
 use crate::control::ControlSocket;
 use crate::smtp_listeners::{self, SmtpAddresses};
+
+/// HTTP and SMTP connections and webhooks may finish for so long when the service stops.
+const AROUND_TIME_MAX: Duration = Duration::from_secs(7);
+/// For the last clicks, opens and uses of keys.
+const NOTES_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Everything that runs.
 pub(crate) struct Service {
@@ -178,11 +184,14 @@ impl Service {
         }
     }
 
-    /// Finishes the requests and messages in flight, then writes the last notes.
+    /// Finishes the requests and messages in flight, then writes the last notes: within ten seconds whatever hangs, but
+    /// for messages whose end was sent and whose reply is missing.
     pub(crate) async fn stop(self) {
         tracing::info!("stopping");
         // They would keep their connections for half a minute.
         self.app.stop_waiting();
+        self.remover.stop();
+        self.folder.stop();
         let mut stopping = tokio::task::JoinSet::new();
         for server in self.servers {
             stopping.spawn(server.stop());
@@ -190,16 +199,25 @@ impl Service {
         for relay in self.relays {
             stopping.spawn(relay.stop());
         }
-        stopping.join_all().await;
-        // Nobody fetches any more: what waits is all there is.
-        if let Some(tracking) = self.tracking {
-            tracking.stop().await;
+        stopping.spawn(self.webhooks.stop());
+        let around = async { while stopping.join_next().await.is_some() {} };
+        let around = tokio::time::timeout(AROUND_TIME_MAX, around);
+        let (around, ()) = tokio::join!(around, self.delivery.stop());
+        if around.is_err() {
+            tracing::warn!("some connections or webhooks did not end in time");
         }
-        self.remover.stop();
-        self.folder.stop();
-        self.delivery.stop().await;
-        self.webhooks.stop().await;
-        self.upkeep.stop().await;
+        // Nobody fetches any more: what waits is all there is.
+        let notes = async {
+            if let Some(tracking) = self.tracking {
+                tracking.stop().await;
+            }
+            self.upkeep.stop().await;
+        };
+        if tokio::time::timeout(NOTES_TIME_MAX, notes).await.is_err() {
+            tracing::warn!(
+                "the last clicks, opens and uses of keys were not written: the store did not answer"
+            );
+        }
     }
 }
 

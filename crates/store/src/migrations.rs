@@ -34,6 +34,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     12 => "0012_claims_by_epoch.sql",
     13 => "0013_logins.sql",
     14 => "0014_scheduled_and_expiry.sql",
+    15 => "0015_warm_up_pauses.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

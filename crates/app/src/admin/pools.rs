@@ -63,12 +63,12 @@ impl App {
     /// Begins a warm-up anew, goes on with a paused one, or ends it.
     pub(super) async fn set_warm_up(&self, address: IpAddr, state: WarmUpState) -> Result<Value, AdminError> {
         let source = self.find_source(address).await?;
-        let started_at = match state {
-            WarmUpState::Start => Some(self.inner.clock.now()),
-            WarmUpState::Resume => source.warmup_started_at,
-            WarmUpState::End => None,
-        };
-        self.inner.store.set_source_warmup(source.id, started_at, None).await?;
+        let store = &self.inner.store;
+        match state {
+            WarmUpState::Start => store.set_source_warmup(source.id, Some(self.inner.clock.now())).await?,
+            WarmUpState::Resume => store.resume_warmup(source.id).await?,
+            WarmUpState::End => store.set_source_warmup(source.id, None).await?,
+        }
         self.pool_by_id(source.pool_id).await
     }
 

@@ -170,7 +170,7 @@ impl App {
             subject: checked.subject,
             tag: checked.tag,
             metadata: checked.metadata,
-            options: checked.options,
+            options: SendOptions { host: Some(self.inner.hostname.clone()), ..checked.options },
             size,
             direction: Direction::Outgoing,
             bounce: checked.bounce,

@@ -61,6 +61,7 @@ pub(super) fn check(
             expires_at,
             pool_id,
             protocol: Protocol::Http,
+            host: None,
         },
         headers,
         unsubscribe,

@@ -61,6 +61,11 @@ impl ConnectFailure {
             was_stopped: false,
         }
     }
+
+    fn stopped(host: &str) -> Self {
+        let problem = "this service was stopping".to_owned();
+        Self { was_stopped: true, ..Self::untried(host, problem, BounceClass::Other) }
+    }
 }
 
 impl Connector {
@@ -77,6 +82,7 @@ impl Connector {
         for host in shuffled(&route.hosts) {
             let addresses = match self.addresses(route, host, source).await {
                 Ok(addresses) => addresses,
+                Err(failure) if failure.was_stopped => return Err(failure),
                 Err(failure) => {
                     keep(failure);
                     continue;
@@ -112,6 +118,7 @@ impl Connector {
         for host in shuffled(&route.hosts).into_iter().filter(|host| host.name != except) {
             let addresses = match self.addresses(route, host, source).await {
                 Ok(addresses) => addresses,
+                Err(failure) if failure.was_stopped => return Err(failure),
                 Err(unusable) => {
                     failure = Some(unusable);
                     continue;
@@ -137,8 +144,21 @@ impl Connector {
         failure.map_or(Ok(None), Err)
     }
 
-    /// The host's addresses that may be dialled from this source.
+    /// The host's addresses that may be dialled from this source, unless the service stops first.
     async fn addresses(
+        &self,
+        route: &Route,
+        host: &RouteHost,
+        source: &Source,
+    ) -> Result<Vec<SocketAddr>, ConnectFailure> {
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            found = self.find_addresses(route, host, source) => found,
+            Ok(_) = stop.wait_for(|stop| *stop) => Err(ConnectFailure::stopped(&self.shown_name(host))),
+        }
+    }
+
+    async fn find_addresses(
         &self,
         route: &Route,
         host: &RouteHost,
@@ -151,12 +171,16 @@ impl Connector {
             && !policy.matches(&host.name)
         {
             let problem = format!("the MTA-STS policy does not name the host {}", host.name);
-            return Err(ConnectFailure::untried(&host.name, problem, BounceClass::Policy));
+            return Err(ConnectFailure::untried(&self.shown_name(host), problem, BounceClass::Policy));
         }
         let found = match host.name.parse::<IpAddr>() {
             Ok(literal) => vec![literal],
             Err(_) => self.dns.addresses(&host.name).await.map_err(|failure| {
-                ConnectFailure::untried(&host.name, format!("{}: {failure}", host.name), BounceClass::Dns)
+                ConnectFailure::untried(
+                    &self.shown_name(host),
+                    format!("{}: {failure}", host.name),
+                    BounceClass::Dns,
+                )
             })?,
         };
         let family_fits =
@@ -172,10 +196,22 @@ impl Connector {
             .map(|address| SocketAddr::new(*address, host.port))
             .collect();
         if usable.is_empty() {
-            let problem = dial::why_none(&host.name, &found, family_fits, may_dial);
-            return Err(ConnectFailure::untried(&host.name, problem, BounceClass::Dns));
+            let problem = dial::why_none(&self.shown_name(host), &found, family_fits, may_dial);
+            return Err(ConnectFailure::untried(&self.shown_name(host), problem, BounceClass::Dns));
         }
         Ok(usable)
+    }
+
+    /// As delivery records show it.
+    fn shown(&self, address: IpAddr) -> Option<IpAddr> {
+        dial::may_show(address, self.allow_private_destinations).then_some(address)
+    }
+
+    fn shown_name(&self, host: &RouteHost) -> String {
+        match host.name.parse::<IpAddr>() {
+            Ok(address) if self.shown(address).is_none() => "the smart host".to_owned(),
+            _ => host.name.clone(),
+        }
     }
 
     async fn connect_to(
@@ -213,13 +249,15 @@ impl Connector {
         source: &Source,
         mode: TlsMode,
     ) -> Result<Connection, TryFailure> {
+        let name = self.shown_name(host);
         let mut peer = Peer {
-            mx: host.name.clone(),
-            remote_ip: Some(address.ip()),
-            source_ip: source.address,
+            mx: name.clone(),
+            remote_ip: self.shown(address.ip()),
+            source_ip: source.address.and_then(|own| self.shown(own)),
             tls: None,
             log_id: dial::log_id(),
         };
+        let at = peer.remote_ip.map(|_| format!(" ({address})")).unwrap_or_default();
         let unreachable = |peer: &Peer, problem: String, class| TryFailure {
             is_tls: false,
             failure: ConnectFailure {
@@ -239,32 +277,29 @@ impl Connector {
             connected = connecting => match connected {
                 Ok(Ok(socket)) => socket,
                 Ok(Err(DialError::Here(error))) => {
-                    let own = source.name();
-                    let problem = format!("this machine cannot send from the address {own}: {error}");
+                    let own = peer.source_ip.map(|own| format!(" {own}")).unwrap_or_default();
+                    let problem = format!("this machine cannot send from its source address{own}: {error}");
                     let mut failure = unreachable(&peer, problem, BounceClass::Other);
                     failure.failure.was_tried = false;
                     return Err(failure);
                 }
                 Ok(Err(DialError::There(error))) => {
-                    let problem = format!("connecting to {} ({address}) failed: {error}", host.name);
+                    let problem = format!("connecting to {name}{at} failed: {error}");
                     return Err(unreachable(&peer, problem, dial::class_of(&error)));
                 }
                 Err(_) => {
-                    let problem = format!("connecting to {} ({address}) took too long", host.name);
+                    let problem = format!("connecting to {name}{at} took too long");
                     return Err(unreachable(&peer, problem, BounceClass::Timeout));
                 }
             },
             Ok(_) = stop.wait_for(|stop| *stop) => {
-                let mut failure = unreachable(&peer, "this service was stopping".into(), BounceClass::Other);
-                failure.failure.was_stopped = true;
-                return Err(failure);
+                return Err(TryFailure { is_tls: false, failure: ConnectFailure::stopped(&host.name) });
             }
         };
-        peer.source_ip = socket.local_addr().ok().map(|local| local.ip());
-        let helo = DomainName::parse(&source.helo).map_or_else(
-            |_| HeloName::from(peer.source_ip.unwrap_or(IpAddr::from([127, 0, 0, 1]))),
-            HeloName::from,
-        );
+        let own = socket.local_addr().ok().map(|local| local.ip());
+        peer.source_ip = own.and_then(|own| self.shown(own));
+        let helo = DomainName::parse(&source.helo)
+            .map_or_else(|_| HeloName::from(own.unwrap_or(IpAddr::from([127, 0, 0, 1]))), HeloName::from);
         let mut config = ClientConfig::new(helo);
         config.tls = mode;
         config.credentials = self.credentials.clone().filter(|_| route.kind == RouteKind::SmartHost);
@@ -278,7 +313,7 @@ impl Connector {
             _ => self.patience,
         };
         let mut connection =
-            Connection::new(session, Box::new(socket), peer, tls, patience, self.stop.clone());
+            Connection::new(session, Box::new(socket), &host.name, peer, tls, patience, self.stop.clone());
         match connection.open(mode).await {
             Ok(()) => Ok(connection),
             Err(closed) => Err(refusal(&mut connection, &closed, &route.security)),

@@ -16,6 +16,8 @@ use super::stream::{Stream, shake_hands};
 
 const WRITE_BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
+/// For what a host says after it stopped reading, all of it together.
+const LAST_WORDS_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Who is at the other end, and how we speak to each other.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +47,8 @@ impl Patience {
 
 pub(crate) struct Connection {
     pub(crate) peer: Peer,
+    /// The name that its certificate has to be for.
+    host: String,
     session: ClientSession,
     stream: Option<Box<dyn Stream>>,
     tls_config: Arc<rustls::ClientConfig>,
@@ -78,6 +82,7 @@ impl Connection {
     pub(crate) fn new(
         session: ClientSession,
         stream: Box<dyn Stream>,
+        host: &str,
         peer: Peer,
         tls_config: Arc<rustls::ClientConfig>,
         patience: Patience,
@@ -85,6 +90,7 @@ impl Connection {
     ) -> Self {
         Self {
             peer,
+            host: host.to_owned(),
             session,
             stream: Some(stream),
             tls_config,
@@ -100,8 +106,10 @@ impl Connection {
 
     /// Until the session takes messages. `tls` is the mode the session was made with.
     pub(crate) async fn open(&mut self, tls: TlsMode) -> Result<(), Closed> {
-        if tls == TlsMode::Implicit && !self.handshake().await {
-            self.session.connection_ended(EndCause::TlsFailed);
+        if tls == TlsMode::Implicit
+            && let Err(cause) = self.handshake().await
+        {
+            self.session.connection_ended(cause);
         }
         match self.run(&mut NoFlight).await {
             Turn::Ready => Ok(()),
@@ -201,13 +209,10 @@ impl Connection {
             while let Some(event) = self.session.next_event() {
                 is_moving = true;
                 match event {
-                    Event::StartTls => {
-                        if self.handshake().await {
-                            self.session.tls_established();
-                        } else {
-                            self.session.connection_ended(EndCause::TlsFailed);
-                        }
-                    }
+                    Event::StartTls => match self.handshake().await {
+                        Ok(()) => self.session.tls_established(),
+                        Err(cause) => self.session.connection_ended(cause),
+                    },
                     Event::Ready => return Turn::Ready,
                     Event::Finishing => match marks.finishing() {
                         Ok(()) => has_finished = true,
@@ -240,29 +245,38 @@ impl Connection {
     async fn turn(&mut self, has_finished: bool) {
         let Some(stream) = &mut self.stream else { return };
         let deadline = self.patience.deadline(self.session.phase());
-        if !self.out.is_empty() {
-            let written = timeout(deadline, write(stream, &self.out)).await;
-            self.out.clear();
-            if matches!(written, Ok(Ok(()))) {
-                return;
-            }
-            // A host that refuses in the middle of a message says so and closes.
-            while let Ok(Ok(count @ 1..)) =
-                timeout(Duration::from_secs(5), stream.read(&mut self.input)).await
-            {
-                self.session.feed(&self.input[..count]);
-            }
-            self.stream = None;
-            let cause = if written.is_err() { EndCause::TimedOut } else { EndCause::Io };
-            self.session.connection_ended(cause);
-            return;
-        }
         // Once the end of the message is out, its reply is worth waiting for, even when the service is stopping.
         let stopping = async {
             if has_finished || self.stop.wait_for(|stop| *stop).await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
+        if !self.out.is_empty() {
+            let written = tokio::select! {
+                biased;
+                written = timeout(deadline, write(stream, &self.out)) => written,
+                () = stopping => {
+                    self.stream = None;
+                    self.session.connection_ended(EndCause::Stopped);
+                    return;
+                }
+            };
+            self.out.clear();
+            if matches!(written, Ok(Ok(()))) {
+                return;
+            }
+            // A host that refuses in the middle of a message says so and closes.
+            let last_words = async {
+                while let Ok(count @ 1..) = stream.read(&mut self.input).await {
+                    self.session.feed(&self.input[..count]);
+                }
+            };
+            let _ = timeout(LAST_WORDS_TIME_MAX, last_words).await;
+            self.stream = None;
+            let cause = if written.is_err() { EndCause::TimedOut } else { EndCause::Io };
+            self.session.connection_ended(cause);
+            return;
+        }
         tokio::select! {
             biased;
             read = timeout(deadline, stream.read(&mut self.input)) => match read {
@@ -275,25 +289,25 @@ impl Connection {
         }
     }
 
-    async fn handshake(&mut self) -> bool {
-        let Some(stream) = self.stream.take() else { return false };
+    async fn handshake(&mut self) -> Result<(), EndCause> {
+        let Some(stream) = self.stream.take() else { return Err(EndCause::TlsFailed) };
         let config = Arc::clone(&self.tls_config);
         let deadline = self.patience.deadline(Phase::TlsHandshake);
-        match timeout(deadline, shake_hands(stream, config, &self.peer.mx)).await {
+        let shaken = tokio::select! {
+            shaken = timeout(deadline, shake_hands(stream, config, &self.host)) => shaken,
+            Ok(_) = self.stop.wait_for(|stop| *stop) => return Err(EndCause::Stopped),
+        };
+        let problem = match shaken {
             Ok(Ok((stream, facts))) => {
                 self.stream = Some(stream);
                 self.peer.tls = Some(facts.text);
-                true
+                return Ok(());
             }
-            Ok(Err(problem)) => {
-                self.tls_problem = Some(problem);
-                false
-            }
-            Err(_) => {
-                self.tls_problem = Some("the handshake took too long".to_owned());
-                false
-            }
-        }
+            Ok(Err(problem)) => problem,
+            Err(_) => "the handshake took too long".to_owned(),
+        };
+        self.tls_problem = Some(problem);
+        Err(EndCause::TlsFailed)
     }
 
     /// A QUIT that nobody waits for.

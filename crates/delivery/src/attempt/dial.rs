@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use postroad_model::BounceClass;
 use postroad_model::token::random_text;
+use postroad_net::guard;
 
 /// Names a connection in delivery records and logs.
 pub(super) fn log_id() -> String {
@@ -32,8 +33,45 @@ pub(super) fn why_none(
         return format!("{host} has no address of the source address's family");
     }
     debug_assert!(!fitting.iter().any(|address| may_dial(address)), "a usable address was left");
+    // Senders read this. What our resolver knows of the operator's network is none of their business; the log has it.
+    tracing::debug!(host, addresses = ?fitting, "only private addresses");
     format!(
-        "{host} has only private addresses ({}), which are refused unless `delivery.allow_private_destinations` is true",
-        fitting.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        "{host} has only private addresses, which are refused unless `delivery.allow_private_destinations` is true"
     )
+}
+
+/// Senders read delivery records, and the operator's own network is none of their business. The loopback tells nothing.
+pub(super) fn may_show(address: IpAddr, allow_private: bool) -> bool {
+    allow_private || address.is_loopback() || guard::is_public(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_addresses_are_not_shown_unless_they_are_allowed() {
+        for (text, is_shown) in [
+            ("10.1.2.3", false),
+            ("192.168.0.9", false),
+            ("169.254.169.254", false),
+            ("fd00:ec2::254", false),
+            ("::ffff:10.1.2.3", false),
+            ("127.0.0.1", true),
+            ("8.8.8.8", true),
+            ("2606:4700::1111", true),
+        ] {
+            let address: IpAddr = text.parse().unwrap();
+            assert_eq!(may_show(address, false), is_shown, "{text}");
+            assert!(may_show(address, true));
+        }
+    }
+
+    #[test]
+    fn why_there_is_no_address_names_none() {
+        let found: Vec<IpAddr> = ["10.1.2.3", "fd00::7"].map(|text| text.parse().unwrap()).to_vec();
+        let problem = why_none("mx.example", &found, |_| true, |_| false);
+        assert!(problem.contains("only private addresses"), "{problem}");
+        assert!(!problem.contains("10.1.2.3") && !problem.contains("fd00"), "{problem}");
+    }
 }

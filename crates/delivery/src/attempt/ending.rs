@@ -25,6 +25,8 @@ pub(crate) enum Ending {
     Broken(String),
     /// An earlier process sent the end of the message and was killed before the reply.
     Unanswered,
+    /// Another node had begun it and is gone with its journal.
+    Abandoned,
 }
 
 impl Ending {

@@ -82,12 +82,11 @@ impl Router {
             SmartHostTls::Off => Security::Plain,
         };
         let base_site = format!("{}:{}", smart_host.host, smart_host.port);
-        let rules = self.providers.find(&smart_host.host);
         Route {
             site: named(&base_site, &security),
-            provider: provider_name(rules, &base_site),
+            provider: base_site.as_str().into(),
             base_site: base_site.into(),
-            rules: Arc::clone(rules),
+            rules: self.providers.smart_host(smart_host.connections_max, smart_host.rate),
             hosts: vec![RouteHost {
                 name: smart_host.host.clone(),
                 preference: 0,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postroad_mail::classify;
+use postroad_mail::{ReplyPhase, classify, classify_in};
 use postroad_model::{BounceClass, DomainName, EventKind, SourceId, Status, SuppressionReason, Timestamp};
 use postroad_smtp::{Phase, Reply};
 use postroad_store::{NewDelivery, NewEvent, NewSuppression, Outcome};
@@ -28,9 +28,13 @@ pub(crate) struct Attempt<'a> {
     pub(crate) work: Option<&'a Work>,
     pub(crate) peer: Peer,
     pub(crate) source: Option<SourceId>,
+    /// The pool of the source, by name.
+    pub(crate) ip_pool: Option<Arc<str>>,
     pub(crate) is_encrypted: bool,
     pub(crate) is_simulated: bool,
     pub(crate) started_at: Timestamp,
+    /// When it ended, if that was not now.
+    pub(crate) ended_at: Option<Timestamp>,
     pub(crate) transcript: String,
     pub(crate) flight: Option<FlightKey>,
 }
@@ -94,6 +98,16 @@ fn mail_reply(reply: &Reply) -> Option<postroad_mail::Reply> {
     postroad_mail::Reply::new(reply.code, &reply.lines.join("\n")).ok()
 }
 
+/// What a reply in this phase of the session is an answer to.
+fn reply_phase(phase: Phase) -> ReplyPhase {
+    match phase {
+        Phase::MailFrom => ReplyPhase::MailFrom,
+        Phase::RcptTo => ReplyPhase::Recipient,
+        Phase::Data | Phase::Body | Phase::Final => ReplyPhase::Data,
+        _ => ReplyPhase::Greeting,
+    }
+}
+
 fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
     let host = if peer.mx.is_empty() { "the remote server" } else { &peer.mx };
     match ending {
@@ -119,7 +133,8 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
             )
         },
         Ending::Unreachable { problem, class, reply, was_tried } => {
-            let judged = reply.as_ref().and_then(mail_reply).map(|reply| classify(&reply).class);
+            let said = reply.as_ref().and_then(mail_reply);
+            let judged = said.map(|reply| classify_in(ReplyPhase::Greeting, &reply).class);
             Judged {
                 counts: was_tried,
                 reply,
@@ -141,11 +156,20 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
                 "The service was killed between the end of the message and the reply".to_owned(),
             )
         },
+        Ending::Abandoned => Judged {
+            possible_duplicate: true,
+            // Nobody knows whether a host was met.
+            counts: false,
+            ..Judged::temporary(
+                BounceClass::Other,
+                "The node that was sending it is gone, and nobody knows whether it arrived".to_owned(),
+            )
+        },
     }
 }
 
 fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> Judged {
-    let verdict = mail_reply(&reply).map(|reply| classify(&reply));
+    let verdict = mail_reply(&reply).map(|reply| classify_in(reply_phase(phase), &reply));
     let class = verdict.as_ref().map_or(BounceClass::Other, |verdict| verdict.class);
     // The simulator's refusals are what they say, at once.
     let is_final_word = is_simulated && reply.code >= 500 && class != BounceClass::Full;
@@ -156,8 +180,7 @@ fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> 
         class: Some(class),
         is_permanent,
         is_their_word: true,
-        is_dead_address: verdict
-            .is_some_and(|verdict| verdict.hard || (verdict.hard_at_rcpt && phase == Phase::RcptTo)),
+        is_dead_address: verdict.is_some_and(|verdict| verdict.hard),
         counts: true,
         possible_duplicate: false,
         details: format!("{host} {how} ({phase}, {class})"),
@@ -202,7 +225,8 @@ pub(crate) fn settle(
     let code = judged.reply.as_ref().map(|reply| i64::from(reply.code));
     // What never met a host is no attempt: it has neither a number nor a duration.
     let attempt_number = judged.counts.then_some(entry.attempts + 1);
-    let duration_us = judged.counts.then(|| now.since(*started_at).as_micros() as i64);
+    let ended_at = attempt.ended_at.unwrap_or(now);
+    let duration_us = judged.counts.then(|| ended_at.since(*started_at).as_micros() as i64);
     let class = judged.class.map(|class| class.as_str().to_owned());
     let delivery = NewDelivery {
         at: now,
@@ -238,7 +262,9 @@ pub(crate) fn settle(
         require_tls: work.is_some_and(|work| work.send.info.options.require_tls),
         entry: Entry { due_at, attempts, begun: false, work: None, ..entry.clone() },
     });
-    let data = serde_json::to_string(&EventData::of(&delivery, kind, attempt_number));
+    let data =
+        EventData { ip_pool: attempt.ip_pool.as_deref(), ..EventData::of(&delivery, kind, attempt_number) };
+    let data = serde_json::to_string(&data);
     let event = NewEvent { kind, data: data.expect("texts and numbers are JSON") };
     Settlement {
         source: *source,
@@ -277,6 +303,8 @@ struct EventData<'a> {
     mx: Option<&'a str>,
     remote_ip: Option<&'a str>,
     source_ip: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ip_pool: Option<&'a str>,
     code: Option<i64>,
     enhanced_code: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -312,6 +340,7 @@ impl<'a> EventData<'a> {
             mx: delivery.mx.as_deref(),
             remote_ip: delivery.remote_ip.as_deref(),
             source_ip: delivery.source_ip.as_deref(),
+            ip_pool: None,
             code: delivery.code,
             enhanced_code,
             next_attempt_at: delivery.next_attempt_at.map(Timestamp::to_rfc3339),

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_store::{DeliverySetup, ServerDelivery, Source, Store, StoreError, WarmupPause};
+use postroad_store::{Claimed, DeliverySetup, ServerDelivery, Source, Store, StoreError, WarmupPause};
 use tokio::sync::watch;
 
-use super::Hub;
 use super::resolve::HORIZON;
+use super::{Hub, recover};
 use crate::schedule::Schedule;
 use crate::schedule::warm_up::pause_reason;
 
@@ -22,6 +22,7 @@ const LANE_ENTRIES_MAX: usize = 50_000;
 const SETUP_EVERY: u32 = 2;
 const REAP_EVERY: u32 = 10;
 const REAP_STEPS_MAX: usize = 20;
+const ABANDONED_AT_ONCE: usize = 500;
 const SWEEP_EVERY: u32 = 60;
 /// Servers that are told of a paused warm-up.
 const TOLD_MAX: usize = 200;
@@ -29,6 +30,8 @@ const TOLD_MAX: usize = 200;
 pub(crate) struct Feeder {
     pub(crate) hub: Arc<Hub>,
     pub(crate) changes: watch::Receiver<u64>,
+    /// What nodes that are gone had begun, to be recorded as soon as it can be read.
+    pub(crate) abandoned: Vec<Claimed>,
 }
 
 impl Feeder {
@@ -50,7 +53,7 @@ impl Feeder {
         }
     }
 
-    async fn turn(&self, turn: u32) -> Result<(), StoreError> {
+    async fn turn(&mut self, turn: u32) -> Result<(), StoreError> {
         if turn.is_multiple_of(SETUP_EVERY) {
             read_setup(&self.hub).await?;
         }
@@ -66,12 +69,17 @@ impl Feeder {
     }
 
     /// A node may have left a million claims; those who wait for the next turn shall not wait for all of them.
-    async fn reap(&self) -> Result<(), StoreError> {
+    async fn reap(&mut self) -> Result<(), StoreError> {
         for _ in 0..REAP_STEPS_MAX {
             if self.hub.store.reap().await? < Store::REAPED_AT_ONCE as u64 {
-                return Ok(());
+                break;
             }
         }
+        if self.abandoned.is_empty() {
+            self.abandoned = self.hub.store.adopt_abandoned(ABANDONED_AT_ONCE).await?;
+        }
+        let abandoned = std::mem::take(&mut self.abandoned);
+        self.abandoned = recover::settle_abandoned(&self.hub, abandoned).await;
         Ok(())
     }
 
@@ -87,7 +95,7 @@ impl Feeder {
             let claimed = hub.store.claim(due_by, CLAIM_AT_ONCE, full).await?;
             let count = claimed.len();
             if hub.is_stopping() {
-                return hub.store.release(claimed.iter().map(postroad_store::Claimed::key).collect()).await;
+                return hub.store.release(claimed.iter().map(Claimed::key).collect()).await;
             }
             hub.add_claimed(claimed);
             if count < CLAIM_AT_ONCE {
@@ -109,10 +117,12 @@ pub(crate) async fn read_setup(hub: &Arc<Hub>) -> Result<(), StoreError> {
 
 async fn pause_bad_warm_ups(hub: &Arc<Hub>, setup: &DeliverySetup) -> Result<(), StoreError> {
     for source in &setup.sources {
-        if source.warmup_started_at.is_none() || source.warmup_paused_reason.is_some() {
+        // An address whose plan is over is warm: nobody stops it.
+        let is_over = hub.settings.warm_up.quota(source, hub.clock.now()).is_none();
+        if is_over || source.warmup_paused_reason.is_some() {
             continue;
         }
-        if let Some(reason) = pause_reason(source.sent_today, source.bounced_today, source.complained_today) {
+        if let Some(reason) = pause_reason(source.to_judge) {
             tracing::warn!(source = %source.address, reason, "the warm-up is paused");
             hub.store.pause_warmup(pause(setup, source, reason)).await?;
         }

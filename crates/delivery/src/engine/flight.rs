@@ -1,36 +1,53 @@
 //! The journal's marks of one message's flight.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use postroad_model::Timestamp;
-use postroad_smtp::Reply;
+use postroad_model::{SourceId, Timestamp};
+use postroad_smtp::{Phase, Reply};
+use tokio::sync::Notify;
 
+use super::Hub;
+use super::worker::counted_source;
 use crate::attempt::Peer;
 use crate::attempt::connection::FlightMarks;
 use crate::journal::{Answered, FlightKey, Journal};
+use crate::schedule::Job;
+
+/// Messages whose end is sent and whose reply is missing: what a service that stops waits for.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    pub(super) open: AtomicUsize,
+    pub(super) none_left: Notify,
+}
 
 /// Made for each attempt.
 #[derive(Debug)]
 pub(super) struct Flight {
     journal: Arc<Journal>,
+    ends: Arc<Ends>,
     pub(super) key: FlightKey,
     pub(super) is_marked: bool,
     started_at: Timestamp,
+    source: Option<SourceId>,
+    ip_pool: Option<Arc<str>>,
 }
 
 impl Flight {
-    pub(super) fn new(journal: &Arc<Journal>, key: FlightKey, started_at: Timestamp) -> Self {
-        Self { journal: Arc::clone(journal), key, is_marked: false, started_at }
+    pub(super) fn new(hub: &Hub, key: FlightKey, started_at: Timestamp, job: &Job) -> Self {
+        let (journal, ends) = (Arc::clone(&hub.journal), Arc::clone(&hub.ends));
+        let (source, ip_pool) = (counted_source(job), job.source.pool.clone());
+        Self { journal, ends, key, is_marked: false, started_at, source, ip_pool }
     }
 
-    /// Right after the final reply.
-    pub(super) fn answered(&self, reply: &Reply, accepted: bool, peer: &Peer, at: Timestamp) {
+    /// Right after the final reply: 250 and the like, or the first refusal of the message.
+    pub(super) fn answered(&self, reply: &Reply, phase: Phase, peer: &Peer, at: Timestamp) {
         if !self.is_marked {
             return;
         }
         let shown = |ip: Option<std::net::IpAddr>| ip.map(|ip| ip.to_string()).unwrap_or_default();
         let answered = Answered {
-            accepted,
+            accepted: (200..300).contains(&reply.code),
             at,
             code: reply.code,
             text: reply.lines.join("\n"),
@@ -39,6 +56,9 @@ impl Flight {
             source_ip: shown(peer.source_ip),
             tls: peer.tls.clone(),
             duration_us: Some(at.since(self.started_at).as_micros() as i64),
+            phase: phase.name().to_owned(),
+            source_id: self.source,
+            ip_pool: self.ip_pool.as_deref().map(str::to_owned),
         };
         if let Err(error) = self.journal.answered(self.key, &answered) {
             tracing::error!(%error, "a reply was not noted in the flight journal");
@@ -49,7 +69,17 @@ impl Flight {
 impl FlightMarks for Flight {
     fn finishing(&mut self) -> std::io::Result<()> {
         self.journal.finishing(self.key)?;
-        self.is_marked = true;
+        if !std::mem::replace(&mut self.is_marked, true) {
+            self.ends.open.fetch_add(1, Ordering::AcqRel);
+        }
         Ok(())
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        if self.is_marked && self.ends.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.ends.none_left.notify_waiters();
+        }
     }
 }

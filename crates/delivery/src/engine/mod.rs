@@ -69,6 +69,7 @@ pub(crate) struct Hub {
     timer: Notify,
     timer_set_for: AtomicI64,
     runtime: Handle,
+    pub(crate) ends: Arc<flight::Ends>,
     stopping: watch::Sender<bool>,
     /// Each working task holds a clone; the last one to go closes the channel.
     alive: Mutex<Option<mpsc::Sender<()>>>,
@@ -120,6 +121,7 @@ impl Hub {
             timer: Notify::new(),
             timer_set_for: AtomicI64::new(i64::MAX),
             runtime: Handle::current(),
+            ends: Arc::default(),
             stopping: parts.stopping,
             alive: Mutex::new(Some(parts.alive)),
         }
@@ -274,10 +276,15 @@ impl Hub {
         *self.stopping.borrow()
     }
 
-    /// No new work. What waited is given back; what is past its end may finish.
-    pub(crate) async fn stop(self: &Arc<Self>) {
+    /// No new work. Returns what waited, to be given back; what is past its end may finish.
+    pub(crate) fn begin_stop(self: &Arc<Self>) -> Vec<Entry> {
         let waiting = self.schedule().stop();
         let _ = self.stopping.send(true);
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner).take();
+        waiting
+    }
+
+    pub(crate) async fn give_back(&self, waiting: Vec<Entry>) {
         let keys: Vec<_> = waiting.iter().map(Entry::key).collect();
         for keys in keys.chunks(1_000) {
             if let Err(error) = self.store.release(keys.to_vec()).await {
@@ -285,7 +292,26 @@ impl Hub {
                 break;
             }
         }
-        self.alive.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// When no message is between its end and its reply.
+    pub(crate) async fn no_message_at_its_end(&self) {
+        loop {
+            let mut none_left = std::pin::pin!(self.ends.none_left.notified());
+            none_left.as_mut().enable();
+            if self.ends.open.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            none_left.await;
+        }
+    }
+
+    /// `None` if the engine stops first.
+    pub(crate) async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            () = self.stopped() => None,
+        }
     }
 
     /// Lets time pass for the schedule.

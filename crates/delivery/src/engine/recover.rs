@@ -1,4 +1,5 @@
-//! After a crash: what the flight journal says is settled before anything is sent.
+//! After a crash: what the flight journal says is settled before anything is sent; what a node that is gone had begun is
+//! announced as a possible duplicate.
 
 use std::sync::Arc;
 
@@ -29,7 +30,11 @@ pub(crate) async fn recover(hub: &Arc<Hub>, recovered: Vec<Recovered>) -> Result
         let mut settlements = Vec::new();
         for flight in flights {
             let claimed = adopted.iter().find(|claimed| is_of(claimed, flight.key));
-            settlements.extend(claimed.map(|claimed| settlement(hub, claimed, flight)));
+            if let Some(claimed) = claimed {
+                let mut settlement = settlement(hub, claimed, Some(&flight.outcome)).await?;
+                Arc::make_mut(&mut settlement.outcome).keep_claim = false;
+                settlements.push(settlement);
+            }
         }
         // A newer attempt of the same message was adopted with it; only these are settled here.
         let settled: Vec<_> = settlements.iter().map(|settlement| settlement.outcome.key()).collect();
@@ -48,34 +53,66 @@ fn is_of(claimed: &Claimed, key: FlightKey) -> bool {
     claimed.key() == (key.server_id, key.message_id) && claimed.attempts == key.attempt
 }
 
-fn settlement(hub: &Arc<Hub>, claimed: &Claimed, flight: &Recovered) -> Settlement {
+/// `outcome` is what the journal says; `None` if there is no journal. Everything follows from it that follows from an
+/// ordinary outcome: what is suppressed, what is counted for the source, when the message is given up.
+async fn settlement(
+    hub: &Arc<Hub>,
+    claimed: &Claimed,
+    outcome: Option<&RecoveredOutcome>,
+) -> Result<Settlement, StoreError> {
+    let message = hub.store.find_message(claimed.server_id, claimed.message_id).await?;
+    let work = message.map(|message| hub.preparer.take_loaded(message));
     let now = hub.clock.now();
-    let (ending, peer, started_at, is_encrypted) = match &flight.outcome {
-        RecoveredOutcome::Unanswered => (Ending::Unanswered, Peer::default(), now, false),
-        RecoveredOutcome::Answered(answered) => {
-            (answer(answered), peer(answered), started(answered), answered.tls.is_some())
-        }
-    };
-    let attempt = Attempt {
+    let mut attempt = Attempt {
         entry: bare_entry(claimed),
         domain: claimed.domain.clone(),
-        work: None,
-        peer,
+        work: work.as_deref(),
+        peer: Peer::default(),
         source: None,
-        is_encrypted,
+        ip_pool: None,
+        is_encrypted: false,
         is_simulated: hub.router.is_simulator(&claimed.domain),
-        started_at,
+        started_at: now,
+        ended_at: None,
         transcript: String::new(),
         flight: None,
     };
-    let mut settlement = hub.judge(&attempt, ending);
-    Arc::make_mut(&mut settlement.outcome).keep_claim = false;
-    settlement
+    let ending = match outcome {
+        None => Ending::Abandoned,
+        Some(RecoveredOutcome::Unanswered) => Ending::Unanswered,
+        Some(RecoveredOutcome::Answered(answered)) => {
+            attempt.peer = peer(answered);
+            attempt.source = answered.source_id;
+            attempt.ip_pool = answered.ip_pool.as_deref().map(Into::into);
+            attempt.is_encrypted = answered.tls.is_some();
+            attempt.started_at = started(answered);
+            attempt.ended_at = Some(answered.at);
+            answer(answered)
+        }
+    };
+    Ok(hub.judge(&attempt, ending))
+}
+
+/// Records of messages that a node which is gone had begun that they may have arrived, and tries them again later. Returns those
+/// that could not be read now.
+pub(super) async fn settle_abandoned(hub: &Arc<Hub>, abandoned: Vec<Claimed>) -> Vec<Claimed> {
+    let mut unread = Vec::new();
+    for claimed in abandoned {
+        match settlement(hub, &claimed, None).await {
+            Ok(settlement) => hub.settle(settlement).await,
+            Err(error) => {
+                tracing::warn!(%error, "a message of a node that is gone could not be read; trying again");
+                unread.push(claimed);
+            }
+        }
+    }
+    unread
 }
 
 fn answer(answered: &Answered) -> Ending {
     let reply = Reply::new(answered.code, answered.text.lines().map(str::to_owned).collect());
-    if answered.accepted { Ending::Accepted(reply) } else { Ending::Refused { reply, phase: Phase::Final } }
+    let phase = Phase::all().find(|phase| phase.name() == answered.phase).unwrap_or(Phase::Final);
+    if answered.accepted { Ending::Accepted(reply) } else { Ending::Refused { reply, phase } }
 }
 
 fn peer(answered: &Answered) -> Peer {

@@ -49,9 +49,11 @@ impl Hub {
             work: work.as_deref(),
             peer: Peer::default(),
             source: None,
+            ip_pool: None,
             is_encrypted: false,
             is_simulated,
             started_at: now,
+            ended_at: None,
             transcript: String::new(),
             flight: None,
         };
@@ -72,10 +74,12 @@ impl Hub {
 
 /// Finds the way for a lane, or tells its messages that there is none.
 pub(super) async fn resolve(hub: Arc<Hub>, lane: usize, key: LaneKey) {
-    let route = {
-        let Ok(_permit) = hub.lookups.acquire().await else { return };
-        hub.router.route(&key).await
+    let finding = async {
+        let _permit = hub.lookups.acquire().await.ok()?;
+        Some(hub.router.route(&key).await)
     };
+    // A service that stops has given the lane's messages back.
+    let Some(Some(route)) = hub.unless_stopped(finding).await else { return };
     match route {
         Ok(route) => {
             // Behind a smart host or the inbox nobody looks where a domain's mail would go.
@@ -98,7 +102,12 @@ pub(super) async fn resolve(hub: Arc<Hub>, lane: usize, key: LaneKey) {
                 if entries.is_empty() {
                     return;
                 }
-                for entry in entries {
+                let mut entries = entries.into_iter();
+                while let Some(entry) = entries.next() {
+                    if hub.is_stopping() {
+                        hub.give_back(std::iter::once(entry).chain(entries).collect()).await;
+                        return;
+                    }
                     hub.tell_unroutable(&key, entry, &failure).await;
                 }
                 // The others wait for the next answer; a name that does not exist does not come to exist meanwhile.

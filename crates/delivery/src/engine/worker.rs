@@ -347,7 +347,7 @@ impl Worker {
             message_id: job.entry.message_id,
             attempt: job.entry.attempts,
         };
-        let mut flight = Flight::new(&hub.journal, key, started_at);
+        let mut flight = Flight::new(&hub, key, started_at, &job);
         if message.needs_smtputf8() && !open.connection.offers_smtputf8() && job.route.hosts.len() > 1 {
             match self.change_host_for_smtputf8(&job).await {
                 Ok(None) => {}
@@ -389,9 +389,9 @@ impl Worker {
         };
         let now = hub.clock.now();
         match &ending {
-            Some(Ending::Accepted(reply)) => flight.answered(reply, true, &connection.peer, now),
-            Some(Ending::Refused { reply, .. }) => {
-                flight.answered(reply, false, &connection.peer, now);
+            Some(Ending::Accepted(reply)) => flight.answered(reply, Phase::Final, &connection.peer, now),
+            Some(Ending::Refused { reply, phase }) => {
+                flight.answered(reply, *phase, &connection.peer, now);
             }
             _ => {}
         }
@@ -503,9 +503,11 @@ impl Worker {
             work: Some(work),
             peer: peer.clone(),
             source: counted_source(job),
+            ip_pool: job.source.pool.clone(),
             is_encrypted,
             is_simulated,
             started_at,
+            ended_at: None,
             transcript,
             flight,
         };
@@ -514,7 +516,7 @@ impl Worker {
 }
 
 /// Simulated mail was not counted when it was taken.
-fn counted_source(job: &Job) -> Option<SourceId> {
+pub(super) fn counted_source(job: &Job) -> Option<SourceId> {
     (!job.route.is_exempt).then_some(job.source.id)
 }
 

@@ -1,6 +1,6 @@
 //! What the journal knows of one flight: one attempt to hand over one message.
 
-use postroad_model::{MessageId, ServerId, Timestamp};
+use postroad_model::{MessageId, ServerId, SourceId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// Attempts are counted, so that an old mark is never taken for a later attempt's.
@@ -26,6 +26,16 @@ pub struct Answered {
     /// Version and cipher.
     pub tls: Option<String>,
     pub duration_us: Option<i64>,
+    /// Of the session, by its name: with pipelining the reply may be one to an earlier command. Empty in marks of
+    /// older versions, which means the end of the message.
+    #[serde(default)]
+    pub phase: String,
+    /// The address of a pool that it was sent from.
+    #[serde(default)]
+    pub source_id: Option<SourceId>,
+    /// The name of that pool.
+    #[serde(default)]
+    pub ip_pool: Option<String>,
 }
 
 impl Answered {
@@ -41,6 +51,8 @@ impl Answered {
             remote_ip: cut(&self.remote_ip, Self::NAME_BYTES_MAX),
             source_ip: cut(&self.source_ip, Self::NAME_BYTES_MAX),
             tls: self.tls.as_ref().map(|tls| cut(tls, Self::NAME_BYTES_MAX)),
+            phase: cut(&self.phase, Self::NAME_BYTES_MAX),
+            ip_pool: self.ip_pool.as_ref().map(|pool| cut(pool, Self::NAME_BYTES_MAX)),
             ..*self
         }
     }
@@ -54,6 +66,10 @@ pub struct Recovered {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are as many as messages were at their end when a process died"
+)]
 pub enum RecoveredOutcome {
     /// To be recorded; if accepted, never to be sent again.
     Answered(Answered),

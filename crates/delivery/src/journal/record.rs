@@ -17,6 +17,7 @@ const FINISHING: u8 = 1;
 const ANSWERED: u8 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, on its way to the file or from it")]
 pub(super) enum Mark {
     Finishing,
     Answered(Answered),

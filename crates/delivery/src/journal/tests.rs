@@ -20,6 +20,9 @@ fn answer(code: u16) -> Answered {
         source_ip: "2001:db8::1".to_owned(),
         tls: Some("TLSv1.3 TLS_AES_256_GCM_SHA384".to_owned()),
         duration_us: Some(1_234),
+        phase: "final".to_owned(),
+        source_id: Some(postroad_model::SourceId(7)),
+        ip_pool: Some("main".to_owned()),
     }
 }
 

@@ -12,7 +12,8 @@ const KEPT: Duration = Duration::from_secs(30);
 const ENTRIES_MAX: usize = 10_000;
 
 type Signers = Arc<[Arc<Signer>]>;
-type Known = HashMap<(ServerId, DomainName), (Timestamp, Signers)>;
+/// `None` where the installation's key signs.
+type Known = HashMap<(ServerId, DomainName), (Timestamp, Option<Signers>)>;
 
 #[derive(Debug)]
 pub(crate) struct SigningKeyCache {
@@ -28,33 +29,49 @@ impl SigningKeyCache {
         Self { store, clock, installation: Arc::new([installation]), known: Mutex::default() }
     }
 
+    /// `host` is the one that took the message: the installation signs in its name, whichever node sends it.
     pub(crate) async fn find(
         &self,
         server_id: ServerId,
         domain: Option<DomainName>,
+        host: &DomainName,
     ) -> Result<Signers, StoreError> {
-        let Some(domain) = domain else { return Ok(Arc::clone(&self.installation)) };
+        let own = match domain {
+            Some(domain) => self.find_own(server_id, domain).await?,
+            None => None,
+        };
+        Ok(own.unwrap_or_else(|| self.of_installation(host)))
+    }
+
+    fn of_installation(&self, host: &DomainName) -> Signers {
+        if self.installation[0].domain() == host {
+            return Arc::clone(&self.installation);
+        }
+        Arc::new([Arc::new(self.installation[0].for_domain(host.clone()))])
+    }
+
+    async fn find_own(&self, server_id: ServerId, domain: DomainName) -> Result<Option<Signers>, StoreError> {
         let now = self.clock.now();
         let key = (server_id, domain);
         if let Some((until, signers)) = self.known().get(&key)
             && *until > now
         {
-            return Ok(Arc::clone(signers));
+            return Ok(signers.clone());
         }
         let keys = self.store.find_signing_keys(server_id, key.1.clone()).await?;
         let signers = match keys.map(|keys| signers(&key.1, &keys)) {
-            Some(Ok(signers)) => signers,
+            Some(Ok(signers)) => Some(signers),
             Some(Err(error)) => {
                 tracing::error!(domain = %key.1, %error, "the domain's DKIM key is not usable");
-                Arc::clone(&self.installation)
+                None
             }
-            None => Arc::clone(&self.installation),
+            None => None,
         };
         let mut known = self.known();
         if known.len() >= ENTRIES_MAX {
             known.clear();
         }
-        known.insert(key, (now.plus(KEPT), Arc::clone(&signers)));
+        known.insert(key, (now.plus(KEPT), signers.clone()));
         Ok(signers)
     }
 

@@ -1,5 +1,5 @@
-//! From a stored message to the bytes on the wire: return path, `Received` and DKIM signature, derived the same way at
-//! every attempt, so that every attempt sends identical bytes.
+//! From a stored message to the bytes on the wire: return path, `Received` and DKIM signature, derived from the stored message
+//! in the same way at every attempt, so that every attempt of every node sends identical bytes.
 
 mod keys;
 mod memory;
@@ -182,7 +182,8 @@ impl Preparer {
         let rcpt_to =
             EmailAddress::parse(&work.rcpt_to).map_err(|e| broken(format!("{}: {e}", work.rcpt_to)))?;
         let mail_from = if info.bounce { None } else { Some(self.return_path(work).map_err(broken)?) };
-        let trace = received(&self.hostname, &work.token, info.options.protocol.as_str(), info.created_at);
+        let trace =
+            received(self.host_of(info), &work.token, info.options.protocol.as_str(), info.created_at);
         let has_utf8_header = has_utf8_header(&body);
         let parts = vec![Bytes::from(trace), signature, body];
         Ok(OutgoingMessage {
@@ -193,6 +194,12 @@ impl Preparer {
         })
     }
 
+    /// The host that took the message; our own for those that older versions took.
+    fn host_of<'a>(&'a self, info: &'a SendInfo) -> &'a DomainName {
+        info.options.host.as_ref().unwrap_or(&self.hostname)
+    }
+
+    /// The envelope's, which is not in the message: it names the node that sends, whose address the domain's SPF record has.
     fn return_path(&self, work: &Work) -> Result<EmailAddress, String> {
         let local = self.return_paths.local_part(work.server_id, work.message_id, &work.token);
         let address = format!("{local}@{}", self.return_domain);
@@ -202,7 +209,7 @@ impl Preparer {
     /// Where all recipients get the same bytes, one signature does for all.
     async fn sign(&self, info: &SendInfo, body: &Bytes) -> Result<Bytes, PrepareError> {
         let Some(pool) = &self.signing else { return Ok(Bytes::new()) };
-        let signers = self.keys.find(info.server_id, find_from_domain(body)).await?;
+        let signers = self.keys.find(info.server_id, find_from_domain(body), self.host_of(info)).await?;
         let canonical = if body.len() <= HASH_INLINE_BYTES_MAX {
             Canonical::of(body)
         } else {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::DomainName;
+use postroad_model::{DomainName, SendRate};
 
 pub use self::provider_file::ProviderProblem;
 use self::provider_file::{DEFAULT_NAME, Entry, parse_entries};
@@ -125,6 +125,20 @@ impl Providers {
             messages_per_connection_max: u32::MAX,
             messages_per_minute: None,
             slow_start_connections: 4,
+            ..Provider::clone(&self.default)
+        })
+    }
+
+    /// For the smart host: limits of its own. The table is about strangers, who did not ask for our mail.
+    pub(crate) fn smart_host(&self, connections_max: u32, rate: Option<SendRate>) -> Arc<Provider> {
+        Arc::new(Provider {
+            name: "smarthost".to_owned(),
+            connections_max,
+            connections_per_minute: None,
+            messages_per_connection_max: 1_000,
+            messages_per_minute: rate
+                .map(|rate| f64::from(rate.count) * 60.0 / rate.per.duration().as_secs_f64()),
+            slow_start_connections: connections_max,
             ..Provider::clone(&self.default)
         })
     }

@@ -42,9 +42,10 @@ pub(crate) enum Why {
     ProviderRate {
         provider: String,
     },
-    /// Today's quota of a new address is used up.
+    /// Today's quota of a new address is used up, or its warm-up is paused.
     WarmUp {
         source: String,
+        paused_reason: Option<String>,
     },
     ServerSuspended {
         reason: String,
@@ -71,7 +72,12 @@ impl fmt::Display for Why {
                 write!(f, "sending to {provider} is {state} because it asked for less ({reason})")
             }
             Self::ProviderRate { provider } => write!(f, "the usual rate for {provider} is used up"),
-            Self::WarmUp { source } => write!(f, "today's warm-up quota of {source} is used up"),
+            Self::WarmUp { source, paused_reason: None } => {
+                write!(f, "today's warm-up quota of {source} is used up")
+            }
+            Self::WarmUp { source, paused_reason: Some(reason) } => {
+                write!(f, "the warm-up of {source} is paused: {reason}")
+            }
             Self::ServerSuspended { reason } => write!(f, "the sending server is suspended: {reason}"),
             Self::ServerRate { rate } => write!(f, "the server's send rate of {rate} is used up"),
         }

@@ -132,7 +132,8 @@ impl Schedule {
         if let Some(source) = self.sources.find(source_id)
             && source.is_exhausted()
         {
-            return Some(Block { until: None, why: Why::WarmUp { source: source.name() } });
+            let paused_reason = source.paused_reason.clone();
+            return Some(Block { until: None, why: Why::WarmUp { source: source.name(), paused_reason } });
         }
         self.pace_block(source_id, &route, now)
     }

@@ -187,6 +187,7 @@ impl Schedule {
         let mut without_counts = setup.clone();
         for source in &mut without_counts.sources {
             (source.sent_today, source.bounced_today, source.complained_today) = (0, 0, 0);
+            source.to_judge = postroad_store::SourceCounts::default();
         }
         if !is_warming && self.setup.as_ref() == Some(&without_counts) {
             return;

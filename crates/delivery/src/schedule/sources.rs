@@ -23,8 +23,12 @@ pub(crate) struct Source {
     pub(crate) address: Option<IpAddr>,
     pub(crate) helo: String,
     pub(crate) weight: f64,
+    /// The name of its pool; `None` for the machine's choice.
+    pub(crate) pool: Option<Arc<str>>,
     /// Messages that it may still send today; `None` without a limit.
     pub(super) quota_left: Option<i64>,
+    /// Why its warm-up is paused.
+    pub(super) paused_reason: Option<String>,
 }
 
 impl Source {
@@ -80,7 +84,9 @@ impl Sources {
             address: None,
             helo: self.default_helo.clone(),
             weight: 1.0,
+            pool: None,
             quota_left: None,
+            paused_reason: None,
         };
         self.pools.insert(DEFAULT_POOL, Pool { name: "default".to_owned(), sources: vec![DEFAULT_SOURCE] });
         self.by_id.insert(DEFAULT_SOURCE, Arc::new(source));
@@ -95,18 +101,17 @@ impl Sources {
             self.pools.insert(pool.id, Pool { name: pool.name.clone(), sources: Vec::new() });
         }
         for source in &setup.sources {
-            let quota = source.warmup_started_at.and_then(|started| {
-                let quota = self.plan.quota(started, now)?;
-                Some(if source.warmup_paused_reason.is_some() { 0 } else { i64::from(quota) })
-            });
             let in_flight = self.in_flight.get(&source.id).copied().unwrap_or(0);
-            let quota_left = quota.map(|quota| quota - source.sent_today as i64 - in_flight);
+            let quota = self.plan.quota(source, now);
+            let quota_left = quota.map(|quota| i64::from(quota) - source.sent_today as i64 - in_flight);
             let shown = Source {
                 id: source.id,
                 address: Some(source.address),
                 helo: source.helo.as_str().to_owned(),
                 weight: f64::from(source.weight.max(1)),
+                pool: self.pools.get(&source.pool_id).map(|pool| pool.name.as_str().into()),
                 quota_left,
+                paused_reason: source.warmup_paused_reason.clone(),
             };
             self.by_id.insert(source.id, Arc::new(shown));
             if let Some(pool) = self.pools.get_mut(&source.pool_id) {

@@ -460,9 +460,12 @@ fn source(id: i64, pool: i64, weight: u32) -> Source {
         weight,
         warmup_started_at: None,
         warmup_paused_reason: None,
+        warmup_paused_at: None,
+        warmup_days_paused: 0,
         sent_today: 0,
         bounced_today: 0,
         complained_today: 0,
+        to_judge: postroad_store::SourceCounts::default(),
     }
 }
 

@@ -2,10 +2,11 @@
 //! welcome. What is beyond the day's quota goes out by the shared pool.
 
 use postroad_model::Timestamp;
+use postroad_store::{Source, SourceCounts};
 
 const DAY_SECS: i64 = 86_400;
-/// Rates of fewer messages say nothing.
-const SAMPLE_MIN: u64 = 50;
+/// Fewer bounces or complaints say nothing about a rate: one complaint about 150 messages is no reason to stop.
+const COUNT_MIN: u64 = 5;
 const BOUNCED_PERMILLE_MAX: u64 = 40;
 /// 0.08 %, in hundredths of a thousandth.
 const COMPLAINED_PER_100_000_MAX: u64 = 80;
@@ -19,17 +20,20 @@ impl WarmUpPlan {
         Self(days)
     }
 
-    /// 1 for the first.
-    pub fn day(started_at: Timestamp, now: Timestamp) -> usize {
-        // Days of the calendar (UTC), as the counts of what was sent.
-        let day = |moment: Timestamp| moment.as_secs().div_euclid(DAY_SECS);
-        1 + (day(now) - day(started_at)).max(0) as usize
+    /// Messages that the address may send today. `None` without a limit: it does not warm up, or the plan is over.
+    pub(crate) fn quota(&self, source: &Source, now: Timestamp) -> Option<u32> {
+        let started_at = source.warmup_started_at?;
+        if source.warmup_paused_reason.is_some() {
+            return Some(0);
+        }
+        let days = day_of(now) - day_of(started_at) - i64::from(source.warmup_days_paused);
+        self.0.get(days.max(0) as usize).copied()
     }
+}
 
-    /// `None` when the warm-up is over.
-    pub fn quota(&self, started_at: Timestamp, now: Timestamp) -> Option<u32> {
-        self.0.get(Self::day(started_at, now) - 1).copied()
-    }
+/// Of the calendar (UTC), as the counts of what was sent.
+fn day_of(moment: Timestamp) -> i64 {
+    moment.as_secs().div_euclid(DAY_SECS)
 }
 
 impl Default for WarmUpPlan {
@@ -39,16 +43,14 @@ impl Default for WarmUpPlan {
     }
 }
 
-/// Why a warm-up has to pause after such a day; `None` if all is well.
-pub(crate) fn pause_reason(sent: u64, bounced: u64, complained: u64) -> Option<String> {
+/// Why a warm-up has to pause after such counts; `None` if all is well.
+pub(crate) fn pause_reason(counts: SourceCounts) -> Option<String> {
+    let SourceCounts { sent, bounced, complained } = counts;
     let tried = sent + bounced;
-    if tried < SAMPLE_MIN {
-        return None;
-    }
-    if bounced * 1_000 > tried * BOUNCED_PERMILLE_MAX {
+    if bounced >= COUNT_MIN && bounced * 1_000 > tried * BOUNCED_PERMILLE_MAX {
         return Some(format!("{bounced} of {tried} messages bounced, which is more than 4 %"));
     }
-    if complained * 100_000 > tried * COMPLAINED_PER_100_000_MAX {
+    if complained >= COUNT_MIN && complained * 100_000 > tried * COMPLAINED_PER_100_000_MAX {
         return Some(format!("{complained} complaints about {tried} messages, which is more than 0.08 %"));
     }
     None
@@ -56,22 +58,72 @@ pub(crate) fn pause_reason(sent: u64, bounced: u64, complained: u64) -> Option<S
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use postroad_model::{DomainName, PoolId, SourceId};
+
     use super::*;
 
-    #[test]
-    fn the_plan_begins_at_150_and_grows_by_two_fifths_a_day() {
-        let (plan, start) = (WarmUpPlan::default(), Timestamp::from_micros(0));
-        let quota = |days: u64| plan.quota(start, start.plus(std::time::Duration::from_hours(24 * days)));
-        assert_eq!([quota(0), quota(1), quota(2)], [Some(150), Some(210), Some(294)]);
-        assert!(quota(20) > Some(100_000));
-        assert_eq!(quota(21), None);
+    const START: Timestamp = Timestamp::from_micros(0);
+
+    fn warming() -> Source {
+        Source {
+            id: SourceId(1),
+            pool_id: PoolId(1),
+            address: "192.0.2.1".parse().unwrap(),
+            helo: DomainName::parse("out.example").unwrap(),
+            weight: 1,
+            warmup_started_at: Some(START),
+            warmup_paused_reason: None,
+            warmup_paused_at: None,
+            warmup_days_paused: 0,
+            sent_today: 0,
+            bounced_today: 0,
+            complained_today: 0,
+            to_judge: SourceCounts::default(),
+        }
+    }
+
+    fn quota_after(source: &Source, days: u64) -> Option<u32> {
+        WarmUpPlan::default().quota(source, START.plus(Duration::from_hours(24 * days)))
     }
 
     #[test]
-    fn bad_rates_pause_it_once_there_is_enough_to_judge_by() {
-        assert_eq!(pause_reason(20, 20, 5), None);
-        assert_eq!(pause_reason(960, 40, 0), None);
-        assert!(pause_reason(959, 41, 0).unwrap().contains("4 %"));
-        assert!(pause_reason(999, 1, 1).unwrap().contains("complaints"));
+    fn the_plan_begins_at_150_and_grows_by_two_fifths_a_day() {
+        let source = warming();
+        let first = [0, 1, 2].map(|days| quota_after(&source, days));
+        assert_eq!(first, [Some(150), Some(210), Some(294)]);
+        assert!(quota_after(&source, 20) > Some(100_000));
+        assert_eq!(quota_after(&source, 21), None);
+    }
+
+    #[test]
+    fn a_paused_warm_up_sends_nothing_even_after_the_end_of_the_plan() {
+        let paused = Source { warmup_paused_reason: Some("bounces".into()), ..warming() };
+        assert_eq!([0, 20, 21, 400].map(|days| quota_after(&paused, days)), [Some(0); 4]);
+    }
+
+    #[test]
+    fn days_of_a_pause_are_not_days_of_the_plan() {
+        let resumed = Source { warmup_days_paused: 30, ..warming() };
+        assert_eq!([30, 31].map(|days| quota_after(&resumed, days)), [Some(150), Some(210)]);
+        assert_eq!(quota_after(&resumed, 51), None);
+    }
+
+    #[test]
+    fn a_rate_pauses_only_with_a_minimum_count() {
+        let reason = |sent, bounced, complained| pause_reason(SourceCounts { sent, bounced, complained });
+        assert_eq!(reason(149, 0, 1), None, "one complaint in 150");
+        assert_eq!(reason(150, 0, 4), None);
+        assert!(reason(150, 0, 5).unwrap().contains("complaints"));
+        assert_eq!(reason(5_000, 0, 4), None);
+        assert!(reason(5_000, 0, 5).unwrap().contains("complaints"));
+        assert_eq!(reason(10_000, 0, 8), None, "0.08 % is not more than 0.08 %");
+        assert_eq!(reason(20, 4, 0), None);
+        assert!(reason(20, 5, 0).unwrap().contains("4 %"));
+        assert_eq!(reason(96, 4, 0), None);
+        assert!(reason(95, 5, 0).unwrap().contains("4 %"));
+        assert_eq!(reason(960, 40, 0), None);
+        assert!(reason(959, 41, 0).unwrap().contains("4 %"));
     }
 }

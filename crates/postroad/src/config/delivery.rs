@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use postroad_delivery::{RetryPolicy, Settings, SmartHost, SmartHostTls, WarmUpPlan};
-use postroad_model::DomainName;
+use postroad_model::{DomainName, SendRate};
 
 use super::Config;
 
@@ -17,6 +17,8 @@ pub(crate) struct Delivery {
     pub(crate) smarthost_tls: SmartHostTls,
     pub(crate) smarthost_username: String,
     pub(crate) smarthost_password: Secret,
+    pub(crate) smarthost_connections: usize,
+    pub(crate) smarthost_rate: Option<SendRate>,
     pub(crate) allow_private_destinations: bool,
     /// `None` leaves it to the command.
     pub(crate) catch_all: Option<bool>,
@@ -69,6 +71,8 @@ impl Delivery {
             smarthost_tls: SmartHostTls::Opportunistic,
             smarthost_username: String::new(),
             smarthost_password: Secret::default(),
+            smarthost_connections: 0,
+            smarthost_rate: None,
             allow_private_destinations: false,
             catch_all: None,
             retry_schedule: Vec::new(),
@@ -128,6 +132,8 @@ impl Config {
                 tls: given.smarthost_tls,
                 credentials: (!given.smarthost_username.is_empty())
                     .then(|| (given.smarthost_username.clone(), given.smarthost_password.0.clone())),
+                connections_max: u32::try_from(given.smarthost_connections).unwrap_or(u32::MAX),
+                rate: given.smarthost_rate,
             }),
             allow_private_destinations: given.allow_private_destinations,
             retry: RetryPolicy::new(pauses, given.give_up_after),

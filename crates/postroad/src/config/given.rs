@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use postroad_model::DomainName;
+use postroad_model::{DomainName, SendRate};
 use toml::de::DeValue;
 
 use super::{Database, PostgresUrl, units};
@@ -159,6 +159,17 @@ impl Given {
             || self.refuse("write a host and a port, like \"relay.example.com:587\""),
             |parts| Ok(Some(parts)),
         )
+    }
+
+    /// Empty for none.
+    pub(super) fn rate(&self) -> Result<Option<SendRate>, String> {
+        let text = self.text()?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        SendRate::parse(text)
+            .map(Some)
+            .ok_or_else(|| format!("`{text}` is no rate; write it like 100/s, 100/m or 100/h"))
     }
 
     pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, String> {

@@ -196,6 +196,20 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.delivery.smarthost_password, given.text()),
     },
     Key {
+        path: "delivery.smarthost_connections",
+        default: "20",
+        doc: "Connections to the smart host at once, from each source address of this node. The limits for strangers'\n\
+              servers (`providers_file`) do not count for it.",
+        set: |config, given| put(&mut config.delivery.smarthost_connections, given.count(1)),
+    },
+    Key {
+        path: "delivery.smarthost_rate",
+        default: r#""""#,
+        doc: "Messages to the smart host, such as \"100/s\" or \"6000/h\", from each source address of this node; empty for\n\
+              any number.",
+        set: |config, given| put(&mut config.delivery.smarthost_rate, given.rate()),
+    },
+    Key {
         path: "delivery.allow_private_destinations",
         default: "false",
         doc: "Send to mail servers on loopback and private addresses, too. Anybody whose domain's MX record\n\

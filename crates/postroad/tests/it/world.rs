@@ -133,6 +133,15 @@ impl World {
         (self.client, self.key) = connect(&self.daemon);
     }
 
+    /// The same with some variables changed, from now on.
+    pub(crate) fn restart_with(&mut self, envs: &[(&str, &str)]) {
+        for (name, value) in envs {
+            self.envs.retain(|(known, _)| known != name);
+            self.envs.push(((*name).to_owned(), (*value).to_owned()));
+        }
+        self.restart();
+    }
+
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
         self.client.post_json(path, Some(&self.key), body).await.expect("the server answers")
     }

@@ -33,13 +33,14 @@ pub(crate) struct CountedEvent {
     pub(crate) facts: Facts,
 }
 
-/// Of the message; they never change.
+/// Of the message; they never change, but for the pool.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) rcpt_to: String,
     pub(crate) from_domain: String,
     pub(crate) tag: String,
     pub(crate) template: String,
+    /// The one that it left from, or is to leave from.
     pub(crate) pool_id: i64,
     pub(crate) credential_id: i64,
     /// When it was accepted, or is scheduled for.
@@ -69,6 +70,10 @@ pub(crate) struct EventData {
     first: bool,
     first_including_bots: bool,
     bot: bool,
+    /// The host that an attempt was made at.
+    mx: Option<String>,
+    /// The pool that an attempt was made from; none is the machine's own choice.
+    ip_pool: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -84,6 +89,11 @@ impl EventData {
 
     pub(crate) fn is_suppressed(&self) -> bool {
         self.reason.as_deref() == Some("suppressed")
+    }
+
+    /// The name of the pool of an attempt: empty for the machine's own choice, `None` if there was no attempt.
+    pub(crate) fn used_pool(&self) -> Option<&str> {
+        self.mx.as_ref().map(|_| self.ip_pool.as_deref().unwrap_or_default())
     }
 
     fn is_async_bounce(&self) -> bool {

@@ -48,14 +48,17 @@ impl Store {
         self.change(move |sql| Box::pin(pools::remove_source(sql, id))).await
     }
 
-    /// `started_at` of `None` says that the address is warm.
-    pub async fn set_source_warmup(
-        &self,
-        id: SourceId,
-        started_at: Option<Timestamp>,
-        paused_reason: Option<String>,
-    ) -> Result<()> {
-        self.change(move |sql| Box::pin(pools::set_warmup(sql, id, started_at, paused_reason))).await
+    /// Begins a warm-up anew; `started_at` of `None` says that the address is warm.
+    pub async fn set_source_warmup(&self, id: SourceId, started_at: Option<Timestamp>) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(pools::set_warmup(sql, id, started_at, now))).await
+    }
+
+    /// Goes on with a paused warm-up on the day of its plan on which it was paused. What was counted before does not
+    /// pause it again.
+    pub async fn resume_warmup(&self, id: SourceId) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(pools::resume_warmup(sql, id, now))).await
     }
 
     /// Pauses a warm-up that is running, and tells the servers that send from there. `false` if somebody was faster.

@@ -140,12 +140,22 @@ impl Store {
     pub const REAPED_AT_ONCE: usize = 10_000;
 
     /// Gives claims of nodes that are gone, or of processes before this one, back to the queue; returns how many. What they
-    /// had begun may have been sent: it stays theirs for 15 minutes, so that they can come back and tell.
+    /// had begun may have been sent: see `adopt_abandoned`.
     pub async fn reap(&self) -> Result<u64> {
         match &*self.engine {
             // Claims are in the memory of the one process there is.
             Engine::Sqlite { .. } => Ok(0),
             Engine::Postgres(engine) => engine.reap(Self::REAPED_AT_ONCE).await,
+        }
+    }
+
+    /// Claims messages that nodes which are gone had begun, 15 minutes after they did: so long they can come back and tell.
+    /// These may have arrived: to be finished with a record that says so.
+    pub async fn adopt_abandoned(&self, limit: usize) -> Result<Vec<Claimed>> {
+        match &*self.engine {
+            // There is one process, and its journal knows.
+            Engine::Sqlite { .. } => Ok(Vec::new()),
+            Engine::Postgres(engine) => engine.adopt_abandoned(limit).await,
         }
     }
 }

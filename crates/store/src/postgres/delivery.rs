@@ -14,6 +14,13 @@ use crate::error::StoreError;
 use crate::records::{Begin, Begun, Claimed, Outcome};
 use crate::verbs::desk::Entry;
 
+/// Entries that other nodes, or this one under an earlier lease, had claimed.
+#[derive(Clone, Copy)]
+enum Wanted<'a> {
+    These(&'a [Key]),
+    Abandoned(usize),
+}
+
 impl Engine {
     pub(crate) async fn claim(
         &self,
@@ -38,6 +45,15 @@ impl Engine {
 
     /// Claims these entries, if they are free or their claim is of a lease that is over.
     pub(crate) async fn adopt(&self, keys: &[Key]) -> Result<Vec<Claimed>, StoreError> {
+        self.take_over(Wanted::These(keys)).await
+    }
+
+    /// Claims what nodes that are gone had begun long ago.
+    pub(crate) async fn adopt_abandoned(&self, limit: usize) -> Result<Vec<Claimed>, StoreError> {
+        self.take_over(Wanted::Abandoned(limit)).await
+    }
+
+    async fn take_over(&self, wanted: Wanted<'_>) -> Result<Vec<Claimed>, StoreError> {
         let node = self.database.node()?;
         let mut turn = self.database.claims.begin().await;
         let lost = turn.held_if_some_are_lost();
@@ -46,7 +62,10 @@ impl Engine {
                 if let Some(held) = lost {
                     queue::release_all_but(client, &node, &held).await?;
                 }
-                queue::adopt(client, &node, keys).await
+                match wanted {
+                    Wanted::These(keys) => queue::adopt(client, &node, keys).await,
+                    Wanted::Abandoned(limit) => queue::adopt_abandoned(client, &node, limit).await,
+                }
             })
             .await?;
         turn.end(claimed.iter().map(Claimed::key));

@@ -51,21 +51,37 @@ const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = NULL, claimed_epo
     WHERE claimed_node = $1 AND claimed_epoch = $2
       AND (server_id, message_id) NOT IN (SELECT * FROM unnest($3::bigint[], $4::bigint[]))";
 
-/// What a dead node had begun may have been sent: it gets the time to come back and look into its journal. Epochs only grow, so
-/// the index leads straight to claims of earlier ones.
+/// Not what a dead node had begun, which may have been sent (`ADOPT_ABANDONED`). Epochs only grow, so the index leads straight to
+/// claims of earlier ones.
 const REAP: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
             SELECT server_id, message_id FROM queue
             WHERE claimed_node = nodes.node AND claimed_epoch < nodes.epoch + CASE WHEN nodes.lease_until
                     < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint OR nodes.lease_until
                     > (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 60000000 THEN 1 ELSE 0 END
-              AND (begun_at IS NULL
-                   OR begun_at < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint - 900000000
-                   OR begun_at > (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 60000000)
+              AND begun_at IS NULL
             LIMIT $1 FOR UPDATE SKIP LOCKED) AS gone
         LIMIT $1)
     UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL FROM over
     WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id";
+
+/// A dead node gets a quarter of an hour to come back and look into its journal. The entries stay begun: should this node
+/// die before it has recorded what happened, another one will.
+const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
+        SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
+            SELECT server_id, message_id FROM queue
+            WHERE claimed_node = nodes.node AND claimed_epoch < nodes.epoch + CASE WHEN nodes.lease_until
+                    < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint OR nodes.lease_until
+                    > (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 60000000 THEN 1 ELSE 0 END
+              AND (begun_at < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint - 900000000
+                   OR begun_at > (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 60000000)
+            LIMIT $3 FOR UPDATE SKIP LOCKED) AS gone
+        WHERE EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
+        LIMIT $3)
+    UPDATE queue SET claimed_node = $1, claimed_epoch = $2,
+        begun_at = (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
+    FROM over WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id
+    RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id";
 
 const LIST_PREVIOUS: &str = "SELECT server_id, message_id FROM queue
     WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2 AND begun_at IS NOT NULL
@@ -97,6 +113,16 @@ pub(super) async fn adopt(
     let (servers, messages) = columns(keys);
     let statement = client.prepare_cached(ADOPT).await?;
     let rows = client.query(&statement, &[&i64::from(node.number), &node.epoch, &servers, &messages]).await?;
+    read_all(&rows)
+}
+
+pub(super) async fn adopt_abandoned(
+    client: &ClientWrapper,
+    node: &Node,
+    limit: usize,
+) -> Result<Vec<Claimed>, StoreError> {
+    let statement = client.prepare_cached(ADOPT_ABANDONED).await?;
+    let rows = client.query(&statement, &[&i64::from(node.number), &node.epoch, &(limit as i64)]).await?;
     read_all(&rows)
 }
 

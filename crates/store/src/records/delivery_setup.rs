@@ -54,10 +54,24 @@ pub struct Source {
     /// `None` for an address that is warm.
     pub warmup_started_at: Option<Timestamp>,
     pub warmup_paused_reason: Option<String>,
+    /// When the warm-up was paused; from then on the days of its plan stand still.
+    pub warmup_paused_at: Option<Timestamp>,
+    /// Days of earlier pauses, which the plan does not count.
+    pub warmup_days_paused: u32,
     /// Since midnight UTC.
     pub sent_today: u64,
     pub bounced_today: u64,
     pub complained_today: u64,
+    /// Of today's counts, those since the warm-up was started or resumed: only they can pause it.
+    pub to_judge: SourceCounts,
+}
+
+/// Messages that left from a source, and what became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SourceCounts {
+    pub sent: u64,
+    pub bounced: u64,
+    pub complained: u64,
 }
 
 /// What a source did on one UTC day.

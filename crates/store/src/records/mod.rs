@@ -22,7 +22,8 @@ pub use counter::{CounterRow, Folded};
 pub(crate) use delivery::AttemptMatch;
 pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
 pub use delivery_setup::{
-    DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceDay, WarmupPause,
+    DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceCounts, SourceDay,
+    WarmupPause,
 };
 pub use domain_report::{DomainReport, DomainReportSum, ReportKind};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};

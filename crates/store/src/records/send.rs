@@ -56,6 +56,10 @@ pub struct SendOptions {
     /// How it came in: the `Received` header says it.
     #[serde(skip_serializing_if = "Protocol::is_http")]
     pub protocol: Protocol,
+    /// The host that took it, which its `Received` header and the installation's signature name, whoever sends it. Messages of
+    /// older versions have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<DomainName>,
 }
 
 /// How the copies of a send are tracked, as decided when it was accepted.

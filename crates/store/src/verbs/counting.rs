@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use postroad_model::{EventCursor, EventKind, MessageId, PoolId, ServerId, Timestamp};
 use serde::Deserialize;
 
-use super::surplus;
+use super::{surplus, used_pools};
 use crate::counting::{CountedEvent, CountingRules, EventData, Facts, Hold};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
@@ -65,6 +65,7 @@ pub(crate) async fn read_uncounted(
     }
     // Before tags and templates get their places: what is left out needs none.
     events.retain(|event| event.facts.recipient_domain() != rules.simulator_domain.as_str());
+    used_pools::find(sql, server_id, &mut events).await?;
     surplus::gather(sql, server_id, &mut events).await?;
     let providers = find_providers(sql, &events).await?;
     let holds = find_holds(sql, server_id, &events).await?;

@@ -32,6 +32,7 @@ pub(crate) mod suppressions;
 pub(crate) mod surplus;
 pub(crate) mod told;
 pub(crate) mod tracking;
+pub(crate) mod used_pools;
 pub(crate) mod webhook_attempts;
 pub(crate) mod webhook_queue;
 pub(crate) mod webhooks;

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::events;
 use super::finish::day_of;
 use crate::error::StoreError;
-use crate::records::{NewEvent, NewSource, Pool, Source, SourceDay, WarmupPause};
+use crate::records::{NewEvent, NewSource, Pool, Source, SourceCounts, SourceDay, WarmupPause};
 use crate::sql::{Row, Sql};
 
 const DAY_MICROS: i64 = 24 * 3_600 * 1_000_000;
@@ -79,18 +79,52 @@ pub(crate) async fn remove_source(sql: &Sql<'_>, id: SourceId) -> Result<(), Sto
     Ok(())
 }
 
-/// `started_at` of `None` says that the address is warm.
+/// Begins a warm-up anew; `started_at` of `None` says that the address is warm.
 pub(crate) async fn set_warmup(
     sql: &Sql<'_>,
     id: SourceId,
     started_at: Option<Timestamp>,
-    paused_reason: Option<String>,
+    now: Timestamp,
 ) -> Result<(), StoreError> {
     sql.change(
-        "UPDATE sources SET warmup_started_at = $2, warmup_paused_reason = $3 WHERE id = $1",
-        &[id.0.into(), started_at.into(), paused_reason.into()],
+        "UPDATE sources SET warmup_started_at = $2, warmup_paused_reason = NULL, warmup_paused_at = NULL,
+             warmup_days_paused = 0
+         WHERE id = $1",
+        &[id.0.into(), started_at.into()],
     )
-    .await
+    .await?;
+    judge_from_now(sql, id, now).await
+}
+
+/// Goes on with a paused warm-up on the day of its plan on which it was paused.
+pub(crate) async fn resume_warmup(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(), StoreError> {
+    let row = sql
+        .query_opt("SELECT warmup_paused_reason, warmup_paused_at FROM sources WHERE id = $1", &[id.0.into()])
+        .await?
+        .ok_or(StoreError::NotFound)?;
+    if row.text_opt(0)?.is_none() {
+        return Ok(());
+    }
+    let days = row.time_opt(1)?.map_or(0, |paused_at| (day_of(now) - day_of(paused_at)).max(0));
+    sql.change(
+        "UPDATE sources SET warmup_paused_reason = NULL, warmup_paused_at = NULL,
+             warmup_days_paused = warmup_days_paused + $2
+         WHERE id = $1",
+        &[id.0.into(), days.into()],
+    )
+    .await?;
+    judge_from_now(sql, id, now).await
+}
+
+/// What was counted today does not pause the warm-up again.
+async fn judge_from_now(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(), StoreError> {
+    sql.execute(
+        "UPDATE source_days SET sent_before = sent, bounced_before = bounced, complained_before = complained
+         WHERE source_id = $1 AND day = $2",
+        &[id.0.into(), day_of(now).into()],
+    )
+    .await?;
+    Ok(())
 }
 
 /// Pauses a warm-up that is running, and tells these servers. `false` if somebody was faster.
@@ -102,10 +136,10 @@ pub(crate) async fn pause_warmup(
 ) -> Result<bool, StoreError> {
     let row = sql
         .query_opt(
-            "UPDATE sources SET warmup_paused_reason = $2
+            "UPDATE sources SET warmup_paused_reason = $2, warmup_paused_at = $3
              WHERE id = $1 AND warmup_started_at IS NOT NULL AND warmup_paused_reason IS NULL
              RETURNING address",
-            &[pause.source_id.0.into(), pause.reason.as_str().into()],
+            &[pause.source_id.0.into(), pause.reason.as_str().into(), now.into()],
         )
         .await?;
     let Some(row) = row else { return Ok(false) };
@@ -123,7 +157,9 @@ pub(crate) async fn list_sources(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<So
     let rows = sql
         .query(
             "SELECT s.id, s.pool_id, s.address, s.helo, s.weight, s.warmup_started_at, s.warmup_paused_reason,
-                    coalesce(d.sent, 0), coalesce(d.bounced, 0), coalesce(d.complained, 0)
+                    coalesce(d.sent, 0), coalesce(d.bounced, 0), coalesce(d.complained, 0),
+                    s.warmup_paused_at, s.warmup_days_paused, coalesce(d.sent - d.sent_before, 0),
+                    coalesce(d.bounced - d.bounced_before, 0), coalesce(d.complained - d.complained_before, 0)
              FROM sources s LEFT JOIN source_days d ON d.source_id = s.id AND d.day = $1 ORDER BY s.id",
             &[day_of(now).into()],
         )
@@ -167,5 +203,12 @@ fn read_source(row: &Row) -> Result<Source, StoreError> {
         sent_today: row.int(7)? as u64,
         bounced_today: row.int(8)? as u64,
         complained_today: row.int(9)? as u64,
+        warmup_paused_at: row.time_opt(10)?,
+        warmup_days_paused: row.int(11)? as u32,
+        to_judge: SourceCounts {
+            sent: row.int(12)? as u64,
+            bounced: row.int(13)? as u64,
+            complained: row.int(14)? as u64,
+        },
     })
 }

@@ -308,6 +308,9 @@ TABLE source_days
     sent bigint NOT NULL
     bounced bigint NOT NULL
     complained bigint NOT NULL DEFAULT 0
+    sent_before bigint NOT NULL DEFAULT 0
+    bounced_before bigint NOT NULL DEFAULT 0
+    complained_before bigint NOT NULL DEFAULT 0
     PRIMARY KEY (source_id, day)
 
 TABLE sources
@@ -319,6 +322,8 @@ TABLE sources
     warmup_started_at bigint
     warmup_paused_reason text
     created_at bigint NOT NULL
+    warmup_paused_at bigint
+    warmup_days_paused bigint NOT NULL DEFAULT 0
     UNIQUE (address)
     PRIMARY KEY (id)
     FOREIGN KEY (pool_id) REFERENCES pools(id)

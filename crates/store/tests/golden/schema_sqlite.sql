@@ -276,7 +276,7 @@ CREATE TABLE source_days (
     day INTEGER NOT NULL,
     sent INTEGER NOT NULL,
     bounced INTEGER NOT NULL,
-    complained INTEGER NOT NULL DEFAULT 0,
+    complained INTEGER NOT NULL DEFAULT 0, sent_before INTEGER NOT NULL DEFAULT 0, bounced_before INTEGER NOT NULL DEFAULT 0, complained_before INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (source_id, day)
 ) WITHOUT ROWID;
 
@@ -289,7 +289,7 @@ CREATE TABLE sources (
     warmup_started_at INTEGER,
     warmup_paused_reason TEXT,
     created_at INTEGER NOT NULL
-);
+, warmup_paused_at INTEGER, warmup_days_paused INTEGER NOT NULL DEFAULT 0);
 
 CREATE INDEX sources_by_pool ON sources (pool_id);
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use postroad_model::{DomainName, GateAction, GateScope, PoolId, SendRate, ServerId, SourceId, Status};
-use postroad_store::{Ed25519Key, NewDomain, NewGate, NewSource, Outcome, StoreError};
+use postroad_store::{
+    Ed25519Key, NewDomain, NewGate, NewSource, Outcome, SourceCounts, StoreError, WarmupPause,
+};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -13,6 +15,8 @@ on_both_engines!(
     pool_in_use_is_not_deleted,
     sources_are_added_warmed_up_and_removed,
     source_days_are_read_in_order,
+    pausing_stops_the_days_of_a_warm_up,
+    resumed_warm_up_is_judged_by_what_follows,
     gates_are_replaced_listed_and_end,
     hourly_limit_comes_with_the_credential,
     changes_are_counted_in_this_process,
@@ -101,14 +105,14 @@ async fn sources_are_added_warmed_up_and_removed(fixture: Fixture) {
     assert!(matches!(store.add_source(new_source(pool, "2001:db8::1")).await, Err(StoreError::Conflict)));
     let nowhere = new_source(PoolId(99), "192.0.2.7");
     assert!(matches!(store.add_source(nowhere).await, Err(StoreError::NotFound)));
-    let (started, reason) = (Some(fixture.now()), Some("5 % bounced".to_owned()));
-    store.set_source_warmup(source.id, started, reason.clone()).await.expect("it is there");
+    let started = Some(fixture.now());
+    store.set_source_warmup(source.id, started).await.expect("it is there");
     let found = store.list_sources().await.expect("the store works");
-    assert_eq!((found[0].warmup_started_at, &found[0].warmup_paused_reason), (started, &reason));
+    assert_eq!((found[0].warmup_started_at, &found[0].warmup_paused_reason), (started, &None));
     store.remove_source(source.id).await.expect("it is there");
     assert!(store.list_sources().await.expect("the store works").is_empty());
     assert!(matches!(store.remove_source(source.id).await, Err(StoreError::NotFound)));
-    let gone = store.set_source_warmup(source.id, None, None).await;
+    let gone = store.set_source_warmup(source.id, None).await;
     assert!(matches!(gone, Err(StoreError::NotFound)), "{gone:?}");
 }
 
@@ -131,6 +135,58 @@ async fn source_days_are_read_in_order(fixture: Fixture) {
     let today = &store.delivery_setup().await.expect("the store works").sources[0];
     assert_eq!((today.sent_today, today.bounced_today), (0, 1));
     assert!(store.source_days(SourceId(99)).await.expect("the store works").is_empty());
+}
+
+/// A source whose warm-up began now.
+async fn warming_source(fixture: &Fixture) -> SourceId {
+    let store = &fixture.store;
+    let pool = store.create_pool("fresh".into(), false).await.expect("the name is free").id;
+    let new = NewSource { warmup_started_at: Some(fixture.now()), ..new_source(pool, "192.0.2.1") };
+    store.add_source(new).await.expect("the address is free").id
+}
+
+async fn pause(fixture: &Fixture, source_id: SourceId) {
+    let pause = WarmupPause { source_id, reason: "bounces".into(), pool: "fresh".into(), servers: vec![] };
+    assert!(fixture.store.pause_warmup(pause).await.expect("the store works"));
+}
+
+async fn pausing_stops_the_days_of_a_warm_up(fixture: Fixture) {
+    let store = &fixture.store;
+    let id = warming_source(&fixture).await;
+    let source = async || store.list_sources().await.expect("the store works").remove(0);
+    for (days, lost) in [(3, 3), (20, 23)] {
+        fixture.clock.advance(Duration::from_hours(48));
+        pause(&fixture, id).await;
+        assert_eq!(source().await.warmup_paused_at, Some(fixture.now()));
+        fixture.clock.advance(Duration::from_hours(24 * days));
+        store.resume_warmup(id).await.expect("it is there");
+        // A second time changes nothing.
+        store.resume_warmup(id).await.expect("it is there");
+        let resumed = source().await;
+        assert_eq!((resumed.warmup_paused_at, resumed.warmup_paused_reason), (None, None));
+        assert_eq!(resumed.warmup_days_paused, lost);
+    }
+    store.set_source_warmup(id, Some(fixture.now())).await.expect("it is there");
+    assert_eq!(source().await.warmup_days_paused, 0, "a new plan begins at its first day");
+    let unknown = store.resume_warmup(SourceId(99)).await;
+    assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
+}
+
+async fn resumed_warm_up_is_judged_by_what_follows(fixture: Fixture) {
+    let store = &fixture.store;
+    let id = warming_source(&fixture).await;
+    let settle = async |status| {
+        let message = fixture.claimed_message().await;
+        assert!(fixture.finish(Outcome { source_id: Some(id), ..fixture.outcome(message, status) }).await);
+    };
+    settle(Status::Sent).await;
+    settle(Status::HardFail).await;
+    pause(&fixture, id).await;
+    store.resume_warmup(id).await.expect("it is there");
+    settle(Status::Sent).await;
+    let source = store.list_sources().await.expect("the store works").remove(0);
+    assert_eq!((source.sent_today, source.bounced_today), (2, 1), "the quota counts the whole day");
+    assert_eq!(source.to_judge, SourceCounts { sent: 1, bounced: 0, complained: 0 });
 }
 
 async fn gates_are_replaced_listed_and_end(fixture: Fixture) {

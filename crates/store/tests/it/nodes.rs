@@ -194,9 +194,9 @@ async fn begin(store: &Store, fixture: &Fixture, id: MessageId) -> Begun {
     store.begin(vec![entry]).await.expect("the store works").remove(0)
 }
 
-/// What a dead node had begun may have been sent: nobody else gets it for a quarter of an hour.
+/// What a dead node had begun may have been sent: nobody else gets it for a quarter of an hour, and then only to say so.
 #[tokio::test]
-async fn begun_messages_of_a_dead_node_are_reaped_later() {
+async fn begun_messages_of_a_dead_node_are_adopted_later() {
     let fixture = Fixture::postgres().await;
     let other = second_node(&fixture).await;
     let ids = fixture.accept(fixture.send_to(&["ann@example.com", "bob@example.com"])).await;
@@ -207,12 +207,19 @@ async fn begun_messages_of_a_dead_node_are_reaped_later() {
     assert_eq!(fixture.store.reap().await.expect("the store works"), 1);
     assert_eq!(fixture.claim_due().await[0].message_id, ids[1]);
     fixture.execute("UPDATE queue SET begun_at = begun_at - 899000000 WHERE begun_at IS NOT NULL").await;
-    assert_eq!(fixture.store.reap().await.expect("the store works"), 0);
+    assert_eq!(fixture.store.adopt_abandoned(10).await.expect("the store works"), []);
     fixture.execute("UPDATE queue SET begun_at = begun_at - 2000000 WHERE begun_at IS NOT NULL").await;
-    assert_eq!(fixture.store.reap().await.expect("the store works"), 1);
-    let claimed = fixture.claim_due().await;
-    assert_eq!(claimed[0].message_id, ids[0]);
-    assert!(matches!(begin(&fixture.store, &fixture, ids[0]).await, Begun::Go(None)), "it begins anew");
+    assert_eq!(
+        fixture.store.reap().await.expect("the store works"),
+        0,
+        "it is not sent again without a word"
+    );
+    let adopted = fixture.store.adopt_abandoned(10).await.expect("the store works");
+    assert_eq!(adopted.iter().map(|entry| entry.message_id).collect::<Vec<_>>(), [ids[0]]);
+    assert_eq!(fixture.store.adopt_abandoned(10).await.expect("the store works"), []);
+    assert!(fixture.finish(fixture.outcome(ids[0], Status::SoftFail)).await);
+    fixture.clock.advance(Duration::from_hours(24));
+    assert_eq!(fixture.claim_due().await[0].message_id, ids[0], "it is tried again");
 }
 
 #[tokio::test]

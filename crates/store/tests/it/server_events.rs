@@ -197,7 +197,7 @@ async fn paused_warm_up_is_told_once_to_the_servers_that_send_from_there(fixture
     let data = json!({ "address": "192.0.2.1", "pool": "fresh", "reason": "too many bounces" });
     assert_eq!(of_server(&fixture, fixture.server).await, [(EventKind::IpWarmupPaused, data)]);
     assert_eq!(of_server(&fixture, fixture.other_server).await, []);
-    store.set_source_warmup(source.id, None, None).await.expect("it is there");
+    store.set_source_warmup(source.id, None).await.expect("it is there");
     assert!(!store.pause_warmup(pause).await.expect("the store works"), "it is over");
 }
 

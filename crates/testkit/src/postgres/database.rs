@@ -39,6 +39,16 @@ impl Database {
     }
 }
 
+impl Database {
+    /// As if the nodes that have messages on the wire had died a quarter of an hour ago.
+    pub fn let_busy_nodes_be_long_dead(&self) {
+        let statements = "UPDATE nodes SET lease_until = 1
+                WHERE node IN (SELECT claimed_node FROM queue WHERE begun_at IS NOT NULL);
+            UPDATE queue SET begun_at = begun_at - 960000000 WHERE begun_at IS NOT NULL;";
+        execute(&self.url, statements).unwrap_or_else(|error| panic!("{statements}: {error:?}"));
+    }
+}
+
 impl Drop for Database {
     fn drop(&mut self) {
         // FORCE ends the sessions of a daemon that the test has just killed.

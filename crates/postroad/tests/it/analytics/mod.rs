@@ -17,14 +17,14 @@ pub(crate) const TOP: &str = "/api/v1/analytics/top";
 pub(crate) const MESSAGE: &str = "/api/v1/analytics/message";
 
 /// The payload of a success.
-async fn asked(world: &World, path: &str, body: &Value) -> Value {
+pub(crate) async fn asked(world: &World, path: &str, body: &Value) -> Value {
     let answer = world.call(path, body).await;
     assert_eq!(answer["status"], "success", "{answer:#}");
     answer["data"].clone()
 }
 
 /// Waits until a summary says this number: on PostgreSQL an open transaction of anybody delays counting.
-async fn until_counted(world: &World, metric: &str, count: u64) -> Value {
+pub(crate) async fn until_counted(world: &World, metric: &str, count: u64) -> Value {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         let summary = asked(world, SUMMARY, &json!({})).await;

@@ -61,8 +61,8 @@ impl Outside {
     }
 
     /// On a PostgreSQL database that is reached by another URL than its own.
-    pub(crate) fn start_on(&self, url: &str, database: Database, envs: &[(&str, &str)]) -> World {
-        self.with_envs(envs, |all| World::start_on(Some(url), Some(database), all))
+    pub(crate) fn start_on(&self, url: &str, database: Option<Database>, envs: &[(&str, &str)]) -> World {
+        self.with_envs(envs, |all| World::start_on(Some(url), database, all))
     }
 
     fn with_envs(&self, envs: &[(&str, &str)], start: impl FnOnce(&[(&str, &str)]) -> World) -> World {

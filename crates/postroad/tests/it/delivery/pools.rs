@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
-use postroad_model::EventKind;
+use postroad_model::{Clock, EventKind, SystemClock};
+use postroad_store::{Source, WarmupPause};
 use postroad_testkit::SmtpPeer;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
 use super::limits::send_many;
 use super::outside::{Outside, to};
+use crate::analytics::{TOP, asked, until_counted};
 use crate::world::{Engine, World, both_engines};
 
 /// Addresses of the loopback that no peer has.
@@ -71,6 +74,24 @@ both_engines! {
         assert_eq!(counts[&SECOND.parse::<IpAddr>().unwrap()], 5, "{counts:?}");
         assert_eq!(counts[&FIRST.parse::<IpAddr>().unwrap()], 15, "{counts:?}");
     }
+
+    async fn numbers_by_pool_name_the_pool_that_was_used(engine: Engine) {
+        let outside = Outside::new();
+        let peer = outside.site("shop.example", Script::new());
+        let world = outside.start(engine, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
+        world.admin(&["pool", "create", "everybody", "--shared"]);
+        add_address(&world, "everybody", FIRST, &[]);
+        world.admin(&["pool", "create", "fresh"]);
+        add_address(&world, "fresh", SECOND, &["--warm-up"]);
+        world.admin(&["server", "set-pool", "dev", "fresh"]);
+        world.have_changes_heeded();
+        send_many(&world, &world.key, "shop.example", 20).await;
+        peer.wait_until(|record| record.messages.len() == 20).await;
+        until_counted(&world, "sent", 20).await;
+        let top = asked(&world, TOP, &json!({"dimension": "ip_pool", "metric": "sent"})).await;
+        let sent: Vec<_> = top["items"].as_array().unwrap().iter().map(|item| (&item["value"], &item["sent"])).collect();
+        assert_eq!(sent, [(&json!("everybody"), &json!(15)), (&json!("fresh"), &json!(5))], "{top:#}");
+    }
 }
 
 both_engines! {
@@ -92,6 +113,71 @@ both_engines! {
         let data: Value = serde_json::from_str(&told[0].event.data).unwrap();
         assert_eq!(data, json!({"address": FIRST, "pool": "fresh", "reason": paused["warm_up_paused_reason"]}));
     }
+}
+
+/// Refuses recipients whose name begins with `gone`.
+fn some_are_gone() -> Script {
+    Script::new().when(|asked| {
+        let is_gone = asked.stage == Stage::RcptTo && asked.line.contains("<gone");
+        is_gone.then(|| Answer::reply("550 5.1.1 no such user here"))
+    })
+}
+
+both_engines! {
+    async fn a_few_bounces_pause_no_warm_up_and_a_resumed_one_goes_on(engine: Engine) {
+        let outside = Outside::new();
+        let peer = outside.site("shop.example", some_are_gone());
+        let world = outside.start(engine, &[]);
+        world.admin(&["pool", "create", "fresh"]);
+        add_address(&world, "fresh", FIRST, &["--warm-up"]);
+        world.admin(&["server", "set-pool", "dev", "fresh"]);
+        world.have_changes_heeded();
+        let state = || world.admin(&["pool", "list"])[0]["addresses"][0]["warm_up"].clone();
+        send_many(&world, &world.key, "shop.example", 52).await;
+        peer.wait_until(|record| record.messages.len() == 52).await;
+        for number in 0..4 {
+            let id = world.accepted_id(&to(&format!("gone-{number}@shop.example"))).await;
+            world.until_status(id, "HardFail").await;
+        }
+        world.have_changes_heeded();
+        assert_eq!(state(), "running", "four of 56 are more than 4 %, but too few to tell");
+        let id = world.accepted_id(&to("gone-5@shop.example")).await;
+        world.until_status(id, "HardFail").await;
+        world.until_logged("the warm-up is paused").await;
+        assert_eq!(state(), "paused");
+        world.admin(&["pool", "warm-up", FIRST, "resume"]);
+        world.have_changes_heeded();
+        assert_eq!(state(), "running", "the counts before the resume do not pause it again");
+        let id = world.accepted_id(&to("ann@shop.example")).await;
+        assert_eq!(world.until_status(id, "Sent").await[0]["source_ip"], FIRST);
+    }
+}
+
+/// On SQLite alone, where a test can set a warm-up that began long ago; `store` has the same on both.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_warm_up_sends_nothing_after_the_end_of_its_plan() {
+    let outside = Outside::new();
+    let peer = outside.site("shop.example", Script::new());
+    let mut world = outside.start(Engine::Sqlite, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
+    world.admin(&["pool", "create", "everybody", "--shared"]);
+    add_address(&world, "everybody", FIRST, &[]);
+    world.admin(&["pool", "create", "fresh"]);
+    add_address(&world, "fresh", SECOND, &["--warm-up"]);
+    world.admin(&["server", "set-pool", "dev", "fresh"]);
+    let store = world.stopped_store().await;
+    let is_second = |source: &Source| source.address == SECOND.parse::<IpAddr>().unwrap();
+    let source = store.list_sources().await.unwrap().into_iter().find(is_second).unwrap();
+    let long_ago = SystemClock.now().minus(Duration::from_hours(23 * 24));
+    store.set_source_warmup(source.id, Some(long_ago)).await.unwrap();
+    let reason = "too many bounces".to_owned();
+    let pause = WarmupPause { source_id: source.id, reason, pool: "fresh".into(), servers: vec![] };
+    assert!(store.pause_warmup(pause).await.unwrap());
+    drop(store);
+    world.restart();
+    send_many(&world, &world.key, "shop.example", 20).await;
+    peer.wait_until(|record| record.messages.len() == 20).await;
+    let counts = by_source(&peer);
+    assert_eq!(counts.get(&SECOND.parse::<IpAddr>().unwrap()), None, "{counts:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

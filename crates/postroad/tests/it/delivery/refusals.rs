@@ -225,3 +225,50 @@ async fn headers_beyond_ascii_need_no_smtputf8() {
     let head = bytes.split_once("\r\n\r\n").unwrap().0;
     assert!(head.is_ascii() && head.contains("Subject: =?utf-8?B?R3LDvMOfZQ==?="), "{head}");
 }
+
+/// Only a reply to RCPT, or a sure one after it, says something of the recipient.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_suppresses_only_in_a_phase_that_knows_the_recipient() {
+    let cases = [
+        ("a", Stage::MailFrom, "501 5.1.1 no such user", false),
+        ("b", Stage::MailFrom, "501 5.1.3 bad address syntax", false),
+        ("c", Stage::MailFrom, "550 5.1.2 no such domain", false),
+        ("d", Stage::MailFrom, "550 user unknown", false),
+        ("e", Stage::RcptTo, "550 user unknown", true),
+        ("f", Stage::RcptTo, "550 5.1.1 no such user", true),
+        ("g", Stage::Data, "550 user unknown", false),
+        ("h", Stage::Message, "550 user unknown", false),
+        ("i", Stage::Message, "550 5.1.1 no such user", true),
+    ];
+    let outside = Outside::new();
+    // In one flight, too: the reply to MAIL then comes after the end of the message was sent.
+    let extensions: [&[&str]; 2] = [&[], &["PIPELINING", "CHUNKING"]];
+    let mut peers = Vec::new();
+    for (name, stage, reply, _) in cases {
+        for (number, extensions) in extensions.into_iter().enumerate() {
+            let script = Script::new().offering(extensions).on(stage, Answer::reply(reply));
+            peers.push(outside.site(&format!("{name}{number}.example"), script));
+        }
+    }
+    let world = outside.start(Engine::Sqlite, &[]);
+    for (name, stage, reply, is_suppressed) in cases {
+        for (number, offered) in extensions.into_iter().enumerate() {
+            if stage == Stage::Data && number == 1 {
+                // There is no DATA where BDAT is offered.
+                continue;
+            }
+            let address = format!("ann@{name}{number}.example");
+            let id = world.accepted_id(&to(&address)).await;
+            let deliveries = world.until_status(id, "HardFail").await;
+            let class = &deliveries[0]["bounce_class"];
+            let case = format!("{stage:?} {reply} {offered:?}: {deliveries:#?}");
+            if stage == Stage::MailFrom {
+                assert!(!["bad_mailbox", "bad_domain"].contains(&class.as_str().unwrap()), "{case}");
+            }
+            let again = world.accepted_id(&to(&address)).await;
+            let wanted = if is_suppressed { "Held" } else { "HardFail" };
+            let deliveries = world.until_deliveries(again, 1).await;
+            assert_eq!(deliveries[0]["status"], wanted, "{case}");
+        }
+    }
+}

@@ -1,11 +1,14 @@
 //! All mail handed to one host: with TLS or without, with a password or without, and never a password in the clear.
 
+use std::time::{Duration, Instant};
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use postroad_model::MessageId;
 use postroad_testkit::smtp_peer::{Answer, PeerTls, Script, Stage};
 use postroad_testkit::{SmtpPeer, TestCertificate};
 
+use super::limits::{providers, send_many};
 use super::outside::{Outside, to};
 use super::tls_demands::Authorities;
 use crate::world::{Engine, World};
@@ -171,4 +174,40 @@ async fn a_host_that_signs_itself_gets_mail_unsigned() {
         assert_eq!(text.matches("DKIM-Signature:").count(), signatures, "dkim = {dkim}: {text}");
         assert!(text.starts_with("Received: "), "{text}");
     }
+}
+
+/// Sends more than strangers' servers would get, to a host that takes its time for each; connections at once at most.
+async fn most_connections(count: usize, envs: &[(&str, &str)]) -> usize {
+    let outside = Outside::new();
+    let slow = Answer::reply("250 2.0.0 taken").after(Duration::from_millis(50));
+    let peer = outside.host(HOST, Script::new().on(Stage::Message, slow));
+    let address = format!("{HOST}:{}", outside.port());
+    // Rules for strangers' servers do not count for it, whatever its name.
+    let file =
+        providers("[smart]\nmx = [\"smart.example\"]\nconnections_max = 1\nmessages_per_minute = 60\n");
+    let mut all = vec![
+        ("POSTROAD_DELIVERY_SMARTHOST", address.as_str()),
+        ("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap()),
+    ];
+    all.extend_from_slice(envs);
+    let world = outside.start(Engine::Sqlite, &all);
+    send_many(&world, &world.key, "somewhere.example", count).await;
+    peer.wait_until(|record| record.messages.len() == count).await;
+    peer.open_connections_max()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_smart_host_gets_twenty_connections_and_no_rate() {
+    let most = most_connections(400, &[]).await;
+    assert!((15..=20).contains(&most), "{most}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_smart_host_has_limits_of_its_own() {
+    let begun = Instant::now();
+    let envs =
+        [("POSTROAD_DELIVERY_SMARTHOST_CONNECTIONS", "3"), ("POSTROAD_DELIVERY_SMARTHOST_RATE", "20/s")];
+    let most = most_connections(41, &envs).await;
+    assert!((2..=3).contains(&most), "{most}");
+    assert!(begun.elapsed() >= Duration::from_millis(1_900), "20 a second: {:?}", begun.elapsed());
 }

@@ -1,13 +1,18 @@
 //! SIGTERM: no new work, what is past its end may finish, the rest is given back as if it had never been touched.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use postroad_testkit::smtp_peer::{Answer, Script, Stage};
+use postroad_testkit::dns_server::Failure;
+use postroad_testkit::smtp_peer::{Answer, PeerTls, Script, Stage};
+use postroad_testkit::{CatcherAnswer, SmtpClient, WebhookCatcher};
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 use super::limits::providers;
 use super::outside::Outside;
-use crate::world::{both_engines, good_but};
+use crate::world::{Engine, both_engines, good_but};
 
 const COUNT: usize = 20;
 
@@ -58,5 +63,85 @@ both_engines! {
         let deliveries = world.until_status(id, "Sent").await;
         assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
         assert_eq!(peer.messages().len(), 1);
+    }
+}
+
+/// Takes everything up to the content of a message and then reads no more; the connection, once it is so far.
+fn deaf_host(address: SocketAddr) -> JoinHandle<std::net::TcpStream> {
+    let listener = std::net::TcpListener::bind(address).expect("nobody else has the address");
+    tokio::task::spawn_blocking(move || {
+        let (mut stream, _) = listener.accept().expect("a client comes");
+        let mut lines = BufReader::new(stream.try_clone().expect("a socket can be cloned"));
+        let mut line = String::from("banner");
+        while !line.starts_with("DATA") {
+            let reply = if line == "banner" { "220 deaf\r\n" } else { "250 ok\r\n" };
+            stream.write_all(reply.as_bytes()).expect("it reads");
+            line.clear();
+            lines.read_line(&mut line).expect("it speaks");
+        }
+        stream.write_all(b"354 go on\r\n").expect("it reads");
+        stream
+    })
+}
+
+/// A name server, a handshake, a reader, a webhook and clients of both kinds that hang.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sigterm_ends_within_ten_seconds_whatever_hangs() {
+    let outside = Outside::new();
+    for name in ["silent.example", "mx.unnamed.example"] {
+        outside.dns.fail(name, Failure::Silent);
+    }
+    outside.dns.mx("unnamed.example", 10, "mx.unnamed.example");
+    let handshake = outside.site("handshake.example", Script::new().with_tls(PeerTls::Stall));
+    let deaf_address = outside.new_address();
+    outside.dns.mx("deaf.example", 10, "mx.deaf.example");
+    outside.dns.a("mx.deaf.example", deaf_address);
+    let deaf = deaf_host((deaf_address, outside.port()).into());
+    let hooks = WebhookCatcher::start();
+    hooks.answer("/hook", CatcherAnswer::Hang);
+    let mut world = outside.start(Engine::Sqlite, &[]);
+    let hook = json!({ "url": hooks.url("/hook"), "events": ["message.accepted"] });
+    assert_eq!(world.call("/api/v1/webhooks/create", &hook).await["status"], "success");
+    // More than the buffers of a connection hold, or the message would be past its end.
+    let long = "x".repeat(8_000_000);
+    let mut ids = Vec::new();
+    for domain in ["silent.example", "unnamed.example", "handshake.example"] {
+        ids.push(world.accepted_id(&good_but(json!({ "to": [format!("ann@{domain}")] }))).await);
+    }
+    let large = json!({ "to": ["ann@deaf.example"], "plain_body": long });
+    ids.push(world.accepted_id(&good_but(large)).await);
+    handshake
+        .wait_until(|record| record.connections.iter().any(|c| c.commands.contains(&"STARTTLS".into())))
+        .await;
+    let stuck = deaf.await.unwrap();
+    hooks.wait_for("/hook", 1);
+    let port = world.daemon.ready()["smtp"]["starttls_port"].as_u64().unwrap() as u16;
+    let _client = SmtpClient::connect(([127, 0, 0, 1], port).into()).await;
+    let url = world.daemon.ready()["url"].as_str().unwrap().to_owned();
+    let mut slow = std::net::TcpStream::connect(url.trim_start_matches("http://")).unwrap();
+    let key = &world.key;
+    let head = format!("POST /api/v1/send/message HTTP/1.1\r\nHost: here\r\nX-Server-API-Key: {key}\r\n");
+    slow.write_all(format!("{head}Content-Length: 100\r\n\r\n{{").as_bytes()).unwrap();
+    let start = Instant::now();
+    assert!(world.daemon.terminate().success(), "{}", world.daemon.stderr_text());
+    assert!(
+        start.elapsed() < Duration::from_secs(10),
+        "{:?}\n{}",
+        start.elapsed(),
+        world.daemon.stderr_text()
+    );
+
+    for name in ["silent.example", "mx.unnamed.example"] {
+        outside.dns.heal(name);
+    }
+    let _late = outside.site("silent.example", Script::new());
+    let _named = outside.host("mx.unnamed.example", Script::new());
+    handshake.set_script(Script::new());
+    drop(stuck);
+    let _hearing = outside.peer_at(deaf_address.into(), Script::new());
+    world.restart();
+    for id in ids {
+        let deliveries = world.until_status(id, "Sent").await;
+        assert_eq!(deliveries.len(), 1, "no attempt was counted: {deliveries:#?}");
     }
 }

@@ -70,7 +70,7 @@ async fn a_lost_database_stops_delivery_until_it_is_back() {
     let database = Database::create();
     let proxy = PgProxy::start(database.url());
     let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
-    let world = outside.start_on(proxy.url(), database, &envs);
+    let world = outside.start_on(proxy.url(), Some(database), &envs);
     let ids = queue_many(&world).await;
     peer.wait_until(|record| record.messages.len() >= 20).await;
     proxy.cut();
@@ -103,7 +103,7 @@ async fn a_kill_without_a_store_makes_no_duplicate() {
     let database = Database::create();
     let proxy = PgProxy::start(database.url());
     let envs = [("POSTROAD_DELIVERY_PROVIDERS_FILE", file.path().to_str().unwrap())];
-    let mut world = outside.start_on(proxy.url(), database, &envs);
+    let mut world = outside.start_on(proxy.url(), Some(database), &envs);
     let ids = queue_many(&world).await;
     peer.wait_until(|record| record.messages.len() >= 20).await;
     proxy.cut();

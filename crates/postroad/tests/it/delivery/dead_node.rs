@@ -1,0 +1,33 @@
+//! A node that dies in the middle of sending, and another one that goes on with its messages.
+
+use postroad_testkit::postgres::Database;
+use postroad_testkit::smtp_peer::{Answer, Script, Stage};
+
+use super::outside::{Outside, to};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_dead_node_had_begun_is_announced_and_sent_again_with_the_same_bytes() {
+    let outside = Outside::new();
+    let peer = outside.site("shop.example", Script::new().on(Stage::Message, Answer::stall()));
+    let database = Database::create();
+    let url = database.url().to_owned();
+    let mut first = outside.start_on(&url, None, &[("POSTROAD_HOSTNAME", "one.mail.example")]);
+    let id = first.accepted_id(&to("ann@shop.example")).await;
+    peer.wait_until(|record| record.messages.len() == 1).await;
+    first.daemon.kill9();
+    database.let_busy_nodes_be_long_dead();
+    peer.set_script(Script::new());
+
+    let second = outside.start_on(&url, None, &[("POSTROAD_HOSTNAME", "two.mail.example")]);
+    let deliveries = second.until_status(id, "Sent").await;
+    assert_eq!(deliveries.len(), 2, "{deliveries:#?}");
+    assert_eq!(
+        (&deliveries[0]["status"], &deliveries[0]["possible_duplicate"]),
+        (&"SoftFail".into(), &true.into())
+    );
+    let messages = peer.messages();
+    assert_eq!(messages.len(), 2);
+    let text = String::from_utf8_lossy(&messages[0].bytes);
+    assert!(text.starts_with("Received: by one.mail.example"), "{text}");
+    assert_eq!(messages[0].bytes, messages[1].bytes);
+}
