@@ -26,6 +26,7 @@ pub(crate) async fn authenticate(
         Err(AuthFailure::AccessDenied { scope }) => {
             return Err(Reason::AccessDenied { scope, needed }.into());
         }
+        Err(AuthFailure::TestKey) => return Err(Reason::TestKey.into()),
         Err(AuthFailure::Store(error)) => return Err(error.into()),
     };
     tokio::time::sleep(delay).await;

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
-use postroad_app::{Caller, FieldProblem};
+use postroad_app::{Caller, FieldProblem, Refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -109,7 +109,7 @@ pub(crate) struct ErrorOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<i64>)]
     id: Option<&'a RawValue>,
-    /// With ValidationError: every problem.
+    /// With ValidationError and CeilingExceeded: every problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<Vec<FieldErrorOut<'a>>>,
     /// With InternalError: what to tell support; the same as the header X-Request-Id.
@@ -188,7 +188,7 @@ pub(crate) fn failed(info: &RequestInfo, failure: Failure) -> Response {
         Reason::KeyInvalid { token } => data.token = Some(OrNull(Some(token))),
         Reason::MessageNotFound { id } => data.id = Some(id),
         Reason::Internal(_) => data.request_id = Some(&info.id),
-        Reason::Refused(postroad_app::Refusal::Validation(problems)) => {
+        Reason::Refused(Refusal::Validation(problems) | Refusal::CeilingExceeded(problems)) => {
             data.errors = Some(problems.iter().map(field_error).collect());
         }
         _ => {}

@@ -33,6 +33,8 @@ pub(crate) enum Reason {
         scope: Scope,
         needed: Scope,
     },
+    /// A test key on a call that changes the live server.
+    TestKey,
     RequestTooLarge {
         bytes_max: usize,
     },
@@ -112,6 +114,12 @@ impl Reason {
                 ok,
                 "AccessDenied",
                 format!("The API key has the scope `{scope}`; this call needs `{needed}` or `full`").into(),
+            ),
+            Self::TestKey => error(
+                ok,
+                "AccessDenied",
+                "The API key is a test key: it can send in test mode and read, but change nothing of the server"
+                    .into(),
             ),
             Self::RequestTooLarge { bytes_max } => error(
                 StatusCode::PAYLOAD_TOO_LARGE,
@@ -215,6 +223,7 @@ impl From<StoreError> for Failure {
 #[expect(dead_code, reason = "the list of the OpenAPI document; a test compares it with the table above")]
 pub(crate) enum ErrorCode {
     ValidationError,
+    CeilingExceeded,
     NoRecipients,
     NoContent,
     TooManyToAddresses,
@@ -253,6 +262,7 @@ mod tests {
     fn every_reason() -> Vec<Reason> {
         let refusals = [
             Refusal::Validation(Vec::new()),
+            Refusal::CeilingExceeded(Vec::new()),
             Refusal::NoRecipients,
             Refusal::TooManyAddresses(AddressList::To),
             Refusal::TooManyAddresses(AddressList::Cc),
@@ -274,6 +284,7 @@ mod tests {
             Reason::KeyInvalid { token: String::new() },
             Reason::ServerSuspended,
             Reason::AccessDenied { scope: Scope::Read, needed: Scope::Send },
+            Reason::TestKey,
             Reason::RequestTooLarge { bytes_max: 1 },
             Reason::MessageNotFound { id: RawValue::from_string("1".into()).unwrap() },
             Reason::WebhookNotFound,

@@ -88,6 +88,12 @@ impl Api {
         self.with_routes(dev::router(inbox))
     }
 
+    /// Shows browsers on this machine what `postroad dev` has to offer.
+    #[must_use]
+    pub fn with_dev_page(self, inbox: Option<Inbox>) -> Self {
+        self.with_routes(dev::page_router(inbox))
+    }
+
     /// Serves more under the same host names. Requests carry their `Peer` as an extension.
     #[must_use]
     pub fn with_routes(self, routes: Router) -> Self {

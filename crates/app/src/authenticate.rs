@@ -39,10 +39,18 @@ pub struct Caller {
 /// Why a call may not be made. `Missing` and `Invalid` answers wait for `delay`.
 #[derive(Debug)]
 pub enum AuthFailure {
-    Missing { delay: Duration },
-    Invalid { delay: Duration },
+    Missing {
+        delay: Duration,
+    },
+    Invalid {
+        delay: Duration,
+    },
     Suspended,
-    AccessDenied { scope: Scope },
+    AccessDenied {
+        scope: Scope,
+    },
+    /// A test key, where a setting or a list of the live server would change.
+    TestKey,
     Store(StoreError),
 }
 
@@ -77,6 +85,10 @@ impl App {
         let credential = access.credential;
         if !credential.scope.allows(needed) {
             return Err(AuthFailure::AccessDenied { scope: credential.scope });
+        }
+        // `full` is the scope of calls that change the server: its settings, webhooks and suppressions.
+        if credential.test && needed == Scope::Full {
+            return Err(AuthFailure::TestKey);
         }
         self.inner.used.note(credential.id, self.inner.clock.now());
         Ok(Caller {

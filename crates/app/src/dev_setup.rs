@@ -1,7 +1,7 @@
 //! What `postroad dev` needs to be useful at once: an account, a live server, a verified domain and a fresh key.
 
-use postroad_model::{DomainName, Scope, ServerMode};
-use postroad_store::{NewCredential, NewServer, Server};
+use postroad_model::{CredentialId, DomainName, Scope, ServerMode};
+use postroad_store::{Credential, NewCredential, NewServer, Server};
 
 use crate::App;
 use crate::admin::{AdminError, new_domain};
@@ -9,8 +9,6 @@ use crate::secrets::KeyPair;
 
 const NAME: &str = "dev";
 const DOMAIN: &str = "example.test";
-/// Every start makes a key, because old ones cannot be shown again; this many stay good.
-const KEYS_KEPT: usize = 20;
 
 /// The names and the key of a development installation.
 pub struct DevSetup {
@@ -18,6 +16,7 @@ pub struct DevSetup {
     pub api_secret: String,
     pub domain: DomainName,
     pub server_name: String,
+    pub credential_id: CredentialId,
     pub credential_name: String,
 }
 
@@ -28,8 +27,21 @@ impl std::fmt::Debug for DevSetup {
 }
 
 impl App {
-    /// Creates what is missing, keeps what is there, and makes a new key.
+    /// Creates what is missing, keeps what is there, and makes a new key, because old ones cannot be shown again. The
+    /// keys of all starts before are revoked.
     pub async fn dev_setup(&self) -> Result<DevSetup, AdminError> {
+        self.dev_setup_revoking(|key| key.name == NAME).await
+    }
+
+    /// The same where other processes share the database: only the key of this one's start before is revoked.
+    pub async fn dev_setup_beside_others(
+        &self,
+        previous: Option<CredentialId>,
+    ) -> Result<DevSetup, AdminError> {
+        self.dev_setup_revoking(|key| key.name == NAME && Some(key.id) == previous).await
+    }
+
+    async fn dev_setup_revoking(&self, is_old: impl Fn(&Credential) -> bool) -> Result<DevSetup, AdminError> {
         let server = self.dev_server().await?;
         let domain = DomainName::parse(DOMAIN).expect("the constant is a domain name");
         if self.inner.store.find_domain(server.id, domain.clone()).await?.is_none() {
@@ -54,13 +66,19 @@ impl App {
             test: false,
             expires_at: None,
         };
-        self.inner.store.create_credential(credential).await?;
-        self.revoke_old_dev_keys(&server).await?;
+        let newest = self.inner.store.create_credential(credential).await?;
+        for key in self.inner.store.list_credentials(Some(server.id)).await? {
+            if key.id != newest && key.revoked_at.is_none() && is_old(&key) {
+                self.inner.store.revoke_credential(key.id).await?;
+            }
+        }
+        self.forget_setup();
         Ok(DevSetup {
             api_key: pair.api_key,
             api_secret: pair.api_secret,
             domain,
             server_name: server.name,
+            credential_id: newest,
             credential_name: NAME.to_owned(),
         })
     }
@@ -77,15 +95,5 @@ impl App {
         };
         let new = NewServer { account_id: account.id, name: NAME.to_owned(), mode: ServerMode::Live };
         Ok(self.inner.store.create_server(new).await?)
-    }
-
-    async fn revoke_old_dev_keys(&self, server: &Server) -> Result<(), AdminError> {
-        let mut keys = self.inner.store.list_credentials(Some(server.id)).await?;
-        keys.retain(|key| key.name == NAME && key.revoked_at.is_none());
-        let excess = keys.len().saturating_sub(KEYS_KEPT);
-        for key in &keys[..excess] {
-            self.inner.store.revoke_credential(key.id).await?;
-        }
-        Ok(())
     }
 }

@@ -12,6 +12,7 @@ pub mod hits;
 mod installation;
 mod log_in;
 mod maintenance;
+mod names;
 mod own_server;
 mod refusal;
 mod retention;

@@ -107,6 +107,8 @@ impl App {
             AuthFailure::Suspended => LoginFailure::Suspended,
             AuthFailure::AccessDenied { scope } => LoginFailure::MayNotSend { scope },
             AuthFailure::Missing { .. } | AuthFailure::Invalid { .. } => self.bad_login(peer),
+            // Asked only where the whole server may change, which sending does not.
+            AuthFailure::TestKey => LoginFailure::MayNotSend { scope: submitter.scope },
             AuthFailure::Store(error) => LoginFailure::Store(error),
         })
     }

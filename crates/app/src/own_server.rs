@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use postroad_model::{Change, DomainName, SendRate, ServerId, ServerMode};
-use postroad_store::{Server, ServerChange, StoreError};
+use postroad_store::{Ceiling, Server, ServerChange, ServerUpdate, StoreError};
 
-use crate::{App, FieldProblem, Refusal, Retention};
+use crate::{App, FieldProblem, Refusal, Retention, names};
 
-const NAME_BYTES_MAX: usize = 100;
 const HOSTS_MAX: usize = 100;
 /// A hundred years.
 const DAYS_MAX: u64 = 36_500;
@@ -30,33 +29,62 @@ pub struct GivenServerChange {
 impl App {
     pub async fn find_own_server(&self, id: ServerId) -> Result<Server, Refusal> {
         let found = self.inner.store.find_server(id).await?;
-        found.ok_or_else(|| Refusal::Internal(format!("there is no server {id}")))
+        let found = found.ok_or_else(|| Refusal::Internal(format!("there is no server {id}")))?;
+        Ok(self.within_installation(found))
     }
 
-    /// Changes all that is given, or nothing if any of it is wrong. Heeded at once here, within seconds by other nodes.
+    /// With the retention of the installation as a ceiling too.
+    fn within_installation(&self, mut server: Server) -> Server {
+        let Retention { bodies, messages, .. } = &self.inner.retention;
+        let lower = |ceiling: Option<u32>, kept: Option<Duration>| {
+            let days = kept.and_then(|kept| u32::try_from(kept.as_secs() / DAY_SECS).ok());
+            ceiling.into_iter().chain(days).min()
+        };
+        server.ceilings.bodies_days = lower(server.ceilings.bodies_days, *bodies);
+        server.ceilings.messages_days = lower(server.ceilings.messages_days, *messages);
+        server
+    }
+
+    /// Changes all that is given, or nothing if any of it is wrong or beyond what the operator allows. Takes effect at
+    /// once here, within seconds on other nodes.
     pub async fn update_own_server(&self, id: ServerId, given: GivenServerChange) -> Result<Server, Refusal> {
         let change = check(given, &self.inner.retention).map_err(Refusal::Validation)?;
         let changed = self.inner.store.update_server(id, change).await;
         self.forget_setup();
-        changed.map_err(|error| match error {
-            StoreError::Conflict => Refusal::Validation(vec![FieldProblem::new(
+        match changed {
+            Ok(ServerUpdate::Done(server)) => Ok(self.within_installation(*server)),
+            Ok(ServerUpdate::Exceeds(ceilings)) => {
+                Err(Refusal::CeilingExceeded(ceilings.into_iter().map(exceeded).collect()))
+            }
+            Err(StoreError::Conflict) => Err(Refusal::Validation(vec![FieldProblem::new(
                 "/name",
                 "`name` is the name of another server of the account",
-            )]),
-            other => other.into(),
-        })
+            )])),
+            Err(other) => Err(other.into()),
+        }
     }
+}
+
+/// Names the ceiling by its field.
+fn exceeded(ceiling: Ceiling) -> FieldProblem {
+    let (field, text) = match ceiling {
+        Ceiling::Mode(mode) => ("mode", format!("may only be `{mode}`")),
+        Ceiling::SendRate(rate) => ("send_rate", format!("may be at most `{rate}`")),
+        Ceiling::HourlyLimit(limit) => ("hourly_limit", format!("may be at most {limit}")),
+        Ceiling::BodiesDays(days) => ("retention/bodies_days", format!("may be at most {days}")),
+        Ceiling::MessagesDays(days) => ("retention/messages_days", format!("may be at most {days}")),
+    };
+    FieldProblem::new(
+        format!("/{field}"),
+        format!("`{field}` {text}: the operator of the service set this ceiling"),
+    )
 }
 
 fn check(given: GivenServerChange, kept: &Retention) -> Result<ServerChange, Vec<FieldProblem>> {
     let mut problems = Vec::new();
     let mut problem = |pointer: &str, message: &str| problems.push(FieldProblem::new(pointer, message));
-    let is_name = |name: &String| {
-        let fits = !name.trim().is_empty() && name.len() <= NAME_BYTES_MAX;
-        fits && !name.chars().any(|c| c.is_control() || c == '/')
-    };
-    if given.name.as_ref().is_some_and(|name| !is_name(name)) {
-        problem("/name", "`name` should have 1 to 100 characters and no `/`");
+    if let Some(text) = given.name.as_deref().and_then(names::find_problem) {
+        problem("/name", &format!("`name` {text}"));
     }
     let mode = given.mode.as_deref().and_then(ServerMode::parse);
     if given.mode.is_some() && mode.is_none() {

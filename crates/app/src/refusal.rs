@@ -10,6 +10,8 @@ use postroad_store::StoreError;
 pub enum Refusal {
     /// Fields that are wrong, all of them at once.
     Validation(Vec<FieldProblem>),
+    /// Settings beyond what the operator allows, each with its ceiling.
+    CeilingExceeded(Vec<FieldProblem>),
     NoRecipients,
     TooManyAddresses(AddressList),
     NoContent,
@@ -54,6 +56,7 @@ impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Validation(_) | Self::MailLoop => "ValidationError",
+            Self::CeilingExceeded(_) => "CeilingExceeded",
             Self::NoRecipients => "NoRecipients",
             Self::TooManyAddresses(AddressList::To) => "TooManyToAddresses",
             Self::TooManyAddresses(AddressList::Cc) => "TooManyCCAddresses",
@@ -76,6 +79,9 @@ impl Refusal {
             Self::Validation(problems) => {
                 problems.first().map_or("The request is not valid", |problem| problem.message.as_str())
             }
+            Self::CeilingExceeded(problems) => problems
+                .first()
+                .map_or("The operator does not allow this value", |problem| problem.message.as_str()),
             Self::NoRecipients => "There are no recipients defined to receive this message",
             Self::TooManyAddresses(AddressList::To) => {
                 "The maximum number of To addresses has been reached (maximum 50)"

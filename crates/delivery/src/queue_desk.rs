@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::{GateAction, GateScope, MessageId, ServerId, Timestamp};
+use postroad_model::{GateAction, GateScope, MessageId, ServerId, Status, Timestamp};
 use postroad_store::{
-    Cancelled, Gate, NewGate, QueueEntry, QueueFilter, QueueStats, Retried, Store, StoreError,
+    Cancelled, Gate, NewDelivery, NewGate, Pool, QueueEntry, QueueFilter, QueueStats, Retried, Store,
+    StoreError,
 };
 
 use crate::engine::{Hub, read_setup};
@@ -34,6 +35,10 @@ pub struct Waiting {
     pub entry: QueueEntry,
     /// Why it waits, in one sentence.
     pub why: String,
+    /// The last attempt that failed, with the other server's words.
+    pub last_failure: Option<NewDelivery>,
+    /// What is suspended or slowed for everything, its server, its server's pool or its domain.
+    pub gates: Vec<Gate>,
 }
 
 /// Whether messages leave, and how late they are.
@@ -96,7 +101,38 @@ impl QueueDesk {
     pub async fn find(&self, id: MessageId, now: Timestamp) -> Result<Option<Waiting>, StoreError> {
         let Some(entry) = self.store.find_queued(id).await? else { return Ok(None) };
         let why = self.why(&entry, now);
-        Ok(Some(Waiting { entry, why }))
+        let last_failure = self.last_delivery(entry.server_id, id).await?;
+        let last_failure = last_failure.filter(|record| record.status == Status::SoftFail);
+        let gates = self.gates_before(&entry).await?;
+        Ok(Some(Waiting { entry, why, last_failure, gates }))
+    }
+
+    /// The newest delivery record of a message.
+    pub async fn last_delivery(
+        &self,
+        server_id: ServerId,
+        id: MessageId,
+    ) -> Result<Option<NewDelivery>, StoreError> {
+        Ok(self.store.list_deliveries(server_id, id).await?.pop().map(|delivery| delivery.record))
+    }
+
+    async fn gates_before(&self, entry: &QueueEntry) -> Result<Vec<Gate>, StoreError> {
+        let mut gates = self.store.list_gates().await?;
+        if gates.is_empty() {
+            return Ok(gates);
+        }
+        let own_pool = self.store.find_server(entry.server_id).await?.and_then(|server| server.pool_id);
+        let pools = self.store.list_pools().await?;
+        let is_used = |pool: &Pool| own_pool.map_or(pool.shared, |own| pool.id == own);
+        gates.retain(|gate| match &gate.scope {
+            GateScope::Everything => true,
+            GateScope::Server(id) => *id == entry.server_id,
+            GateScope::Domain(domain) | GateScope::Lane { domain, .. } => *domain == entry.domain,
+            GateScope::Pool(name) => pools.iter().any(|pool| pool.name == *name && is_used(pool)),
+            // Which addresses and hosts it will use is not decided yet; `why` says if all of them are closed.
+            GateScope::Provider(_) | GateScope::Path { .. } | GateScope::SourceProvider { .. } => false,
+        });
+        Ok(gates)
     }
 
     fn why(&self, entry: &QueueEntry, now: Timestamp) -> String {

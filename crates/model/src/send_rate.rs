@@ -52,6 +52,12 @@ impl SendRate {
         let count = Some(count).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()?;
         (count > 0).then_some(Self { count, per })
     }
+
+    /// Whether this rate lets more messages through than `other`, whatever periods they are written in.
+    pub fn is_above(self, other: Self) -> bool {
+        let cross = |rate: Self, period: RatePeriod| u64::from(rate.count) * period.duration().as_secs();
+        cross(self, other.per) > cross(other, self.per)
+    }
 }
 
 impl fmt::Display for SendRate {
@@ -77,6 +83,18 @@ impl From<SendRate> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_of_different_periods_are_compared() {
+        let rate = |text| SendRate::parse(text).unwrap();
+        for (higher, lower) in
+            [("2/s", "1/s"), ("61/m", "1/s"), ("1/s", "3599/h"), ("4294967295/s", "4294967295/m")]
+        {
+            assert!(rate(higher).is_above(rate(lower)), "{higher} {lower}");
+            assert!(!rate(lower).is_above(rate(higher)), "{lower} {higher}");
+        }
+        assert!(!rate("60/m").is_above(rate("1/s")) && !rate("1/s").is_above(rate("3600/h")));
+    }
 
     #[test]
     fn rates_are_read_as_they_are_written() {

@@ -38,7 +38,7 @@ pub(crate) enum Command {
     /// Run the service with a configuration file
     Serve(ServeArgs),
     /// Check a configuration and say everything that is wrong with it
-    CheckConfig(ConfigFile),
+    CheckConfig(CheckConfigArgs),
     /// Configuration files
     Config {
         #[command(subcommand)]
@@ -58,6 +58,24 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ExplainCommand,
     },
+}
+
+impl Command {
+    /// Whether errors are to be JSON too.
+    pub(crate) fn wants_json(&self) -> bool {
+        match self {
+            Self::Dev(args) => args.json,
+            Self::Serve(args) => args.json,
+            Self::CheckConfig(args) => args.json,
+            Self::Config { .. } => false,
+            Self::Admin(args) => args.json,
+            Self::Queue(args) => args.json,
+            Self::Webhook { command: WebhookCommand::Listen(args) } => args.json,
+            Self::Explain {
+                command: ExplainCommand::Reply { json, .. } | ExplainCommand::Bounce { json, .. },
+            } => *json,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -87,6 +105,15 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) config: ConfigFile,
     /// Print one line of JSON with the addresses when ready, and nothing else, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckConfigArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
+    /// Answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -187,16 +214,21 @@ pub(crate) enum QueueSubcommand {
         limit: usize,
     },
     /// Show one message and say why it is waiting
-    Show { id: i64 },
+    Show {
+        /// Id of the message, as `queue list` and the API show it
+        id: i64,
+    },
     /// Count what is queued, and show what is suspended or slowed
     Stats,
     /// Try messages again now; releases held ones
     Retry {
+        /// Ids of messages
         #[arg(required = true)]
         ids: Vec<i64>,
     },
     /// Take messages out of the queue for good
     Cancel {
+        /// Ids of messages
         #[arg(required = true)]
         ids: Vec<i64>,
     },
@@ -215,7 +247,10 @@ pub(crate) enum QueueSubcommand {
         slow: Option<u32>,
     },
     /// Lift a suspension or slow-down; what waited goes on at once
-    Resume { scope: String },
+    Resume {
+        /// What `queue stats` shows as suspended or slowed, such as domain:example.com
+        scope: String,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -261,6 +296,7 @@ pub(crate) enum AdminCommand {
     },
     /// Close the API for a while (it answers 503), or open it again
     Maintenance {
+        /// on closes the API, off opens it
         #[arg(value_enum)]
         state: OnOff,
     },
@@ -275,6 +311,16 @@ pub(crate) enum OnOff {
 impl OnOff {
     pub(crate) fn is_on(self) -> bool {
         matches!(self, Self::On)
+    }
+}
+
+/// A limit, or the word `none`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OrNone<T>(pub(crate) Option<T>);
+
+impl<T> OrNone<T> {
+    fn parse(text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<Self> {
+        if text == "none" { Some(Self(None)) } else { parse(text).map(|value| Self(Some(value))) }
     }
 }
 
@@ -299,27 +345,37 @@ impl From<OnOffDefault> for Switch {
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {
     /// Create an account
-    Create { name: String },
+    Create {
+        /// Its name: unique, and not a number
+        name: String,
+    },
     /// List accounts
     List,
     /// Stop all servers of an account
     Suspend {
+        /// Name or id of the account
         name: String,
+        /// Kept with the suspension and shown by `account list`
         #[arg(long)]
         reason: String,
     },
     /// Lift a suspension
-    Resume { name: String },
+    Resume {
+        /// Name or id of the account
+        name: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerCommand {
     /// Create a server
     Create {
+        /// Its name: unique in the account, and not a number
         name: String,
+        /// Name or id of the account it belongs to
         #[arg(long)]
         account: String,
-        /// live, or development: takes mail and holds all of it
+        /// live, or development: takes mail and holds all of it, and its own keys cannot make it live
         #[arg(long, default_value = "live", value_parser = parse_mode)]
         mode: ServerMode,
     },
@@ -329,41 +385,66 @@ pub(crate) enum ServerCommand {
     Suspend {
         /// NAME, ACCOUNT/NAME or id
         name: String,
+        /// Kept with the suspension and shown by `server list`
         #[arg(long)]
         reason: String,
     },
     /// Lift a suspension
-    Resume { name: String },
-    /// Change between live and development
-    SetMode {
+    Resume {
+        /// NAME, ACCOUNT/NAME or id
         name: String,
+    },
+    /// Change between live and development; the server's own keys cannot make it live again
+    SetMode {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+        /// live or development
         #[arg(value_parser = parse_mode)]
         mode: ServerMode,
     },
     /// Send from the addresses of a pool
     SetPool {
+        /// NAME, ACCOUNT/NAME or id
         name: String,
-        /// Leave out for the installation's default
+        /// Name of the pool; leave out for the installation's default
         pool: Option<String>,
     },
-    /// Pace a server's mail: faster ones wait, none is refused
+    /// Pace a server's mail: faster ones wait, none is refused. Its own keys can set a lower rate, not a higher one
     SetRate {
+        /// NAME, ACCOUNT/NAME or id
         name: String,
-        /// Such as 10/s, 100/m or 1000/h; leave out for no limit
+        /// Such as 10/s, 100/m or 1000/h; none (or nothing) for no limit
         #[arg(value_parser = parse_rate)]
-        rate: Option<SendRate>,
+        rate: Option<OrNone<SendRate>>,
     },
-    /// Hold what a server sends beyond this many messages an hour
+    /// Hold what a server sends beyond this many messages an hour. Its own keys can set a lower limit, not a higher
+    /// one
     SetHourlyLimit {
+        /// NAME, ACCOUNT/NAME or id
         name: String,
-        /// Leave out for no limit
-        limit: Option<u32>,
+        /// Messages an hour; none (or nothing) for no limit
+        #[arg(value_parser = parse_number)]
+        limit: Option<OrNone<u32>>,
+    },
+    /// Keep a server's mail for no more than these days. Its own keys can set fewer days, not more
+    SetRetention {
+        /// NAME, ACCOUNT/NAME or id
+        name: String,
+        /// Days for the text of messages; none for as long as the installation keeps it
+        #[arg(long, value_name = "DAYS", value_parser = parse_number, required_unless_present = "messages")]
+        bodies: Option<OrNone<u32>>,
+        /// Days for messages with everything about them; none for as long as the installation keeps them
+        #[arg(long, value_name = "DAYS", value_parser = parse_number)]
+        messages: Option<OrNone<u32>>,
     },
     /// Track opens and clicks of a server's mail, where neither domain nor message says otherwise
     SetTracking {
+        /// NAME, ACCOUNT/NAME or id
         name: String,
+        /// Whether opens are tracked; leave out to keep it as it is
         #[arg(long, value_enum)]
         opens: Option<OnOff>,
+        /// Whether clicks are tracked; leave out to keep it as it is
         #[arg(long, value_enum)]
         clicks: Option<OnOff>,
         /// Leave links to this host alone; `*.example.com` for all below. Replaces those set before; "" for none
@@ -376,6 +457,7 @@ pub(crate) enum ServerCommand {
 pub(crate) enum PoolCommand {
     /// Create a pool
     Create {
+        /// Its name
         name: String,
         /// Servers without a pool of their own send from it, and what a warming address may not take
         #[arg(long)]
@@ -384,10 +466,15 @@ pub(crate) enum PoolCommand {
     /// List pools with their addresses and their warm-up
     List,
     /// Delete a pool that nobody uses
-    Delete { name: String },
+    Delete {
+        /// Name of the pool
+        name: String,
+    },
     /// Add an address of this machine to a pool
     AddAddress {
+        /// Name of the pool
         pool: String,
+        /// IPv4 or IPv6 address that this machine can send from
         address: std::net::IpAddr,
         /// The name it greets with; its PTR record should say the same
         #[arg(long)]
@@ -400,10 +487,15 @@ pub(crate) enum PoolCommand {
         warm_up: bool,
     },
     /// Remove an address
-    RemoveAddress { address: std::net::IpAddr },
+    RemoveAddress {
+        /// Address as `pool list` shows it
+        address: std::net::IpAddr,
+    },
     /// Start an address's warm-up anew, resume a paused one, or end it
     WarmUp {
+        /// Address as `pool list` shows it
         address: std::net::IpAddr,
+        /// start, resume or end
         #[arg(value_parser = parse_warm_up)]
         state: WarmUpState,
     },
@@ -413,18 +505,23 @@ pub(crate) enum PoolCommand {
 pub(crate) enum DomainCommand {
     /// Add a domain and make its DKIM key
     Create {
+        /// Such as example.com
         name: String,
+        /// Server that may send from it: NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: String,
     },
     /// List domains
     List {
+        /// Only of this server: NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: Option<String>,
     },
     /// Declare a domain verified without looking at the DNS
     SetVerified {
+        /// Such as example.com
         name: String,
+        /// Server it belongs to, if several have it: NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: Option<String>,
         /// Take the verified state away instead
@@ -433,11 +530,15 @@ pub(crate) enum DomainCommand {
     },
     /// Track opens and clicks of a domain's mail, where the message does not say otherwise
     SetTracking {
+        /// Such as example.com
         name: String,
+        /// Server it belongs to, if several have it: NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: Option<String>,
+        /// Whether opens are tracked; default for what the server says
         #[arg(long, value_enum)]
         opens: Option<OnOffDefault>,
+        /// Whether clicks are tracked; default for what the server says
         #[arg(long, value_enum)]
         clicks: Option<OnOffDefault>,
         /// Host name of its links, such as track.example.com, pointed at this service; "" for the installation's
@@ -446,11 +547,13 @@ pub(crate) enum DomainCommand {
     },
     /// Show the DNS records a domain needs
     Records {
+        /// Such as example.com
         #[arg(required_unless_present = "installation")]
         name: Option<String>,
         /// Show the installation's own DKIM record instead
         #[arg(long, conflicts_with = "name")]
         installation: bool,
+        /// Server it belongs to, if several have it: NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: Option<String>,
     },
@@ -460,6 +563,7 @@ pub(crate) enum DomainCommand {
 pub(crate) enum KeyCommand {
     /// Create a key; key and secret are shown this once
     Create {
+        /// Server it is for: NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: String,
         /// What it is for
@@ -468,7 +572,7 @@ pub(crate) enum KeyCommand {
         /// full, send or read
         #[arg(long, default_value = "full", value_parser = parse_scope)]
         scope: Scope,
-        /// Everything sent with it is validated, stored and not delivered
+        /// Everything sent with it is validated, stored and not delivered; it cannot change the server
         #[arg(long)]
         test: bool,
         /// Everything sent with it is held
@@ -491,16 +595,19 @@ pub(crate) enum KeyCommand {
     },
     /// List keys (without the keys themselves, which nobody knows any more)
     List {
+        /// Only of this server: NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: Option<String>,
     },
     /// End a key at once
     Revoke {
+        /// Id that `key list` shows
         #[arg(value_parser = parse_key_id)]
         id: CredentialId,
     },
     /// Make a new key with the same rights; the old one stays good for a while
     Rotate {
+        /// Id that `key list` shows
         #[arg(value_parser = parse_key_id)]
         id: CredentialId,
         /// How long the old key stays good, such as 30m, 24h or 7d
@@ -513,8 +620,14 @@ fn parse_mode(text: &str) -> Result<ServerMode, String> {
     ServerMode::parse(text).ok_or_else(|| "use live or development".to_owned())
 }
 
-fn parse_rate(text: &str) -> Result<SendRate, String> {
-    SendRate::parse(text).ok_or_else(|| "use a rate such as 10/s, 100/m or 1000/h".to_owned())
+fn parse_rate(text: &str) -> Result<OrNone<SendRate>, String> {
+    let wrong = || "use a rate such as 10/s, 100/m or 1000/h, or none".to_owned();
+    OrNone::parse(text, SendRate::parse).ok_or_else(wrong)
+}
+
+fn parse_number(text: &str) -> Result<OrNone<u32>, String> {
+    let wrong = || "use a whole number from 0 to 4294967295, or none".to_owned();
+    OrNone::parse(text, |text| text.parse().ok()).ok_or_else(wrong)
 }
 
 fn parse_warm_up(text: &str) -> Result<WarmUpState, String> {
@@ -546,4 +659,36 @@ fn parse_time(text: &str) -> Result<Timestamp, String> {
 
 fn parse_key_id(text: &str) -> Result<CredentialId, String> {
     text.parse().map(CredentialId).map_err(|_| "use the number that `key list` shows".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Every argument of `command` and of those below it without a help text.
+    fn unexplained(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        for argument in command.get_arguments() {
+            if argument.get_help().is_none_or(|help| help.to_string().trim().is_empty()) {
+                found.push(format!("{path} {}", argument.get_id()));
+            }
+        }
+        for below in command.get_subcommands() {
+            let path = format!("{path} {}", below.get_name());
+            if below.get_about().is_none() && below.get_name() != "help" {
+                found.push(path.clone());
+            }
+            unexplained(below, &path, found);
+        }
+    }
+
+    #[test]
+    fn every_command_and_argument_has_a_help_text() {
+        let mut command = Cli::command();
+        command.build();
+        let mut found = Vec::new();
+        unexplained(&command, "postroad", &mut found);
+        assert_eq!(found, Vec::<String>::new());
+    }
 }

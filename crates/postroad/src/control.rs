@@ -122,11 +122,18 @@ async fn administrate(app: &App, desk: &QueueDesk, command: Command) -> anyhow::
 
 /// Sends a command to the server that runs on this data folder. `None` if none does.
 pub(crate) async fn send(data_dir: &Path, request: &Request) -> anyhow::Result<Option<Value>> {
-    let Ok(folder) = OpenFolder::open(data_dir) else { return Ok(None) };
+    let folder = match OpenFolder::open(data_dir) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| unreadable(data_dir)),
+    };
     let stream = match UnixStream::connect(folder.socket()).await {
         Ok(stream) => stream,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
             return Ok(None);
+        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(error).with_context(|| unreadable(data_dir));
         }
         Err(error) => {
             return Err(error)
@@ -141,6 +148,13 @@ pub(crate) async fn send(data_dir: &Path, request: &Request) -> anyhow::Result<O
         Some(error) => Err(anyhow::anyhow!("{error}")),
         None => Ok(Some(answer["ok"].take())),
     }
+}
+
+fn unreadable(data_dir: &Path) -> String {
+    format!(
+        "the data folder {} is not for this user: run the command as the user that postroad runs as, or as root",
+        data_dir.display()
+    )
 }
 
 async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<String> {

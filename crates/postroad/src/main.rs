@@ -1,6 +1,8 @@
 //! The binary: command line, configuration, wiring, signals. Reads as a table of contents; the work is done in
 //! the crates below.
 
+#![warn(clippy::print_stderr)] // `terminal` is the one place that prints; it escapes what strangers wrote
+
 mod cli;
 mod commands;
 mod config;
@@ -11,6 +13,7 @@ mod queue;
 mod service;
 mod signals;
 mod smtp_listeners;
+mod terminal;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,14 +27,30 @@ const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let json = cli.command.wants_json();
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("postroad: {error:#}");
+            terminal::fail(&format!("{error:#}"), json);
             ExitCode::FAILURE
         }
     }
+}
+
+/// What cannot be understood, or a request for help. There is no command yet to say whether it wants JSON.
+fn usage(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    if error.use_stderr() && wants_json {
+        terminal::fail(error.render().to_string().trim_end(), true);
+    } else {
+        // A reader that went away is no reason to fail.
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 fn run(cli: cli::Cli) -> anyhow::Result<()> {

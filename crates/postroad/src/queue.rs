@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use postroad_app::App;
 use postroad_delivery::QueueDesk;
 use postroad_delivery::queue_desk::Waiting;
-use postroad_model::{Clock, GateAction, GateScope, MessageId, SystemClock, Timestamp};
+use postroad_model::{Clock, GateAction, GateScope, MessageId, Status, SystemClock, Timestamp};
 use postroad_store::{Cancelled, Gate, QueueEntry, QueueFilter, Retried};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -37,11 +37,7 @@ pub(crate) async fn carry_out(app: &App, desk: &QueueDesk, command: QueueCommand
             Ok(entries.iter().map(shown).collect())
         }
         QueueCommand::Show { id } => match desk.find(MessageId(id), now).await? {
-            Some(Waiting { entry, why }) => {
-                let mut value = shown(&entry);
-                value["why"] = json!(why);
-                Ok(value)
-            }
+            Some(waiting) => Ok(show(waiting)),
             None => not_queued(desk, id).await,
         },
         QueueCommand::Stats => stats(desk).await,
@@ -70,11 +66,47 @@ pub(crate) async fn carry_out(app: &App, desk: &QueueDesk, command: QueueCommand
     }
 }
 
+/// Why a message waits: what the engine says, the last failure with the other server's words, and what holds the
+/// queue back there.
+fn show(waiting: Waiting) -> Value {
+    let Waiting { entry, why, last_failure, gates } = waiting;
+    let mut value = shown(&entry);
+    value["why"] = json!(why);
+    if let Some(failure) = last_failure {
+        value["last_failure"] = json!({
+            "at": failure.at.to_rfc3339(),
+            "status": failure.status,
+            "details": failure.details,
+            "server_said": failure.output,
+            "mx": failure.mx,
+            "code": failure.code,
+            "enhanced_code": failure.enhanced_code,
+            "bounce_class": failure.bounce_class,
+        });
+    }
+    value["gates"] = gates.iter().map(shown_gate).collect();
+    value
+}
+
 async fn not_queued(desk: &QueueDesk, id: i64) -> anyhow::Result<Value> {
     match desk.locate(MessageId(id)).await? {
-        Some(_) => Ok(
-            json!({ "id": id, "queued": false, "why": "It is not in the queue: it is delivered, failed, held or cancelled." }),
-        ),
+        Some(server) => {
+            let last = desk.last_delivery(server, MessageId(id)).await?;
+            let why = match &last {
+                Some(last) if last.status == Status::Held => {
+                    format!("It is held: {}. `postroad queue retry {id}` releases it.", last.details)
+                }
+                Some(last) => format!("It is not in the queue: it is {}. {}", last.status, last.details),
+                None => "It is not in the queue, and nothing was recorded about its delivery.".to_owned(),
+            };
+            Ok(json!({
+                "id": id,
+                "queued": false,
+                "status": last.as_ref().map(|last| last.status),
+                "why": why,
+                "server_said": last.map(|last| last.output).filter(|words| !words.is_empty()),
+            }))
+        }
         None => bail!("there is no message {id}"),
     }
 }

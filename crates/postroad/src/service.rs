@@ -97,6 +97,11 @@ impl Service {
         Ok(service)
     }
 
+    /// Whether mail is caught instead of sent.
+    pub(crate) fn has_inbox(&self) -> bool {
+        self.delivery.inbox().is_some()
+    }
+
     /// One for all listeners.
     fn load_certificate(&mut self, config: &Config) -> anyhow::Result<()> {
         // The bounce listener offers TLS only where there is a certificate.
@@ -122,6 +127,9 @@ impl Service {
             .with_queue(self.delivery.queue_desk());
         if let Some(inbox) = self.delivery.inbox() {
             api = api.with_inbox(inbox.clone());
+        }
+        if dev {
+            api = api.with_dev_page(self.delivery.inbox().cloned());
         }
         let plain_listener = match config.http.listen {
             Some(address) => Some(bind(address).await?),
@@ -272,8 +280,14 @@ pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<(App
 /// A mistyped folder must not become a new installation.
 pub(crate) fn check_installation(config: &Config) -> anyhow::Result<()> {
     let Some(file) = sqlite_file(config) else { return Ok(()) };
+    let exists = file.try_exists().with_context(|| {
+        format!(
+            "cannot look into {}: run the command as the user that postroad runs as, or as root",
+            config.data_dir.display()
+        )
+    })?;
     anyhow::ensure!(
-        file.exists(),
+        exists,
         "there is no installation in {} (no {}): check --data-dir or --config; `admin account create` begins a new one",
         config.data_dir.display(),
         file.display()
@@ -309,9 +323,11 @@ pub(crate) fn create_data_dir(folder: &Path) -> anyhow::Result<()> {
 /// The name by which a restarted node is known to be the same one.
 fn node_identity(data_dir: &Path) -> anyhow::Result<(std::fs::File, String)> {
     use std::io::{Read, Seek, Write};
+    use std::os::unix::fs::OpenOptionsExt;
     let path: PathBuf = data_dir.join("node-id");
-    let mut file =
-        std::fs::File::options().create(true).truncate(false).read(true).write(true).open(&path)?;
+    let mut options = std::fs::File::options();
+    options.create(true).truncate(false).read(true).write(true).mode(0o600);
+    let mut file = options.open(&path).with_context(|| format!("cannot open {}", path.display()))?;
     file.try_lock().map_err(|_| {
         anyhow::anyhow!(
             "{} is in use by another postroad process: stop that one, or use another data directory",

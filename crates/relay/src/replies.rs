@@ -31,7 +31,8 @@ pub(crate) fn refused(refusal: &Refusal) -> Reply {
         | Refusal::NoContent
         | Refusal::TooManyAddresses(_)
         | Refusal::AttachmentMissingName
-        | Refusal::AttachmentMissingData => one_line(550, &format!("5.6.0 {}", refusal.message())),
+        | Refusal::AttachmentMissingData
+        | Refusal::CeilingExceeded(_) => one_line(550, &format!("5.6.0 {}", refusal.message())),
     }
 }
 

@@ -284,7 +284,7 @@ impl Row {
     }
 
     pub(crate) fn json<T: serde::de::DeserializeOwned>(&self, at: usize) -> Result<T> {
-        serde_json::from_str(&self.text(at)?).map_err(|e| StoreError::Internal(format!("column {at}: {e}")))
+        serde_json::from_str(&self.text(at)?).map_err(|e| damaged_json(at, &e))
     }
 
     /// Takes a blob out of the row without copying it.
@@ -323,6 +323,12 @@ impl RowView<'_> {
             Self::Postgres(row) => Ok(row.try_get(at)?),
         }
     }
+}
+
+/// Where the JSON is wrong, without its words: they may be an address.
+pub(crate) fn damaged_json(at: usize, error: &serde_json::Error) -> StoreError {
+    let (line, column) = (error.line(), error.column());
+    StoreError::Internal(format!("column {at} holds JSON of another form (line {line}, column {column})"))
 }
 
 fn unexpected(at: usize, value: &Value) -> StoreError {

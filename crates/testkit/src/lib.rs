@@ -8,6 +8,7 @@ mod any_certificate;
 pub mod certificate;
 pub mod clock;
 pub mod daemon;
+pub mod damage;
 pub mod dkim_verifier;
 pub mod dns_server;
 pub mod http;

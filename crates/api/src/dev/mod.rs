@@ -3,6 +3,7 @@
 
 mod guard;
 mod message_out;
+mod page;
 mod problem;
 mod query;
 
@@ -21,6 +22,16 @@ use crate::envelope;
 use message_out::{SummaryOut, shown};
 use problem::Problem;
 use query::{ListQuery, WaitQuery};
+
+/// The page for browsers, also where mail leaves the machine and there is no inbox.
+pub(crate) fn page_router(inbox: Option<Inbox>) -> Router {
+    Router::new()
+        .route("/", get(page::show).fallback(async || Problem::WrongMethod))
+        .route("/dev", get(page::show).fallback(async || Problem::WrongMethod))
+        .route("/dev/", get(page::show).fallback(async || Problem::WrongMethod))
+        .layer(middleware::from_fn(guard::admit))
+        .with_state(inbox)
+}
 
 pub(crate) fn router(inbox: Inbox) -> Router {
     Router::new()

@@ -19,6 +19,7 @@ pub(crate) struct ServerOut {
     hourly_limit: Option<u32>,
     tracking: TrackingOut,
     retention: RetentionOut,
+    ceilings: CeilingsOut,
     #[schema(example = "2026-11-15T12:00:00Z")]
     created_at: String,
     updated_at: String,
@@ -43,6 +44,23 @@ pub(crate) struct RetentionOut {
     messages_days: Option<u32>,
 }
 
+/// The highest values that server/update takes, set by the operator; null for no ceiling.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CeilingsOut {
+    /// `development`: only the operator can make the server live.
+    mode: Option<&'static str>,
+    send_rate: Option<String>,
+    #[schema(example = 10000)]
+    hourly_limit: Option<u32>,
+    retention: RetentionCeilingsOut,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RetentionCeilingsOut {
+    bodies_days: Option<u32>,
+    messages_days: Option<u32>,
+}
+
 impl From<Server> for ServerOut {
     fn from(server: Server) -> Self {
         Self {
@@ -59,6 +77,15 @@ impl From<Server> for ServerOut {
             retention: RetentionOut {
                 bodies_days: server.retention.bodies_days,
                 messages_days: server.retention.messages_days,
+            },
+            ceilings: CeilingsOut {
+                mode: server.ceilings.mode.map(postroad_model::ServerMode::as_str),
+                send_rate: server.ceilings.send_rate.map(|rate| rate.to_string()),
+                hourly_limit: server.ceilings.hourly_limit,
+                retention: RetentionCeilingsOut {
+                    bodies_days: server.ceilings.bodies_days,
+                    messages_days: server.ceilings.messages_days,
+                },
             },
             created_at: server.created_at.to_rfc3339(),
             updated_at: server.updated_at.to_rfc3339(),

@@ -66,7 +66,8 @@ pub(crate) struct RetentionIn {
 
 /// Change the server
 ///
-/// All that is given is changed, or nothing if any of it is wrong. Needs the scope `full`.
+/// All that is given is changed, or nothing if any of it is wrong. A value beyond what the operator allows
+/// (`ceilings` of server/get) is the error `CeilingExceeded`. Needs the scope `full`, and not a test key.
 #[utoipa::path(
     post,
     path = "/api/v1/server/update",

@@ -1,6 +1,6 @@
 //! Accounts on the command line.
 
-use postroad_store::Account;
+use postroad_store::{Account, StoreError};
 use serde_json::{Value, json};
 
 use super::{AdminError, check_name, taken};
@@ -8,7 +8,7 @@ use crate::App;
 
 impl App {
     pub(super) async fn create_account(&self, name: String) -> Result<Value, AdminError> {
-        check_name(&name)?;
+        let name = check_name(&name)?;
         let what = format!("the account `{name}`");
         let account = self.inner.store.create_account(name).await.map_err(taken(what))?;
         Ok(shown(&account))
@@ -25,18 +25,25 @@ impl App {
     ) -> Result<Value, AdminError> {
         let id = self.find_account(name).await?.id;
         self.inner.store.set_account_suspended(id, reason).await?;
-        Ok(shown(&self.find_account(name).await?))
+        let accounts = self.inner.store.list_accounts().await?;
+        let account = accounts.iter().find(|account| account.id == id).ok_or(StoreError::NotFound)?;
+        Ok(shown(account))
     }
 
     pub(super) async fn find_account(&self, given: &str) -> Result<Account, AdminError> {
         let accounts = self.inner.store.list_accounts().await?;
-        let found =
-            accounts.into_iter().find(|account| account.name == given || account.id.to_string() == given);
-        found.ok_or_else(|| {
-            AdminError::refused(format!(
+        let is_meant = |account: &Account| account.name == given || account.id.to_string() == given;
+        let mut meant = accounts.into_iter().filter(is_meant);
+        match (meant.next(), meant.next()) {
+            (Some(account), None) => Ok(account),
+            (Some(one), Some(other)) => Err(AdminError::refused(format!(
+                "`{given}` is the name of one account and the id of another: say {} or {}",
+                one.id, other.id
+            ))),
+            (None, _) => Err(AdminError::refused(format!(
                 "there is no account `{given}`; `postroad admin account list` shows them"
-            ))
-        })
+            ))),
+        }
     }
 }
 

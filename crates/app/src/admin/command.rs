@@ -13,42 +13,149 @@ use crate::suppressions::GivenSuppression;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case")]
 pub enum Command {
-    AccountCreate { name: String },
+    AccountCreate {
+        name: String,
+    },
     AccountList,
-    AccountSuspend { name: String, reason: String },
-    AccountResume { name: String },
-    ServerCreate { name: String, account: String, mode: ServerMode },
+    AccountSuspend {
+        name: String,
+        reason: String,
+    },
+    AccountResume {
+        name: String,
+    },
+    ServerCreate {
+        name: String,
+        account: String,
+        mode: ServerMode,
+    },
     ServerList,
-    ServerSuspend { server: String, reason: String },
-    ServerResume { server: String },
-    ServerSetMode { server: String, mode: ServerMode },
-    ServerSetPool { server: String, pool: Option<String> },
-    ServerSetRate { server: String, rate: Option<SendRate> },
-    ServerSetHourlyLimit { server: String, limit: Option<u32> },
+    ServerSuspend {
+        server: String,
+        reason: String,
+    },
+    ServerResume {
+        server: String,
+    },
+    ServerSetMode {
+        server: String,
+        mode: ServerMode,
+    },
+    ServerSetPool {
+        server: String,
+        pool: Option<String>,
+    },
+    ServerSetRate {
+        server: String,
+        rate: Option<SendRate>,
+    },
+    ServerSetHourlyLimit {
+        server: String,
+        limit: Option<u32>,
+    },
+    /// A ceiling that is not named stays.
+    ServerSetRetention {
+        server: String,
+        bodies_days: Option<DaysCeiling>,
+        messages_days: Option<DaysCeiling>,
+    },
     ServerSetTracking(SetServerTracking),
-    DomainCreate { name: String, server: String },
-    DomainList { server: Option<String> },
-    DomainSetVerified { name: String, server: Option<String>, verified: bool },
+    DomainCreate {
+        name: String,
+        server: String,
+    },
+    DomainList {
+        server: Option<String>,
+    },
+    DomainSetVerified {
+        name: String,
+        server: Option<String>,
+        verified: bool,
+    },
     DomainSetTracking(SetDomainTracking),
-    DomainRecords { name: String, server: Option<String> },
+    DomainRecords {
+        name: String,
+        server: Option<String>,
+    },
     InstallationRecords,
-    PoolCreate { name: String, shared: bool },
+    PoolCreate {
+        name: String,
+        shared: bool,
+    },
     PoolList,
-    PoolDelete { name: String },
-    PoolAddAddress { pool: String, address: IpAddr, helo: String, weight: u32, warm_up: bool },
-    PoolRemoveAddress { address: IpAddr },
-    PoolWarmUp { address: IpAddr, state: WarmUpState },
+    PoolDelete {
+        name: String,
+    },
+    PoolAddAddress {
+        pool: String,
+        address: IpAddr,
+        helo: String,
+        weight: u32,
+        warm_up: bool,
+    },
+    PoolRemoveAddress {
+        address: IpAddr,
+    },
+    PoolWarmUp {
+        address: IpAddr,
+        state: WarmUpState,
+    },
     KeyCreate(NewKey),
-    KeyList { server: Option<String> },
-    KeyRevoke { id: CredentialId },
-    KeyRotate { id: CredentialId, grace_seconds: u64 },
-    SuppressionAdd { server: String, item: GivenSuppression },
-    SuppressionImport { server: String, items: Vec<GivenSuppression> },
-    SuppressionRemove { server: String, address: String },
-    SuppressionList { server: String, reason: Option<SuppressionReason>, limit: usize },
-    SuppressionExport { server: String, after: Option<String> },
-    Reports { domain: Option<String> },
-    Maintenance { on: bool },
+    KeyList {
+        server: Option<String>,
+    },
+    KeyRevoke {
+        id: CredentialId,
+    },
+    KeyRotate {
+        id: CredentialId,
+        grace_seconds: u64,
+    },
+    SuppressionAdd {
+        server: String,
+        item: GivenSuppression,
+    },
+    SuppressionImport {
+        server: String,
+        items: Vec<GivenSuppression>,
+    },
+    SuppressionRemove {
+        server: String,
+        address: String,
+    },
+    SuppressionList {
+        server: String,
+        reason: Option<SuppressionReason>,
+        limit: usize,
+    },
+    SuppressionExport {
+        server: String,
+        after: Option<String>,
+    },
+    Reports {
+        domain: Option<String>,
+    },
+    Maintenance {
+        on: bool,
+    },
+}
+
+/// How long mail may be kept at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DaysCeiling {
+    Days(u32),
+    /// As long as the installation keeps it.
+    None,
+}
+
+impl From<DaysCeiling> for Option<u32> {
+    fn from(ceiling: DaysCeiling) -> Self {
+        match ceiling {
+            DaysCeiling::Days(days) => Some(days),
+            DaysCeiling::None => None,
+        }
+    }
 }
 
 /// What is not given stays.

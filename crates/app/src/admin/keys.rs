@@ -6,13 +6,15 @@ use postroad_model::{CredentialId, EmailAddress, Scope, Timestamp};
 use postroad_store::{Credential, NewCredential, StoreError};
 use serde_json::{Value, json};
 
-use super::{AdminError, NewKey, check_name, taken};
+use super::{AdminError, NewKey, taken};
 use crate::App;
 use crate::secrets::KeyPair;
 
 impl App {
     pub(super) async fn create_key(&self, new: NewKey) -> Result<Value, AdminError> {
-        check_name(&new.name)?;
+        if new.name.trim().is_empty() || new.name.len() > 100 || new.name.chars().any(char::is_control) {
+            return Err(AdminError::refused("a key's name has 1 to 100 characters"));
+        }
         if new.expires_at.is_some_and(|at| at <= self.inner.clock.now()) {
             return Err(AdminError::refused("the expiry is in the past"));
         }
@@ -117,12 +119,13 @@ impl App {
             test: old.test,
             expires_at: old.expires_at,
         };
-        let old_expires_at = self.inner.clock.now().plus(Duration::from_secs(grace_seconds));
-        let new_id =
-            self.inner.store.rotate_credential(id, old_expires_at, new).await.map_err(unknown(id))?;
+        let grace_ends_at = self.inner.clock.now().plus(Duration::from_secs(grace_seconds));
+        let new_id = self.inner.store.rotate_credential(id, grace_ends_at, new).await.map_err(unknown(id))?;
+        // As it is stored: the old key may end before the grace period does.
+        let old_expires_at = self.find_key(id).await?.expires_at;
         let mut shown = self.shown_once(new_id, &pair).await?;
         shown["replaces"] = json!(id);
-        shown["replaced_expires_at"] = json!(old_expires_at.to_rfc3339());
+        shown["replaced_expires_at"] = json!(old_expires_at.map(Timestamp::to_rfc3339));
         Ok(shown)
     }
 

@@ -2,6 +2,7 @@
 //! to a running server over its control socket; the answer is JSON.
 
 mod accounts;
+mod ceilings;
 mod command;
 mod domains;
 mod keys;
@@ -13,11 +14,11 @@ mod tracking;
 use postroad_store::{Server, StoreError};
 use serde_json::{Value, json};
 
-pub use command::{Command, NewKey, SetDomainTracking, SetServerTracking, Switch};
+pub use command::{Command, DaysCeiling, NewKey, SetDomainTracking, SetServerTracking, Switch};
 pub(crate) use domains::new_domain;
 pub use pools::WarmUpState;
 
-use crate::App;
+use crate::{App, names};
 
 /// Why a command was not carried out; the text is for the operator.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,9 @@ impl App {
             Command::ServerSetPool { server, pool } => self.set_server_pool(&server, pool.as_deref()).await,
             Command::ServerSetRate { server, rate } => self.set_server_rate(&server, rate).await,
             Command::ServerSetHourlyLimit { server, limit } => self.set_server_limit(&server, limit).await,
+            Command::ServerSetRetention { server, bodies_days, messages_days } => {
+                self.set_server_retention(&server, bodies_days, messages_days).await
+            }
             Command::ServerSetTracking(order) => self.set_server_tracking(order).await,
             Command::DomainSetTracking(order) => self.set_domain_tracking(order).await,
             Command::DomainCreate { name, server } => self.create_domain(&name, &server).await,
@@ -104,6 +108,11 @@ impl App {
         }
     }
 
+    /// A server that was found before, as it is now.
+    async fn server_by_id(&self, id: postroad_model::ServerId) -> Result<Server, AdminError> {
+        self.inner.store.find_server(id).await?.ok_or_else(|| StoreError::NotFound.into())
+    }
+
     /// Finds a server by id, `NAME` (if only one has it) or `ACCOUNT/NAME`.
     async fn find_server(&self, given: &str) -> Result<Server, AdminError> {
         let servers = self.inner.store.list_servers().await?;
@@ -116,8 +125,8 @@ impl App {
         match (meant.next(), meant.next()) {
             (Some(server), None) => Ok(server.clone()),
             (Some(one), Some(other)) => Err(AdminError::refused(format!(
-                "several servers are called `{given}`: say {}/{} or {}/{}",
-                one.account_name, one.name, other.account_name, other.name
+                "several servers are called `{given}`: say {}/{} (id {}) or {}/{} (id {})",
+                one.account_name, one.name, one.id, other.account_name, other.name, other.id
             ))),
             (None, _) => Err(AdminError::refused(format!(
                 "there is no server `{given}`; `postroad admin server list` shows them"
@@ -126,13 +135,12 @@ impl App {
     }
 }
 
-/// Names are short and printable; a slash would make `ACCOUNT/NAME` unclear.
-fn check_name(name: &str) -> Result<(), AdminError> {
-    let fits = !name.trim().is_empty() && name.len() <= 100;
-    if fits && !name.chars().any(|c| c.is_control() || c == '/') {
-        return Ok(());
+/// The name without blanks around it.
+fn check_name(name: &str) -> Result<String, AdminError> {
+    match names::find_problem(name) {
+        None => Ok(name.trim().to_owned()),
+        Some(problem) => Err(AdminError::refused(format!("a name {problem}"))),
     }
-    Err(AdminError::refused("a name has 1 to 100 characters and no `/`"))
 }
 
 /// Says what exists already instead of just "conflict".

@@ -1,8 +1,8 @@
-//! Pools of source addresses on the command line, and which server sends from which, how fast and how much.
+//! Pools of source addresses on the command line, and which server sends from which.
 
 use std::net::IpAddr;
 
-use postroad_model::{DomainName, PoolId, SendRate};
+use postroad_model::{DomainName, PoolId};
 use postroad_store::{NewSource, Pool, Source, StoreError};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::App;
 
 impl App {
     pub(super) async fn create_pool(&self, name: String, shared: bool) -> Result<Value, AdminError> {
-        check_name(&name)?;
+        let name = check_name(&name)?;
         let what = format!("the pool `{name}`");
         let pool = self.inner.store.create_pool(name, shared).await.map_err(taken(what))?;
         Ok(shown(&pool, &[]))
@@ -84,26 +84,6 @@ impl App {
         };
         self.inner.store.set_server_pool(server.id, pool_id).await?;
         Ok(json!({ "server": server.name, "pool": pool }))
-    }
-
-    pub(super) async fn set_server_rate(
-        &self,
-        server: &str,
-        rate: Option<SendRate>,
-    ) -> Result<Value, AdminError> {
-        let server = self.find_server(server).await?;
-        self.inner.store.set_server_send_rate(server.id, rate).await?;
-        Ok(json!({ "server": server.name, "send_rate": rate.map(|rate| rate.to_string()) }))
-    }
-
-    pub(super) async fn set_server_limit(
-        &self,
-        server: &str,
-        limit: Option<u32>,
-    ) -> Result<Value, AdminError> {
-        let server = self.find_server(server).await?;
-        self.inner.store.set_server_hourly_limit(server.id, limit).await?;
-        Ok(json!({ "server": server.name, "hourly_limit": limit }))
     }
 
     /// The names of all pools, in order.

@@ -1,4 +1,4 @@
-//! Servers on the command line.
+//! Servers on the command line; their limits are in `ceilings`.
 
 use postroad_model::ServerMode;
 use postroad_store::{NewServer, Server};
@@ -14,7 +14,7 @@ impl App {
         account: &str,
         mode: ServerMode,
     ) -> Result<Value, AdminError> {
-        check_name(&name)?;
+        let name = check_name(&name)?;
         let account = self.find_account(account).await?;
         let what = format!("the server `{}/{name}`", account.name);
         let new = NewServer { account_id: account.id, name, mode };
@@ -32,22 +32,26 @@ impl App {
     ) -> Result<Value, AdminError> {
         let server = self.find_server(given).await?;
         self.inner.store.set_server_suspended(server.id, reason).await?;
-        Ok(shown(&self.find_server(&server.id.to_string()).await?))
-    }
-
-    pub(super) async fn set_server_mode(&self, given: &str, mode: ServerMode) -> Result<Value, AdminError> {
-        let server = self.find_server(given).await?;
-        self.inner.store.set_server_mode(server.id, mode).await?;
-        Ok(shown(&self.find_server(&server.id.to_string()).await?))
+        Ok(shown(&self.server_by_id(server.id).await?))
     }
 }
 
-fn shown(server: &Server) -> Value {
+pub(super) fn shown(server: &Server) -> Value {
     json!({
         "id": server.id,
         "account": server.account_name,
         "name": server.name,
         "mode": server.mode,
+        "send_rate": server.send_rate,
+        "hourly_limit": server.hourly_limit,
+        "retention": server.retention,
+        "ceilings": {
+            "mode": server.ceilings.mode,
+            "send_rate": server.ceilings.send_rate,
+            "hourly_limit": server.ceilings.hourly_limit,
+            "bodies_days": server.ceilings.bodies_days,
+            "messages_days": server.ceilings.messages_days,
+        },
         "suspended": server.suspended_reason.is_some(),
         "suspended_reason": server.suspended_reason,
         "created_at": server.created_at.to_rfc3339(),

@@ -1,5 +1,6 @@
 //! Suppression lists as CSV (RFC 4180): what people bring from elsewhere, and what they take away.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use csv::{ByteRecord, QuoteStyle, ReaderBuilder, WriterBuilder};
@@ -51,8 +52,8 @@ pub fn read_csv(text: &str, lines_max: usize) -> Option<CsvList> {
     let mut record = ByteRecord::new();
     // Reading bytes from memory into records of any length cannot fail.
     while reader.read_byte_record(&mut record).unwrap_or(false) {
-        let fields: Vec<String> =
-            record.iter().map(|field| String::from_utf8_lossy(field).trim().to_owned()).collect();
+        let cell = |field| without_guard(String::from_utf8_lossy(field).trim()).trim().to_owned();
+        let fields: Vec<String> = record.iter().map(cell).collect();
         if fields.iter().all(String::is_empty) {
             continue;
         }
@@ -123,8 +124,26 @@ fn read_line(columns: &[Column], fields: Vec<String>) -> Result<GivenSuppression
     Ok(given)
 }
 
-/// Writes a list, with its header. What looks like a formula of a spreadsheet is written as it is: an address that
-/// was changed on its way out would suppress nobody on its way in.
+/// Spreadsheets take a cell that begins with one of these for a formula.
+const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+
+/// A cell that no spreadsheet evaluates: a quote goes before what looks like a formula, and before quotes that are
+/// followed by such, so that `without_guard` gives back exactly what was there.
+fn with_guard(cell: &str) -> Cow<'_, str> {
+    if is_guarded_or_formula(cell) { format!("'{cell}").into() } else { cell.into() }
+}
+
+/// What a cell held before `with_guard`.
+fn without_guard(cell: &str) -> &str {
+    cell.strip_prefix('\'').filter(|rest| is_guarded_or_formula(rest)).unwrap_or(cell)
+}
+
+fn is_guarded_or_formula(cell: &str) -> bool {
+    cell.trim_start_matches('\'').starts_with(FORMULA_STARTS)
+}
+
+/// Writes a list, with its header. Strangers choose addresses and details, so cells are guarded against being
+/// evaluated as formulas; reading takes the guard away again.
 pub(crate) fn write_csv(list: &[Suppression]) -> String {
     let mut writer = WriterBuilder::new().quote_style(QuoteStyle::Necessary).from_writer(Vec::new());
     let mut write = |fields: [&str; 6]| writer.write_record(fields).expect("memory can be written to");
@@ -139,9 +158,9 @@ pub(crate) fn write_csv(list: &[Suppression]) -> String {
         let (created_at, expires_at) =
             (one.created_at.to_rfc3339(), one.expires_at.map(postroad_model::Timestamp::to_rfc3339));
         write([
-            &one.address,
+            &with_guard(&one.address),
             one.reason.as_str(),
-            &one.details,
+            &with_guard(&one.details),
             &origin,
             &created_at,
             expires_at.as_deref().unwrap_or_default(),
@@ -215,6 +234,34 @@ mod tests {
     fn too_long_a_list_is_refused_as_a_whole() {
         assert!(read_csv("address\na\nb\n", 2).is_some());
         assert!(read_csv("address\na\nb\nc\n", 2).is_none());
+    }
+
+    fn suppression(address: &str, details: &str) -> Suppression {
+        Suppression {
+            address: address.into(),
+            reason: SuppressionReason::HardBounce,
+            details: details.into(),
+            origin_message_id: None,
+            created_at: Timestamp::parse_rfc3339("2026-11-15T12:00:00Z").unwrap(),
+            expires_at: None,
+        }
+    }
+
+    #[test]
+    fn cells_that_look_like_formulas_are_neutralised_and_read_back_the_same() {
+        for start in ["=", "+", "-", "@", "'", "'=", "''+", "x", "\""] {
+            let address = format!("{start}cmd@example.com");
+            let details = format!("{start}HYPERLINK(\"http://x.example\")");
+            let text = write_csv(&[suppression(&address, &details)]);
+            let cells = ReaderBuilder::new().from_reader(text.as_bytes()).records().next().unwrap().unwrap();
+            for cell in &cells {
+                assert!(!cell.starts_with(FORMULA_STARTS), "{cell:?} would be evaluated");
+            }
+            let given = read(&text).lines.remove(0).given.unwrap();
+            assert_eq!((given.address, given.details), (address, Some(details)));
+        }
+        let text = write_csv(&[suppression("a@example.com", "\t=1+1")]);
+        assert!(text.contains(",'\t=1+1,"), "{text}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod segment;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -57,7 +58,8 @@ impl Journal {
     }
 
     fn open_with(folder: &Path, segment_bytes_max: u64) -> io::Result<(Self, Vec<Recovered>)> {
-        std::fs::create_dir_all(folder)?;
+        // Replies of other servers are in there: for the owner only.
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let left = recovery::read_folder(folder)?;
         let next_number = left.open_in.last_key_value().map_or(1, |(last, _)| last + 1);
         let mut state = State {

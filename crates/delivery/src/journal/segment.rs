@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const NAME_START: &str = "flights-";
@@ -18,7 +19,8 @@ pub(super) struct Segment {
 impl Segment {
     /// Never a file that is there already: it may end in half a record.
     pub(super) fn create(folder: &Path, number: u64) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create_new(true).open(segment_path(folder, number))?;
+        let mut options = OpenOptions::new();
+        let file = options.append(true).create_new(true).mode(0o600).open(segment_path(folder, number))?;
         Ok(Self { number, file, length: 0 })
     }
 

@@ -179,8 +179,9 @@ impl Preparer {
             (body.clone(), signature.clone())
         };
         let broken = |problem: String| PrepareError::Broken(problem);
-        let rcpt_to =
-            EmailAddress::parse(&work.rcpt_to).map_err(|e| broken(format!("{}: {e}", work.rcpt_to)))?;
+        // The address itself stays out of it: the text goes into the log.
+        let rcpt_to = EmailAddress::parse(&work.rcpt_to)
+            .map_err(|e| broken(format!("its recipient is no address: {e}")))?;
         let mail_from = if info.bounce { None } else { Some(self.return_path(work).map_err(broken)?) };
         let trace =
             received(self.host_of(info), &work.token, info.options.protocol.as_str(), info.created_at);
@@ -203,7 +204,7 @@ impl Preparer {
     fn return_path(&self, work: &Work) -> Result<EmailAddress, String> {
         let local = self.return_paths.local_part(work.server_id, work.message_id, &work.token);
         let address = format!("{local}@{}", self.return_domain);
-        EmailAddress::parse(&address).map_err(|e| format!("return path {address}: {e}"))
+        EmailAddress::parse(&address).map_err(|e| format!("its return path is no address: {e}"))
     }
 
     /// Where all recipients get the same bytes, one signature does for all.

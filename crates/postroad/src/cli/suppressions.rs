@@ -11,6 +11,7 @@ use super::parse_time;
 pub(crate) enum SuppressionCommand {
     /// Send no more mail to an address
     Add {
+        /// The e-mail address
         address: String,
         /// NAME, ACCOUNT/NAME or id
         #[arg(long)]
@@ -27,12 +28,15 @@ pub(crate) enum SuppressionCommand {
     },
     /// Let an address get mail again
     Remove {
+        /// The e-mail address
         address: String,
+        /// NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: String,
     },
     /// List suppressions, newest first
     List {
+        /// NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: String,
         /// Only those with this reason
@@ -44,15 +48,17 @@ pub(crate) enum SuppressionCommand {
     },
     /// Add all addresses of a CSV file: with a header (address, reason, expires_at, details), or just addresses
     Import {
-        /// - reads standard input
+        /// The CSV file; - reads standard input
         file: PathBuf,
+        /// NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: String,
     },
     /// Write all suppressions to a CSV file, which `import` understands
     Export {
-        /// - writes to standard output
+        /// The CSV file; - writes to standard output
         file: PathBuf,
+        /// NAME, ACCOUNT/NAME or id
         #[arg(long)]
         server: String,
     },

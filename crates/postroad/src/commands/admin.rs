@@ -5,26 +5,27 @@ use std::fmt::Write;
 
 use anyhow::{Context, bail};
 use postroad_app::App;
-use postroad_app::admin::{Command, NewKey, SetDomainTracking, SetServerTracking};
+use postroad_app::admin::{Command, DaysCeiling, NewKey, SetDomainTracking, SetServerTracking};
 use postroad_store::Role;
 use serde_json::Value;
 
-use super::{load_config, print, suppressions};
+use super::{load_config, suppressions};
 use crate::cli::{
-    AccountCommand, AdminArgs, AdminCommand, DomainCommand, KeyCommand, OnOff, PoolCommand, ServerCommand,
-    SuppressionCommand,
+    AccountCommand, AdminArgs, AdminCommand, DomainCommand, KeyCommand, OnOff, OrNone, PoolCommand,
+    ServerCommand, SuppressionCommand,
 };
 use crate::config::Config;
 use crate::control::{self, Request};
 use crate::service;
+use crate::terminal::{one_line, print};
 
 pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
     let file = args.config.as_deref().filter(|_| args.data_dir.is_none());
-    let mut config = load_config(file)?;
+    let mut config = load_config(file, args.json)?;
     if let Some(data_dir) = args.data_dir {
         config.data_dir = data_dir;
     }
-    let mut desk = Desk { config, app: None };
+    let mut desk = Desk { config, json: args.json, app: None };
     let answer = match order(args.command) {
         Order::One(command) => desk.carry_out(command).await?,
         Order::Suppressions(given) => match suppressions::run(&mut desk, given).await? {
@@ -44,6 +45,8 @@ pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
 /// Where commands are carried out.
 pub(super) struct Desk {
     config: Config,
+    /// Whether the caller wants JSON.
+    pub(super) json: bool,
     /// The store itself, once no server was found to run on it.
     app: Option<App>,
 }
@@ -88,10 +91,17 @@ fn order(given: AdminCommand) -> Order {
             ServerCommand::Resume { name } => Command::ServerResume { server: name },
             ServerCommand::SetMode { name, mode } => Command::ServerSetMode { server: name, mode },
             ServerCommand::SetPool { name, pool } => Command::ServerSetPool { server: name, pool },
-            ServerCommand::SetRate { name, rate } => Command::ServerSetRate { server: name, rate },
-            ServerCommand::SetHourlyLimit { name, limit } => {
-                Command::ServerSetHourlyLimit { server: name, limit }
+            ServerCommand::SetRate { name, rate } => {
+                Command::ServerSetRate { server: name, rate: rate.and_then(|given| given.0) }
             }
+            ServerCommand::SetHourlyLimit { name, limit } => {
+                Command::ServerSetHourlyLimit { server: name, limit: limit.and_then(|given| given.0) }
+            }
+            ServerCommand::SetRetention { name, bodies, messages } => Command::ServerSetRetention {
+                server: name,
+                bodies_days: bodies.map(days_ceiling),
+                messages_days: messages.map(days_ceiling),
+            },
             ServerCommand::SetTracking { name, opens, clicks, exclude_hosts } => {
                 Command::ServerSetTracking(SetServerTracking {
                     server: name,
@@ -155,6 +165,10 @@ fn order(given: AdminCommand) -> Order {
     })
 }
 
+fn days_ceiling(given: OrNone<u32>) -> DaysCeiling {
+    given.0.map_or(DaysCeiling::None, DaysCeiling::Days)
+}
+
 /// For people: one `name: value` line each, lists with a blank line between the entries.
 pub(super) fn readable(answer: &Value) -> String {
     match answer {
@@ -172,7 +186,7 @@ fn fields(value: &Value, indent: usize) -> String {
         // Writing into a String cannot fail.
         let _ = match value {
             Value::Null => Ok(()),
-            Value::String(string) => writeln!(text, "{margin}{name}: {string}"),
+            Value::String(string) => writeln!(text, "{margin}{name}: {}", one_line(string)),
             Value::Array(entries) if entries.iter().any(Value::is_object) => {
                 let entries = entries.iter().map(|entry| self::fields(entry, indent + 2)).collect::<Vec<_>>();
                 writeln!(text, "{margin}{name}:\n{}", entries.join("\n").trim_end())

@@ -1,11 +1,25 @@
 //! `postroad check-config` and `postroad config default`.
 
-use super::{load_config, print};
-use crate::cli::ConfigFile;
+use serde_json::json;
 
-pub(crate) fn check(args: &ConfigFile) -> anyhow::Result<()> {
-    load_config(args.config.as_deref())?;
-    print("The configuration is good.");
+use super::load_for_serving;
+use crate::cli::CheckConfigArgs;
+use crate::terminal::{print, warn};
+
+/// Fails with everything that `serve` would refuse; what it would warn of does not fail.
+pub(crate) fn check(args: &CheckConfigArgs) -> anyhow::Result<()> {
+    let (_, warnings) = load_for_serving(args.config.config.as_deref())?;
+    if args.json {
+        print(&json!({ "good": true, "warnings": warnings }).to_string());
+        return Ok(());
+    }
+    for warning in &warnings {
+        warn(warning, false);
+    }
+    print(match warnings.len() {
+        0 => "The configuration is good.",
+        _ => "The configuration is good, apart from the warnings.",
+    });
     Ok(())
 }
 

@@ -1,20 +1,24 @@
 //! `postroad dev`: a first success within a minute. Loopback only, no configuration, a key and a domain at hand.
 
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt;
 
 use anyhow::Context;
-use postroad_app::DevSetup;
+use postroad_app::{App, DevSetup};
+use postroad_model::CredentialId;
 use postroad_net::ensure_self_signed;
 use serde_json::json;
 
+use super::load_config;
 use super::serve::until_stopped;
-use super::{load_config, print};
 use crate::cli::{DevArgs, LogFormat};
-use crate::config::Config;
+use crate::config::{Config, Database};
 use crate::logging;
 use crate::service::{Service, create_data_dir};
 use crate::signals::Signals;
 use crate::smtp_listeners::SmtpAddresses;
+use crate::terminal::print;
 
 const STARTTLS_PORT: u16 = 2587;
 const TLS_PORT: u16 = 2465;
@@ -34,7 +38,7 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
             error
         }
     })?;
-    let setup = service.app.dev_setup().await?;
+    let setup = set_up(&config, &service.app).await?;
     let address = service.http_address.expect("dev listens on HTTP");
     let url = format!("http://{address}");
     if args.json {
@@ -48,16 +52,35 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
         });
         print(&ready.to_string());
     } else {
-        print(&welcome(&url, service.smtp_addresses, &setup, &config.data_dir.display().to_string()));
+        let data_dir = config.data_dir.display().to_string();
+        let inbox = service.has_inbox();
+        print(&welcome(&url, inbox, service.smtp_addresses, &setup, &data_dir));
     }
     drop(setup);
     until_stopped(service, &mut signals).await;
     Ok(())
 }
 
+/// A new key, in place of the one of the start before on this folder.
+async fn set_up(config: &Config, app: &App) -> anyhow::Result<DevSetup> {
+    if matches!(config.database, Database::Sqlite { .. }) {
+        return Ok(app.dev_setup().await?);
+    }
+    // Others may run on the same PostgreSQL database with keys of their own: the folder remembers ours.
+    let file = config.data_dir.join("dev-key-id");
+    let previous = std::fs::read_to_string(&file).ok().and_then(|text| text.trim().parse().ok());
+    let setup = app.dev_setup_beside_others(previous.map(CredentialId)).await?;
+    let mut options = std::fs::File::options();
+    let opened = options.create(true).truncate(true).write(true).mode(0o600).open(&file);
+    opened
+        .and_then(|mut file| file.write_all(setup.credential_id.to_string().as_bytes()))
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(setup)
+}
+
 /// The defaults and the environment, with the command line on top; never beyond this machine.
 fn config(args: &DevArgs) -> anyhow::Result<Config> {
-    let mut config = load_config(None)?;
+    let mut config = load_config(None, args.json)?;
     if let Some(data_dir) = &args.data_dir {
         config.data_dir.clone_from(data_dir);
     }
@@ -109,21 +132,28 @@ fn ensure_certificate(config: &Config) -> anyhow::Result<()> {
     ensure_self_signed(certificate, key, &names).context("cannot write a certificate into the data directory")
 }
 
-fn welcome(url: &str, smtp: SmtpAddresses, setup: &DevSetup, data_dir: &str) -> String {
+fn welcome(url: &str, has_inbox: bool, smtp: SmtpAddresses, setup: &DevSetup, data_dir: &str) -> String {
     let port = |address: Option<SocketAddr>| address.map_or(0, |address| address.port());
     let host = smtp.host().unwrap_or(Ipv4Addr::LOCALHOST.into());
     let (starttls_port, tls_port) = (port(smtp.starttls), port(smtp.tls));
-    let DevSetup { api_key, api_secret, domain, server_name, credential_name } = setup;
+    let inbox = if has_inbox {
+        format!("{url}/ in a browser, {url}/dev/messages as JSON: catches all mail, none leaves this machine")
+    } else {
+        "off: the configuration lets mail leave this machine".to_owned()
+    };
+    let DevSetup { api_key, api_secret, domain, server_name, credential_name, .. } = setup;
     format!(
         r#"Postroad is running on this machine only. Stop it with Ctrl-C; data stays in {data_dir}.
 
-  API         {url}
+  Inbox       {inbox}
+  API         {url}/api/v1
   API docs    {url}/api/v1/openapi.json
   API key     {api_key}
   API secret  {api_secret}
   SMTP        {host} port {starttls_port} with STARTTLS, or port {tls_port} with TLS (self-signed certificate);
               user = API key, password = API secret
-  Credential  {credential_name} (server {server_name}); the key is shown this once, the next start makes another
+  Credential  {credential_name} (server {server_name}); the key is shown this once; the next start makes
+              another and revokes this one
   Domain      {domain} (verified: send from any address at it)
 
 Send a first message:

@@ -4,7 +4,7 @@ use anyhow::Context;
 use postroad_mail::classify::{Reply, Verdict, built_in};
 use serde_json::json;
 
-use super::print;
+use crate::terminal::print;
 
 pub(crate) fn reply(text: &str, json: bool) -> anyhow::Result<()> {
     let reply = Reply::parse(text).with_context(|| format!("cannot explain {text:?}"))?;

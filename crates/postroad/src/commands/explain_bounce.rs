@@ -8,7 +8,7 @@ use postroad_mail::classify::built_in;
 use postroad_mail::returned::{ReturnedRecipient, read};
 use serde_json::json;
 
-use super::print;
+use crate::terminal::{one_line, print};
 
 /// The largest message the service takes, with room for what returning it added.
 const MESSAGE_BYTES_MAX: u64 = 64 << 20;
@@ -56,7 +56,7 @@ fn machine_readable(about: &ReturnedRecipient) -> String {
 
 fn readable(about: &ReturnedRecipient) -> String {
     let mut lines = vec![
-        format!("recipient: {}", about.recipient.as_deref().unwrap_or("not named")),
+        format!("recipient: {}", one_line(about.recipient.as_deref().unwrap_or("not named"))),
         format!("kind: {}", about.kind.as_str()),
     ];
     if let Some(class) = about.class {
@@ -70,6 +70,6 @@ fn readable(about: &ReturnedRecipient) -> String {
         lines.extend((!codes.is_empty()).then(|| format!("code: {}", codes.join(" "))));
         lines.extend(about.rule.map(|rule| format!("rule: {rule}")));
     }
-    lines.extend((!about.diagnostic.is_empty()).then(|| format!("said: {}", about.diagnostic)));
+    lines.extend((!about.diagnostic.is_empty()).then(|| format!("said: {}", one_line(&about.diagnostic))));
     lines.join("\n")
 }

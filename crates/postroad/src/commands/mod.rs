@@ -11,6 +11,7 @@ mod suppressions;
 pub(crate) mod webhook_listen;
 
 use crate::config::Config;
+use crate::terminal;
 
 /// Variables of the process as text; others cannot be settings.
 fn environment() -> impl Iterator<Item = (String, String)> {
@@ -18,17 +19,17 @@ fn environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// Loads the configuration and prints its warnings.
-fn load_config(file: Option<&std::path::Path>) -> anyhow::Result<Config> {
-    let (config, warnings) = Config::load(file, environment())?;
-    for warning in warnings {
-        eprintln!("postroad: warning: {warning}");
-    }
-    Ok(config)
+/// Loads the configuration of a service and checks all that would keep it from starting; also its warnings.
+fn load_for_serving(file: Option<&std::path::Path>) -> anyhow::Result<(Config, Vec<String>)> {
+    let (config, warnings) = Config::load_for_serving(file, environment())?;
+    Ok((config, warnings.iter().map(ToString::to_string).collect()))
 }
 
-/// Standard output is for answers; a reader that went away is no reason to fail.
-fn print(text: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stdout(), "{text}");
+/// Loads the configuration and prints its warnings, as JSON if the command answers in JSON.
+fn load_config(file: Option<&std::path::Path>, json: bool) -> anyhow::Result<Config> {
+    let (config, warnings) = Config::load(file, environment())?;
+    for warning in warnings {
+        terminal::warn(&warning.to_string(), json);
+    }
+    Ok(config)
 }

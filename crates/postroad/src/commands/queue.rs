@@ -5,16 +5,17 @@ use postroad_delivery::QueueDesk;
 use postroad_store::Role;
 
 use super::admin::readable;
-use super::{load_config, print};
+use super::load_config;
 use crate::cli::{QueueArgs, QueueSubcommand};
 use crate::control::{self, Request};
 use crate::queue::{QueueCommand, carry_out};
 use crate::service;
+use crate::terminal::print;
 
 pub(crate) async fn run(args: QueueArgs) -> anyhow::Result<()> {
     let command = command(args.command);
     let file = args.config.as_deref().filter(|_| args.data_dir.is_none());
-    let mut config = load_config(file)?;
+    let mut config = load_config(file, args.json)?;
     if let Some(data_dir) = args.data_dir {
         config.data_dir = data_dir;
     }

@@ -2,14 +2,18 @@
 
 use serde_json::json;
 
-use super::{load_config, print};
+use super::load_for_serving;
 use crate::cli::{LogFormat, ServeArgs};
 use crate::logging;
 use crate::service::Service;
 use crate::signals::{Asked, Signals};
+use crate::terminal::{print, warn};
 
 pub(crate) async fn run(args: ServeArgs, log_format: Option<LogFormat>) -> anyhow::Result<()> {
-    let config = load_config(args.config.config.as_deref())?;
+    let (config, warnings) = load_for_serving(args.config.config.as_deref())?;
+    for warning in &warnings {
+        warn(warning, args.json);
+    }
     logging::start(log_format, config.log.format);
     let mut signals = Signals::listen()?;
     let service = Service::start(&config, false).await?;

@@ -1,7 +1,7 @@
 //! `postroad admin suppression …`. A CSV file of any length goes through the control socket in parts.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::admin::Desk;
 use crate::cli::SuppressionCommand;
+use crate::terminal;
 
 const FILE_BYTES_MAX: u64 = 256 << 20;
 /// What goes through the control socket at once; it takes a megabyte.
@@ -47,7 +48,7 @@ async fn import(desk: &mut Desk, file: &Path, server: &str) -> anyhow::Result<Va
     let list = read_csv(&text, usize::MAX).context("the file has too many lines")?;
     drop(text);
     for column in &list.unknown_columns {
-        eprintln!("postroad: warning: the column `{column}` was ignored");
+        terminal::warn(&format!("the column `{column}` was ignored"), desk.json);
     }
     let mut import = Import { lines: list.lines.len(), ..Import::default() };
     let mut part = Part::default();
@@ -122,6 +123,8 @@ impl Import {
 /// Writes the whole list. `None` if it went to standard output.
 async fn export(desk: &mut Desk, file: &Path, server: &str) -> anyhow::Result<Option<Value>> {
     let is_standard_output = file == Path::new("-");
+    // A file and a pipe get the list as it is.
+    let is_terminal = is_standard_output && std::io::stdout().is_terminal();
     // Before the first page is asked for, so that a wrong server leaves no empty file.
     let mut page = next_page(desk, server, None).await?;
     let mut out: Box<dyn Write> = if is_standard_output {
@@ -136,6 +139,7 @@ async fn export(desk: &mut Desk, file: &Path, server: &str) -> anyhow::Result<Op
         let csv = page["csv"].as_str().context("the running server is of another version")?;
         // Each page has the header.
         let lines = if is_first { csv } else { csv.split_once('\n').map_or("", |(_, lines)| lines) };
+        let lines = if is_terminal { terminal::escape(lines) } else { lines.into() };
         out.write_all(lines.as_bytes()).with_context(unwritten)?;
         count += page["count"].as_u64().unwrap_or_default();
         is_first = false;

@@ -15,10 +15,11 @@ use postroad_net::guarded_http::{GuardedHttp, GuardedHttpSettings};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{load_config, print};
+use super::load_config;
 use crate::cli::ListenArgs;
 use crate::control::{self, Request};
 use crate::feed::FeedCommand;
+use crate::terminal::{self, print, remark};
 
 const WAIT_SECS: u64 = 20;
 /// After trouble; a server that restarts is not the end.
@@ -40,12 +41,12 @@ struct Page {
 }
 
 pub(crate) async fn run(args: ListenArgs) -> anyhow::Result<()> {
-    let http = http()?;
+    let http = http(args.json)?;
     let forward_to = args.forward_to.as_deref().map(WebhookUrl::parse).transpose().context("--forward-to")?;
     let source = source(&args, http.clone())?;
     // Trouble at the very beginning is a mistake; later it passes.
     let mut cursor = source.poll(&args.types, None).await?.next_cursor;
-    eprintln!("postroad: listening for events; stop with Ctrl-C");
+    remark("listening for events; stop with Ctrl-C");
     loop {
         let begun = Instant::now();
         match source.poll(&args.types, Some(&cursor)).await {
@@ -62,7 +63,7 @@ pub(crate) async fn run(args: ListenArgs) -> anyhow::Result<()> {
                 cursor = page.next_cursor;
             }
             Err(error) => {
-                eprintln!("postroad: {error:#}; trying again");
+                remark(&format!("{error:#}; trying again"));
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -80,13 +81,13 @@ fn source(args: &ListenArgs, http: GuardedHttp) -> anyhow::Result<Source> {
     }
     let data_dir = match &args.data_dir {
         Some(data_dir) => data_dir.clone(),
-        None => load_config(None)?.data_dir,
+        None => load_config(None, args.json)?.data_dir,
     };
     Ok(Source::Folder { data_dir, server: args.server.clone() })
 }
 
 /// For URLs that the person at the keyboard chose: any address will do.
-fn http() -> anyhow::Result<GuardedHttp> {
+fn http(json: bool) -> anyhow::Result<GuardedHttp> {
     let everything = [Ipv4Net::default().into(), Ipv6Net::default().into()];
     let settings = GuardedHttpSettings {
         allowed: everything.to_vec(),
@@ -94,7 +95,7 @@ fn http() -> anyhow::Result<GuardedHttp> {
         answer_bytes_max: ANSWER_BYTES_MAX,
         ..GuardedHttpSettings::default()
     };
-    Ok(GuardedHttp::new(load_config(None)?.dns()?, ClientTls::new(None)?.verified(), settings))
+    Ok(GuardedHttp::new(load_config(None, json)?.dns()?, ClientTls::new(None)?.verified(), settings))
 }
 
 impl Source {
@@ -166,8 +167,7 @@ fn line(event: &Value) -> String {
         details.to_owned(),
     ];
     let columns: Vec<String> = columns.into_iter().filter(|column| !column.is_empty()).collect();
-    // Nothing that came from outside may move the cursor of a terminal.
-    columns.join("  ").replace(|c: char| c.is_control(), " ").trim_end().to_owned()
+    terminal::one_line(columns.join("  ").trim_end())
 }
 
 async fn forward(http: &GuardedHttp, url: &WebhookUrl, event: &Value) {
@@ -178,8 +178,8 @@ async fn forward(http: &GuardedHttp, url: &WebhookUrl, event: &Value) {
     }
     match http.post(url, &headers, &Bytes::from(event.to_string())).await {
         Ok(answer) if (200..300).contains(&answer.status) => {}
-        Ok(answer) => eprintln!("postroad: {url} answered {}", answer.status),
-        Err(error) => eprintln!("postroad: {url}: {error}"),
+        Ok(answer) => remark(&format!("{url} answered {}", answer.status)),
+        Err(error) => remark(&format!("{url}: {error}")),
     }
 }
 
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_tells_what_happened_and_moves_no_cursor() {
+    fn a_line_tells_what_happened() {
         let event = json!({
             "type": "message.bounced",
             "timestamp": "2026-11-15T10:00:00Z",
@@ -199,7 +199,7 @@ mod tests {
         });
         assert_eq!(
             line(&event),
-            "2026-11-15T10:00:00Z  message.bounced         12  a@example.com  No such  [2Jmailbox"
+            "2026-11-15T10:00:00Z  message.bounced         12  a@example.com  No such \u{1b}[2Jmailbox"
         );
     }
 }

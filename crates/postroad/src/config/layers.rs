@@ -92,7 +92,8 @@ impl Layers {
             if let Some(key) = KEYS.iter().find(|key| key.variable() == variable) {
                 self.values.insert(key.path, (Place::Variable(variable), Given::Variable(value)));
             } else {
-                self.warnings.push(Warning { nearest: find_nearest_variable(&variable), variable });
+                let nearest = find_nearest_variable(&variable);
+                self.warnings.push(Warning::UnknownVariable { variable, nearest });
             }
         }
     }
@@ -106,5 +107,11 @@ impl Layers {
     pub(super) fn blame(&mut self, path: &str, text: &str) {
         let place = self.value(path).0.clone();
         self.problems.push(Problem { place, text: format!("`{path}`: {text}") });
+    }
+
+    /// Notes a warning at the place that gave `path` its value.
+    pub(super) fn advise(&mut self, path: &str, text: &str) {
+        let place = self.value(path).0.clone();
+        self.warnings.push(Warning::Advice(Problem { place, text: format!("`{path}`: {text}") }));
     }
 }

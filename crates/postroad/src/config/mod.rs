@@ -8,6 +8,7 @@ mod given;
 mod keys;
 mod layers;
 mod problem;
+mod serving;
 mod smtp;
 #[cfg(test)]
 mod tests;
@@ -130,6 +131,22 @@ impl Config {
         file: Option<&Path>,
         variables: impl Iterator<Item = (String, String)>,
     ) -> Result<(Self, Vec<Warning>), ConfigError> {
+        Self::load_and_check(file, variables, false)
+    }
+
+    /// Like `load`, with everything that would keep the service from starting or from being useful.
+    pub(crate) fn load_for_serving(
+        file: Option<&Path>,
+        variables: impl Iterator<Item = (String, String)>,
+    ) -> Result<(Self, Vec<Warning>), ConfigError> {
+        Self::load_and_check(file, variables, true)
+    }
+
+    fn load_and_check(
+        file: Option<&Path>,
+        variables: impl Iterator<Item = (String, String)>,
+        is_for_serving: bool,
+    ) -> Result<(Self, Vec<Warning>), ConfigError> {
         let mut layers = Layers::of_defaults();
         if let Some(file) = file {
             layers.add_file(file);
@@ -145,9 +162,12 @@ impl Config {
         // A value that could not be read would make the checks complain about what nobody wrote.
         if layers.problems.is_empty() {
             check::check_together(&config, &mut layers);
-            // Without a file it may be `postroad dev`, which makes its own certificate; the service looks again.
-            if file.is_some() {
+            // Without a file it may be `postroad dev`, which makes its own certificate.
+            if file.is_some() || is_for_serving {
                 smtp::check(&config, &mut layers);
+            }
+            if is_for_serving {
+                serving::check(&config, &mut layers);
             }
         }
         if layers.problems.is_empty() {

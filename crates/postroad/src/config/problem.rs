@@ -51,17 +51,24 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// A `POSTROAD_*` variable that is no setting. Only a warning: it may be somebody's own, such as an API key.
+/// What works and is probably not meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Warning {
-    pub(crate) variable: String,
-    pub(crate) nearest: Option<String>,
+pub(crate) enum Warning {
+    /// A `POSTROAD_*` variable that is no setting. It may be somebody's own, such as an API key.
+    UnknownVariable { variable: String, nearest: Option<String> },
+    /// A value that leaves the service half useful.
+    Advice(Problem),
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "environment variable {} is no setting and is ignored", self.variable)?;
-        self.nearest.as_ref().map_or(Ok(()), |nearest| write!(f, "; did you mean {nearest}?"))
+        match self {
+            Self::UnknownVariable { variable, nearest } => {
+                write!(f, "environment variable {variable} is no setting and is ignored")?;
+                nearest.as_ref().map_or(Ok(()), |nearest| write!(f, "; did you mean {nearest}?"))
+            }
+            Self::Advice(problem) => problem.fmt(f),
+        }
     }
 }
 

@@ -69,6 +69,70 @@ both_engines! {
         }
     }
 
+    async fn server_and_account_names_are_unique_and_never_look_like_ids(world: World) {
+        world.admin(&["account", "create", "acme"]);
+        world.admin(&["server", "create", "prod", "--account", "acme"]);
+        let cases: [&[&str]; 5] = [
+            &["server", "create", "prod", "--account", "acme"],
+            &["server", "create", " prod ", "--account", "acme"],
+            &["server", "create", "42", "--account", "acme"],
+            &["account", "create", "42"],
+            &["account", "create", "acme"],
+        ];
+        for args in cases {
+            let (success, _, err) = world.admin_output(args);
+            assert!(!success && (err.contains("exists already") || err.contains("taken for an id")), "{args:?}: {err}");
+        }
+        assert_eq!(world.admin(&["server", "create", "prod", "--account", "dev"])["name"], "prod", "of another account");
+        let answer = world.call("/api/v1/server/update", &json!({"name": "42"})).await;
+        assert_eq!(answer["data"]["errors"][0]["pointer"], "/name", "{answer}");
+        let (success, _, err) = world.admin_output(&["server", "suspend", "prod", "--reason", "x"]);
+        assert!(!success && err.contains("acme/prod") && err.contains("dev/prod"), "{err}");
+        assert_eq!(world.admin(&["server", "suspend", "acme/prod", "--reason", "x"])["suspended"], true);
+    }
+
+    async fn a_suspension_that_was_carried_out_succeeds_whatever_other_servers_are_called(world: World) {
+        let mut world = world;
+        let prod = world.admin(&["server", "create", "prod", "--account", "dev"])["id"].clone();
+        // Older versions took such names: another server is called like the id of this one.
+        let store = world.stopped_store().await;
+        let servers = store.list_servers().await.unwrap();
+        let dev = servers.iter().find(|server| server.name == "dev").unwrap();
+        let new = postroad_store::NewServer {
+            account_id: dev.account_id,
+            name: prod.to_string(),
+            mode: postroad_model::ServerMode::Live,
+        };
+        store.create_server(new).await.unwrap();
+        drop(store);
+        world.restart();
+        assert_eq!(world.admin(&["server", "suspend", "dev/prod", "--reason", "spam"])["suspended_reason"], "spam");
+        assert_eq!(world.admin(&["server", "resume", "dev/prod"])["suspended"], false);
+        assert_eq!(world.admin(&["server", "set-mode", "dev/prod", "development"])["mode"], "development");
+    }
+
+    async fn a_rotated_key_that_ends_earlier_says_when_it_ends(world: World) {
+        let soon = "2099-01-01T00:00:00Z";
+        let (id, _) = world.new_key(&["--expires-at", soon]);
+        let late = world.admin(&["key", "rotate", &id.to_string(), "--grace", "40000d"]);
+        assert_eq!(late["replaced_expires_at"], soon, "before the grace period is over");
+        let keys = world.admin(&["key", "list", "--server", "dev"]);
+        let old = keys.as_array().unwrap().iter().find(|key| key["id"] == id).unwrap();
+        assert_eq!(old["expires_at"], soon);
+        let again = world.admin(&["key", "rotate", &late["id"].to_string(), "--grace", "1h"]);
+        assert!(again["replaced_expires_at"].as_str().unwrap() < soon, "{again}");
+    }
+
+    async fn a_rate_and_a_limit_are_taken_away_by_the_word_none(world: World) {
+        for (command, value) in [("set-rate", "10/s"), ("set-hourly-limit", "5")] {
+            world.admin(&["server", command, "dev", value]);
+            let cleared = world.admin(&["server", command, "dev", "none"]);
+            assert_eq!((&cleared["send_rate"], &cleared["hourly_limit"]), (&Value::Null, &Value::Null), "{command}");
+        }
+        let (success, _, err) = world.admin_output(&["server", "set-rate", "dev", "nothing"]);
+        assert!(!success && err.contains("or none"), "{err}");
+    }
+
     async fn without_a_server_the_store_is_opened_itself(world: World) {
         let mut world = world;
         world.daemon.terminate();

@@ -61,6 +61,73 @@ fn every_key_can_come_from_the_environment() {
     assert!(said.contains("POSTROAD_HTTP_LISTEN"), "{said}");
 }
 
+/// A certificate and a key of two pairs, and the right key of the first.
+fn two_pairs(folder: &std::path::Path) -> [String; 3] {
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    [path("a/dev-certificate.pem"), path("b/dev-key.pem"), path("a/dev-key.pem")]
+}
+
+#[test]
+fn check_config_finds_what_serve_would_refuse() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let [certificate, wrong_key, right_key] = two_pairs(folder.path());
+    for name in ["a", "b"] {
+        let data = folder.path().join(name);
+        let args = crate::world::DEV.into_iter().chain(["--data-dir", data.to_str().unwrap()]);
+        // It leaves a self-signed pair behind.
+        drop(postroad_testkit::Daemon::start(program(), args, &[]));
+    }
+    let pair = |key: &str| format!("[tls]\ncertificate = {certificate:?}\nkey = {key:?}\n");
+    let cases: [(String, &[&str]); 7] = [
+        (pair(&wrong_key), &["`tls.certificate`", "does not belong to the certificate"]),
+        (pair("/nowhere.pem"), &["`tls.certificate`", "/nowhere.pem"]),
+        (
+            "[delivery]\nproviders_file = \"/nowhere.toml\"\n".into(),
+            &["`delivery.providers_file`", "/nowhere.toml"],
+        ),
+        ("[delivery]\nca_file = \"/nowhere.pem\"\n".into(), &["`delivery.ca_file`", "/nowhere.pem"]),
+        ("[webhooks]\nca_file = \"/nowhere.pem\"\n".into(), &["`webhooks.ca_file`"]),
+        (format!("data_dir = {certificate:?}\n"), &["`data_dir`", "is a file"]),
+        (
+            "[http]\nlisten = \"127.0.0.1:8025\"\n[smtp]\nplain_listen = \"127.0.0.1:8025\"\n".into(),
+            &["`smtp.plain_listen`", "`http.listen`"],
+        ),
+    ];
+    for (config, expected) in cases {
+        let (good, said) = check(&config, &[]);
+        assert!(!good, "{config}{said}");
+        assert!(expected.iter().all(|part| said.contains(part)), "{config}{said}");
+        assert!(said.contains("postroad.toml:"), "it names the line: {said}");
+        // And `serve` refuses it with the same words.
+        let file = folder.path().join("postroad.toml");
+        std::fs::write(&file, &config).unwrap();
+        let served = run(&["serve", "--config", file.to_str().unwrap()], &[]);
+        let served = (served.status.success(), text(&served.stderr));
+        assert!(!served.0 && expected.iter().all(|part| served.1.contains(part)), "{served:?}");
+    }
+    assert!(check(&pair(&right_key), &[]).0);
+}
+
+#[test]
+fn check_config_warns_of_what_leaves_the_service_half_useful() {
+    let (good, said) = check("[http]\nlisten = \"\"\n", &[]);
+    assert!(good, "{said}");
+    for expected in
+        ["`hostname`: is still the default", "`smtp.bounce_listen`: is off", "`http.listen`: is off"]
+    {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    let whole = "hostname = \"mx.example.com\"\n[smtp]\nbounce_listen = \"0.0.0.0:25\"\n";
+    assert_eq!(check(whole, &[]), (true, "The configuration is good.\n".to_owned()));
+    let output = run(&["check-config", "--json"], &[("POSTROAD_HOSTNAME", "mx.example.com")]);
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&answer["good"], answer["warnings"].as_array().unwrap().len()),
+        (&true.into(), 1),
+        "{answer}"
+    );
+}
+
 #[test]
 fn a_database_url_is_never_printed_with_its_password() {
     let (_, said) = check("", &[("POSTROAD_DATABASE", "mysql://u:hunter2@h/d")]);

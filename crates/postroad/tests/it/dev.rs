@@ -5,7 +5,7 @@ use std::process::Stdio;
 use postroad_testkit::{Daemon, daemon};
 use serde_json::json;
 
-use crate::world::{MESSAGE, SEND, both_engines, good, program};
+use crate::world::{MESSAGE, SEND, both_engines, good, good_but, program};
 
 both_engines! {
     async fn the_ready_line_is_all_there_is_on_standard_output(world: World) {
@@ -21,23 +21,47 @@ both_engines! {
         assert_eq!(world.daemon.more_output(), Vec::<String>::new());
     }
 
-    async fn starting_again_keeps_the_data_and_old_keys(world: World) {
+    async fn starting_again_keeps_the_data_and_revokes_the_key_of_the_start_before(world: World) {
         let mut world = world;
         let id = world.accepted_id(&good()).await;
         let old_key = world.key.clone();
         assert!(world.daemon.terminate().success());
         world.restart();
         assert_ne!(world.key, old_key);
-        for key in [&old_key, &world.key] {
-            let answer = world.call_as(key, MESSAGE, &json!({ "id": id })).await;
-            assert_eq!(answer["data"]["id"], id);
-        }
+        let answer = world.call(MESSAGE, &json!({ "id": id })).await;
+        assert_eq!(answer["data"]["id"], id);
+        let answer = world.call_as(&old_key, MESSAGE, &json!({ "id": id })).await;
+        assert_eq!(answer["data"]["code"], "InvalidServerAPIKey");
         let keys = world.admin(&["key", "list", "--server", "dev"]);
         let names: Vec<&str> = keys.as_array().unwrap().iter().map(|key| key["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["dev", "dev"]);
+        let ended: Vec<bool> = keys.as_array().unwrap().iter().map(|key| key["revoked_at"].is_string()).collect();
+        assert_eq!(ended, [true, false]);
         assert_eq!(world.admin(&["server", "list"]).as_array().unwrap().len(), 1);
         assert_eq!(world.admin(&["domain", "list"]).as_array().unwrap().len(), 1);
         assert_eq!(world.call(SEND, &good()).await["status"], "success");
+    }
+
+    async fn the_url_shows_a_page_that_says_what_there_is(world: World) {
+        let page = world.client.get("/").await.unwrap();
+        assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+        for part in ["Postroad is running", "Nothing was caught yet", "/dev/messages", "/api/v1/openapi.json"] {
+            assert!(page.text().contains(part), "{part}: {}", page.text());
+        }
+        let subject = "<script>alert(1)</script> & \"quotes\"";
+        world.accepted(&good_but(json!({ "subject": subject, "to": ["someone@example.com"] }))).await;
+        assert_eq!(world.client.get("/dev/messages/wait?timeout=30").await.unwrap().status, 200);
+        for path in ["/", "/dev", "/dev/"] {
+            let page = world.client.get(path).await.unwrap();
+            let text = page.text();
+            assert!(text.contains("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;quotes&quot;"), "{path}: {text}");
+            assert!(text.contains("someone@example.com") && text.contains("href=\"/dev/messages/1\""), "{text}");
+            assert!(!text.contains("<script"), "{text}");
+            assert!(page.header("content-security-policy").is_some_and(|policy| policy.contains("default-src 'none'")));
+        }
+        // Nobody else's page may read it through a name that leads here.
+        let foreign = world.request("GET", "/", &[("Host", "evil.example")], "").await;
+        assert_eq!(foreign.status, 403);
     }
 
     async fn a_second_process_on_the_same_data_is_kept_out(world: World) {
@@ -69,7 +93,7 @@ fn the_curl_line_works_when_pasted() {
         text.push_str(&lines.next().expect("the welcome goes on").unwrap());
         text.push('\n');
     }
-    for needed in ["API key", "API secret", "http://127.0.0.1:", "example.test"] {
+    for needed in ["API key", "API secret", "http://127.0.0.1:", "example.test", "Inbox  ", "/dev/messages"] {
         assert!(text.contains(needed), "{text}");
     }
     let curl = &text[text.find("curl ").expect("a curl line")..];

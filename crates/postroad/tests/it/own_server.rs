@@ -29,7 +29,7 @@ both_engines! {
         let before = world.call(GET, &json!({})).await["data"].clone();
         assert_eq!(before, json!({
             "id": before["id"], "name": "dev", "mode": "live", "send_rate": null, "hourly_limit": null,
-            "tracking": before["tracking"], "retention": {"bodies_days": null, "messages_days": null}, "created_at": before["created_at"], "updated_at": before["updated_at"],
+            "tracking": before["tracking"], "retention": {"bodies_days": null, "messages_days": null}, "ceilings": before["ceilings"], "created_at": before["created_at"], "updated_at": before["updated_at"],
         }));
         let changed = update(&world, json!({
             "name": "shop", "send_rate": "500/s", "hourly_limit": 1000,

@@ -1,8 +1,6 @@
 //! The set-up: accounts, servers, credentials, domains, settings.
 
-use postroad_model::{
-    AccountId, CredentialId, DomainId, DomainName, PoolId, SendRate, ServerId, ServerMode, Timestamp,
-};
+use postroad_model::{AccountId, CredentialId, DomainId, DomainName, PoolId, ServerId, Timestamp};
 
 use crate::records::{
     Account, Credential, CredentialAccess, Domain, DomainTracking, KeyHash, NewCredential, NewDomain,
@@ -40,25 +38,10 @@ impl Store {
         self.change(move |sql| Box::pin(servers::set_suspended(sql, id, reason, now))).await
     }
 
-    pub async fn set_server_mode(&self, id: ServerId, mode: ServerMode) -> Result<()> {
-        let now = self.clock.now();
-        self.change(move |sql| Box::pin(servers::set_mode(sql, id, mode, now))).await
-    }
-
     /// `None` for the installation's default. `NotFound` also if there is no such pool.
     pub async fn set_server_pool(&self, id: ServerId, pool_id: Option<PoolId>) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(servers::set_pool(sql, id, pool_id, now))).await
-    }
-
-    pub async fn set_server_send_rate(&self, id: ServerId, rate: Option<SendRate>) -> Result<()> {
-        let now = self.clock.now();
-        self.change(move |sql| Box::pin(servers::set_send_rate(sql, id, rate, now))).await
-    }
-
-    pub async fn set_server_hourly_limit(&self, id: ServerId, limit: Option<u32>) -> Result<()> {
-        let now = self.clock.now();
-        self.change(move |sql| Box::pin(servers::set_hourly_limit(sql, id, limit, now))).await
     }
 
     pub async fn set_server_tracking(&self, id: ServerId, tracking: ServerTracking) -> Result<()> {

@@ -15,6 +15,7 @@ use super::Node;
 use super::flight::BEGIN_WITH_KEPT_PLANS;
 use crate::error::StoreError;
 use crate::records::{Begin, Begun, Message, SendInfo, Suppression};
+use crate::sql::damaged_json;
 
 /// Marks the entries; tells of each whether an address of its server was suppressed since it was due, with ten seconds for the
 /// clocks of other nodes. That is seen by the newest one, because for a bound that it does not know the planner would
@@ -181,5 +182,5 @@ fn name<T>(row: &Row, at: usize, parse: impl FnOnce(&str) -> Option<T>) -> Resul
 }
 
 fn json<T: serde::de::DeserializeOwned>(row: &Row, at: usize) -> Result<T, StoreError> {
-    serde_json::from_str(row.get(at)).map_err(|e| StoreError::Internal(format!("column {at}: {e}")))
+    serde_json::from_str(row.get(at)).map_err(|e| damaged_json(at, &e))
 }

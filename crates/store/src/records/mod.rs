@@ -1,5 +1,6 @@
 //! What goes into the store and what comes out of it.
 
+mod ceilings;
 mod counter;
 mod delivery;
 mod delivery_setup;
@@ -18,6 +19,8 @@ mod suppression;
 mod told;
 mod webhook;
 
+pub(crate) use ceilings::follow;
+pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
 pub use counter::{CounterRow, Folded};
 pub(crate) use delivery::AttemptMatch;
 pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};

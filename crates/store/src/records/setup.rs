@@ -40,6 +40,8 @@ pub struct Server {
     pub hourly_limit: Option<u32>,
     pub tracking: ServerTracking,
     pub retention: ServerRetention,
+    /// What its own key may not exceed.
+    pub ceilings: super::Ceilings,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }

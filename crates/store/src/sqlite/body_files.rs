@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -76,10 +77,11 @@ impl BodyFiles {
 
 fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().expect("body files are in a folder");
-    fs::create_dir_all(folder)?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let unfinished = path.with_extension("part");
     let written = (|| {
-        let mut file = fs::File::create(&unfinished)?;
+        let mut options = fs::File::options();
+        let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(&unfinished)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&unfinished, path)?;

@@ -224,12 +224,9 @@ fn lock_out_others(path: &Path) -> Result<std::fs::File, OpenError> {
     let mut lock_path = path.as_os_str().to_owned();
     lock_path.push(".lock");
     let lock_path = PathBuf::from(lock_path);
-    let file = std::fs::File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&lock_path)
-        .map_err(OpenError::io(&lock_path))?;
+    // Whoever can open it can hold the lock and keep the service from starting.
+    create_private_file(&lock_path)?;
+    let file = std::fs::File::options().write(true).open(&lock_path).map_err(OpenError::io(&lock_path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::Locked(path.to_owned())),

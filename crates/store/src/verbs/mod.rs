@@ -1,6 +1,7 @@
 //! The verbs that both engines share: one body each, run on a `Sql` of either kind, inside one transaction.
 
 pub(crate) mod accounts;
+pub(crate) mod ceilings;
 pub(crate) mod clock_back;
 pub(crate) mod counter_reads;
 pub(crate) mod counter_sets;

@@ -1,19 +1,23 @@
-//! Several settings of a server changed at once, all or none.
+//! Several settings of a server changed at once by its own key, all or none.
 
 use postroad_model::{ServerId, ServerMode, Timestamp};
 
-use super::servers;
+use super::{ceilings, servers};
 use crate::error::StoreError;
-use crate::records::{Server, ServerChange};
+use crate::records::{ServerChange, ServerUpdate};
 use crate::sql::{Sql, to_json};
 
-/// `Conflict` if another server of the account has the name.
+/// Changes nothing if a ceiling forbids any of it. `Conflict` if another server of the account has the name.
 pub(crate) async fn update(
     sql: &Sql<'_>,
     id: ServerId,
     change: ServerChange,
     now: Timestamp,
-) -> Result<Server, StoreError> {
+) -> Result<ServerUpdate, StoreError> {
+    let exceeded = ceilings::lock(sql, id).await?.ceilings.exceeded_by(&change);
+    if !exceeded.is_empty() {
+        return Ok(ServerUpdate::Exceeds(exceeded));
+    }
     let (keeps_rate, keeps_limit) = (change.send_rate.is_keep(), change.hourly_limit.is_keep());
     sql.change(
         "UPDATE servers SET name = coalesce($2, name), mode = coalesce($3, mode),
@@ -44,5 +48,6 @@ pub(crate) async fn update(
         ],
     )
     .await?;
-    servers::find(sql, id).await?.ok_or(StoreError::NotFound)
+    let server = servers::find(sql, id).await?.ok_or(StoreError::NotFound)?;
+    Ok(ServerUpdate::Done(Box::new(server)))
 }

@@ -1,8 +1,8 @@
-//! Servers: create, list, suspend, change mode.
+//! Servers: create, list, suspend. What their own keys may not exceed is in `ceilings`.
 
 use postroad_model::{AccountId, PoolId, SendRate, ServerId, ServerMode, Timestamp};
 
-use super::tracking;
+use super::{ceilings, tracking};
 use crate::error::StoreError;
 use crate::records::{NewServer, Server, ServerRetention};
 use crate::sql::{Row, Sql};
@@ -10,9 +10,15 @@ use crate::sql::{Row, Sql};
 pub(crate) async fn create(sql: &Sql<'_>, new: NewServer, now: Timestamp) -> Result<Server, StoreError> {
     let inserted = sql
         .query_opt(
-            "INSERT INTO servers (account_id, name, mode, created_at, updated_at) VALUES ($1, $2, $3, $4, $4)
-             RETURNING id",
-            &[new.account_id.0.into(), new.name.into(), new.mode.as_str().into(), now.into()],
+            "INSERT INTO servers (account_id, name, mode, mode_ceiling, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $5) RETURNING id",
+            &[
+                new.account_id.0.into(),
+                new.name.into(),
+                new.mode.as_str().into(),
+                ceilings::of_mode(new.mode).into(),
+                now.into(),
+            ],
         )
         .await?
         .ok_or(StoreError::Conflict)?;
@@ -24,7 +30,9 @@ pub(crate) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, 
         .query_opt(
             "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
                     s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
-                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages
+                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages,
+                    s.mode_ceiling, s.send_rate_ceiling, s.hourly_limit_ceiling,
+                    s.retention_bodies_ceiling, s.retention_messages_ceiling
              FROM servers s JOIN accounts a ON a.id = s.account_id WHERE s.id = $1",
             &[id.0.into()],
         )
@@ -35,7 +43,9 @@ pub(crate) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, 
 pub(crate) async fn list(sql: &Sql<'_>) -> Result<Vec<Server>, StoreError> {
     let text = "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
                     s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
-                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages
+                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages,
+                    s.mode_ceiling, s.send_rate_ceiling, s.hourly_limit_ceiling,
+                    s.retention_bodies_ceiling, s.retention_messages_ceiling
          FROM servers s JOIN accounts a ON a.id = s.account_id ORDER BY s.id";
     sql.query(text, &[]).await?.iter().map(read).collect()
 }
@@ -54,19 +64,6 @@ pub(crate) async fn set_suspended(
     .await
 }
 
-pub(crate) async fn set_mode(
-    sql: &Sql<'_>,
-    id: ServerId,
-    mode: ServerMode,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    sql.change(
-        "UPDATE servers SET mode = $2, updated_at = $3 WHERE id = $1",
-        &[id.0.into(), mode.as_str().into(), now.into()],
-    )
-    .await
-}
-
 /// `None` for the installation's default.
 pub(crate) async fn set_pool(
     sql: &Sql<'_>,
@@ -77,32 +74,6 @@ pub(crate) async fn set_pool(
     sql.change(
         "UPDATE servers SET pool_id = $2, updated_at = $3 WHERE id = $1",
         &[id.0.into(), pool_id.map(|id| id.0).into(), now.into()],
-    )
-    .await
-}
-
-pub(crate) async fn set_send_rate(
-    sql: &Sql<'_>,
-    id: ServerId,
-    rate: Option<SendRate>,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    sql.change(
-        "UPDATE servers SET send_rate = $2, updated_at = $3 WHERE id = $1",
-        &[id.0.into(), rate.map(|rate| rate.to_string()).into(), now.into()],
-    )
-    .await
-}
-
-pub(crate) async fn set_hourly_limit(
-    sql: &Sql<'_>,
-    id: ServerId,
-    limit: Option<u32>,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    sql.change(
-        "UPDATE servers SET hourly_limit = $2, updated_at = $3 WHERE id = $1",
-        &[id.0.into(), limit.map(i64::from).into(), now.into()],
     )
     .await
 }
@@ -129,5 +100,6 @@ fn read(row: &Row) -> Result<Server, StoreError> {
             bodies_days: row.int_opt(14)?.map(|days| days as u32),
             messages_days: row.int_opt(15)?.map(|days| days as u32),
         },
+        ceilings: ceilings::read(row, 16)?,
     })
 }

@@ -292,6 +292,11 @@ TABLE servers
     track_excluded_hosts text NOT NULL DEFAULT '[]'::text
     retention_bodies bigint
     retention_messages bigint
+    mode_ceiling text
+    send_rate_ceiling text
+    hourly_limit_ceiling bigint
+    retention_bodies_ceiling bigint
+    retention_messages_ceiling bigint
     UNIQUE (account_id, name)
     PRIMARY KEY (id)
     FOREIGN KEY (account_id) REFERENCES accounts(id)

@@ -262,7 +262,7 @@ CREATE TABLE servers (
     mode TEXT NOT NULL,
     suspended_reason TEXT,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, pool_id INTEGER REFERENCES pools (id), send_rate TEXT, hourly_limit INTEGER, track_opens INTEGER NOT NULL DEFAULT 0, track_clicks INTEGER NOT NULL DEFAULT 0, track_excluded_hosts TEXT NOT NULL DEFAULT '[]', retention_bodies INTEGER, retention_messages INTEGER,
+    updated_at INTEGER NOT NULL, pool_id INTEGER REFERENCES pools (id), send_rate TEXT, hourly_limit INTEGER, track_opens INTEGER NOT NULL DEFAULT 0, track_clicks INTEGER NOT NULL DEFAULT 0, track_excluded_hosts TEXT NOT NULL DEFAULT '[]', retention_bodies INTEGER, retention_messages INTEGER, mode_ceiling TEXT, send_rate_ceiling TEXT, hourly_limit_ceiling INTEGER, retention_bodies_ceiling INTEGER, retention_messages_ceiling INTEGER,
     UNIQUE (account_id, name)
 );
 

@@ -7,8 +7,8 @@ use postroad_model::{
     SuppressionReason, WebhookFormat,
 };
 use postroad_store::{
-    InitialState, NewDomain, NewEvent, NewSend, NewSource, NewSuppression, NewWebhook, Server, ServerChange,
-    StoreError, WarmupPause, WebhookSecret,
+    Ceiling, InitialState, NewDomain, NewEvent, NewSend, NewSource, NewSuppression, NewWebhook, Server,
+    ServerChange, ServerUpdate, StoreError, WarmupPause, WebhookSecret,
 };
 use serde_json::{Value, json};
 
@@ -23,6 +23,7 @@ on_both_engines!(
     paused_warm_up_is_told_once_to_the_servers_that_send_from_there,
     domain_is_told_of_when_it_becomes_verified,
     settings_are_changed_all_or_none,
+    ceilings_bound_a_servers_own_changes,
 );
 
 fn told(event: &NewEvent) -> (EventKind, Value) {
@@ -229,7 +230,10 @@ async fn domain_is_told_of_when_it_becomes_verified(fixture: Fixture) {
 
 async fn settings_are_changed_all_or_none(fixture: Fixture) {
     let store = &fixture.store;
-    let update = async |change| store.update_server(fixture.server, change).await;
+    let update = async |change| match store.update_server(fixture.server, change).await? {
+        ServerUpdate::Done(server) => Ok(*server),
+        ServerUpdate::Exceeds(ceilings) => panic!("there is no ceiling: {ceilings:?}"),
+    };
     let before = store.find_server(fixture.server).await.expect("the store works").expect("it is there");
     fixture.clock.set(fixture.in_secs(5));
     let changed = update(ServerChange {
@@ -269,4 +273,40 @@ async fn settings_are_changed_all_or_none(fixture: Fixture) {
     assert_eq!(after.hourly_limit, Some(7));
     let unknown = store.update_server(ServerId(4711), ServerChange::default()).await;
     assert!(matches!(unknown, Err(StoreError::NotFound)));
+}
+
+async fn ceilings_bound_a_servers_own_changes(fixture: Fixture) {
+    let store = &fixture.store;
+    let rate = |text: &str| SendRate::parse(text);
+    let server =
+        async || store.find_server(fixture.server).await.expect("the store works").expect("it is there");
+    store.set_server_hourly_limit(fixture.server, Some(100)).await.expect("the store works");
+    store.set_server_send_rate(fixture.server, rate("60/m")).await.expect("the store works");
+    store.set_server_retention(fixture.server, Some(7), None).await.expect("the store works");
+    let limited = server().await;
+    assert_eq!((limited.hourly_limit, limited.send_rate), (Some(100), rate("60/m")));
+    assert_eq!((limited.retention.bodies_days, limited.retention.messages_days), (Some(7), None));
+    let change =
+        ServerChange { name: Some("free".into()), hourly_limit: Change::Clear, ..ServerChange::default() };
+    let refused = store.update_server(fixture.server, change).await.expect("the store works");
+    assert!(matches!(refused, ServerUpdate::Exceeds(found) if found == [Ceiling::HourlyLimit(100)]));
+    assert_eq!(
+        (server().await.name, server().await.hourly_limit),
+        (limited.name, Some(100)),
+        "nothing changed"
+    );
+    let change = ServerChange { hourly_limit: Change::Set(10), ..ServerChange::default() };
+    let done = store.update_server(fixture.server, change).await.expect("the store works");
+    assert!(matches!(done, ServerUpdate::Done(server) if server.hourly_limit == Some(10)));
+    store.set_server_hourly_limit(fixture.server, Some(5)).await.expect("the store works");
+    store.set_server_send_rate(fixture.server, None).await.expect("the store works");
+    let cut = server().await;
+    assert_eq!((cut.hourly_limit, cut.ceilings.hourly_limit), (Some(5), Some(5)));
+    assert_eq!((cut.send_rate, cut.ceilings.send_rate), (None, None));
+    store.set_server_mode(fixture.server, ServerMode::Development).await.expect("the store works");
+    assert_eq!(server().await.ceilings.mode, Some(ServerMode::Development));
+    store.set_server_mode(fixture.server, ServerMode::Live).await.expect("the store works");
+    assert_eq!((server().await.mode, server().await.ceilings.mode), (ServerMode::Live, None));
+    let unknown = store.set_server_retention(ServerId(4711), None, None).await;
+    assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
 }

@@ -1,10 +1,11 @@
 //! The queue desk without a server, and which pools a send may name.
 
-use postroad_testkit::smtp_peer::Script;
+use postroad_testkit::damage;
+use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::json;
 
 use super::outside::Outside;
-use crate::world::{Engine, SEND, both_engines, good_but};
+use crate::world::{Engine, SEND, World, both_engines, good_but};
 
 /// Without a server the desk works on the store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -23,7 +24,49 @@ async fn without_a_server_the_desk_reads_the_store() {
     assert_eq!(world.expanded(id).await["status"]["status"], "Cancelled");
 }
 
+/// The address of a stored message that cannot be read any more stays out of the log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recipients_address_cannot_reach_a_log_line() {
+    let mut world = World::start(Engine::Sqlite);
+    let tomorrow = json!({"to": ["a@one.example"], "send_at": "2026-12-01T00:00:00Z"});
+    let id = world.accepted_id(&good_but(tomorrow)).await;
+    assert!(world.daemon.terminate().success());
+    damage::set_recipients(&world.data_dir().join("postroad.db"), "secret person@one.example");
+    world.restart();
+    world.queue(&["retry", &id.to_string()]);
+    world.until_logged("cannot be sent").await;
+    let log = world.daemon.stderr_text();
+    assert!(!log.contains("secret") && !log.contains("person@"), "{log}");
+}
+
 both_engines! {
+    async fn queue_show_says_why_a_message_waits(engine: Engine) {
+        let outside = Outside::new();
+        let words = "451 4.7.1 Try again later: greylisted, see https://mx.one.example/why";
+        let _peer = outside.site("one.example", Script::new().on(Stage::RcptTo, Answer::reply(words)));
+        let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
+        let id = world.accepted_id(&good_but(json!({"to": ["a@one.example"]}))).await;
+        world.until_status(id, "SoftFail").await;
+        world.queue(&["suspend", "domain:one.example", "--reason", "they asked us to wait"]);
+        world.queue(&["suspend", "domain:two.example", "--reason", "somebody else"]);
+        let shown = world.queue(&["show", &id.to_string()]);
+        let failure = &shown["last_failure"];
+        assert_eq!((&failure["server_said"], &failure["code"], &failure["mx"]), (&json!(words), &json!(451), &json!("mx.one.example")), "{shown}");
+        assert!(failure["details"].as_str().is_some_and(|text| !text.is_empty()), "{shown}");
+        let next = shown["next_attempt"].as_str().unwrap();
+        assert!(shown["why"].as_str().unwrap().contains(next), "{shown}");
+        let gates = shown["gates"].as_array().unwrap();
+        assert_eq!(gates.len(), 1, "{shown}");
+        assert_eq!((&gates[0]["scope"], &gates[0]["reason"]), (&json!("domain:one.example"), &json!("they asked us to wait")));
+        // One that is held is not in the queue; it is said why, and how to let it go.
+        world.admin(&["suppression", "add", "b@one.example", "--server", "dev"]);
+        let held = world.accepted_id(&good_but(json!({"to": ["b@one.example"]}))).await;
+        let shown = world.queue(&["show", &held.to_string()]);
+        let why = shown["why"].as_str().unwrap();
+        assert_eq!((&shown["queued"], &shown["status"]), (&json!(false), &json!("Held")));
+        assert!(why.contains("suppress") && why.contains(&format!("queue retry {held}")), "{why}");
+    }
+
     async fn a_send_may_name_its_servers_pool_and_the_shared_one_only(engine: Engine) {
         let outside = Outside::new();
         let _peer = outside.site("one.example", Script::new());

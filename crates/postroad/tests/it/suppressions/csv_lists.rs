@@ -67,7 +67,7 @@ both_engines! {
         ]})).await;
         let csv = done(&world, EXPORT, &json!({})).await["csv"].clone();
         let text = csv.as_str().unwrap();
-        assert!(text.contains("\n=1+2@example.com,hard_bounce,\"=HYPERLINK(\"\"x\"\"), 550\",12,20"), "{text}");
+        assert!(text.contains("\n'=1+2@example.com,hard_bounce,\"'=HYPERLINK(\"\"x\"\"), 550\",12,20"), "{text}");
         assert!(text.contains("\n\"\"\"a,b\"\"@example.com\",unsubscribe,,,20"), "{text}");
         world.admin(&["server", "create", "other", "--account", "dev"]);
         let other = world.admin(&["key", "create", "--server", "other"])["api_key"].as_str().unwrap().to_owned();

@@ -1,0 +1,51 @@
+//! What the operator allows a server: its own key can set a lower value, never a higher one.
+
+use postroad_model::{SendRate, ServerMode};
+use serde_json::Value;
+
+use super::servers::shown;
+use super::{AdminError, DaysCeiling};
+use crate::App;
+
+impl App {
+    /// A development server cannot be made live by its own key; a live one may be either.
+    pub(super) async fn set_server_mode(&self, given: &str, mode: ServerMode) -> Result<Value, AdminError> {
+        let id = self.find_server(given).await?.id;
+        self.inner.store.set_server_mode(id, mode).await?;
+        Ok(shown(&self.server_by_id(id).await?))
+    }
+
+    pub(super) async fn set_server_rate(
+        &self,
+        given: &str,
+        rate: Option<SendRate>,
+    ) -> Result<Value, AdminError> {
+        let id = self.find_server(given).await?.id;
+        self.inner.store.set_server_send_rate(id, rate).await?;
+        Ok(shown(&self.server_by_id(id).await?))
+    }
+
+    pub(super) async fn set_server_limit(
+        &self,
+        given: &str,
+        limit: Option<u32>,
+    ) -> Result<Value, AdminError> {
+        let id = self.find_server(given).await?.id;
+        self.inner.store.set_server_hourly_limit(id, limit).await?;
+        Ok(shown(&self.server_by_id(id).await?))
+    }
+
+    /// A ceiling that is not named stays.
+    pub(super) async fn set_server_retention(
+        &self,
+        given: &str,
+        bodies_days: Option<DaysCeiling>,
+        messages_days: Option<DaysCeiling>,
+    ) -> Result<Value, AdminError> {
+        let server = self.find_server(given).await?;
+        let bodies = bodies_days.map_or(server.ceilings.bodies_days, Into::into);
+        let messages = messages_days.map_or(server.ceilings.messages_days, Into::into);
+        self.inner.store.set_server_retention(server.id, bodies, messages).await?;
+        Ok(shown(&self.server_by_id(server.id).await?))
+    }
+}

@@ -1,0 +1,147 @@
+//! What `serve` refuses or warns of before it starts, said by `check-config` too: files that the configuration names,
+//! listeners that cannot stand side by side, and settings that leave the service half useful.
+
+use std::net::{IpAddr, SocketAddr};
+
+use postroad_delivery::providers::Providers;
+use postroad_net::ReloadingCertificate;
+use postroad_net::client_tls::ClientTls;
+
+use super::Config;
+use super::keys::KEYS;
+use super::layers::Layers;
+
+pub(super) fn check(config: &Config, layers: &mut Layers) {
+    check_data_dir(config, layers);
+    check_certificate(config, layers);
+    check_files(config, layers);
+    check_listeners(config, layers);
+    // Written out in the file that `config default` prints.
+    let default_hostname = KEYS.iter().find(|key| key.path == "hostname").map(|key| key.default);
+    if default_hostname == Some(&format!("\"{}\"", config.hostname)) {
+        layers.advise(
+            "hostname",
+            "is still the default, which no other mail server can look up; set the public name of this host",
+        );
+    }
+    if config.smtp.bounce_listen.is_none() {
+        layers.advise(
+            "smtp.bounce_listen",
+            "is off, so bounces and complaints that come back later are lost; set it to port 25 of the host that \
+             rp.<hostname> leads to",
+        );
+    }
+}
+
+fn check_data_dir(config: &Config, layers: &mut Layers) {
+    match std::fs::metadata(&config.data_dir) {
+        Ok(metadata) if !metadata.is_dir() => {
+            layers.blame("data_dir", "is a file; name a folder, which is made if it is not there");
+        }
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            layers.blame("data_dir", &format!("cannot be used: {error}"));
+        }
+        _ => {}
+    }
+}
+
+fn check_certificate(config: &Config, layers: &mut Layers) {
+    if let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.key)
+        && let Err(error) = ReloadingCertificate::load(certificate, key)
+    {
+        layers.blame("tls.certificate", &error.to_string());
+    }
+}
+
+fn check_files(config: &Config, layers: &mut Layers) {
+    if let Some(file) = &config.delivery.providers_file {
+        let problem = match std::fs::read_to_string(file) {
+            Ok(text) => Providers::with_overrides(&text).err().map(|error| error.to_string()),
+            Err(error) => Some(format!("cannot read {}: {error}", file.display())),
+        };
+        if let Some(problem) = problem {
+            layers.blame("delivery.providers_file", &problem);
+        }
+    }
+    let authorities = [
+        ("delivery.ca_file", &config.delivery.ca_file),
+        ("webhooks.ca_file", &config.webhooks.ca_file),
+        ("store.postgres_ca_file", &config.store.postgres_ca_file),
+    ];
+    for (key, file) in authorities {
+        if let Some(file) = file
+            && let Err(error) = ClientTls::new(Some(file))
+        {
+            layers.blame(key, &error.to_string());
+        }
+    }
+}
+
+fn check_listeners(config: &Config, layers: &mut Layers) {
+    let all = [
+        ("http.listen", config.http.listen),
+        ("http.https_listen", config.http.https_listen),
+        ("smtp.starttls_listen", config.smtp.starttls_listen),
+        ("smtp.tls_listen", config.smtp.tls_listen),
+        ("smtp.extra_listen", config.smtp.extra_listen),
+        ("smtp.plain_listen", config.smtp.plain_listen),
+        ("smtp.bounce_listen", config.smtp.bounce_listen),
+    ];
+    let listeners: Vec<(&str, SocketAddr)> =
+        all.into_iter().filter_map(|(key, address)| Some((key, address?))).collect();
+    for (at, (key, address)) in listeners.iter().enumerate() {
+        if let Some((other, taken)) =
+            listeners[..at].iter().find(|(_, taken)| is_same_place(*taken, *address))
+        {
+            layers
+                .blame(key, &format!("{address} is where `{other}` ({taken}) listens; give it another port"));
+        }
+    }
+    let takes_mail = listeners.iter().any(|(key, _)| *key != "smtp.bounce_listen");
+    if !takes_mail {
+        layers.advise(
+            "http.listen",
+            "is off like every other listener for applications, so nobody can hand in mail; this node only delivers \
+             what is queued",
+        );
+    }
+}
+
+/// Whether the second of two listeners would find its address taken. Port 0 is any free one.
+fn is_same_place(one: SocketAddr, other: SocketAddr) -> bool {
+    // Linux lets `[::]` take IPv4 connections as well.
+    let covers = |wide: IpAddr, narrow: IpAddr| {
+        wide.is_unspecified() && (wide.is_ipv6() || narrow.is_ipv4() || narrow.is_unspecified())
+    };
+    let (one_ip, other_ip) = (one.ip(), other.ip());
+    one.port() != 0
+        && one.port() == other.port()
+        && (one_ip == other_ip || covers(one_ip, other_ip) || covers(other_ip, one_ip))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_cannot_be_taken_twice_are_known() {
+        let same = |one: &str, other: &str| is_same_place(one.parse().unwrap(), other.parse().unwrap());
+        for (one, other) in [
+            ("127.0.0.1:25", "127.0.0.1:25"),
+            ("0.0.0.0:25", "127.0.0.1:25"),
+            ("127.0.0.1:25", "[::]:25"),
+            ("[::]:25", "0.0.0.0:25"),
+            ("[::1]:25", "[::]:25"),
+        ] {
+            assert!(same(one, other) && same(other, one), "{one} {other}");
+        }
+        for (one, other) in [
+            ("127.0.0.1:25", "127.0.0.1:26"),
+            ("127.0.0.1:0", "127.0.0.1:0"),
+            ("127.0.0.1:25", "127.0.0.2:25"),
+            ("0.0.0.0:25", "[::1]:25"),
+        ] {
+            assert!(!same(one, other) && !same(other, one), "{one} {other}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Everything that the command line prints goes through here: answers on standard output, warnings and errors on
+//! standard error.
+//!
+//! Much of it was written by strangers (names in reports, other servers' replies, addresses), so characters that
+//! control a terminal or reorder its text are shown as `\u001b` instead of being sent to it. JSON understands the same
+//! form, so both kinds of output pass through one function.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use serde_json::json;
+
+/// Prints an answer. A reader that went away is no reason to fail.
+pub(crate) fn print(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{}", escape(text));
+}
+
+/// Says something beside the answer, such as a warning.
+pub(crate) fn remark(text: &str) {
+    let _ = writeln!(std::io::stderr(), "postroad: {}", escape(text));
+}
+
+/// A warning as a sentence, or as one line of JSON.
+pub(crate) fn warn(text: &str, json: bool) {
+    if json {
+        let _ = writeln!(std::io::stderr(), "{}", escape(&json!({ "warning": text }).to_string()));
+    } else {
+        remark(&format!("warning: {text}"));
+    }
+}
+
+/// Why the command was not carried out, as a sentence, or as one line of JSON.
+pub(crate) fn fail(text: &str, json: bool) {
+    if json {
+        let _ = writeln!(std::io::stderr(), "{}", escape(&json!({ "error": text }).to_string()));
+    } else {
+        remark(text);
+    }
+}
+
+/// `text` with every character escaped that a terminal would act on. Line ends and tabs stay.
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_dangerous) {
+        return text.into();
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_dangerous(character) {
+            // All of them have four hexadecimal digits at most. Writing into a String cannot fail.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(character));
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped.into()
+}
+
+/// For a value inside a line: its own line ends would look like further lines of the answer.
+pub(crate) fn one_line(text: &str) -> String {
+    text.trim_end_matches(['\r', '\n']).replace("\r\n", "\n").replace('\n', "\\n")
+}
+
+/// C0, DEL and C1 controls, marks and overrides of the writing direction, and Unicode's own line ends.
+fn is_dangerous(character: char) -> bool {
+    match character {
+        '\n' | '\t' => false,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        other => other.is_control(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_acts_on_is_escaped_and_the_rest_stays() {
+        let clear =
+            "\u{1b}[2J \u{9b}31m \u{7f}\r\u{7} \u{202e}moc.live \u{2066}x\u{2069}\u{200f}\u{61c}\u{2028}";
+        assert_eq!(
+            escape(clear),
+            "\\u001b[2J \\u009b31m \\u007f\\u000d\\u0007 \\u202emoc.live \\u2066x\\u2069\\u200f\\u061c\\u2028"
+        );
+        let plain = "name: Grüße 日本 🎉 a\tb\nnext";
+        assert!(matches!(escape(plain), Cow::Borrowed(text) if text == plain));
+    }
+
+    #[test]
+    fn escaped_json_means_the_same() {
+        let value = json!({ "said": "\u{1b}[2J\u{9b}\u{7f}\u{202e}\u{2028}" });
+        let text = value.to_string();
+        let shown = escape(&text);
+        assert!(shown.is_ascii() && !shown.contains(char::is_control), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+    }
+
+    #[test]
+    fn a_value_stays_in_its_line() {
+        assert_eq!(one_line("550-no\r\n550 such user\r\n"), "550-no\\n550 such user");
+    }
+}
