@@ -1,5 +1,6 @@
-//! Answers too large to be written on an async thread: their memory counts from before they are made until they are
-//! sent, and a reader who stops reading loses the rest.
+//! Answers and their memory: whatever is more than a few kilobytes counts until it is sent, errors too, and a reader
+//! who stops reading loses the rest. Large ones count from before they are made, and are not written on an async
+//! thread.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
+use postroad_model::ServerId;
 use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -19,10 +21,12 @@ use crate::failure::{Failure, Reason};
 use crate::memory::{LARGE_BYTES, Pools, Share};
 use crate::{Settings, aside};
 
-/// A large answer is written and freed in pieces of this size.
-const SEGMENT_BYTES: usize = 256 << 10;
+/// An answer is written and freed in pieces of this size.
+const SEGMENT_BYTES: usize = 64 << 10;
+/// Answers up to this size do not count: their number is bounded, by address and by server.
+const UNCOUNTED_BYTES: usize = 4 << 10;
 
-/// The memory for large answers, and how long they may hold it.
+/// The memory for answers, and how long they may hold it.
 #[derive(Debug)]
 pub(crate) struct Answers {
     pools: Arc<Pools>,
@@ -37,13 +41,36 @@ impl Answers {
     }
 
     /// Memory for an answer that takes that many bytes to make; none for a small one.
-    pub(crate) async fn reserve(&self, bytes: usize) -> Result<Option<Share>, Failure> {
+    pub(crate) async fn reserve(&self, server_id: ServerId, bytes: usize) -> Result<Option<Share>, Failure> {
         if bytes <= LARGE_BYTES {
             return Ok(None);
         }
         let mut share = Share::default();
-        self.pools.answers.grow(&mut share, bytes).await?;
+        self.pools.answers.grow(server_id, &mut share, bytes).await?;
         Ok(Some(share))
+    }
+
+    /// Writes `value` as JSON on this thread, then takes memory for it.
+    pub(crate) async fn write<T: Serialize>(&self, server_id: ServerId, value: &T) -> Result<Body, Failure> {
+        let mut segments = Segments::default();
+        serde_json::to_writer(&mut segments, value)
+            .map_err(|error| Reason::Internal(format!("an answer cannot be written: {error}")))?;
+        let segments = segments.finish();
+        let bytes: usize = segments.iter().map(Vec::len).sum();
+        let mut share = Share::default();
+        if bytes > UNCOUNTED_BYTES {
+            self.pools.answers.grow(server_id, &mut share, bytes).await?;
+        }
+        Ok(self.body(segments, share))
+    }
+
+    /// Writes `value` though there may be no memory for it: something was done, and its caller has to hear that.
+    /// A slow reader loses the rest of it all the same.
+    pub(crate) fn write_in_any_case<T: Serialize>(&self, value: &T) -> Result<Body, Failure> {
+        let mut segments = Segments::default();
+        serde_json::to_writer(&mut segments, value)
+            .map_err(|error| Reason::Internal(format!("an answer cannot be written: {error}")))?;
+        Ok(self.body(segments.finish(), Share::default()))
     }
 
     /// Writes `value` as JSON into a body that gives `share` back as it is sent.
@@ -62,8 +89,11 @@ impl Answers {
         }
     }
 
-    fn body(&self, segments: VecDeque<Vec<u8>>, mut share: Share) -> Body {
+    fn body(&self, mut segments: VecDeque<Vec<u8>>, mut share: Share) -> Body {
         let bytes = segments.iter().map(Vec::len).sum();
+        if bytes <= UNCOUNTED_BYTES {
+            return Body::from(segments.pop_front().unwrap_or_default());
+        }
         // What it was made of is gone.
         drop(share.split_above(bytes));
         let rest = Arc::new(Mutex::new(Rest { segments, share, bytes, taken: 0, is_cut: false }));
@@ -91,7 +121,7 @@ impl io::Write for Segments {
         if self.last.len() == SEGMENT_BYTES {
             self.full.push_back(std::mem::take(&mut self.last));
         }
-        if self.last.capacity() == 0 {
+        if self.last.capacity() == 0 && !self.full.is_empty() {
             self.last.reserve_exact(SEGMENT_BYTES);
         }
         let written = bytes.len().min(SEGMENT_BYTES - self.last.len());
@@ -205,6 +235,7 @@ mod tests {
 
     const STALL: Duration = Duration::from_secs(20);
     const MIB: usize = 1 << 20;
+    const ONE: ServerId = ServerId(1);
 
     fn answers() -> Answers {
         let pools = Pools::new(32 * MIB, Duration::from_secs(10));
@@ -223,8 +254,8 @@ mod tests {
     #[tokio::test]
     async fn memory_comes_back_as_the_answer_goes_out() {
         let answers = answers();
-        assert!(answers.reserve(LARGE_BYTES).await.unwrap().is_none(), "small ones do not count");
-        let share = answers.reserve(3 * MIB).await.unwrap().unwrap();
+        assert!(answers.reserve(ONE, LARGE_BYTES).await.unwrap().is_none(), "small ones do not count");
+        let share = answers.reserve(ONE, 3 * MIB).await.unwrap().unwrap();
         assert_eq!(free(&answers), 9 * MIB);
         let mut body = answers.render(text(), share).await.unwrap();
         assert_eq!(free(&answers), 11 * MIB, "what it was made of is gone");
@@ -240,9 +271,27 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn answers_that_were_not_reserved_count_too_and_no_server_has_all_the_memory() {
+        let answers = answers();
+        let small = answers.write(ONE, &"x".repeat(UNCOUNTED_BYTES - 2)).await.unwrap();
+        assert_eq!(free(&answers), 12 * MIB, "small ones do not count");
+        let unread: Vec<Body> = futures_util::future::join_all(
+            (0..6).map(|_| async { answers.write(ONE, &text()).await.unwrap() }),
+        )
+        .await;
+        assert_eq!(free(&answers), 6 * MIB);
+        let refused = tokio::time::timeout(STALL / 2 + STALL / 4, answers.write(ONE, &text())).await.unwrap();
+        assert!(matches!(refused.unwrap_err().reason, Reason::Unavailable(_)));
+        drop(answers.write(ServerId(2), &text()).await.expect("others have their own share"));
+        sleep(2 * STALL).await;
+        assert_eq!(free(&answers), 12 * MIB, "nobody reads them");
+        drop((small, unread));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_answer_that_nobody_takes_is_cut_off() {
         let answers = answers();
-        let share = answers.reserve(MIB).await.unwrap().unwrap();
+        let share = answers.reserve(ONE, MIB).await.unwrap().unwrap();
         let mut body = answers.render(text(), share).await.unwrap();
         sleep(STALL / 2).await;
         drop(body.frame().await.unwrap().unwrap());
@@ -256,7 +305,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_takes_for_ever_is_cut_off() {
         let answers = Answers { time_max: 2 * STALL, ..answers() };
-        let share = answers.reserve(MIB).await.unwrap().unwrap();
+        let share = answers.reserve(ONE, MIB).await.unwrap().unwrap();
         let mut body = answers.render(text(), share).await.unwrap();
         for _ in 0..3 {
             drop(body.frame().await.unwrap().unwrap());

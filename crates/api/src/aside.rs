@@ -1,49 +1,73 @@
 //! Long work off the async threads, which belong to everybody's requests.
 
 use std::panic::resume_unwind;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use postroad_model::ServerId;
+use tokio::sync::Notify;
 use tokio::task::{JoinError, spawn_blocking};
-use tokio::time::timeout;
 
 use crate::failure::{Failure, Reason};
+use crate::fair_pool::FairPool;
 
-/// Calls driven aside at the same time. They wait for work that needs blocking threads too (reading and compressing
-/// bodies): with all of tokio's 512 threads taken by calls, that work would never begin and the calls never end.
+/// Calls that are worked on at the same time, and those of one server.
 const CALLS_MAX: usize = 64;
+const CALLS_OF_SERVER_MAX: usize = 16;
 
 /// Where whole calls run that have much to do.
 #[derive(Debug)]
 pub(crate) struct Aside {
-    places: Arc<Semaphore>,
-    wait_max: Duration,
+    threads: FairPool,
 }
 
 impl Aside {
     pub(crate) fn new(wait_max: Duration) -> Self {
-        Self { places: Arc::new(Semaphore::new(CALLS_MAX)), wait_max }
+        Self { threads: FairPool::new(CALLS_MAX, CALLS_OF_SERVER_MAX, wait_max) }
     }
 
-    /// Drives a future to its end on a blocking thread. A large request borrows its texts from the body all the way
+    /// Drives a future to its end on blocking threads. A large request borrows its texts from the body all the way
     /// into `app`, where decoding and composing alternate with the store: to hand only the long steps to other
-    /// threads, each would need a copy of its own.
-    pub(crate) async fn drive<T, F>(&self, call: F) -> Result<T, Failure>
+    /// threads, each would need a copy of its own. A thread is held only while there is work: a future that waits,
+    /// for the store or for another machine, holds none, and gets one again when it is woken.
+    pub(crate) async fn drive<T, F>(&self, server_id: ServerId, call: F) -> Result<T, Failure>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
-        let Ok(Ok(place)) = timeout(self.wait_max, Arc::clone(&self.places).acquire_owned()).await else {
+        let Some(mut thread) = self.threads.acquire(server_id, 1).await else {
             return Err(Reason::Unavailable("the large requests in work are at their limit".into()).into());
         };
-        run(move || {
-            // Given back when the work is done, not when the caller has gone.
-            let _place = place;
-            Handle::current().block_on(call)
-        })
-        .await?
+        let mut call: Pin<Box<F>> = Box::pin(call);
+        let woken = Arc::new(Woken(Notify::new()));
+        loop {
+            let waker = Waker::from(Arc::clone(&woken));
+            let polled;
+            (call, polled) = run(move || {
+                // Given back when the work is done, not when the caller has gone.
+                let _thread = thread;
+                let polled = call.as_mut().poll(&mut Context::from_waker(&waker));
+                (call, polled)
+            })
+            .await?;
+            if let Poll::Ready(done) = polled {
+                return done;
+            }
+            woken.0.notified().await;
+            // No end to this wait: what was begun may be stored already, and threads are held for work only.
+            thread = self.threads.acquire_in_time(server_id, 1).await;
+        }
+    }
+}
+
+/// Remembers that the future can go on.
+struct Woken(Notify);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
     }
 }
 
@@ -62,6 +86,7 @@ fn cancelled(_: &JoinError) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::panic::AssertUnwindSafe;
     use std::thread;
 
@@ -69,32 +94,64 @@ mod tests {
 
     use super::*;
 
+    const ONE: ServerId = ServerId(1);
+
     #[tokio::test]
     async fn work_is_done_on_another_thread_and_may_wait() {
         let here = thread::current().id();
         let aside = Aside::new(Duration::from_secs(1));
-        let there = aside.drive(async {
+        let there = aside.drive(ONE, async move {
+            let before = thread::current().id();
             tokio::time::sleep(Duration::from_millis(1)).await;
             run(|| ()).await?;
-            Ok(thread::current().id())
+            Ok([before, thread::current().id()].map(|thread| thread != here))
         });
-        assert_ne!(there.await.unwrap(), here);
+        assert_eq!(there.await.unwrap(), [true, true]);
+    }
+
+    #[tokio::test]
+    async fn calls_that_wait_hold_no_thread() {
+        let aside = Aside::new(Duration::from_millis(1));
+        let (release, wait) = tokio::sync::watch::channel(false);
+        let waiting = (0..10 * CALLS_MAX).map(|_| {
+            let mut wait = wait.clone();
+            aside.drive(ONE, async move {
+                wait.wait_for(|released| *released).await.ok();
+                Ok(())
+            })
+        });
+        let mut waiting = Box::pin(futures_util::future::join_all(waiting));
+        let other = async {
+            // Every call but for one server's share has had its turn before this one gets a thread.
+            for server in 2..20 {
+                aside.drive(ServerId(server), async { Ok(()) }).await.expect("there are threads");
+            }
+            release.send_replace(true);
+        };
+        let (done, ()) = tokio::join!(&mut waiting, other);
+        assert!(done.iter().any(Result::is_ok));
+        assert_eq!(aside.threads.free(), CALLS_MAX);
     }
 
     #[tokio::test]
     async fn a_full_house_is_waited_for_and_not_for_ever() {
         let aside = Aside::new(Duration::from_millis(1));
-        let all = Arc::clone(&aside.places).acquire_many_owned(CALLS_MAX as u32).await.unwrap();
-        let refused = aside.drive(async { Ok(()) }).await.unwrap_err();
+        let all = aside.threads.acquire(ONE, CALLS_OF_SERVER_MAX).await.unwrap();
+        let refused = aside.drive(ONE, async { Ok(()) }).await.unwrap_err();
         assert!(matches!(refused.reason, Reason::Unavailable(_)));
+        aside.drive(ServerId(2), async { Ok(()) }).await.expect("others have their own share");
         drop(all);
-        aside.drive(async { Ok(()) }).await.unwrap();
-        assert_eq!(aside.places.available_permits(), CALLS_MAX);
+        aside.drive(ONE, async { Ok(()) }).await.unwrap();
+        assert_eq!(aside.threads.free(), CALLS_MAX);
     }
 
     #[tokio::test]
     async fn a_panic_goes_on_where_the_work_was_asked_for() {
         let panic = AssertUnwindSafe(run(|| panic!("the cause"))).catch_unwind().await.unwrap_err();
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"the cause"));
+        let driven = Aside::new(Duration::from_secs(1));
+        let driven = driven.drive(ONE, poll_fn(|_| -> Poll<Result<(), Failure>> { panic!("the cause") }));
+        let panic = AssertUnwindSafe(driven).catch_unwind().await.unwrap_err();
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"the cause"));
     }
 }

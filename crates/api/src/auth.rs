@@ -1,5 +1,7 @@
 //! The key in the header, before anything else of a request is looked at.
 
+use std::time::Duration;
+
 use axum::http::HeaderMap;
 use postroad_app::{App, AuthFailure, Caller, Peer};
 use postroad_model::Scope;
@@ -8,19 +10,36 @@ use crate::failure::{Failure, Reason};
 
 const X_SERVER_API_KEY: &str = "x-server-api-key";
 
+/// Of a key that is echoed; ours are much shorter.
+const TOKEN_CHARS_MAX: usize = 1_000;
+
+/// A caller who is not let in, and how long that is to take.
+#[derive(Debug)]
+pub(crate) struct NotAdmitted {
+    pub(crate) failure: Failure,
+    pub(crate) delay: Duration,
+}
+
+impl<F: Into<Failure>> From<F> for NotAdmitted {
+    fn from(failure: F) -> Self {
+        Self { failure: failure.into(), delay: Duration::ZERO }
+    }
+}
+
 pub(crate) async fn authenticate(
     app: &App,
     headers: &HeaderMap,
     peer: Peer,
     needed: Scope,
-) -> Result<Caller, Failure> {
+) -> Result<Caller, NotAdmitted> {
     // Bytes that are no UTF-8 become a text that is no key, and are echoed as that.
     let token = headers.get(X_SERVER_API_KEY).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let (reason, delay) = match app.authenticate(token.as_deref(), peer, needed).await {
         Ok(caller) => return Ok(caller),
         Err(AuthFailure::Missing { delay }) => (Reason::KeyMissing, delay),
         Err(AuthFailure::Invalid { delay }) => {
-            (Reason::KeyInvalid { token: token.unwrap_or_default().into_owned() }, delay)
+            let token = token.unwrap_or_default().chars().take(TOKEN_CHARS_MAX).collect();
+            (Reason::KeyInvalid { token }, delay)
         }
         Err(AuthFailure::Suspended) => return Err(Reason::ServerSuspended.into()),
         Err(AuthFailure::AccessDenied { scope }) => {
@@ -29,6 +48,5 @@ pub(crate) async fn authenticate(
         Err(AuthFailure::TestKey) => return Err(Reason::TestKey.into()),
         Err(AuthFailure::Store(error)) => return Err(error.into()),
     };
-    tokio::time::sleep(delay).await;
-    Err(reason.into())
+    Err(NotAdmitted { failure: reason.into(), delay })
 }

@@ -7,6 +7,7 @@ use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use postroad_app::FieldProblem;
+use postroad_model::ServerId;
 use tokio::time::timeout;
 
 use crate::Settings;
@@ -43,6 +44,8 @@ pub(crate) struct Memory {
 
 /// A body on its way in.
 struct Arriving {
+    /// Whose it is.
+    server_id: ServerId,
     /// What it says it will be.
     declared: Option<usize>,
     memory: Memory,
@@ -64,19 +67,25 @@ impl Bodies {
     }
 
     /// Reads the whole body, or refuses it as soon as it is known to be too large.
-    pub(crate) async fn read(&self, body: Body) -> Result<ReadBody, Failure> {
+    pub(crate) async fn read(&self, server_id: ServerId, body: Body) -> Result<ReadBody, Failure> {
         let declared = body.size_hint().exact().map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         if declared.is_some_and(|bytes| bytes > self.bytes_max) {
             return Err(self.too_large());
         }
-        match timeout(self.read_time_max, self.collect(body, declared)).await {
+        match timeout(self.read_time_max, self.collect(server_id, body, declared)).await {
             Ok(read) => read,
             Err(_) => Err(too_slow("The request body did not arrive within", self.read_time_max)),
         }
     }
 
-    async fn collect(&self, mut body: Body, declared: Option<usize>) -> Result<ReadBody, Failure> {
+    async fn collect(
+        &self,
+        server_id: ServerId,
+        mut body: Body,
+        declared: Option<usize>,
+    ) -> Result<ReadBody, Failure> {
         let mut arriving = Arriving {
+            server_id,
             declared,
             memory: Memory::default(),
             reserved: 0,
@@ -111,8 +120,9 @@ impl Bodies {
         // One that says it is large takes nothing from the small ones. One that does not say may be small.
         let is_large = arriving.declared.is_some_and(|bytes| bytes > LARGE_BYTES);
         let small = if is_large { 0 } else { wanted.min(LARGE_BYTES) };
-        self.pools.small.grow(&mut arriving.memory.small, small).await?;
-        self.pools.large.grow(&mut arriving.memory.large, wanted - small).await?;
+        let server_id = arriving.server_id;
+        self.pools.small.grow(server_id, &mut arriving.memory.small, small).await?;
+        self.pools.large.grow(server_id, &mut arriving.memory.large, wanted - small).await?;
         arriving.reserved = wanted;
         Ok(())
     }
@@ -146,6 +156,8 @@ impl Arriving {
         let small = self.memory.small.bytes().min(length);
         drop(self.memory.large.split_above(length - small));
         drop(self.memory.small.split_above(length));
+        // Room for what did not come any more.
+        self.all.shrink_to_fit();
         let bytes = if self.all.is_empty() { self.first } else { self.all.into() };
         ReadBody { bytes, memory: self.memory }
     }
@@ -161,15 +173,20 @@ mod tests {
     use tokio::time::{Instant, sleep};
 
     use super::*;
+    use crate::memory::Pool;
 
+    const ONE: ServerId = ServerId(1);
     const MIB: usize = 1 << 20;
     const PIECE: usize = 64 << 10;
 
-    /// With 4 MiB for small bodies and 4 MiB for large ones.
+    /// With 4 MiB of small bodies and 4 MiB of large ones for each server.
     fn bodies(request_bytes_max: usize) -> Bodies {
         let settings = Settings { request_bytes_max, ..Settings::default() };
-        let pools = Pools::new(13 * MIB, settings.times.memory_wait);
-        assert_eq!((pools.small.free_bytes(), pools.large.free_bytes() / MIB), (4 * MIB, 4));
+        let pools = Pools {
+            small: Pool::new(16 * MIB, 4 * MIB, settings.times.memory_wait),
+            large: Pool::new(16 * MIB, 4 * MIB, settings.times.memory_wait),
+            answers: Pool::new(MIB, MIB, settings.times.memory_wait),
+        };
         Bodies::new(&settings, Arc::new(pools))
     }
 
@@ -225,15 +242,15 @@ mod tests {
     #[tokio::test]
     async fn pieces_are_put_together_and_counted() {
         let bodies = bodies(10);
-        let read = bodies.read(in_pieces(&[b"01", b"", b"234", b"56789"])).await.unwrap();
+        let read = bodies.read(ONE, in_pieces(&[b"01", b"", b"234", b"56789"])).await.unwrap();
         assert_eq!(&read.bytes[..], b"0123456789");
-        let refused = bodies.read(in_pieces(&[b"01234", b"567890"])).await.unwrap_err();
+        let refused = bodies.read(ONE, in_pieces(&[b"01234", b"567890"])).await.unwrap_err();
         assert!(matches!(refused.reason, Reason::RequestTooLarge { bytes_max: 10 }));
     }
 
     #[tokio::test]
     async fn a_declared_length_over_the_limit_is_refused_unread() {
-        let refused = bodies(10).read(announced(11, 0)).await.unwrap_err();
+        let refused = bodies(10).read(ONE, announced(11, 0)).await.unwrap_err();
         assert!(matches!(refused.reason, Reason::RequestTooLarge { bytes_max: 10 }));
     }
 
@@ -241,29 +258,29 @@ mod tests {
     async fn a_body_counts_by_its_length_until_it_is_dropped() {
         let bodies = bodies(8 * MIB);
         let all = free(&bodies);
-        let small = bodies.read(announced(100_000, 100_000)).await.unwrap();
+        let small = bodies.read(ONE, announced(100_000, 100_000)).await.unwrap();
         assert_eq!(
             (small.bytes.len(), small.memory.small.bytes(), small.memory.large.bytes()),
             (100_000, 98 << 10, 0)
         );
-        let large = bodies.read(announced(3 * MIB, 3 * MIB)).await.unwrap();
+        let large = bodies.read(ONE, announced(3 * MIB, 3 * MIB)).await.unwrap();
         assert_eq!((large.memory.small.bytes(), large.memory.large.bytes()), (0, 3 * MIB));
         drop(large);
         let pieces = std::iter::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![7; PIECE])));
-        let unknown = bodies.read(Body::from_stream(stream::iter(pieces.take(20)))).await.unwrap();
+        let unknown = bodies.read(ONE, Body::from_stream(stream::iter(pieces.take(20)))).await.unwrap();
         assert_eq!(unknown.bytes, vec![7; 20 * PIECE]);
         assert_eq!((unknown.memory.small.bytes(), unknown.memory.large.bytes()), (LARGE_BYTES, MIB));
         drop((small, unknown));
         assert_eq!(free(&bodies), all);
         // Larger than the whole pool: alone it is fine.
-        assert_eq!(bodies.read(announced(8 * MIB, 8 * MIB)).await.unwrap().bytes.len(), 8 * MIB);
+        assert_eq!(bodies.read(ONE, announced(8 * MIB, 8 * MIB)).await.unwrap().bytes.len(), 8 * MIB);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_only_announced_takes_nothing() {
         let bodies = bodies(8 * MIB);
         let all = free(&bodies);
-        let mut idle: Vec<_> = (0..100).map(|_| Box::pin(bodies.read(announced(8 * MIB, 0)))).collect();
+        let mut idle: Vec<_> = (0..100).map(|_| Box::pin(bodies.read(ONE, announced(8 * MIB, 0)))).collect();
         for reading in &mut idle {
             assert!(reading.now_or_never().is_none());
         }
@@ -275,13 +292,14 @@ mod tests {
         let bodies = bodies(8 * MIB);
         let mut large = Vec::new();
         for body in [announced(8 * MIB, 3 * MIB), announced(8 * MIB, 3 * MIB), endless(3 * MIB)] {
-            large.push(Box::pin(bodies.read(body)));
+            large.push(Box::pin(bodies.read(ONE, body)));
             assert!(large.last_mut().unwrap().now_or_never().is_none());
         }
-        assert_eq!(bodies.pools.large.free_bytes(), 0);
+        assert_eq!(bodies.pools.large.free_bytes(), 12 * MIB);
         let begun = Instant::now();
-        bodies.read(announced(LARGE_BYTES, LARGE_BYTES)).await.unwrap();
-        bodies.read(in_pieces(&[b"{", b"}"])).await.unwrap();
+        bodies.read(ONE, announced(LARGE_BYTES, LARGE_BYTES)).await.unwrap();
+        bodies.read(ONE, in_pieces(&[b"{", b"}"])).await.unwrap();
+        bodies.read(ServerId(2), announced(3 * MIB, 3 * MIB)).await.expect("others have their own share");
         assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 
@@ -290,7 +308,7 @@ mod tests {
         let bodies = bodies(8 * MIB);
         let all = free(&bodies);
         let begun = Instant::now();
-        let reads = (0..6).map(|_| bodies.read(announced(3 * MIB, 3 * MIB)));
+        let reads = (0..6).map(|_| bodies.read(ONE, announced(3 * MIB, 3 * MIB)));
         let outcomes = futures_util::future::join_all(reads.map(|read| async {
             // Whoever is done works for a while with what he holds.
             let read = read.await;
@@ -308,7 +326,7 @@ mod tests {
         let bodies = bodies(MIB);
         let all = free(&bodies);
         for body in [announced(MIB, PIECE), announced(10, 0), endless(PIECE)] {
-            let refused = bodies.read(body).await.unwrap_err();
+            let refused = bodies.read(ONE, body).await.unwrap_err();
             let message = refused.reason.row().message.into_owned();
             assert_eq!(message, "Nothing more of the request body arrived for 20 seconds");
         }
@@ -317,7 +335,7 @@ mod tests {
                 sleep(Duration::from_secs(19)).await;
                 piece
             });
-        let refused = bodies.read(Body::from_stream(dripping)).await.unwrap_err();
+        let refused = bodies.read(ONE, Body::from_stream(dripping)).await.unwrap_err();
         assert!(refused.reason.row().message.contains("within 120 seconds"));
         assert_eq!(free(&bodies), all);
     }

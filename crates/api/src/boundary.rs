@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::header::{CONNECTION, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderMap, HeaderValue, Request, Version};
+use axum::http::header::{CONNECTION, HOST, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderValue, Request, Uri, Version};
 use axum::response::Response;
 use futures_util::FutureExt;
 use ipnet::IpNet;
@@ -18,9 +18,10 @@ use tokio::time::Instant;
 use tower::ServiceExt;
 use uuid::Uuid;
 
+use crate::crowd::Crowd;
 use crate::failure::Reason;
 use crate::request_id::X_REQUEST_ID;
-use crate::{Mode, drain, envelope, host, peer, redirect, request_id};
+use crate::{Mode, drain, envelope, held, host, peer, redirect, request_id};
 
 /// Characters of a path that go into the log.
 const LOGGED_PATH_CHARS_MAX: usize = 200;
@@ -59,6 +60,8 @@ pub(crate) struct Noted {
 pub(crate) struct Boundary {
     pub(crate) router: Router,
     pub(crate) trusted_proxies: Vec<IpNet>,
+    /// Requests in flight by address.
+    pub(crate) crowd: Arc<Crowd>,
     /// Some host names are for other things, and for nothing of the API.
     pub(crate) other_site: Option<OtherSite>,
 }
@@ -87,11 +90,22 @@ impl Boundary {
         request.extensions_mut().insert(info.clone());
         request.extensions_mut().insert(peer);
 
-        let answer = AssertUnwindSafe(self.route(mode, peer, request)).catch_unwind().await;
+        // A trusted proxy that does not say for whom it speaks may speak for everybody.
+        let is_proxy = self.trusted_proxies.iter().any(|network| network.contains(&peer.address));
+        let ticket = (!is_proxy).then(|| self.crowd.enter(peer.address));
+        let is_crowded = matches!(ticket, Some(None));
+        let answering = async {
+            if is_crowded {
+                let cause = "the requests of one address are at their limit".to_owned();
+                return envelope::failed(&info, &Reason::Unavailable(cause).into());
+            }
+            self.route(mode, peer, request).await
+        };
+        let answer = AssertUnwindSafe(answering).catch_unwind().await;
         // What the panic says may quote addresses and content, so nobody looks at it; its place in the code is for
         // the process's panic hook to tell.
         let mut response =
-            answer.unwrap_or_else(|_| envelope::failed(&info, Reason::Internal("a panic".into()).into()));
+            answer.unwrap_or_else(|_| envelope::failed(&info, &Reason::Internal("a panic".into()).into()));
 
         let headers = response.headers_mut();
         let id = HeaderValue::from_str(&info.id).expect("a request id is visible ASCII");
@@ -114,10 +128,19 @@ impl Boundary {
             duration_ms = info.begun.elapsed().as_secs_f64() * 1e3,
             "request"
         );
-        response
+        match ticket.flatten() {
+            // Its answer counts until it is sent.
+            Some(ticket) => response.map(|body| held::hold(body, ticket)),
+            None => response,
+        }
     }
 
-    async fn route(&self, mode: Mode, peer: Peer, request: Request<Body>) -> Response {
+    async fn route(&self, mode: Mode, peer: Peer, mut request: Request<Body>) -> Response {
+        // RFC 9112 section 3.2: whoever is in front of us may have looked at the other one.
+        if request.headers().get_all(HOST).iter().nth(1).is_some() {
+            return bad_request(&request, "The request has more than one Host header");
+        }
+        without_trailing_slash(request.uri_mut());
         match mode {
             // Behind a proxy of ours that speaks TLS a redirect would go round in circles.
             Mode::RedirectToHttps { port } if !peer.tls => redirect::answer(&request, port),
@@ -129,6 +152,30 @@ impl Boundary {
                 router.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
             }
         }
+    }
+}
+
+fn bad_request(request: &Request<Body>, message: &'static str) -> Response {
+    let info = request.extensions().get::<RequestInfo>().expect("it was put there before");
+    envelope::failed(info, &Reason::BadRequest(message).into())
+}
+
+/// Some clients end the path of an endpoint with a slash.
+fn without_trailing_slash(uri: &mut Uri) {
+    let path = uri.path();
+    if !path.starts_with("/api/") || !path.ends_with('/') {
+        return;
+    }
+    let path = path.trim_end_matches('/');
+    let target = match uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = target.parse().ok();
+    // A part of a good address is a good one.
+    if let Ok(shorter) = Uri::from_parts(parts) {
+        *uri = shorter;
     }
 }
 
@@ -181,6 +228,7 @@ mod tests {
         let boundary = Boundary {
             router: Router::new().route("/api/v1/boom", any(explode)),
             trusted_proxies: vec![],
+            crowd: Crowd::new(10),
             other_site: None,
         };
         let socket = Peer { address: [127, 0, 0, 1].into(), tls: false };
@@ -197,6 +245,22 @@ mod tests {
         assert!(log.contains("internal error") && log.contains("a panic"), "{log}");
         assert!(log.contains("request.id=abc") && log.contains("request.own_id="), "{log}");
         assert!(!log.contains("the cause"), "{log}");
+    }
+
+    #[test]
+    fn slashes_at_the_end_of_an_endpoint_do_not_count() {
+        for (given, expected) in [
+            ("/api/v1/send/message/", "/api/v1/send/message"),
+            ("/api/v1/send/message//?a=/", "/api/v1/send/message?a=/"),
+            ("/api/v1/send/message", "/api/v1/send/message"),
+            ("/api/", "/api"),
+            ("/u/token/", "/u/token/"),
+            ("/", "/"),
+        ] {
+            let mut uri: Uri = given.parse().unwrap();
+            without_trailing_slash(&mut uri);
+            assert_eq!(uri, expected);
+        }
     }
 
     #[test]

@@ -4,8 +4,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -18,22 +17,26 @@ use postroad_app::Peer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::boundary::Boundary;
+use crate::unsent::Unsent;
+use crate::watched_io::{Activity, WatchedIo};
 use crate::{Mode, TimeLimits};
 
 /// HTTP/1.1: request line and headers together; also the size of reads.
 const HEADER_BYTES_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 100;
-const H2_HEADER_LIST_BYTES_MAX: u32 = 64 << 10;
-const H2_STREAMS_MAX: u32 = 128;
+const H2_HEADER_LIST_BYTES_MAX: u32 = 32 << 10;
+const H2_STREAMS_MAX: u32 = 100;
 const H2_STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const H2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 const H2_PING: Duration = Duration::from_secs(20);
-/// A connection that was told to end may still be writing a large answer to a slow reader, for so long.
+/// A connection that was told to end may still be writing a large answer to a slow reader, for this long.
 const LAST_ANSWER_MAX: Duration = Duration::from_mins(10);
+/// What it has to write meanwhile within the time that readers get for a piece: more than HTTP/2's own pings.
+const LAST_ANSWER_BYTES_MIN: u64 = 1 << 10;
 
 /// How far a server is with stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,17 +93,22 @@ impl Connections {
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let activity = Arc::new(Activity::default());
+        let unsent = Arc::new(Unsent::default());
         let service = service_fn(|request: Request<Incoming>| {
             let (boundary, mode, busy) = (Arc::clone(&self.boundary), self.mode, activity.begin());
+            let unsent = Arc::clone(&unsent);
             async move {
                 let response = boundary.answer(mode, peer, request.map(Body::new)).await;
                 drop(busy);
-                Ok::<_, Infallible>(response)
+                Ok::<_, Infallible>(response.map(|body| unsent.watch(body)))
             }
         });
+        let stream = WatchedIo::new(stream, Arc::clone(&activity), self.times.first_request);
         let mut connection = pin!(self.protocol.serve_connection(TokioIo::new(stream), service));
         let mut timer = pin!(sleep(self.times.first_request));
-        let mut is_ending = false;
+        let mut ending: Option<Ending> = None;
+        let mut looks = interval(self.times.body_stall);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 ended = connection.as_mut() => {
@@ -115,19 +123,46 @@ impl Connections {
                     }
                     connection.as_mut().graceful_shutdown();
                 }
-                () = timer.as_mut() => {
-                    if is_ending {
+                _ = looks.tick() => {
+                    if unsent.has_stalled(2 * self.times.body_stall) {
+                        tracing::info!("a connection is cut off: its reader takes nothing of an answer");
                         return;
+                    }
+                }
+                () = timer.as_mut() => {
+                    let written = activity.written_bytes();
+                    if let Some(ending) = &mut ending {
+                        if ending.is_over(written) {
+                            return;
+                        }
+                        timer.as_mut().reset(Instant::now() + self.times.body_stall);
+                        continue;
                     }
                     let until = activity.may_idle_until(self.times.idle).filter(|until| *until > Instant::now());
                     if until.is_none() {
                         connection.as_mut().graceful_shutdown();
-                        is_ending = true;
+                        ending = Some(Ending { until: Instant::now() + LAST_ANSWER_MAX, written });
                     }
-                    timer.as_mut().reset(until.unwrap_or_else(|| Instant::now() + LAST_ANSWER_MAX));
+                    timer.as_mut().reset(until.unwrap_or_else(|| Instant::now() + self.times.body_stall));
                 }
             }
         }
+    }
+}
+
+/// The end of a connection that was told to end.
+struct Ending {
+    until: Instant,
+    /// Bytes that were written when it was looked at last.
+    written: u64,
+}
+
+impl Ending {
+    /// Whether the reader of the last answers takes too little or takes too long.
+    fn is_over(&mut self, written: u64) -> bool {
+        let is_stalled = written < self.written + LAST_ANSWER_BYTES_MIN;
+        self.written = written;
+        is_stalled || Instant::now() >= self.until
     }
 }
 
@@ -150,41 +185,6 @@ fn protocol(times: TimeLimits) -> Builder<TokioExecutor> {
         .initial_stream_window_size(H2_STREAM_WINDOW_BYTES)
         .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES);
     builder
-}
-
-/// What a connection is doing, for its idle limit. hyper has none for HTTP/2, nor for peers that connect and say
-/// nothing.
-#[derive(Debug, Default)]
-struct Activity {
-    in_flight: AtomicUsize,
-    /// When the latest request was answered; `None` before the first.
-    answered_at: Mutex<Option<Instant>>,
-}
-
-impl Activity {
-    fn begin(self: &Arc<Self>) -> Busy {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-        Busy(Arc::clone(self))
-    }
-
-    /// When it has been idle for too long, as it looks now; `None` if there never was a request.
-    fn may_idle_until(&self, idle_max: Duration) -> Option<Instant> {
-        if self.in_flight.load(Ordering::Relaxed) > 0 {
-            return Some(Instant::now() + idle_max);
-        }
-        let answered_at = *self.answered_at.lock().unwrap_or_else(PoisonError::into_inner);
-        answered_at.map(|at| at + idle_max)
-    }
-}
-
-/// A request in flight.
-struct Busy(Arc<Activity>);
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        *self.0.answered_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl fmt::Debug for Connections {

@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use axum::extract::Request;
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use bytes::Bytes;
 use postroad_app::{App, Caller};
@@ -15,13 +15,30 @@ use serde::Serialize;
 
 use crate::answers::Answers;
 use crate::aside::Aside;
+use crate::auth::{self, NotAdmitted};
 use crate::body::{Bodies, Memory};
 use crate::boundary::RequestInfo;
 use crate::envelope::{self, Success};
 use crate::failure::{Failure, Reason};
+use crate::fair_pool::{FairPermit, FairPool};
 use crate::health::LastReadiness;
-use crate::memory::{LARGE_BYTES, Pools};
-use crate::{Settings, auth, openapi_json, params};
+use crate::memory::{LARGE_BYTES, Pools, Share};
+use crate::{Settings, held, openapi_json, params};
+
+/// Calls of all servers that are being worked on or whose answers are not sent yet.
+const IN_FLIGHT_MAX: usize = 16_384;
+
+/// Samples that are posted to webhooks at the same time, and those of one server: receivers may take their time.
+const SAMPLES_MAX: usize = 128;
+const SAMPLES_OF_SERVER_MAX: usize = 8;
+
+/// Who may call an endpoint, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Access {
+    pub(crate) scope: Scope,
+    /// As the header Allow lists them.
+    pub(crate) methods: &'static str,
+}
 
 /// What endpoints work with.
 #[derive(Debug)]
@@ -30,6 +47,10 @@ pub(crate) struct Door {
     bodies: Bodies,
     answers: Arc<Answers>,
     aside: Arc<Aside>,
+    /// Calls in flight by server.
+    in_flight: FairPool,
+    /// Samples that are being posted to webhooks, by server.
+    samples: Arc<FairPool>,
     /// What posts webhooks, where that runs in this process.
     webhooks: OnceLock<WebhookDesk>,
     /// What delivers, where that runs in this process.
@@ -49,6 +70,8 @@ impl Door {
             bodies: Bodies::new(settings, Arc::clone(&pools)),
             answers: Arc::new(Answers::new(settings, pools)),
             aside: Arc::new(Aside::new(wait_max)),
+            in_flight: FairPool::new(IN_FLIGHT_MAX, settings.requests_per_server_max, wait_max),
+            samples: Arc::new(FairPool::new(SAMPLES_MAX, SAMPLES_OF_SERVER_MAX, wait_max)),
             webhooks: OnceLock::new(),
             queue: OnceLock::new(),
             readiness: LastReadiness::default(),
@@ -86,13 +109,32 @@ pub(crate) struct Call {
     pub(crate) answers: Arc<Answers>,
     /// What posts webhooks.
     pub(crate) webhooks: Option<WebhookDesk>,
+    samples: Arc<FairPool>,
     /// Where to do long work; `None` if the call is there already.
     aside: Option<Arc<Aside>>,
     /// What the body holds of the memory for bodies, until the call is done.
-    _memory: Memory,
+    memory: Memory,
 }
 
 impl Call {
+    /// Lets go of the request: for calls that know what they want and wait for long.
+    pub(crate) fn release_request(&mut self) {
+        self.text = Bytes::new();
+        self.headers = HeaderMap::new();
+        self.memory = Memory::default();
+    }
+
+    /// A place to post a sample from; a server has few of them.
+    pub(crate) async fn sample_place(&self) -> Result<FairPermit, Failure> {
+        let place = self.samples.acquire(self.caller.server_id, 1).await;
+        place.ok_or_else(|| Reason::Unavailable("the samples being posted are at their limit".into()).into())
+    }
+
+    /// Memory for an answer that takes that many bytes to make; none for a small one.
+    pub(crate) async fn reserve_answer(&self, bytes: usize) -> Result<Option<Share>, Failure> {
+        self.answers.reserve(self.caller.server_id, bytes).await
+    }
+
     /// Does what takes long off the async threads.
     pub(crate) async fn drive<T, F>(&self, work: F) -> Result<T, Failure>
     where
@@ -100,14 +142,14 @@ impl Call {
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
         match &self.aside {
-            Some(aside) => aside.drive(work).await,
+            Some(aside) => aside.drive(self.caller.server_id, work).await,
             None => work.await,
         }
     }
 }
 
 /// Answers a request with what `handle` makes of it.
-pub(crate) async fn answer<T, F, Fut>(door: &Door, request: Request, needed: Scope, handle: F) -> Response
+pub(crate) async fn answer<T, F, Fut>(door: &Door, request: Request, access: Access, handle: F) -> Response
 where
     T: Serialize + Send + 'static,
     F: FnOnce(Call) -> Fut + Send + 'static,
@@ -115,43 +157,71 @@ where
 {
     let info = info(&request);
     let (parts, body) = request.into_parts();
-    let mut known = None;
+    let caller = match admit(door, &info, &parts, access).await {
+        Ok(caller) => caller,
+        Err(NotAdmitted { failure, delay }) => {
+            // Who has to wait holds no more than needed.
+            drop((parts, body));
+            tokio::time::sleep(delay).await;
+            return envelope::failed(&info, &failure);
+        }
+    };
+    let server_id = caller.server_id;
+    let Some(place) = door.in_flight.acquire(server_id, 1).await else {
+        let cause = "the calls of one server are at their limit".to_owned();
+        let full = Err::<Success<T>, _>(Reason::Unavailable(cause).into());
+        return envelope::respond(&info, &caller, &door.answers, full).await;
+    };
+    let asking = caller.clone();
     let outcome = async {
-        let caller = admit(door, &info, &parts, needed).await?;
-        let caller = known.insert(caller).clone();
-        let body = door.bodies.read(body).await?;
+        let body = door.bodies.read(server_id, body).await?;
         let is_large = body.bytes.len() > LARGE_BYTES;
         let (app, answers) = (door.app.clone(), Arc::clone(&door.answers));
-        let webhooks = door.webhooks().cloned();
+        let (webhooks, samples) = (door.webhooks().cloned(), Arc::clone(&door.samples));
         let aside = (!is_large).then(|| Arc::clone(&door.aside));
         let work = async move {
             let text = params::find(&parts, body.bytes).await?;
             let headers = parts.headers;
-            handle(Call { app, caller, headers, text, answers, webhooks, aside, _memory: body.memory }).await
+            let memory = body.memory;
+            let call = Call { app, caller: asking, headers, text, answers, webhooks, samples, aside, memory };
+            handle(call).await
         };
-        if is_large { door.aside.drive(Box::pin(work)).await } else { work.await }
+        if is_large { door.aside.drive(server_id, Box::pin(work)).await } else { work.await }
     };
     let outcome = outcome.await;
-    envelope::respond(&info, known.as_ref(), &door.answers, outcome).await
+    let response = envelope::respond(&info, &caller, &door.answers, outcome).await;
+    // The answer counts until it is sent.
+    response.map(|body| held::hold(body, place))
 }
 
 /// An address under `/api/` that is no endpoint.
 pub(crate) async fn unknown(request: Request) -> Response {
-    envelope::failed(&info(&request), Reason::UnknownEndpoint.into())
+    envelope::failed(&info(&request), &Reason::UnknownEndpoint.into())
+}
+
+/// Another method than GET for what is only looked at.
+pub(crate) async fn not_get(request: Request) -> Response {
+    let reason = Reason::MethodNotAllowed(request.method().clone(), "GET, HEAD");
+    envelope::failed(&info(&request), &reason.into())
 }
 
 fn info(request: &Request) -> RequestInfo {
     request.extensions().get::<RequestInfo>().expect("the boundary puts it into every request").clone()
 }
 
-async fn admit(door: &Door, info: &RequestInfo, request: &Parts, needed: Scope) -> Result<Caller, Failure> {
-    if ![Method::POST, Method::GET, Method::PUT, Method::PATCH].contains(&request.method) {
-        return Err(Reason::WrongMethod(request.method.clone()).into());
+async fn admit(
+    door: &Door,
+    info: &RequestInfo,
+    request: &Parts,
+    access: Access,
+) -> Result<Caller, NotAdmitted> {
+    if !access.methods.split(", ").any(|method| method == request.method.as_str()) {
+        return Err(Reason::MethodNotAllowed(request.method.clone(), access.methods).into());
     }
-    if door.app.is_in_maintenance().await? {
+    if door.app.is_in_maintenance().await.map_err(Failure::from)? {
         return Err(Reason::Maintenance.into());
     }
-    auth::authenticate(&door.app, &request.headers, info.peer, needed).await
+    auth::authenticate(&door.app, &request.headers, info.peer, access.scope).await
 }
 
 #[cfg(test)]
@@ -197,7 +267,8 @@ mod tests {
                 let data = (call.text.len(), thread::current().id() == here);
                 Success::with_warnings(Ok(data), Vec::new())
             };
-            let response = answer(&door, request, Scope::Send, handle).await;
+            let response =
+                answer(&door, request, Access { scope: Scope::Send, methods: "POST" }, handle).await;
             let body = response.into_body().collect().await.unwrap().to_bytes();
             let envelope: serde_json::Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(envelope["data"], serde_json::json!([bytes, is_here]));

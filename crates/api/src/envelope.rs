@@ -1,10 +1,11 @@
 //! The envelope around every answer of the API, in its key order.
 
+use std::borrow::Cow;
 use std::ops::Not;
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use postroad_app::{Caller, FieldProblem, Refusal};
 use serde::Serialize;
@@ -13,7 +14,7 @@ use utoipa::ToSchema;
 
 use crate::answers::Answers;
 use crate::boundary::{Noted, RequestInfo};
-use crate::failure::{ErrorCode, Failure, FailureStatus, Reason};
+use crate::failure::{ErrorCode, Failure, FailureStatus, PROBLEMS_SHOWN_MAX, Reason};
 use crate::memory::Share;
 use crate::page::Pagination;
 
@@ -22,15 +23,34 @@ use crate::page::Pagination;
 pub(crate) struct Success<T> {
     pub(crate) data: T,
     pub(crate) flags: Flags,
-    /// What a large answer holds of the memory for answers.
-    pub(crate) memory: Option<Share>,
+    pub(crate) memory: AnswerMemory,
+}
+
+/// What an answer holds of the memory for answers.
+#[derive(Debug, Default)]
+pub(crate) enum AnswerMemory {
+    /// It is small, and counted once it is written.
+    #[default]
+    Small,
+    /// Something was done that the caller has to hear of, also when the memory is at its limit.
+    Owed,
+    /// It is large, and its memory was reserved.
+    Reserved(Share),
+}
+
+impl From<Option<Share>> for AnswerMemory {
+    fn from(reserved: Option<Share>) -> Self {
+        reserved.map_or(Self::Small, Self::Reserved)
+    }
 }
 
 impl<T> Success<T> {
     /// Puts warnings beside the payload, or beside the failure.
     pub(crate) fn with_warnings(done: Result<T, Failure>, warnings: Vec<String>) -> Result<Self, Failure> {
         match done {
-            Ok(data) => Ok(Self { data, flags: Flags { warnings, ..Flags::default() }, memory: None }),
+            Ok(data) => {
+                Ok(Self { data, flags: Flags { warnings, ..Flags::default() }, memory: AnswerMemory::Small })
+            }
             Err(failure) => Err(failure.with_warnings(warnings)),
         }
     }
@@ -100,7 +120,7 @@ pub(crate) struct ErrorOut<'a> {
     #[schema(value_type = ErrorCode)]
     code: &'static str,
     /// One sentence for people; of a ValidationError the first problem.
-    message: &'a str,
+    message: Cow<'a, str>,
     /// With InvalidServerAPIKey: the key that was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -109,7 +129,7 @@ pub(crate) struct ErrorOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<i64>)]
     id: Option<&'a RawValue>,
-    /// With ValidationError and CeilingExceeded: every problem.
+    /// With ValidationError and CeilingExceeded: up to 100 problems; of more the last entry says how many.
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<Vec<FieldErrorOut<'a>>>,
     /// With InternalError: what to tell support; the same as the header X-Request-Id.
@@ -129,43 +149,77 @@ pub(crate) struct FieldErrorOut<'a> {
     #[schema(example = "/to/3")]
     pointer: &'a str,
     #[schema(example = "`to/3` should be a `String` but is a `Integer`")]
-    message: &'a str,
+    message: Cow<'a, str>,
 }
 
 /// Writes the answer to a call.
 pub(crate) async fn respond<T: Serialize + Send + 'static>(
     info: &RequestInfo,
-    caller: Option<&Caller>,
+    caller: &Caller,
     answers: &Answers,
     outcome: Result<Success<T>, Failure>,
 ) -> Response {
+    let server_id = caller.server_id;
     let mut response = match outcome {
         Ok(Success { data, flags, memory }) => {
             let envelope =
                 SuccessEnvelope { status: SuccessStatus::Success, time: info.seconds(), flags, data };
             let body = match memory {
-                Some(memory) => answers.render(envelope, memory).await,
-                None => serde_json::to_vec(&envelope)
-                    .map(Body::from)
-                    .map_err(|error| Reason::Internal(error.to_string()).into()),
+                AnswerMemory::Reserved(memory) => answers.render(envelope, memory).await,
+                AnswerMemory::Small => answers.write(server_id, &envelope).await,
+                AnswerMemory::Owed => match answers.write(server_id, &envelope).await {
+                    Err(_) => answers.write_in_any_case(&envelope),
+                    written => written,
+                },
             };
             match body {
                 Ok(body) => with_code(json(StatusCode::OK, body), "success"),
-                Err(failure) => failed(info, failure),
+                Err(failure) => failed(info, &failure),
             }
         }
-        Err(failure) => failed(info, failure),
+        Err(failure) => {
+            let answer = describe(info, &failure);
+            match answers.write(server_id, &answer.envelope).await {
+                Ok(body) => answer.into_response(body),
+                Err(unavailable) => failed(info, &unavailable),
+            }
+        }
     };
-    if let (Some(noted), Some(caller)) = (response.extensions_mut().get_mut::<Noted>(), caller) {
+    if let Some(noted) = response.extensions_mut().get_mut::<Noted>() {
         noted.caller = Some((caller.server_id, caller.credential_id));
     }
     response
 }
 
-/// Writes the answer to a call that was not done, and the cause into the log if it is ours.
-pub(crate) fn failed(info: &RequestInfo, failure: Failure) -> Response {
-    let Failure { reason, warnings } = failure;
-    match &reason {
+/// Writes the answer to a call that was not done, where nobody knows who called: it is small.
+pub(crate) fn failed(info: &RequestInfo, failure: &Failure) -> Response {
+    let answer = describe(info, failure);
+    let text = serde_json::to_vec(&answer.envelope).expect("an error's fields are texts");
+    answer.into_response(text.into())
+}
+
+/// The answer to a call that was not done, but for its body.
+struct FailureAnswer<'a> {
+    envelope: FailureEnvelope<'a>,
+    http: StatusCode,
+    code: &'static str,
+    header: Option<(HeaderName, &'static str)>,
+}
+
+impl FailureAnswer<'_> {
+    fn into_response(self, body: Body) -> Response {
+        let mut response = with_code(json(self.http, body), self.code);
+        if let Some((name, value)) = self.header {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+}
+
+/// What is answered; the cause goes into the log if it is ours.
+fn describe<'a>(info: &'a RequestInfo, failure: &'a Failure) -> FailureAnswer<'a> {
+    let Failure { reason, problems_left_out, warnings } = failure;
+    match reason {
         Reason::Internal(cause) => {
             tracing::error!(request.id = %info.id, request.own_id = %info.own_id, cause, "internal error");
         }
@@ -177,34 +231,39 @@ pub(crate) fn failed(info: &RequestInfo, failure: Failure) -> Response {
     let row = reason.row();
     let mut data = ErrorOut {
         code: row.code,
-        message: &row.message,
+        message: row.message,
         token: None,
         id: None,
         errors: None,
         request_id: None,
     };
-    match &reason {
+    match reason {
         Reason::KeyMissing => data.token = Some(OrNull(None)),
         Reason::KeyInvalid { token } => data.token = Some(OrNull(Some(token))),
         Reason::MessageNotFound { id } => data.id = Some(id),
         Reason::Internal(_) => data.request_id = Some(&info.id),
         Reason::Refused(Refusal::Validation(problems) | Refusal::CeilingExceeded(problems)) => {
-            data.errors = Some(problems.iter().map(field_error).collect());
+            data.errors = Some(field_errors(problems, *problems_left_out));
         }
         _ => {}
     }
-    let flags = Flags { warnings, ..Flags::default() };
+    let flags = Flags { warnings: warnings.clone(), ..Flags::default() };
     let envelope = FailureEnvelope { status: row.status, time: info.seconds(), flags, data };
-    let text = serde_json::to_vec(&envelope).expect("an error's fields are texts");
-    let mut response = with_code(json(row.http, text), row.code);
-    if let Some((name, value)) = row.header {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    FailureAnswer { envelope, http: row.http, code: row.code, header: row.header }
+}
+
+/// The first problems, and how many more there are.
+fn field_errors(problems: &[FieldProblem], left_out: usize) -> Vec<FieldErrorOut<'_>> {
+    let mut errors: Vec<_> = problems.iter().take(PROBLEMS_SHOWN_MAX).map(field_error).collect();
+    let more = problems.len() - errors.len() + left_out;
+    if more > 0 {
+        errors.push(FieldErrorOut { pointer: "", message: format!("and {more} more").into() });
     }
-    response
+    errors
 }
 
 fn field_error(problem: &FieldProblem) -> FieldErrorOut<'_> {
-    FieldErrorOut { pointer: &problem.pointer, message: &problem.message }
+    FieldErrorOut { pointer: &problem.pointer, message: problem.message.as_str().into() }
 }
 
 fn with_code(mut response: Response, code: &'static str) -> Response {

@@ -11,10 +11,17 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+/// Of a method that a client made up.
+const METHOD_CHARS_MAX: usize = 20;
+/// Problems that one answer lists; it says how many more there are.
+pub(crate) const PROBLEMS_SHOWN_MAX: usize = 100;
+
 /// A call that was not done.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) reason: Reason,
+    /// Problems that were found and only counted.
+    pub(crate) problems_left_out: usize,
     /// What the caller is told beside it, such as fields nobody knows: often the cause.
     pub(crate) warnings: Vec<String>,
 }
@@ -22,7 +29,10 @@ pub(crate) struct Failure {
 #[derive(Debug)]
 pub(crate) enum Reason {
     UnknownEndpoint,
-    WrongMethod(Method),
+    /// With the methods that the endpoint takes.
+    MethodNotAllowed(Method, &'static str),
+    /// The request is no proper HTTP request.
+    BadRequest(&'static str),
     Maintenance,
     KeyMissing,
     KeyInvalid {
@@ -81,14 +91,19 @@ impl Reason {
                 "UnknownEndpoint",
                 "There is no such endpoint; GET /api/v1/openapi.json describes all there are".into(),
             ),
-            Self::WrongMethod(method) => Row {
-                header: Some((ALLOW, "POST, GET, PUT, PATCH")),
-                ..error(
-                    not_found,
-                    "UnknownEndpoint",
-                    format!("This endpoint does not take {method}; use POST").into(),
-                )
-            },
+            Self::MethodNotAllowed(method, allowed) => {
+                let method: String = method.as_str().chars().take(METHOD_CHARS_MAX).collect();
+                let first = allowed.split(',').next().unwrap_or_default();
+                Row {
+                    header: Some((ALLOW, allowed)),
+                    ..error(
+                        StatusCode::METHOD_NOT_ALLOWED,
+                        "MethodNotAllowed",
+                        format!("This endpoint does not take {method}; use {first}").into(),
+                    )
+                }
+            }
+            Self::BadRequest(message) => error(StatusCode::BAD_REQUEST, "BadRequest", (*message).into()),
             Self::Maintenance => Row {
                 header: Some((RETRY_AFTER, "60")),
                 ..error(
@@ -180,7 +195,7 @@ impl Failure {
 
 impl From<Reason> for Failure {
     fn from(reason: Reason) -> Self {
-        Self { reason, warnings: Vec::new() }
+        Self { reason, problems_left_out: 0, warnings: Vec::new() }
     }
 }
 
@@ -244,6 +259,8 @@ pub(crate) enum ErrorCode {
     ServerSuspended,
     AccessDenied,
     UnknownEndpoint,
+    MethodNotAllowed,
+    BadRequest,
     RequestTooLarge,
     Maintenance,
     ServiceUnavailable,
@@ -278,7 +295,8 @@ mod tests {
         let mut reasons: Vec<Reason> = refusals.into_iter().map(Reason::Refused).collect();
         reasons.extend([
             Reason::UnknownEndpoint,
-            Reason::WrongMethod(Method::DELETE),
+            Reason::MethodNotAllowed(Method::DELETE, "POST"),
+            Reason::BadRequest("There are two Host headers"),
             Reason::Maintenance,
             Reason::KeyMissing,
             Reason::KeyInvalid { token: String::new() },

@@ -1,23 +1,26 @@
 //! Takes known fields out of a JSON object with their types checked. Every wrong type is noted, not only the first;
-//! what nobody asked for is told as a warning.
+//! what nobody asked for is told as a warning. Lists stop at their limit while they are read.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use postroad_app::FieldProblem;
-use serde_json::Number;
 
-use crate::failure::Failure;
-use crate::json::{Json, Object, raw_field};
+use crate::failure::{Failure, PROBLEMS_SHOWN_MAX};
+use crate::json::{Json, Object};
 
 /// Unknown names that are told; a request can have any number of them.
 const WARNINGS_MAX: usize = 20;
 const NAME_CHARS_MAX: usize = 100;
+/// Problems that are kept in full; the rest is only counted.
+const PROBLEMS_MAX: usize = PROBLEMS_SHOWN_MAX;
 
 /// What was found wrong or odd in a request.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) problems: Vec<FieldProblem>,
+    /// Problems beyond those that are kept.
+    pub(crate) problems_left_out: usize,
     pub(crate) warnings: Vec<String>,
     /// Every field that was asked for, for the test that compares them with the OpenAPI document; empty outside tests.
     pub(crate) asked: BTreeSet<String>,
@@ -25,7 +28,11 @@ pub(crate) struct Findings {
 
 impl Findings {
     pub(crate) fn problem(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
-        self.problems.push(FieldProblem::new(pointer, message));
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(FieldProblem::new(pointer, message));
+        } else {
+            self.problems_left_out += 1;
+        }
     }
 
     pub(crate) fn missing(&mut self, name: &str) {
@@ -33,15 +40,19 @@ impl Findings {
     }
 
     pub(crate) fn wrong_type(&mut self, pointer: &str, expected: &str, found: &str) {
-        let field = pointer.trim_start_matches('/');
+        let field = shortened(pointer.trim_start_matches('/'));
         self.problem(pointer, format!("`{field}` should be a `{expected}` but is a `{found}`"));
     }
 
     pub(crate) fn warn(&mut self, what: &str, name: &str) {
-        if self.warnings.len() < WARNINGS_MAX {
-            let name: String = name.chars().take(NAME_CHARS_MAX).collect();
-            self.warnings.push(format!("Unknown {what} `{name}` was ignored"));
+        if !self.has_all_warnings() {
+            self.warnings.push(format!("Unknown {what} `{}` was ignored", shortened(name)));
         }
+    }
+
+    /// Whether no further warning would be told.
+    fn has_all_warnings(&self) -> bool {
+        self.warnings.len() >= WARNINGS_MAX
     }
 
     /// Takes over what a part of the request was warned of.
@@ -55,9 +66,16 @@ impl Findings {
         if self.problems.is_empty() {
             Ok(self.warnings)
         } else {
-            Err(Failure::validation(self.problems).with_warnings(self.warnings))
+            let failure = Failure::validation(self.problems);
+            Err(Failure { problems_left_out: self.problems_left_out, ..failure }.with_warnings(self.warnings))
         }
     }
+}
+
+/// The beginning of a name that somebody chose, long enough to recognise it.
+pub(crate) fn shortened(name: &str) -> &str {
+    let end = name.char_indices().nth(NAME_CHARS_MAX).map_or(name.len(), |(at, _)| at);
+    &name[..end]
 }
 
 /// The fields of one object, and where it stands in the request.
@@ -65,20 +83,18 @@ impl Findings {
 pub(crate) struct Fields<'a> {
     pointer: String,
     entries: Object<'a>,
-    /// The JSON text of the whole request.
-    text: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of a request that was read from `text`.
-    pub(crate) fn of_request(object: Object<'a>, text: &'a [u8]) -> Self {
-        Self { pointer: String::new(), entries: object, text }
+    /// The fields of a request.
+    pub(crate) fn of_request(object: Object<'a>) -> Self {
+        Self { pointer: String::new(), entries: object }
     }
 
     /// The fields of an object inside the request; what is no object is noted.
-    pub(crate) fn inside(&self, pointer: String, json: Json<'a>, findings: &mut Findings) -> Option<Self> {
+    pub(crate) fn inside(pointer: String, json: Json<'a>, findings: &mut Findings) -> Option<Self> {
         match json {
-            Json::Object(entries) => Some(Self { pointer, entries, text: self.text }),
+            Json::Object(entries) => Some(Self { pointer, entries }),
             other => {
                 findings.wrong_type(&pointer, "Object", other.type_name());
                 None
@@ -95,8 +111,9 @@ impl<'a> Fields<'a> {
         self.entries.iter().any(|(known, json)| known == name && *json != Json::Null)
     }
 
-    pub(crate) fn is_true(&self, name: &str) -> bool {
-        self.entries.iter().any(|(known, json)| known == name && *json == Json::Bool(true))
+    /// Whether it is a flag that is set, in any of the forms that `loose_flag` takes.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.entries.iter().any(|(known, json)| known == name && read_flag(json) == Some(true))
     }
 
     pub(crate) fn is_absent(&self, name: &str) -> bool {
@@ -128,39 +145,56 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The entries of an array with their pointers, `null` left out.
+    /// A flag that may also be 0, 1, `"true"` or `"false"`, as clients in PHP send it.
+    pub(crate) fn loose_flag(&mut self, name: &'static str, findings: &mut Findings) -> Option<bool> {
+        let json = self.take(name, findings)?;
+        let flag = read_flag(&json);
+        if flag.is_none() {
+            findings.wrong_type(&self.pointer(name), "Boolean", json.type_name());
+        }
+        flag
+    }
+
+    /// The entries of an array with their pointers, `null` left out: up to `most` and one more, so that who counts
+    /// them sees that there are too many.
     pub(crate) fn array(
         &mut self,
         name: &'static str,
+        most: usize,
         findings: &mut Findings,
     ) -> Option<Vec<(String, Json<'a>)>> {
         let json = self.take(name, findings)?;
-        expect_array(&self.pointer(name), json, findings)
+        expect_array(&self.pointer(name), json, most, findings)
     }
 
     pub(crate) fn object(&mut self, name: &'static str, findings: &mut Findings) -> Option<Self> {
         let json = self.take(name, findings)?;
-        self.inside(self.pointer(name), json, findings)
+        Self::inside(self.pointer(name), json, findings)
     }
 
-    /// A number as it was sent, however many digits it has.
-    pub(crate) fn digits(&self, path: &[&str], number: &Number) -> String {
-        // Integers of 64 bits can be written in one way only.
-        let raw = if number.is_f64() { raw_field(self.text, path) } else { None };
-        raw.unwrap_or_else(|| number.to_string())
+    /// An object that may also be `[]`: that is how PHP writes an empty one whose names are the sender's own.
+    pub(crate) fn loose_object(&mut self, name: &'static str, findings: &mut Findings) -> Option<Self> {
+        match self.take(name, findings)? {
+            Json::Array(values) if values.is_empty() => None,
+            json => Self::inside(self.pointer(name), json, findings),
+        }
     }
 
     /// Everything in an object whose names are the sender's own; `null` values left out.
     pub(crate) fn into_entries(self) -> impl Iterator<Item = (String, Cow<'a, str>, Json<'a>)> {
-        let Self { pointer, entries, .. } = self;
+        let Self { pointer, entries } = self;
         let present = entries.into_iter().filter(|(_, json)| *json != Json::Null);
-        present.map(move |(name, json)| (format!("{pointer}/{}", pointer_token(&name)), name, json))
+        present
+            .map(move |(name, json)| (format!("{pointer}/{}", pointer_token(shortened(&name))), name, json))
     }
 
     /// What is still there is unknown.
     pub(crate) fn finish(self, findings: &mut Findings) {
         for (name, _) in self.entries {
-            let path = format!("{}/{name}", self.pointer);
+            if findings.has_all_warnings() {
+                return;
+            }
+            let path = format!("{}/{}", self.pointer, shortened(&name));
             findings.warn("field", path.strip_prefix('/').unwrap_or(&path));
         }
     }
@@ -180,9 +214,25 @@ pub(crate) fn expect_text<'a>(
     }
 }
 
+fn read_flag(json: &Json<'_>) -> Option<bool> {
+    match json {
+        Json::Bool(value) => Some(*value),
+        Json::Number(number) => match number.as_str() {
+            "0" => Some(false),
+            "1" => Some(true),
+            _ => None,
+        },
+        Json::Text(text) if text == "true" => Some(true),
+        Json::Text(text) if text == "false" => Some(false),
+        _ => None,
+    }
+}
+
+/// The entries of an array, as `Fields::array` gives them.
 pub(crate) fn expect_array<'a>(
     pointer: &str,
     json: Json<'a>,
+    most: usize,
     findings: &mut Findings,
 ) -> Option<Vec<(String, Json<'a>)>> {
     let Json::Array(values) = json else {
@@ -191,7 +241,7 @@ pub(crate) fn expect_array<'a>(
     };
     let numbered = values.into_iter().enumerate();
     let present = numbered.filter(|(_, value)| *value != Json::Null);
-    Some(present.map(|(at, value)| (format!("{pointer}/{at}"), value)).collect())
+    Some(present.take(most.saturating_add(1)).map(|(at, value)| (format!("{pointer}/{at}"), value)).collect())
 }
 
 /// RFC 6901: `~` and `/` in a pointer's token are escaped.
@@ -211,13 +261,13 @@ mod tests {
     #[test]
     fn every_wrong_type_is_noted_with_its_place() {
         let text = br#"{"a": 1, "b": "x", "c": {"d": [1.5]}, "e": [["x"], null, true]}"#;
-        let mut fields = Fields::of_request(parse_object(text).unwrap(), text);
+        let mut fields = Fields::of_request(parse_object(text).unwrap());
         let mut findings = Findings::default();
         assert_eq!(fields.text("a", &mut findings), None);
         assert_eq!(fields.flag("b", &mut findings), None);
         let mut nested = fields.object("c", &mut findings).unwrap();
         assert_eq!(nested.flag("d", &mut findings), None);
-        for (pointer, entry) in fields.array("e", &mut findings).unwrap() {
+        for (pointer, entry) in fields.array("e", 10, &mut findings).unwrap() {
             expect_text(&pointer, entry, &mut findings);
         }
         assert_eq!(
@@ -235,7 +285,7 @@ mod tests {
     #[test]
     fn null_is_absent_and_the_rest_is_a_warning() {
         let text = br#"{"known": null, "z/~": 1, "c": {"odd": 1}}"#;
-        let mut fields = Fields::of_request(parse_object(text).unwrap(), text);
+        let mut fields = Fields::of_request(parse_object(text).unwrap());
         let mut findings = Findings::default();
         assert_eq!(fields.text("known", &mut findings), None);
         fields.object("c", &mut findings).unwrap().finish(&mut findings);
@@ -249,11 +299,38 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_array_is_an_empty_object_and_flags_may_be_numbers_or_texts() {
+        let text = br#"{"a": [], "b": [1], "c": 0, "d": 1, "e": "true", "f": "false", "g": 2, "h": "yes"}"#;
+        let mut fields = Fields::of_request(parse_object(text).unwrap());
+        let mut findings = Findings::default();
+        assert!(fields.loose_object("a", &mut findings).is_none() && findings.problems.is_empty());
+        assert!(fields.loose_object("b", &mut findings).is_none());
+        assert!(fields.is_set("d") && fields.is_set("e") && !fields.is_set("c") && !fields.is_set("g"));
+        let flags = ["c", "d", "e", "f", "g", "h"].map(|name| fields.loose_flag(name, &mut findings));
+        assert_eq!(flags, [Some(false), Some(true), Some(true), Some(false), None, None]);
+        let pointers: Vec<&str> = findings.problems.iter().map(|problem| problem.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/b", "/g", "/h"]);
+    }
+
+    #[test]
+    fn lists_and_problems_stop_at_their_limit() {
+        let text = format!(r#"{{"a": [{}1]}}"#, "1,".repeat(5_000));
+        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap());
+        let mut findings = Findings::default();
+        let entries = fields.array("a", 1_000, &mut findings).unwrap();
+        assert_eq!(entries.len(), 1_001);
+        for (pointer, entry) in entries {
+            expect_text(&pointer, entry, &mut findings);
+        }
+        assert_eq!((findings.problems.len(), findings.problems_left_out), (100, 901));
+    }
+
+    #[test]
     fn warnings_are_bounded() {
         let long = "x".repeat(10_000);
         let object = (0..1_000).map(|n| (format!("{n}{long}").into(), Json::Bool(true))).collect();
         let mut findings = Findings::default();
-        Fields::of_request(object, b"").finish(&mut findings);
+        Fields::of_request(object).finish(&mut findings);
         assert_eq!(findings.warnings.len(), WARNINGS_MAX);
         assert!(findings.warnings.iter().all(|warning| warning.len() < 150));
     }

@@ -60,7 +60,7 @@ fn add(hash: &mut Context, json: &Json<'_>) {
     match json {
         Json::Null => hash.update(b"n"),
         Json::Bool(value) => hash.update(if *value { b"t" } else { b"f" }),
-        Json::Number(number) => add_text(hash, b'd', &number.to_string()),
+        Json::Number(number) => add_text(hash, b'd', &number.canonical()),
         Json::Text(text) => add_text(hash, b's', text),
         Json::Array(values) => {
             add_head(hash, b'a', values.len());

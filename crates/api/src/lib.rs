@@ -10,14 +10,17 @@ mod auth;
 mod body;
 mod boundary;
 mod connection;
+mod crowd;
 mod dev;
 mod drain;
 mod endpoint;
 mod envelope;
 mod events;
 mod failure;
+mod fair_pool;
 mod fields;
 mod health;
+mod held;
 mod host;
 mod idempotency;
 mod json;
@@ -35,6 +38,8 @@ mod send;
 mod server;
 mod settings;
 mod suppressions;
+mod unsent;
+mod watched_io;
 mod webhooks;
 
 use std::sync::Arc;
@@ -62,7 +67,12 @@ impl Api {
         let router = routes::router(Arc::clone(&door));
         let trusted_proxies = settings.trusted_proxies.clone();
         Self {
-            boundary: Arc::new(boundary::Boundary { router, trusted_proxies, other_site: None }),
+            boundary: Arc::new(boundary::Boundary {
+                router,
+                trusted_proxies,
+                crowd: crowd::Crowd::new(settings.requests_per_address_max),
+                other_site: None,
+            }),
             door,
             settings: Arc::new(settings),
         }

@@ -169,13 +169,13 @@ mod tests {
     fn documented_fields_are_those_that_are_read() {
         let mut message = Findings::default();
         let nested = br#"{"attachments": [{}], "template": {}, "track": {}, "list_unsubscribe": {}}"#;
-        let mut fields = Fields::of_request(json::parse_object(nested).unwrap(), nested);
-        send::message::read(&mut fields, &mut message);
+        let mut fields = Fields::of_request(json::parse_object(nested).unwrap());
+        send::message::read(&mut fields, &postroad_model::Limits::default(), &mut message);
         fields.text(idempotency::FIELD, &mut message);
         assert_eq!(message.asked, documented("SendMessageIn"));
 
         let mut raw = Findings::default();
-        let mut fields = Fields::of_request(Vec::new(), b"");
+        let mut fields = Fields::of_request(Vec::new());
         send::raw::read(&mut fields, &mut raw);
         fields.text(idempotency::FIELD, &mut raw);
         assert_eq!(raw.asked, documented("SendRawIn"));

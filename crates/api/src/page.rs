@@ -44,7 +44,7 @@ pub(crate) fn read_limit(
 ) -> usize {
     match fields.take("limit", findings) {
         None => default,
-        Some(Json::Number(number)) if !number.is_f64() => match number.as_u64() {
+        Some(Json::Number(number)) if !number.is_float() => match number.as_u64() {
             Some(limit) if (1..=max as u64).contains(&limit) => limit as usize,
             _ => {
                 findings.problem("/limit", format!("`limit` should be from 1 to {max}"));
@@ -84,7 +84,7 @@ mod tests {
     use crate::json::parse_object;
 
     fn read(request: &str) -> (usize, Option<String>, Vec<String>) {
-        let mut fields = Fields::of_request(parse_object(request.as_bytes()).unwrap(), request.as_bytes());
+        let mut fields = Fields::of_request(parse_object(request.as_bytes()).unwrap());
         let mut findings = Findings::default();
         let limit = read_limit(&mut fields, &mut findings, LIMIT_DEFAULT, LIMIT_MAX);
         let cursor = read_cursor(&mut fields, &mut findings, Some);

@@ -3,12 +3,15 @@
 use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::stream;
+use memchr::memchr;
 use multer::Multipart;
 use postroad_app::FieldProblem;
 
 const FIELD: &str = "params";
+/// Of the field's name with every byte escaped.
+const NAME_BYTES_MAX: usize = 18;
 
 /// The JSON text of a request.
 pub(crate) async fn find(parts: &Parts, body: Bytes) -> Result<Bytes, FieldProblem> {
@@ -32,9 +35,36 @@ pub(crate) async fn find(parts: &Parts, body: Bytes) -> Result<Bytes, FieldProbl
     Ok(body)
 }
 
+/// The decoded value of the field. Decoded in one piece into one buffer, because it can be nearly the whole body.
 fn find_in_form(form: &[u8]) -> Option<Bytes> {
-    let (_, value) = form_urlencoded::parse(form).find(|(name, _)| name == FIELD)?;
-    Some(value.into_owned().into())
+    let mut fields = form.split(|byte| *byte == b'&').map(|field| {
+        let name_end = memchr(b'=', field).unwrap_or(field.len());
+        (&field[..name_end], field.get(name_end + 1..).unwrap_or_default())
+    });
+    let (_, value) =
+        fields.find(|(name, _)| name.len() <= NAME_BYTES_MAX && decode(name) == FIELD.as_bytes())?;
+    Some(decode(value).into())
+}
+
+/// Plus signs are spaces, `%XX` is a byte, and everything else is itself.
+fn decode(text: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        let hex = |at: usize| after.get(at).and_then(|digit| char::from(*digit).to_digit(16));
+        match (first, hex(0), hex(1)) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high * 16 + low) as u8);
+                rest = &after[2..];
+                continue;
+            }
+            (b'+', ..) => decoded.push(b' '),
+            (byte, ..) => decoded.push(*byte),
+        }
+        rest = after;
+    }
+    decoded.shrink_to_fit();
+    decoded
 }
 
 async fn find_in_multipart(content_type: &str, body: Bytes) -> Result<Bytes, FieldProblem> {
@@ -44,10 +74,19 @@ async fn find_in_multipart(content_type: &str, body: Bytes) -> Result<Bytes, Fie
     let boundary = multer::parse_boundary(content_type).map_err(malformed)?;
     let whole = stream::iter([Ok::<Bytes, std::convert::Infallible>(body)]);
     let mut form = Multipart::new(whole, boundary);
-    while let Some(field) = form.next_field().await.map_err(malformed)? {
-        if field.name() == Some(FIELD) {
-            return field.bytes().await.map_err(malformed);
+    while let Some(mut field) = form.next_field().await.map_err(malformed)? {
+        if field.name() != Some(FIELD) {
+            continue;
         }
+        // The form is in memory already: most of the time the field is one piece of it, which is not copied.
+        let first = field.chunk().await.map_err(malformed)?.unwrap_or_default();
+        let Some(second) = field.chunk().await.map_err(malformed)? else { return Ok(first) };
+        let mut all = BytesMut::from(first);
+        all.extend_from_slice(&second);
+        while let Some(more) = field.chunk().await.map_err(malformed)? {
+            all.extend_from_slice(&more);
+        }
+        return Ok(all.freeze());
     }
     Err(no_params())
 }
@@ -90,6 +129,7 @@ mod tests {
     async fn the_form_field_holds_the_json() {
         let form = "APPLICATION/x-www-form-urlencoded; charset=utf-8";
         assert_eq!(found("POST", "/", form, "a=1&params=%7B%22id%22%3A+1%7D").await.unwrap(), r#"{"id": 1}"#);
+        assert_eq!(found("POST", "/", form, "par%61ms=100%&params=2").await.unwrap(), "100%");
         assert!(found("POST", "/", form, "id=1").await.unwrap_err().contains("field `params`"));
         assert_eq!(found("POST", "/", form, "").await.unwrap(), "");
     }

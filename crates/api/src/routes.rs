@@ -9,8 +9,15 @@ use axum::response::Response;
 use axum::routing::{any, get};
 use postroad_model::Scope;
 
-use crate::endpoint::{self, Door};
+use crate::endpoint::{self, Access, Door};
 use crate::{analytics, events, health, messages, openapi, own_server, send, suppressions, webhooks};
+
+/// The four endpoints of the specification take other methods too, for existing clients.
+const SEND: Access = Access { scope: Scope::Send, methods: METHODS_OF_SPEC };
+const READ_MESSAGES: Access = Access { scope: Scope::Read, methods: METHODS_OF_SPEC };
+const READ: Access = Access { scope: Scope::Read, methods: "POST" };
+const FULL: Access = Access { scope: Scope::Full, methods: "POST" };
+const METHODS_OF_SPEC: &str = "POST, GET, PUT, PATCH";
 
 /// How handlers get what they work with.
 type Shared = State<Arc<Door>>;
@@ -43,7 +50,7 @@ pub(crate) fn router(door: Arc<Door>) -> Router {
         .route("/api/v1/suppressions/export", any(export_suppressions))
         .route("/api/v1/server/get", any(get_server))
         .route("/api/v1/server/update", any(update_server))
-        .route("/api/v1/openapi.json", get(openapi::serve).fallback(endpoint::unknown))
+        .route("/api/v1/openapi.json", get(openapi::serve).fallback(endpoint::not_get))
         .route("/api", any(endpoint::unknown))
         .route("/api/", any(endpoint::unknown))
         .route("/api/{*rest}", any(endpoint::unknown))
@@ -55,107 +62,107 @@ pub(crate) fn router(door: Arc<Door>) -> Router {
 }
 
 async fn send_message(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Send, send::message::handle).await
+    endpoint::answer(&door, request, SEND, send::message::handle).await
 }
 
 async fn send_raw(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Send, send::raw::handle).await
+    endpoint::answer(&door, request, SEND, send::raw::handle).await
 }
 
 async fn message(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Read, messages::message::handle).await
+    endpoint::answer(&door, request, READ_MESSAGES, messages::message::handle).await
 }
 
 async fn deliveries(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Read, messages::deliveries::handle).await
+    endpoint::answer(&door, request, READ_MESSAGES, messages::deliveries::handle).await
 }
 
 async fn analytics_summary(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Read, analytics::summary::handle).await
+    endpoint::answer(&door, request, READ, analytics::summary::handle).await
 }
 
 async fn analytics_timeseries(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Read, analytics::timeseries::handle).await
+    endpoint::answer(&door, request, READ, analytics::timeseries::handle).await
 }
 
 async fn analytics_top(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Read, analytics::top::handle).await
+    endpoint::answer(&door, request, READ, analytics::top::handle).await
 }
 
 async fn analytics_message(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Read, analytics::message::handle).await
+    endpoint::answer(&door, request, READ, analytics::message::handle).await
 }
 
 async fn create_webhook(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Full, webhooks::create::handle).await
+    endpoint::answer(&door, request, FULL, webhooks::create::handle).await
 }
 
 async fn get_webhook(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Read, webhooks::get::handle).await
+    endpoint::answer(&door, request, READ, webhooks::get::handle).await
 }
 
 async fn list_webhooks(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Read, webhooks::list::handle).await
+    endpoint::answer(&door, request, READ, webhooks::list::handle).await
 }
 
 async fn update_webhook(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Full, webhooks::update::handle).await
+    endpoint::answer(&door, request, FULL, webhooks::update::handle).await
 }
 
 async fn delete_webhook(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Full, webhooks::delete::handle).await
+    endpoint::answer(&door, request, FULL, webhooks::delete::handle).await
 }
 
 async fn rotate_webhook_secret(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Full, webhooks::rotate_secret::handle).await
+    endpoint::answer(&door, request, FULL, webhooks::rotate_secret::handle).await
 }
 
 async fn test_webhook(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Full, webhooks::test::handle).await
+    endpoint::answer(&door, request, FULL, webhooks::test::handle).await
 }
 
 async fn list_webhook_attempts(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Read, webhooks::attempts::handle).await
+    endpoint::answer(&door, request, READ, webhooks::attempts::handle).await
 }
 
 async fn replay_webhook(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Full, webhooks::replay::handle).await
+    endpoint::answer(&door, request, FULL, webhooks::replay::handle).await
 }
 
 async fn list_events(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Read, events::list::handle).await
+    endpoint::answer(&door, request, READ, events::list::handle).await
 }
 
 async fn list_suppressions(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Read, suppressions::list::handle).await
+    endpoint::answer(&door, request, READ, suppressions::list::handle).await
 }
 
 async fn get_suppression(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Read, suppressions::get::handle).await
+    endpoint::answer(&door, request, READ, suppressions::get::handle).await
 }
 
 async fn add_suppressions(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Full, suppressions::add::handle).await
+    endpoint::answer(&door, request, FULL, suppressions::add::handle).await
 }
 
 async fn remove_suppressions(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Full, suppressions::remove::handle).await
+    endpoint::answer(&door, request, FULL, suppressions::remove::handle).await
 }
 
 async fn import_suppressions(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Full, suppressions::import::handle).await
+    endpoint::answer(&door, request, FULL, suppressions::import::handle).await
 }
 
 async fn export_suppressions(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Read, suppressions::export::handle).await
+    endpoint::answer(&door, request, READ, suppressions::export::handle).await
 }
 
 async fn get_server(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Read, own_server::get::handle).await
+    endpoint::answer(&door, request, READ, own_server::get::handle).await
 }
 
 async fn update_server(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, Scope::Full, own_server::update::handle).await
+    endpoint::answer(&door, request, FULL, own_server::update::handle).await
 }
 
 fn not_found() -> Response {

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -15,6 +16,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::connection::{Connections, Phase};
+use crate::crowd::{Crowd, Ticket};
 use crate::{Api, Mode};
 
 /// When the machine is out of something, other work has to end first.
@@ -42,7 +44,13 @@ impl Server {
         let (phase, watching) = watch::channel(Phase::Running);
         let connections =
             Connections::new(Arc::clone(&api.boundary), tls.map(TlsAcceptor::from), mode, settings.times);
-        let accepting = tokio::spawn(accept_all(listener, Arc::clone(&places), connections, watching));
+        let entrance = Entrance {
+            listener,
+            places: Arc::clone(&places),
+            crowd: Crowd::new(settings.connections_per_address_max),
+            proxies: settings.trusted_proxies.clone(),
+        };
+        let accepting = tokio::spawn(accept_all(entrance, connections, watching));
         Self { phase, accepting, places, places_max, stop_time: settings.times.stop }
     }
 
@@ -62,28 +70,36 @@ impl Server {
     }
 }
 
-async fn accept_all(
+/// Where connections come in.
+struct Entrance {
     listener: TcpListener,
     places: Arc<Semaphore>,
-    connections: Arc<Connections>,
-    mut phase: watch::Receiver<Phase>,
-) {
+    crowd: Arc<Crowd>,
+    /// A proxy of ours speaks for many.
+    proxies: Vec<IpNet>,
+}
+
+/// What a connection holds until it ends.
+type Admission = (OwnedSemaphorePermit, Option<Ticket>);
+
+async fn accept_all(entrance: Entrance, connections: Arc<Connections>, mut phase: watch::Receiver<Phase>) {
     // Another receiver for the connections: they have to see the change that ends this loop.
     let for_connections = phase.clone();
     loop {
         let accepted = tokio::select! {
             biased;
             _ = phase.changed() => return,
-            accepted = accept(&listener, &places) => accepted,
+            accepted = entrance.accept() => accepted,
         };
         match accepted {
-            Ok((stream, place)) => {
+            Ok(Some((stream, admission))) => {
                 let serving = Arc::clone(&connections).serve(stream, for_connections.clone());
                 tokio::spawn(async move {
                     serving.await;
-                    drop(place);
+                    drop(admission);
                 });
             }
+            Ok(None) => tracing::debug!("connection refused: its address has as many as it may have"),
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept connections at the moment");
@@ -93,14 +109,18 @@ async fn accept_all(
     }
 }
 
-/// Takes a place first: more connections wait in the kernel's queue.
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, place))
+impl Entrance {
+    /// Takes a place first: more connections wait in the kernel's queue. `None` for one of an address that has enough.
+    async fn accept(&self) -> io::Result<Option<(TcpStream, Admission)>> {
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(io::Error::other)?;
+        let (stream, peer) = self.listener.accept().await?;
+        let address = peer.ip().to_canonical();
+        if self.proxies.iter().any(|network| network.contains(&address)) {
+            return Ok(Some((stream, (place, None))));
+        }
+        let ticket = self.crowd.enter(address);
+        Ok(ticket.map(|ticket| (stream, (place, Some(ticket)))))
+    }
 }
 
 /// The peer was gone before we took its connection.

@@ -15,6 +15,12 @@ pub struct Settings {
     pub trusted_proxies: Vec<IpNet>,
     /// Connections of one listener; more wait until one ends.
     pub connections_max: usize,
+    /// Connections of one address to one listener; more are closed at once. Trusted proxies have no such limit.
+    pub connections_per_address_max: usize,
+    /// Requests of one address that are being worked on or whose answers are not sent yet; more get a 503.
+    pub requests_per_address_max: usize,
+    /// Likewise of one server, with any of its keys; more wait for a moment first.
+    pub requests_per_server_max: usize,
     pub times: TimeLimits,
 }
 
@@ -22,7 +28,7 @@ pub struct Settings {
 #[derive(Debug, Clone, Copy)]
 pub struct TimeLimits {
     pub tls_handshake: Duration,
-    /// From connecting to the end of the first request's headers.
+    /// For the headers of a request in all: of the first one from connecting, of later ones from their first byte.
     pub first_request: Duration,
     /// Between two requests on one connection, the later one's headers included.
     pub idle: Duration,
@@ -45,6 +51,9 @@ impl Default for Settings {
             in_flight_bytes_max: 512 << 20,
             trusted_proxies: Vec::new(),
             connections_max: 10_000,
+            connections_per_address_max: 1_000,
+            requests_per_address_max: 1_024,
+            requests_per_server_max: 1_024,
             times: TimeLimits::default(),
         }
     }

@@ -39,10 +39,26 @@ pub struct FieldProblem {
     pub message: String,
 }
 
+/// Pointers and messages quote what was sent, which can be of any length.
+const POINTER_BYTES_MAX: usize = 300;
+const MESSAGE_BYTES_MAX: usize = 1_000;
+
 impl FieldProblem {
     pub fn new(pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), message: message.into() }
+        Self {
+            pointer: cut(pointer.into(), POINTER_BYTES_MAX),
+            message: cut(message.into(), MESSAGE_BYTES_MAX),
+        }
     }
+}
+
+fn cut(mut text: String, bytes_max: usize) -> String {
+    if text.len() > bytes_max {
+        text.truncate(text.floor_char_boundary(bytes_max));
+        text.push('…');
+        text.shrink_to_fit();
+    }
+    text
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -92,7 +92,12 @@ fn data(kind: EventKind) -> Value {
 }
 
 fn limit(volume: u32) -> Value {
-    json!({ "limit": 1_000, "volume": volume, "hour": "2026-11-15T12:00:00Z" })
+    json!({
+        "server": { "id": 1, "name": "shop" },
+        "limit": 1_000,
+        "volume": volume,
+        "hour": "2026-11-15T12:00:00Z",
+    })
 }
 
 fn attempt(status: &str, details: &str, output: &str) -> Value {

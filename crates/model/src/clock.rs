@@ -108,6 +108,14 @@ impl Timestamp {
         self.date_time().format(&Rfc3339).expect("a clamped moment has a four-digit year")
     }
 
+    /// RFC 3339 with exactly three decimals, such as `2026-11-15T12:00:00.250Z`.
+    pub fn to_rfc3339_millis(self) -> String {
+        let moment = self.date_time();
+        let whole_second = moment.replace_nanosecond(0).expect("zero is in range");
+        let text = whole_second.format(&Rfc3339).expect("a clamped moment has a four-digit year");
+        format!("{}.{:03}Z", text.trim_end_matches('Z'), moment.millisecond())
+    }
+
     /// The value of a `Date` header (RFC 5322 3.3).
     pub fn to_rfc2822(self) -> String {
         let whole_second = Self(self.as_secs() * 1_000_000);

@@ -1,8 +1,8 @@
 //! A server's hourly limit that is nearly or wholly used up, and what is told of it: each once an hour, in the
 //! transaction whose messages crossed the line.
 
-use postroad_model::{EventKind, Timestamp};
-use serde_json::json;
+use postroad_model::{EventKind, ServerId, Timestamp};
+use serde_json::{Map, Value, json};
 
 use crate::records::NewEvent;
 
@@ -30,6 +30,15 @@ pub(crate) fn crossed(limit: u32, hour: i64, before: i64, after: i64) -> Vec<New
     events
 }
 
+/// The same event, saying whose limit it is.
+pub(crate) fn with_server(event: &NewEvent, id: ServerId, name: Option<&str>) -> NewEvent {
+    let mut data = Map::from_iter([("server".to_owned(), json!({ "id": id.0, "name": name }))]);
+    if let Ok(Value::Object(said)) = serde_json::from_str(&event.data) {
+        data.extend(said);
+    }
+    NewEvent { kind: event.kind, data: Value::Object(data).to_string() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +57,15 @@ mod tests {
         assert_eq!(kinds(100, 100, 150), []);
         assert_eq!(kinds(100, 0, 500), [Approaching, Exceeded]);
         assert_eq!(kinds(101, 90, 91), [Approaching], "rounded up");
+    }
+
+    #[test]
+    fn the_event_says_whose_limit_it_is() {
+        let event = crossed(1, 0, 0, 1).remove(0);
+        let told = with_server(&event, ServerId(7), Some("shop"));
+        let expected =
+            r#"{"server":{"id":7,"name":"shop"},"limit":1,"volume":1,"hour":"1970-01-01T00:00:00Z"}"#;
+        assert_eq!(told.data, expected);
     }
 
     #[test]

@@ -37,7 +37,11 @@ pub(crate) struct MessageAnalyticsOut {
     complained: u64,
     unsubscribed: u64,
     opened: u64,
+    /// 1 if somebody opened it, else 0.
+    unique_opened: u64,
     clicked: u64,
+    /// 1 if somebody clicked a link in it, else 0.
+    unique_clicked: u64,
     bot_opened: u64,
     bot_clicked: u64,
     #[schema(format = DateTime)]
@@ -92,7 +96,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<MessageAnalyticsOut>, F
 
 /// The fields of the request; their names are those of `MessageAnalyticsIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<GivenId, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = GivenId::read(&mut fields, findings);
     fields.finish(findings);
     Ok(id)
@@ -113,7 +117,9 @@ impl From<MessageFigures> for MessageAnalyticsOut {
             complained: figures.complaints,
             unsubscribed: figures.unsubscribes,
             opened: figures.opens,
+            unique_opened: figures.opens.min(1),
             clicked: figures.clicks,
+            unique_clicked: figures.clicks.min(1),
             bot_opened: figures.bot_opens,
             bot_clicked: figures.bot_clicks,
             first_opened_at: figures.first_opened_at.map(Timestamp::to_rfc3339),

@@ -4,7 +4,7 @@ use postroad_app::analytics::{Dimension, DimensionValue, Filter, SURPLUS, WORDS_
 use postroad_model::Timestamp;
 use utoipa::ToSchema;
 
-use crate::fields::{Fields, Findings};
+use crate::fields::{Fields, Findings, shortened};
 use crate::json::Json;
 
 /// Values of one filter.
@@ -62,7 +62,10 @@ pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> 
     }
     // Not a warning: without the filter the numbers would be others than those asked for.
     for (pointer, name, _) in given.into_entries() {
-        findings.problem(pointer, format!("`{name}` is no dimension; there are {}", dimension_names()));
+        findings.problem(
+            pointer,
+            format!("`{}` is no dimension; there are {}", shortened(&name), dimension_names()),
+        );
     }
     filters
 }
@@ -86,7 +89,7 @@ pub(super) fn read_filter(
     for value in given {
         match value {
             Json::Text(text) => values.push(DimensionValue::of_text(dimension, &text)),
-            Json::Number(number) if dimension == Dimension::Credential && number.is_i64() => {
+            Json::Number(number) if dimension == Dimension::Credential && number.as_i64().is_some() => {
                 values.extend(number.as_i64().map(DimensionValue::Number));
             }
             other => findings.wrong_type(&pointer, "String", other.type_name()),

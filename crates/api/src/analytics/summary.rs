@@ -75,7 +75,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<SummaryOut>, Failure> {
 
 /// The fields of the request; their names are those of `SummaryIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<SummaryQuery, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let from = read_time(&mut fields, "from", findings);
     let to = read_time(&mut fields, "to", findings);
     let mut filters = read_filters(&mut fields, findings);

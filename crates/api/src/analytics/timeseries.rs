@@ -19,6 +19,8 @@ use crate::openapi::OtherAnswers;
 
 /// What one point takes to be written.
 const POINT_BYTES: usize = 700;
+/// Entries of `dimensions` that are read, the same one twice included.
+const DIMENSIONS_GIVEN_MAX: usize = 100;
 
 /// Which range, in which steps, split by what.
 #[derive(Debug, ToSchema)]
@@ -112,7 +114,10 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TimeseriesOut>, Failure
     let query = read(&call.text, &mut findings)?;
     let mut warnings = findings.into_warnings()?;
     match draw(&call, &query, &mut warnings).await {
-        Ok((data, memory)) => Ok(Success { data, flags: Flags { warnings, ..Flags::default() }, memory }),
+        Ok((data, memory)) => {
+            let flags = Flags { warnings, ..Flags::default() };
+            Ok(Success { data, flags, memory: memory.into() })
+        }
         Err(failure) => Err(failure.with_warnings(warnings)),
     }
 }
@@ -125,13 +130,13 @@ async fn draw(
     let drawn = call.app.analytics_timeseries(&call.caller, query).await?;
     add_warnings(drawn.is_current, drawn.has_surplus, warnings);
     let points: usize = drawn.series.iter().map(|series| series.points.len()).sum();
-    let memory = call.answers.reserve(points * POINT_BYTES).await?;
+    let memory = call.reserve_answer(points * POINT_BYTES).await?;
     Ok((out(drawn, &query.dimensions), memory))
 }
 
 /// The fields of the request; their names are those of `TimeseriesIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<TimeseriesQuery, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let query = TimeseriesQuery {
         from: read_time(&mut fields, "from", findings),
         to: read_time(&mut fields, "to", findings),
@@ -170,7 +175,12 @@ fn read_zone(fields: &mut Fields<'_>, findings: &mut Findings) -> Zone {
 
 fn read_dimensions(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Dimension> {
     let mut dimensions = Vec::new();
-    for (pointer, json) in fields.array("dimensions", findings).unwrap_or_default() {
+    let given = fields.array("dimensions", DIMENSIONS_GIVEN_MAX, findings).unwrap_or_default();
+    if given.len() > DIMENSIONS_GIVEN_MAX {
+        findings.problem("/dimensions", format!("There may be at most {DIMENSIONS_MAX} dimensions"));
+        return dimensions;
+    }
+    for (pointer, json) in given {
         let Some(name) = expect_text(&pointer, json, findings) else { continue };
         match Dimension::parse(&name) {
             Some(dimension) if dimensions.contains(&dimension) => {}

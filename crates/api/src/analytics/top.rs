@@ -95,7 +95,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<TopOut>, Failure> {
 
 /// The fields of the request; their names are those of `TopIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<TopQuery, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let query = TopQuery {
         from: read_time(&mut fields, "from", findings),
         to: read_time(&mut fields, "to", findings),

@@ -18,6 +18,10 @@ use crate::openapi::OtherAnswers;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, decode_cursor, read_limit};
 
 const WAIT_SECS_MAX: f64 = 30.0;
+/// About what an event takes until it is written.
+const EVENT_BYTES: usize = 8 << 10;
+/// Entries of `types`: more than there are events.
+const TYPES_MAX: usize = 100;
 
 /// Which events, and how long to wait for them.
 #[derive(Debug, ToSchema)]
@@ -59,20 +63,22 @@ pub(crate) struct EventListOut {
     responses((status = 200, description = "The call was handled; look at `status`", body = Answer<EventListOut>), OtherAnswers),
     security(("server_api_key" = [])),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<EventListOut>, Failure> {
+pub(crate) async fn handle(mut call: Call) -> Result<Success<EventListOut>, Failure> {
     let mut findings = Findings::default();
     let wish = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
+    call.release_request();
     let page = call.app.list_events(call.caller.server_id, wish).await?;
     let pagination = Pagination::of_stream(wish.limit, &page.next.to_string(), page.has_more);
     let flags = Flags { pagination: Some(pagination), warnings, ..Flags::default() };
+    let memory = call.reserve_answer(page.events.len() * EVENT_BYTES).await?.into();
     let items = page.events.iter().map(standard).collect();
-    Ok(Success { data: EventListOut { items }, flags, memory: None })
+    Ok(Success { data: EventListOut { items }, flags, memory })
 }
 
 /// The fields of the request; their names are those of `ListEventsIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<FeedWish, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let wish = FeedWish {
         kinds: read_types(&mut fields, findings),
         message_id: read_message_id(&mut fields, findings),
@@ -85,7 +91,11 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<FeedWish, Fai
 }
 
 fn read_types(fields: &mut Fields<'_>, findings: &mut Findings) -> EventSet {
-    let Some(names) = fields.array("types", findings) else { return EventSet::ALL };
+    let Some(names) = fields.array("types", TYPES_MAX, findings) else { return EventSet::ALL };
+    if names.len() > TYPES_MAX {
+        findings.problem("/types", format!("`types` may name at most {TYPES_MAX} events"));
+        return EventSet::ALL;
+    }
     let mut kinds = Vec::new();
     for (pointer, json) in names {
         let Some(name) = expect_text(&pointer, json, findings) else { continue };
@@ -102,7 +112,7 @@ fn read_types(fields: &mut Fields<'_>, findings: &mut Findings) -> EventSet {
 
 fn read_message_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<MessageId> {
     match fields.take("message_id", findings)? {
-        Json::Number(number) if !number.is_f64() => Some(MessageId(number.as_i64().unwrap_or(-1))),
+        Json::Number(number) if !number.is_float() => Some(MessageId(number.as_i64().unwrap_or(-1))),
         other => {
             findings.wrong_type("/message_id", "Integer", other.type_name());
             None
@@ -130,7 +140,7 @@ fn read_wait(fields: &mut Fields<'_>, findings: &mut Findings) -> Duration {
     match fields.take("wait_s", findings) {
         None => Duration::ZERO,
         Some(Json::Number(number)) => {
-            let seconds = number.as_f64().filter(|seconds| (0.0..=WAIT_SECS_MAX).contains(seconds));
+            let seconds = Some(number.as_f64()).filter(|seconds| (0.0..=WAIT_SECS_MAX).contains(seconds));
             if seconds.is_none() {
                 findings.problem("/wait_s", "`wait_s` should be from 0 to 30");
             }

@@ -86,7 +86,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<DeliveriesOut>, Failure
 
 /// The fields of the request; their names are those of `DeliveriesIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<GivenId, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = GivenId::read(&mut fields, findings);
     fields.finish(findings);
     Ok(id)

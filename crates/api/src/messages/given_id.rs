@@ -30,14 +30,12 @@ impl GivenId {
                 return nothing;
             }
         };
-        // Integers beyond 64 bits (and -0) look like floats once they are read: look at the digits then.
-        let text = fields.digits(&["id"], &number);
-        if !is_integer(&text) {
+        if number.is_float() {
             findings.wrong_type("/id", "Integer", "Float");
             return nothing;
         }
         let id = number.as_i64().filter(|id| *id > 0).map(MessageId);
-        Self { text: RawValue::from_string(text).unwrap_or(nothing.text), id }
+        Self { text: RawValue::from_string(number.as_str().to_owned()).unwrap_or(nothing.text), id }
     }
 
     /// The id to look for; one that no message can have is not found.
@@ -54,17 +52,13 @@ impl GivenId {
     }
 }
 
-fn is_integer(number: &str) -> bool {
-    number.strip_prefix('-').unwrap_or(number).bytes().all(|b| b.is_ascii_digit())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn read(request: &str) -> Result<(String, Option<i64>), String> {
         let object = crate::json::parse_object(request.as_bytes()).unwrap();
-        let mut fields = Fields::of_request(object, request.as_bytes());
+        let mut fields = Fields::of_request(object);
         let mut findings = Findings::default();
         let given = GivenId::read(&mut fields, &mut findings);
         match findings.problems.pop() {

@@ -57,7 +57,8 @@ pub(crate) async fn handle(call: Call) -> Result<Success<MessageOut>, Failure> {
     let warnings = findings.into_warnings()?;
     match find(&call, id, expansions).await {
         Ok((message, memory)) => {
-            Ok(Success { data: message, flags: Flags { warnings, ..Flags::default() }, memory })
+            let flags = Flags { warnings, ..Flags::default() };
+            Ok(Success { data: message, flags, memory: memory.into() })
         }
         Err(failure) => Err(failure.with_warnings(warnings)),
     }
@@ -65,7 +66,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<MessageOut>, Failure> {
 
 /// The fields of the request; their names are those of `MessageIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(GivenId, Expansions), Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = GivenId::read(&mut fields, findings);
     let expansions = Expansions::read(fields.take("_expansions", findings), findings);
     fields.finish(findings);
@@ -94,7 +95,7 @@ async fn find(
         return Ok((out, None));
     }
     // First the room, then the bytes.
-    let memory = call.answers.reserve(expansions.bytes_to_answer(record.send.size)).await?;
+    let memory = call.reserve_answer(expansions.bytes_to_answer(record.send.size)).await?;
     let is_large = memory.is_some();
     let (app, caller) = (call.app.clone(), call.caller.clone());
     let work = async move {

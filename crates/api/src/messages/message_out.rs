@@ -193,7 +193,7 @@ impl ActivityOut {
         let mut out = Self::default();
         for entry in activity {
             let Activity { url, ip_address, user_agent, at, bot } = entry;
-            let timestamp = at.to_rfc3339();
+            let timestamp = at.to_rfc3339_millis();
             match url {
                 Some(url) => out.clicks.push(ClickOut { url, ip_address, user_agent, timestamp, bot }),
                 None => out.loads.push(LoadOut { ip_address, user_agent, timestamp, bot }),

@@ -21,7 +21,7 @@ use crate::openapi::OtherAnswers;
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
     let mut findings = Findings::default();
-    Fields::of_request(json::parse_object(&call.text)?, &call.text).finish(&mut findings);
+    Fields::of_request(json::parse_object(&call.text)?).finish(&mut findings);
     let found = call.app.find_own_server(call.caller.server_id).await;
     Success::with_warnings(found.map(ServerOut::from).map_err(Failure::from), findings.into_warnings()?)
 }

@@ -16,6 +16,8 @@ use crate::openapi::OtherAnswers;
 
 /// `null` means absent, so a limit is taken away by its name.
 const NO_LIMIT: &str = "none";
+/// Host names that are read; `app` refuses so many.
+const EXCLUDED_HOSTS_MAX: usize = 100;
 
 /// What to change; what is left out stays as it is.
 #[derive(Debug, ToSchema)]
@@ -87,7 +89,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
 
 /// The fields of the request; their names are those of `UpdateServerIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<GivenServerChange, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let mut change = GivenServerChange {
         name: fields.text("name", findings).map(Cow::into_owned),
         mode: fields.text("mode", findings).map(Cow::into_owned),
@@ -102,10 +104,11 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<GivenServerCh
     if let Some(mut tracking) = fields.object("tracking", findings) {
         change.track_opens = tracking.flag("opens", findings);
         change.track_clicks = tracking.flag("clicks", findings);
-        change.track_excluded_hosts = tracking.array("excluded_hosts", findings).map(|hosts| {
-            let texts = hosts.into_iter().map(|(pointer, host)| expect_text(&pointer, host, findings));
-            texts.flatten().map(Cow::into_owned).collect()
-        });
+        change.track_excluded_hosts =
+            tracking.array("excluded_hosts", EXCLUDED_HOSTS_MAX, findings).map(|hosts| {
+                let texts = hosts.into_iter().map(|(pointer, host)| expect_text(&pointer, host, findings));
+                texts.flatten().map(Cow::into_owned).collect()
+            });
         tracking.finish(findings);
     }
     if let Some(mut retention) = fields.object("retention", findings) {
@@ -121,7 +124,7 @@ fn read_limit(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findin
     match fields.take(name, findings) {
         None => Change::Keep,
         // One that is too large for a limit is none: the check says so.
-        Some(Json::Number(number)) if !number.is_f64() => Change::Set(number.as_i64().unwrap_or(-1)),
+        Some(Json::Number(number)) if !number.is_float() => Change::Set(number.as_i64().unwrap_or(-1)),
         Some(Json::Text(text)) if text == NO_LIMIT => Change::Clear,
         Some(other) => {
             findings.wrong_type(&fields.pointer(name), "Integer", other.type_name());

@@ -4,7 +4,7 @@ use postroad_app::send::{AcceptedMessage, SendAnswer};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use crate::envelope::{Flags, Success};
+use crate::envelope::{AnswerMemory, Flags, Success};
 
 /// A send that is on stable storage.
 #[derive(Debug, Serialize, ToSchema)]
@@ -48,7 +48,8 @@ impl From<SendAnswer> for Success<SendOut> {
         Self {
             data: SendOut { message_id: answer.message_id, messages: answer.messages },
             flags,
-            memory: None,
+            // The messages are stored: who sent them has to know.
+            memory: AnswerMemory::Owed,
         }
     }
 }

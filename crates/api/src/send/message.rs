@@ -36,14 +36,20 @@ use crate::openapi::OtherAnswers;
     security(("server_api_key" = [])),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SendOut>, Failure> {
-    let (context, draft) = prepare(&call, "send/message", read)?;
+    let limits = call.app.limits();
+    let (context, draft) = prepare(&call, "send/message", |fields, findings| read(fields, limits, findings))?;
     let warnings = context.warnings.clone();
     let sent = call.app.send_message(context, draft).await;
     Ok(sent.map_err(|refusal| Failure::from(refusal).with_warnings(warnings))?.into())
 }
 
-/// The fields of the request; their names are those of `SendMessageIn`.
-pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> MessageDraft<'a> {
+/// The fields of the request; their names are those of `SendMessageIn`. Of every list one entry more than its limit
+/// is read at most: the check of its length sees that, and nobody needs the rest.
+pub(crate) fn read<'a>(
+    fields: &mut Fields<'a>,
+    limits: &Limits,
+    findings: &mut Findings,
+) -> MessageDraft<'a> {
     MessageDraft {
         to: addresses(fields, "to", findings),
         cc: addresses(fields, "cc", findings),
@@ -55,9 +61,9 @@ pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Mess
         tag: fields.text("tag", findings),
         plain_body: fields.text("plain_body", findings),
         html_body: fields.text("html_body", findings),
-        attachments: attachments(fields, findings),
-        headers: headers(fields, findings),
-        bounce: fields.flag("bounce", findings).unwrap_or(false),
+        attachments: attachments(fields, limits.attachments_max, findings),
+        headers: headers(fields, limits.custom_headers_max, findings),
+        bounce: fields.loose_flag("bounce", findings).unwrap_or(false),
         template: template(fields, findings),
         metadata: metadata(fields, findings),
         send_at: fields.text("send_at", findings),
@@ -69,41 +75,46 @@ pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Mess
     }
 }
 
-/// An array of addresses, or one text with commas between them. Blank ones are as good as absent in both.
+/// An array of addresses, or one text with commas between them.
 fn addresses<'a>(fields: &mut Fields<'a>, name: &'static str, findings: &mut Findings) -> Vec<ListEntry<'a>> {
+    let most = Limits::ADDRESSES_PER_LIST_MAX;
     let pointer = fields.pointer(name);
-    // One more than allowed shows that there are too many; the rest is not looked at.
-    let taken_max = Limits::ADDRESSES_PER_LIST_MAX + 1;
     let entry = |text: Cow<'a, str>| ListEntry { pointer: pointer.clone(), text };
     match fields.take(name, findings) {
         None => Vec::new(),
         Some(Json::Text(Cow::Borrowed(list))) => {
-            split_address_list(list).take(taken_max).map(|text| entry(Cow::Borrowed(text))).collect()
+            split_address_list(list).take(most + 1).map(|text| entry(Cow::Borrowed(text))).collect()
         }
         Some(Json::Text(Cow::Owned(list))) => {
-            split_address_list(&list).take(taken_max).map(|text| entry(Cow::Owned(text.to_owned()))).collect()
+            let entries = split_address_list(&list).take(most + 1);
+            entries.map(|text| entry(Cow::Owned(text.to_owned()))).collect()
         }
-        Some(json) => {
-            let mut entries = texts(&pointer, json, findings);
-            entries.retain(|entry| !entry.text.trim().is_empty());
-            entries
-        }
+        Some(json) => texts(&pointer, json, most, findings),
     }
 }
 
 /// An array of texts.
-pub(super) fn texts<'a>(pointer: &str, json: Json<'a>, findings: &mut Findings) -> Vec<ListEntry<'a>> {
-    let entries = expect_array(pointer, json, findings).unwrap_or_default().into_iter();
+pub(super) fn texts<'a>(
+    pointer: &str,
+    json: Json<'a>,
+    most: usize,
+    findings: &mut Findings,
+) -> Vec<ListEntry<'a>> {
+    let entries = expect_array(pointer, json, most, findings).unwrap_or_default().into_iter();
     let entry = |(pointer, json): (String, Json<'a>)| {
         expect_text(&pointer, json, findings).map(|text| ListEntry { pointer, text })
     };
     entries.filter_map(entry).collect()
 }
 
-fn attachments<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Vec<AttachmentDraft<'a>> {
-    let entries = fields.array("attachments", findings).unwrap_or_default().into_iter();
+fn attachments<'a>(
+    fields: &mut Fields<'a>,
+    most: usize,
+    findings: &mut Findings,
+) -> Vec<AttachmentDraft<'a>> {
+    let entries = fields.array("attachments", most, findings).unwrap_or_default().into_iter();
     let attachment = |(pointer, json): (String, Json<'a>)| {
-        let mut fields = fields.inside(pointer, json, findings)?;
+        let mut fields = Fields::inside(pointer, json, findings)?;
         let draft = AttachmentDraft {
             name: fields.text("name", findings),
             content_type: fields.text("content_type", findings),
@@ -117,19 +128,23 @@ fn attachments<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Vec<Atta
 }
 
 /// A text or a number each, or several texts for a header that stands several times.
-fn headers(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<(String, String)> {
+fn headers(fields: &mut Fields<'_>, most: usize, findings: &mut Findings) -> Vec<(String, String)> {
     let mut headers = Vec::new();
-    let Some(given) = fields.object("headers", findings) else { return headers };
+    let Some(given) = fields.loose_object("headers", findings) else { return headers };
     for (pointer, name, value) in given.into_entries() {
+        if headers.len() > most {
+            break;
+        }
         match value {
             Json::Text(text) => headers.push((name.into_owned(), text.into_owned())),
-            Json::Number(number) => {
-                let digits = fields.digits(&["headers", &name], &number);
-                headers.push((name.into_owned(), digits));
-            }
+            Json::Number(number) => headers.push((name.into_owned(), number.as_str().to_owned())),
             array @ Json::Array(_) => {
-                let values = texts(&pointer, array, findings).into_iter();
-                headers.extend(values.map(|value| (name.clone().into_owned(), value.text.into_owned())));
+                for value in texts(&pointer, array, most, findings) {
+                    if headers.len() > most {
+                        break;
+                    }
+                    headers.push((name.clone().into_owned(), value.text.into_owned()));
+                }
             }
             other => findings.wrong_type(&pointer, "String", other.type_name()),
         }
@@ -138,8 +153,9 @@ fn headers(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<(String, Str
 }
 
 fn metadata(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<(String, String)> {
-    let Some(given) = fields.object("metadata", findings) else { return Vec::new() };
-    let pairs = given.into_entries().filter_map(|(pointer, name, value)| {
+    let Some(given) = fields.loose_object("metadata", findings) else { return Vec::new() };
+    let pairs = given.into_entries().take(Limits::METADATA_PAIRS_MAX + 1);
+    let pairs = pairs.filter_map(|(pointer, name, value)| {
         Some((name.into_owned(), expect_text(&pointer, value, findings)?.into_owned()))
     });
     pairs.collect()
@@ -155,7 +171,7 @@ fn track(fields: &mut Fields<'_>, findings: &mut Findings) -> TrackWish {
 fn template<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Option<TemplateDraft<'a>> {
     let mut template = fields.object("template", findings)?;
     let id = match template.take("id", findings) {
-        Some(Json::Number(number)) if !number.is_f64() => Some(number.to_string().into()),
+        Some(Json::Number(number)) if !number.is_float() => Some(number.as_str().into()),
         Some(json) => expect_text(&template.pointer("id"), json, findings),
         None => None,
     };
@@ -184,9 +200,9 @@ mod tests {
     use crate::json::parse_object;
 
     fn read_text(text: &str) -> (Findings, String) {
-        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap(), text.as_bytes());
+        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap());
         let mut findings = Findings::default();
-        let draft = format!("{:?}", read(&mut fields, &mut findings));
+        let draft = format!("{:?}", read(&mut fields, &Limits::default(), &mut findings));
         fields.finish(&mut findings);
         (findings, draft)
     }
@@ -194,15 +210,16 @@ mod tests {
     #[test]
     fn one_text_is_a_list_with_commas() {
         let text = r#"{"to": "\"Doe, A\" <a@x.com>, b@x.com", "cc": " , ", "bcc": ["", "c@x.com, d@x.com", null, " \t"]}"#;
-        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap(), text.as_bytes());
-        let draft = read(&mut fields, &mut Findings::default());
+        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap());
+        let draft = read(&mut fields, &Limits::default(), &mut Findings::default());
         let listed = |list: &[ListEntry<'_>]| -> Vec<(String, String)> {
             list.iter().map(|entry| (entry.pointer.clone(), entry.text.trim().to_owned())).collect()
         };
         let pair = |pointer: &str, text: &str| (pointer.to_owned(), text.to_owned());
         assert_eq!(listed(&draft.to), [pair("/to", "\"Doe, A\" <a@x.com>"), pair("/to", "b@x.com")]);
         assert_eq!(listed(&draft.cc), []);
-        assert_eq!(listed(&draft.bcc), [pair("/bcc/1", "c@x.com, d@x.com")]);
+        let bcc = [pair("/bcc/0", ""), pair("/bcc/1", "c@x.com, d@x.com"), pair("/bcc/3", "")];
+        assert_eq!(listed(&draft.bcc), bcc, "what is blank is refused later, never dropped");
     }
 
     #[test]
@@ -214,6 +231,26 @@ mod tests {
             draft.contains(r#"[("a", "x"), ("b", "1"), ("c", "1.50"), ("d", "y"), ("d", "z"), ("f\n", "123456789012345678901")]"#),
             "{draft}"
         );
+    }
+
+    #[test]
+    fn lists_stop_one_entry_after_their_limit() {
+        let commas = ",".repeat(100_000);
+        let many = "\"a@x.com\",".repeat(2_000);
+        let headers: Vec<String> = (0..1_500).map(|n| format!("\"h{n}\":1.5")).collect();
+        let headers = headers.join(",");
+        let text = format!(
+            r#"{{"to": [{many}""], "cc": "{commas}", "bcc": "{}", "headers": {{{headers}}}, "metadata": {{{headers}}},
+                "attachments": [{}{{}}]}}"#,
+            "b@x.com,".repeat(5_000),
+            "{},".repeat(1_000),
+        );
+        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap());
+        let mut findings = Findings::default();
+        let draft = read(&mut fields, &Limits::default(), &mut findings);
+        assert_eq!((draft.to.len(), draft.cc.len(), draft.bcc.len()), (51, 0, 51));
+        assert_eq!((draft.headers.len(), draft.attachments.len()), (201, 101));
+        assert_eq!(findings.problems.len(), 11, "metadata takes texts only");
     }
 
     #[test]

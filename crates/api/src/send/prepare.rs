@@ -20,7 +20,7 @@ pub(super) fn prepare<'a, D>(
     let mut findings = Findings::default();
     let test = is_test(&call.headers, &mut findings);
     let fingerprint = idempotency::fingerprint(&call.headers, endpoint, test || call.caller.test, &request);
-    let mut fields = Fields::of_request(request, &call.text);
+    let mut fields = Fields::of_request(request);
     let draft = read(&mut fields, &mut findings);
     let key = fields.text(idempotency::FIELD, &mut findings);
     let idempotency = idempotency::request(&call.headers, key, fingerprint, &mut findings);

@@ -1,6 +1,7 @@
 //! send/raw: a message that the sender built.
 
 use postroad_app::send::RawDraft;
+use postroad_model::Limits;
 use utoipa::ToSchema;
 
 use super::SendOut;
@@ -65,15 +66,17 @@ pub(crate) async fn handle(call: Call) -> Result<Success<SendOut>, Failure> {
 /// The fields of the request. What is missing is noted, and blank in the draft.
 pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> RawDraft<'a> {
     // Needed to judge `mail_from`; its type is checked last.
-    let is_bounce = fields.is_true("bounce");
+    let is_bounce = fields.is_set("bounce");
     let rcpt_to = fields.take("rcpt_to", findings);
     if rcpt_to.is_none() {
         findings.missing("rcpt_to");
     }
-    let rcpt_to = rcpt_to.map(|json| texts(&fields.pointer("rcpt_to"), json, findings)).unwrap_or_default();
+    let pointer = fields.pointer("rcpt_to");
+    let rcpt_to = rcpt_to.map(|json| texts(&pointer, json, Limits::RAW_RECIPIENTS_MAX, findings));
+    let rcpt_to = rcpt_to.unwrap_or_default();
     let mail_from = required(fields, "mail_from", is_bounce, findings);
     let data = required(fields, "data", false, findings);
-    RawDraft { mail_from, rcpt_to, data, bounce: fields.flag("bounce", findings).unwrap_or(false) }
+    RawDraft { mail_from, rcpt_to, data, bounce: fields.loose_flag("bounce", findings).unwrap_or(false) }
 }
 
 /// A blank text is as good as none, unless it may be blank.
@@ -97,7 +100,7 @@ mod tests {
     use crate::json::parse_object;
 
     fn problems(text: &str) -> Vec<String> {
-        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap(), text.as_bytes());
+        let mut fields = Fields::of_request(parse_object(text.as_bytes()).unwrap());
         let mut findings = Findings::default();
         read(&mut fields, &mut findings);
         findings.problems.into_iter().map(|problem| problem.message).collect()
@@ -114,7 +117,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            problems(r#"{"rcpt_to": "a@x.com", "mail_from": 1, "data": null, "bounce": 0}"#),
+            problems(r#"{"rcpt_to": "a@x.com", "mail_from": 1, "data": null, "bounce": 2}"#),
             [
                 "`rcpt_to` should be a `Array` but is a `String`",
                 "`mail_from` should be a `String` but is a `Integer`",
@@ -128,6 +131,8 @@ mod tests {
     fn only_a_bounce_may_come_from_nobody() {
         let blank = r#""rcpt_to": [], "mail_from": "", "data": "x""#;
         assert_eq!(problems(&format!("{{{blank}}}")), ["`mail_from` parameter is required but is missing"]);
-        assert!(problems(&format!("{{{blank}, \"bounce\": true}}")).is_empty());
+        for bounce in ["true", "1", "\"true\""] {
+            assert!(problems(&format!("{{{blank}, \"bounce\": {bounce}}}")).is_empty(), "{bounce}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::given::{self, Given};
-use super::suppression_out::{ItemErrorOut, SuppressionOut};
+use super::suppression_out::{FailedItemOut, SuppressionOut};
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
@@ -74,17 +74,23 @@ pub(crate) struct AddedManyOut {
     results: Vec<AddResultOut>,
 }
 
+/// The entry that an item led to, or what is wrong with the item.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AddResultOut {
+#[serde(untagged)]
+pub(crate) enum AddResultOut {
+    Done(AddedItemOut),
+    Failed(FailedItemOut),
+}
+
+/// The entry that stands now.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AddedItemOut {
     index: usize,
-    /// `added`, `exists` or `error`
+    /// `added` or `exists`
     #[schema(example = "added")]
     status: &'static str,
-    /// The entry that stands now.
     #[serde(flatten)]
-    suppression: Option<SuppressionOut>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ItemErrorOut>,
+    suppression: SuppressionOut,
 }
 
 /// Suppress addresses
@@ -125,7 +131,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Given<GivenSu
 fn read_origin(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<i64> {
     match fields.take("origin_message_id", findings)? {
         // One that is too large for an id is none: the check says so.
-        Json::Number(number) if !number.is_f64() => Some(number.as_i64().unwrap_or_default()),
+        Json::Number(number) if !number.is_float() => Some(number.as_i64().unwrap_or_default()),
         other => {
             let pointer = fields.pointer("origin_message_id");
             findings.wrong_type(&pointer, "Integer", other.type_name());
@@ -157,12 +163,12 @@ async fn add_many(
         out.results.push(match ended {
             Ok(added) => {
                 *(if added.is_new { &mut out.added } else { &mut out.exists }) += 1;
-                let suppression = Some(added.standing.into());
-                AddResultOut { index, status: status(added.is_new), suppression, error: None }
+                let suppression = added.standing.into();
+                AddResultOut::Done(AddedItemOut { index, status: status(added.is_new), suppression })
             }
             Err(problems) => {
                 out.failed += 1;
-                AddResultOut { index, status: "error", suppression: None, error: Some(problems.into()) }
+                AddResultOut::Failed(FailedItemOut::new(index, problems))
             }
         });
     }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::suppression_out::SUPPRESSION_BYTES;
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Flags, Success};
 use crate::failure::Failure;
@@ -53,14 +54,15 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ExportedOut>, Failure> 
     let mut findings = Findings::default();
     let (limit, after) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
+    let memory = call.reserve_answer(limit * SUPPRESSION_BYTES).await?.into();
     let page = call.app.export_suppressions(call.caller.server_id, after, limit).await?;
     let flags = Flags { pagination: Some(Pagination::new(limit, page.next)), warnings, ..Flags::default() };
-    Ok(Success { data: ExportedOut { csv: page.csv, count: page.count }, flags, memory: None })
+    Ok(Success { data: ExportedOut { csv: page.csv, count: page.count }, flags, memory })
 }
 
 /// The fields of the request; their names are those of `ExportSuppressionsIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(usize, Option<String>), Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let limit = read_limit(&mut fields, findings, LINES_MAX, LINES_MAX);
     // PostgreSQL's text cannot hold NUL.
     let after = read_cursor(&mut fields, findings, |text| (!text.contains('\0')).then_some(text));

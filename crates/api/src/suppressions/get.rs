@@ -47,7 +47,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<SuppressionOut>, Failur
 
 /// The fields of the request; their names are those of `GetSuppressionIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<String, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let address = read_address(&mut fields, findings);
     fields.finish(findings);
     Ok(address)

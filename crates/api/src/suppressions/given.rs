@@ -27,9 +27,9 @@ pub(crate) fn read<T>(
     findings: &mut Findings,
     read: impl Fn(&mut Fields<'_>, &mut Findings) -> T,
 ) -> Result<Given<T>, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let is_many = fields.has(NAME);
-    let items = fields.array(NAME, findings);
+    let items = fields.array(NAME, ITEMS_MAX, findings);
     if !is_many {
         let one = read(&mut fields, findings);
         fields.finish(findings);
@@ -38,16 +38,17 @@ pub(crate) fn read<T>(
     let items = items.unwrap_or_default();
     if findings.problems.is_empty() && !(1..=ITEMS_MAX).contains(&items.len()) {
         findings.problem("/items", format!("`items` should have from 1 to {ITEMS_MAX} objects"));
+        return Ok(Given::Many(Vec::new()));
     }
     let mut many = Vec::with_capacity(items.len());
     for (pointer, item) in items {
         let mut own = Findings::default();
-        let given = fields.inside(pointer, item, &mut own).map(|mut inside| {
+        let given = Fields::inside(pointer, item, &mut own).map(|mut inside| {
             let given = read(&mut inside, &mut own);
             inside.finish(&mut own);
             given
         });
-        let Findings { problems, warnings, asked } = own;
+        let Findings { problems, warnings, asked, .. } = own;
         findings.add_warnings(warnings);
         findings.asked.extend(asked);
         many.push(given.filter(|_| problems.is_empty()).ok_or(problems));

@@ -1,6 +1,6 @@
 //! suppressions/import: a list from elsewhere, as CSV.
 
-use postroad_app::suppressions::{CsvList, read_csv};
+use postroad_app::suppressions::{CsvReader, GivenSuppression};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -15,6 +15,10 @@ use crate::openapi::OtherAnswers;
 const LINES_MAX: usize = 10_000;
 /// More than so many lines need; a text is copied while it is read.
 const TEXT_BYTES_MAX: usize = 8 << 20;
+/// Lines that are added together.
+const PART_LINES: usize = 500;
+/// Lines that were not taken and are listed with their reasons; the others are counted.
+const ERRORS_SHOWN_MAX: usize = 1_000;
 
 /// A list of addresses.
 #[derive(Debug, ToSchema)]
@@ -61,19 +65,28 @@ pub(crate) struct LineErrorOut {
     responses((status = 200, description = "The call was handled; look at `status`", body = Answer<ImportedOut>), OtherAnswers),
     security(("server_api_key" = [])),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<ImportedOut>, Failure> {
+pub(crate) async fn handle(mut call: Call) -> Result<Success<ImportedOut>, Failure> {
     let mut findings = Findings::default();
-    let list = read(&call.text, &mut findings)?;
-    for column in &list.unknown_columns {
+    let csv = read(&call.text, &mut findings)?;
+    call.release_request();
+    let mut lines = CsvReader::new(&csv);
+    if lines.by_ref().nth(LINES_MAX).is_some() {
+        findings.problem("/csv", format!("`csv` has more than {LINES_MAX} lines; send it in parts"));
+    }
+    for column in &lines.unknown_columns {
         findings.warn("column", column);
     }
-    let warnings = findings.into_warnings()?;
-    Success::with_warnings(import(&call, list).await, warnings)
+    let mut warnings = findings.into_warnings()?;
+    let imported = import(&call, &csv).await;
+    if imported.as_ref().is_ok_and(|out| out.failed > out.errors.len()) {
+        warnings.push(format!("Only the first {ERRORS_SHOWN_MAX} errors are listed"));
+    }
+    Success::with_warnings(imported, warnings)
 }
 
 /// The fields of the request; their names are those of `ImportSuppressionsIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<CsvList, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<String, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let problems = findings.problems.len();
     let csv = fields.text("csv", findings);
     fields.finish(findings);
@@ -81,43 +94,69 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<CsvList, Fail
         if findings.problems.len() == problems {
             findings.missing("csv");
         }
-        return Ok(CsvList::default());
+        return Ok(String::new());
     };
     if csv.len() > TEXT_BYTES_MAX {
         findings.problem("/csv", format!("`csv` is longer than {TEXT_BYTES_MAX} bytes; send it in parts"));
-        return Ok(CsvList::default());
+        return Ok(String::new());
     }
-    Ok(read_csv(&csv, LINES_MAX).unwrap_or_else(|| {
-        findings.problem("/csv", format!("`csv` has more than {LINES_MAX} lines; send it in parts"));
-        CsvList::default()
-    }))
+    Ok(csv.into_owned())
 }
 
-async fn import(call: &Call, list: CsvList) -> Result<ImportedOut, Failure> {
-    let mut out = ImportedOut { lines: list.lines.len(), ..ImportedOut::default() };
-    let mut numbers = Vec::new();
-    let mut given = Vec::new();
-    for line in list.lines {
+/// Adds the lines part by part, so that never all of them are in memory. What was added stays if a later part fails:
+/// the same list again does no harm.
+async fn import(call: &Call, csv: &str) -> Result<ImportedOut, Failure> {
+    let mut out = ImportedOut::default();
+    let mut part = Part::default();
+    for line in CsvReader::new(csv) {
+        out.lines += 1;
         match line.given {
-            Ok(one) => {
-                numbers.push(line.number);
-                given.push(one);
-            }
-            Err(message) => out.errors.push(LineErrorOut { line: line.number, message }),
+            Ok(one) => part.push(line.number, one),
+            Err(message) => out.fail(line.number, message),
+        }
+        if part.given.len() == PART_LINES {
+            add(call, std::mem::take(&mut part), &mut out).await?;
         }
     }
-    let added = call.app.add_suppressions(call.caller.server_id, &given).await?;
-    for (line, added) in numbers.into_iter().zip(added) {
+    add(call, part, &mut out).await?;
+    out.errors.sort_by_key(|error| error.line);
+    Ok(out)
+}
+
+async fn add(call: &Call, part: Part, out: &mut ImportedOut) -> Result<(), Failure> {
+    let added = call.app.add_suppressions(call.caller.server_id, &part.given).await?;
+    for (line, added) in part.numbers.into_iter().zip(added) {
         match added {
             Ok(added) if added.is_new => out.added += 1,
             Ok(_) => out.exists += 1,
             Err(problems) => {
                 let messages: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
-                out.errors.push(LineErrorOut { line, message: messages.join("; ") });
+                out.fail(line, messages.join("; "));
             }
         }
     }
-    out.errors.sort_by_key(|error| error.line);
-    out.failed = out.errors.len();
-    Ok(out)
+    Ok(())
+}
+
+/// Lines that are added together.
+#[derive(Default)]
+struct Part {
+    numbers: Vec<u64>,
+    given: Vec<GivenSuppression>,
+}
+
+impl Part {
+    fn push(&mut self, number: u64, given: GivenSuppression) {
+        self.numbers.push(number);
+        self.given.push(given);
+    }
+}
+
+impl ImportedOut {
+    fn fail(&mut self, line: u64, message: String) {
+        self.failed += 1;
+        if self.errors.len() < ERRORS_SHOWN_MAX {
+            self.errors.push(LineErrorOut { line, message });
+        }
+    }
 }

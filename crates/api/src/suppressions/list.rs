@@ -5,7 +5,7 @@ use postroad_store::{Suppression, SuppressionCursor, SuppressionFilter};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::suppression_out::SuppressionOut;
+use super::suppression_out::{SUPPRESSION_BYTES, SuppressionOut};
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Flags, Success};
 use crate::failure::Failure;
@@ -63,16 +63,17 @@ pub(crate) async fn handle(call: Call) -> Result<Success<SuppressionListOut>, Fa
     let mut findings = Findings::default();
     let Wanted { filter, limit, after } = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
+    let memory = call.reserve_answer(limit * SUPPRESSION_BYTES).await?.into();
     let (found, has_more) = call.app.list_suppressions(call.caller.server_id, filter, after, limit).await?;
     let next = found.last().filter(|_| has_more).map(cursor);
     let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
     let items = found.into_iter().map(SuppressionOut::from).collect();
-    Ok(Success { data: SuppressionListOut { items }, flags, memory: None })
+    Ok(Success { data: SuppressionListOut { items }, flags, memory })
 }
 
 /// The fields of the request; their names are those of `ListSuppressionsIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let filter = SuppressionFilter {
         reason: read_reason(&mut fields, findings),
         since: read_time(&mut fields, "since", findings),

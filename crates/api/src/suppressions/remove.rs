@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::given::{self, Given};
-use super::suppression_out::ItemErrorOut;
+use super::suppression_out::FailedItemOut;
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
 use crate::failure::{Failure, Reason};
@@ -56,17 +56,22 @@ pub(crate) struct RemovedManyOut {
     results: Vec<RemoveResultOut>,
 }
 
+/// What an item led to, or what is wrong with the item.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RemoveResultOut {
+#[serde(untagged)]
+pub(crate) enum RemoveResultOut {
+    Done(RemovedItemOut),
+    Failed(FailedItemOut),
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RemovedItemOut {
     index: usize,
-    /// `removed`, `not_found` or `error`
+    /// `removed` or `not_found`
     #[schema(example = "removed")]
     status: &'static str,
     /// As it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    address: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ItemErrorOut>,
+    address: String,
 }
 
 /// Let addresses get mail again
@@ -121,21 +126,17 @@ async fn remove_many(
                 .map(|was_there| (address, was_there))
                 .map_err(|problem| given::placed(index, vec![problem]))
         });
-        let (status, address, error) = match ended {
-            Ok((address, true)) => {
-                out.removed += 1;
-                ("removed", Some(address), None)
-            }
-            Ok((address, false)) => {
-                out.not_found += 1;
-                ("not_found", Some(address), None)
+        out.results.push(match ended {
+            Ok((address, was_there)) => {
+                *(if was_there { &mut out.removed } else { &mut out.not_found }) += 1;
+                let status = if was_there { "removed" } else { "not_found" };
+                RemoveResultOut::Done(RemovedItemOut { index, status, address })
             }
             Err(problems) => {
                 out.failed += 1;
-                ("error", None, Some(problems.into()))
+                RemoveResultOut::Failed(FailedItemOut::new(index, problems))
             }
-        };
-        out.results.push(RemoveResultOut { index, status, address, error });
+        });
     }
     Ok(out)
 }

@@ -6,6 +6,9 @@ use postroad_store::Suppression;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+/// About what one takes in a list; its details have up to 500 bytes.
+pub(super) const SUPPRESSION_BYTES: usize = 1 << 10;
+
 /// An address that gets no more mail from the server.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SuppressionOut {
@@ -39,6 +42,22 @@ impl From<Suppression> for SuppressionOut {
             created_at,
             expires_at: suppression.expires_at.map(Timestamp::to_rfc3339),
         }
+    }
+}
+
+/// One of many items that was not done.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FailedItemOut {
+    index: usize,
+    /// `error`
+    #[schema(example = "error")]
+    status: &'static str,
+    error: ItemErrorOut,
+}
+
+impl FailedItemOut {
+    pub(super) fn new(index: usize, problems: Vec<FieldProblem>) -> Self {
+        Self { index, status: "error", error: problems.into() }
     }
 }
 

@@ -42,6 +42,9 @@ pub(crate) struct Wanted {
     before: Option<WebhookAttemptId>,
 }
 
+/// About what an attempt takes, the beginning of the receiver's answer included.
+const ATTEMPT_BYTES: usize = 5 << 10;
+
 /// List a webhook's attempts
 ///
 /// Newest first. They are kept for 30 days.
@@ -58,16 +61,17 @@ pub(crate) async fn handle(call: Call) -> Result<Success<AttemptListOut>, Failur
     let mut findings = Findings::default();
     let Wanted { id, limit, before } = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
+    let memory = call.reserve_answer(limit * ATTEMPT_BYTES).await?.into();
     let (found, has_more) = call.app.list_webhook_attempts(&call.caller, id, before, limit).await?;
     let next = found.last().filter(|_| has_more).map(|attempt| attempt.id.0.to_string());
     let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
     let items = found.into_iter().map(AttemptOut::from).collect();
-    Ok(Success { data: AttemptListOut { items }, flags, memory: None })
+    Ok(Success { data: AttemptListOut { items }, flags, memory })
 }
 
 /// The fields of the request; their names are those of `WebhookAttemptsIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = read_id(&mut fields, findings);
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
     let before = read_cursor(&mut fields, findings, |text| text.parse().ok().map(WebhookAttemptId));

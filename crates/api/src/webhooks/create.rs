@@ -54,7 +54,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
 
 /// The fields of the request; their names are those of `CreateWebhookIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WebhookWish, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     if fields.is_absent("url") {
         findings.missing("url");
     }

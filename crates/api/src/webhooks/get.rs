@@ -45,7 +45,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
 
 /// The fields of the request; their names are those of `WebhookIdIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WebhookId, Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = read_id(&mut fields, findings);
     fields.finish(findings);
     Ok(id)

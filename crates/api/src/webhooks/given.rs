@@ -8,6 +8,9 @@ use postroad_model::{EventId, WebhookId};
 use crate::fields::{Fields, Findings, expect_text};
 use crate::json::Json;
 
+/// Entries of `events`: more than there are events.
+const EVENTS_MAX: usize = 100;
+
 /// An integer that has to be there. One that nothing can have stands for "not found".
 pub(super) fn read_id(fields: &mut Fields<'_>, findings: &mut Findings) -> WebhookId {
     WebhookId(read_integer(fields, "id", findings).unwrap_or_else(|| {
@@ -25,7 +28,7 @@ pub(super) fn read_integer(
     findings: &mut Findings,
 ) -> Option<i64> {
     match fields.take(name, findings)? {
-        Json::Number(number) if !number.is_f64() => Some(number.as_i64().unwrap_or(0)),
+        Json::Number(number) if !number.is_float() => Some(number.as_i64().unwrap_or(0)),
         other => {
             findings.wrong_type(&fields.pointer(name), "Integer", other.type_name());
             None
@@ -49,6 +52,10 @@ fn read_events(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Wishe
         Json::Text(text) if text == "all" => Some(WishedEvents::All),
         Json::Text(_) => {
             findings.problem("/events", "`events` should be \"all\" or an array of event names");
+            None
+        }
+        Json::Array(values) if values.len() > EVENTS_MAX => {
+            findings.problem("/events", format!("`events` may name at most {EVENTS_MAX} events"));
             None
         }
         Json::Array(values) => {

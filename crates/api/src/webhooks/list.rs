@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::webhook_out::WebhookOut;
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Flags, Success};
+use crate::envelope::{Answer, AnswerMemory, Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -50,12 +50,12 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookListOut>, Failur
     let next = found.last().filter(|_| has_more).map(|webhook| webhook.id.0.to_string());
     let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
     let items = found.into_iter().map(|webhook| WebhookOut::new(webhook, call.webhooks.as_ref())).collect();
-    Ok(Success { data: WebhookListOut { items }, flags, memory: None })
+    Ok(Success { data: WebhookListOut { items }, flags, memory: AnswerMemory::Small })
 }
 
 /// The fields of the request; their names are those of `ListWebhooksIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(usize, Option<WebhookId>), Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
     let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(WebhookId));
     fields.finish(findings);

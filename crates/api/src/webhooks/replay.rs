@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::given::{read_event_id, read_id, read_integer};
 use crate::endpoint::Call;
-use crate::envelope::{Answer, Flags, Success};
+use crate::envelope::{Answer, AnswerMemory, Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
@@ -65,12 +65,12 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ReplayedOut>, Failure> 
     let next = replayed.continue_after.map(|event| event.0.to_string());
     let pagination = next.map(|next| Pagination::new(EVENTS_MAX, Some(next)));
     let flags = Flags { pagination, warnings, ..Flags::default() };
-    Ok(Success { data: ReplayedOut { events: replayed.events }, flags, memory: None })
+    Ok(Success { data: ReplayedOut { events: replayed.events }, flags, memory: AnswerMemory::Small })
 }
 
 /// The fields of the request; their names are those of `ReplayWebhookIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, ReplayWish), Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let ways = ["event_id", "attempt_id", "since"].into_iter().filter(|name| fields.has(name)).count();
     let id = read_id(&mut fields, findings);
     let event = read_event_id(&mut fields, findings);

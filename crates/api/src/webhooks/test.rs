@@ -38,14 +38,16 @@ pub(crate) struct TestWebhookIn {
     responses((status = 200, description = "The call was handled; look at `status`", body = Answer<AttemptOut>), OtherAnswers),
     security(("server_api_key" = [])),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<AttemptOut>, Failure> {
+pub(crate) async fn handle(mut call: Call) -> Result<Success<AttemptOut>, Failure> {
     let mut findings = Findings::default();
     let (id, kind) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
+    call.release_request();
     let webhook = call.app.find_webhook(&call.caller, id).await?;
     let Some(desk) = &call.webhooks else {
         return Err(Reason::Unavailable("no webhook worker runs here".to_owned()).into());
     };
+    let _place = call.sample_place().await?;
     let attempt = desk.test(webhook.server_id, webhook.id, kind).await?;
     // Deleted in this moment.
     let attempt = attempt.ok_or(Failure::from(Reason::WebhookNotFound));
@@ -54,7 +56,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<AttemptOut>, Failure> {
 
 /// The fields of the request; their names are those of `TestWebhookIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, EventKind), Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = read_id(&mut fields, findings);
     let kind = match fields.text("type", findings) {
         None => EventKind::Delivered,

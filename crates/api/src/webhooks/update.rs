@@ -54,7 +54,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
 
 /// The fields of the request; their names are those of `UpdateWebhookIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, WebhookChanges), Failure> {
-    let mut fields = Fields::of_request(json::parse_object(text)?, text);
+    let mut fields = Fields::of_request(json::parse_object(text)?);
     let id = read_id(&mut fields, findings);
     let changes = read_settings(&mut fields, findings);
     fields.finish(findings);

@@ -102,7 +102,7 @@ async fn keys_are_checked_before_anything_else() {
 async fn problems_and_warnings_are_told_together() {
     let service = Service::start().await;
     let envelope =
-        service.call(SEND_MESSAGE, &json!({"to": [1, "a@example.net"], "bounce": 1, "form": "x"})).await;
+        service.call(SEND_MESSAGE, &json!({"to": [1, "a@example.net"], "bounce": 5, "form": "x"})).await;
     assert_eq!(envelope["status"], "parameter-error");
     assert_eq!(
         envelope["data"],
@@ -127,14 +127,36 @@ async fn problems_and_warnings_are_told_together() {
 }
 
 #[tokio::test]
-async fn blank_recipients_are_none() {
+async fn empty_strings_in_address_lists_are_named_and_empty_lists_have_no_recipients() {
     let service = Service::start().await;
-    for blank in [json!(""), json!(" , "), json!([]), json!([""]), json!([" ", null, "\t"])] {
+    for (list, pointers) in [
+        (json!([""]), vec!["/to/0"]),
+        (json!(["a@example.net", " "]), vec!["/to/1"]),
+        (json!(["", null, "\t"]), vec!["/to/0", "/to/2"]),
+    ] {
+        let mut send = message_to("a@example.net");
+        send["to"] = list.clone();
+        let refused = service.call(SEND_MESSAGE, &send).await;
+        assert_eq!(
+            (&refused["status"], &refused["data"]["code"]),
+            (&json!("parameter-error"), &json!("ValidationError"))
+        );
+        let errors = refused["data"]["errors"].as_array().unwrap();
+        let named: Vec<_> = errors.iter().map(|error| error["pointer"].as_str().unwrap()).collect();
+        assert_eq!(named, pointers, "{list}");
+        for other in ["cc", "bcc"] {
+            let mut send = message_to("a@example.net");
+            send[other] = json!([""]);
+            let refused = service.call(SEND_MESSAGE, &send).await;
+            assert_eq!(refused["data"]["errors"][0]["pointer"], format!("/{other}/0"), "{refused}");
+        }
+    }
+    for blank in [json!(""), json!(" , "), json!([]), json!([null])] {
         let mut send = message_to("a@example.net");
         send["to"] = blank.clone();
         send["bcc"] = blank.clone();
         assert_eq!(service.call(SEND_MESSAGE, &send).await["data"]["code"], "NoRecipients", "{blank}");
-        send["cc"] = json!(["", "a@example.net"]);
+        send["cc"] = json!(["a@example.net"]);
         assert_eq!(service.call(SEND_MESSAGE, &send).await["status"], "success", "{blank}");
     }
     let raw = json!({"mail_from": "shop@example.test", "rcpt_to": [""], "data": "RnJvbTogYUB4DQoNCg=="});
@@ -192,4 +214,46 @@ async fn a_store_that_takes_nothing_is_a_503() {
         (&json!("error"), &json!("ServiceUnavailable"))
     );
     assert!(reply.header("x-request-id").is_some());
+}
+
+#[tokio::test]
+async fn headers_that_lose_to_a_parameter_are_named_in_the_warnings() {
+    let service = Service::start().await;
+    let mut send = message_to("a@example.net");
+    send["reply_to"] = json!("reply@example.test");
+    send["tag"] = json!("order");
+    send["list_unsubscribe"] = json!({"mailto": "stop@example.test"});
+    send["headers"] = json!({
+        "Subject": "other", "FROM": "x@example.test", "To": "b@example.net", "Cc": "c@example.net", "Sender": "d@example.test",
+        "Reply-To": "other@example.test", "X-Postal-Tag": "other", "List-Unsubscribe": "<https://example.test/>",
+        "Date": "Sun, 15 Nov 2026 12:00:00 +0000", "Message-ID": "<own@example.test>", "X-Other": "kept",
+    });
+    let sent = service.call(SEND_MESSAGE, &send).await;
+    let warnings: Vec<&str> = sent["flags"]["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|warning| warning.as_str().unwrap())
+        .collect();
+    let ignored = [
+        ("Subject", "subject"),
+        ("FROM", "from"),
+        ("To", "to"),
+        ("Cc", "cc"),
+        ("Sender", "sender"),
+        ("Reply-To", "reply_to"),
+        ("X-Postal-Tag", "tag"),
+        ("List-Unsubscribe", "list_unsubscribe"),
+    ];
+    let expected = ignored.map(|(name, parameter)| {
+        format!("The header `{name}` was ignored; the parameter `{parameter}` decides")
+    });
+    assert_eq!(warnings, expected);
+    assert_eq!(sent["data"]["message_id"], "own@example.test");
+    // Without the parameter the header counts, and there is nothing to say.
+    for name in ["reply_to", "tag", "list_unsubscribe"] {
+        send.as_object_mut().unwrap().remove(name);
+    }
+    send["headers"] = json!({"Reply-To": "other@example.test", "X-Postal-Tag": "other", "List-Unsubscribe": "<https://x.test/>"});
+    assert_eq!(service.call(SEND_MESSAGE, &send).await["flags"], json!({}));
 }

@@ -8,7 +8,7 @@ use crate::service::{DELIVERIES, MESSAGE, SEND_MESSAGE, SEND_RAW, Service, messa
 const NOT_FOUND: &str = "MessageNotFound";
 
 #[tokio::test]
-async fn four_methods_are_the_same_and_others_are_unknown() {
+async fn the_endpoints_of_the_specification_take_four_methods_and_all_others_post_only() {
     let service = Service::start().await;
     for path in [MESSAGE, DELIVERIES] {
         for method in [Method::POST, Method::GET, Method::PUT, Method::PATCH] {
@@ -21,15 +21,73 @@ async fn four_methods_are_the_same_and_others_are_unknown() {
             let reply = service.request(method.clone(), path, &[], "").await;
             assert_eq!(
                 (reply.status, reply.header("allow")),
-                (404, Some("POST, GET, PUT, PATCH")),
+                (405, Some("POST, GET, PUT, PATCH")),
                 "{method}"
             );
             if method != Method::HEAD {
                 let message = format!("This endpoint does not take {method}; use POST");
-                assert_eq!(reply.json()["data"], json!({"code": "UnknownEndpoint", "message": message}));
+                assert_eq!(reply.json()["data"], json!({"code": "MethodNotAllowed", "message": message}));
             }
         }
     }
+    let document: Value = serde_json::from_str(&postroad_api::openapi_json()).unwrap();
+    let all = document["paths"].as_object().unwrap().keys();
+    let others: Vec<_> =
+        all.filter(|path| ![SEND_MESSAGE, SEND_RAW, MESSAGE, DELIVERIES].contains(&path.as_str())).collect();
+    assert!(others.len() > 20);
+    for path in others {
+        for method in [Method::GET, Method::PUT, Method::PATCH, Method::DELETE] {
+            let reply = service.request(method.clone(), path, &[], "{}").await;
+            assert_eq!((reply.status, reply.header("allow")), (405, Some("POST")), "{method} {path}");
+            let envelope = reply.json();
+            assert_eq!((&envelope["status"], &envelope["flags"]), (&json!("error"), &json!({})));
+            assert_eq!(envelope["data"]["code"], "MethodNotAllowed");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_trailing_slash_in_the_path_is_ignored() {
+    let service = Service::start().await;
+    for path in [format!("{MESSAGE}/"), format!("{MESSAGE}//")] {
+        let reply = service.request(Method::POST, &path, &[], r#"{"id": 7}"#).await;
+        assert_eq!((reply.status, &reply.json()["data"]["code"]), (200, &json!(NOT_FOUND)), "{path}");
+    }
+    let query = format!("{MESSAGE}/?params=%7B%22id%22%3A7%7D");
+    assert_eq!(service.request(Method::GET, &query, &[], "").await.json()["data"]["code"], NOT_FOUND);
+}
+
+#[tokio::test]
+async fn json_as_php_makes_it_is_understood() {
+    let service = Service::start().await;
+    let mut send = message_to("a@example.net");
+    for (field, value) in [("headers", json!([])), ("metadata", json!([]))] {
+        send[field] = value;
+    }
+    for (bounce, is_bounce) in [
+        (json!(0), false),
+        (json!(1), true),
+        (json!("true"), true),
+        (json!("false"), false),
+        (json!(true), true),
+    ] {
+        send["bounce"] = bounce.clone();
+        let sent = service.call(SEND_MESSAGE, &send).await;
+        assert_eq!(sent["status"], "success", "{sent}");
+        let id = &sent["data"]["messages"]["a@example.net"]["id"];
+        let found = service.call(MESSAGE, &json!({"id": id, "_expansions": ["details"]})).await;
+        let details = &found["data"]["details"];
+        assert_eq!((&details["bounce"], &details["metadata"]), (&json!(is_bounce), &json!({})), "{bounce}");
+    }
+    for odd in [json!(2), json!("yes"), json!("1"), json!([])] {
+        send["bounce"] = odd.clone();
+        let refused = service.call(SEND_MESSAGE, &send).await;
+        assert_eq!(refused["data"]["errors"][0]["pointer"], "/bounce", "{odd}: {refused}");
+    }
+    let raw = json!({
+        "mail_from": "", "rcpt_to": ["a@example.net"], "bounce": 1, "data": "RnJvbTogYUBleGFtcGxlLnRlc3QNCg0KeA==",
+    });
+    assert_eq!(service.call(SEND_RAW, &raw).await["status"], "success");
 }
 
 #[tokio::test]
@@ -75,7 +133,7 @@ async fn odd_json_is_a_parameter_error() {
 #[tokio::test]
 async fn what_is_no_endpoint_is_not_found() {
     let service = Service::start().await;
-    for path in ["/api", "/api/", "/api/v1/send", "/api/v1/send/message/", "/api/v2/send/message", "/api/%00"]
+    for path in ["/api", "/api/", "/api/v1/send", "/api/v1/send/nothing/", "/api/v2/send/message", "/api/%00"]
     {
         let reply = service.client.post_json(path, None, &json!({})).await.unwrap();
         let envelope = reply.json();
@@ -106,7 +164,7 @@ async fn the_openapi_document_is_served_without_a_key() {
     assert_eq!((reply.status, &document["openapi"]), (200, &json!("3.1.0")));
     assert_eq!(reply.text(), postroad_api::openapi_json());
     let posted = service.client.post_json("/api/v1/openapi.json", None, &json!({})).await.unwrap();
-    assert_eq!((posted.status, &posted.json()["data"]["code"]), (404, &json!("UnknownEndpoint")));
+    assert_eq!((posted.status, &posted.json()["data"]["code"]), (405, &json!("MethodNotAllowed")));
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod dev_inbox;
 mod forms;
 mod holds;
 mod large;
+mod limits;
 mod listeners;
 mod logs;
 mod lookups;

@@ -3,6 +3,7 @@
 use postroad_mail::{Returned, ReturnedKind, ReturnedRecipient};
 use postroad_model::{EmailAddress, EventKind, MessageId, Status, SuppressionReason, Timestamp};
 use postroad_store::{Message, NewDelivery, NewEvent, NewSuppression, ReturnEffect};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// What all effects are made with.
@@ -12,7 +13,20 @@ pub(super) struct About<'a> {
     pub(super) is_simulated: bool,
     /// The id that the mail itself is kept under.
     pub(super) kept_as: MessageId,
+    /// The mail itself.
+    pub(super) mail: MailOut,
     pub(super) now: Timestamp,
+}
+
+/// The mail that came back, as events show it beside what it means.
+#[derive(Debug, Serialize)]
+pub(super) struct MailOut {
+    pub(super) token: String,
+    pub(super) to: String,
+    pub(super) from: String,
+    pub(super) subject: String,
+    /// Its own Message-ID.
+    pub(super) message_id: String,
 }
 
 /// `None` for delays, automatic replies and everything else that changes nothing.
@@ -69,6 +83,7 @@ impl About<'_> {
                 "enhanced_code": delivery.enhanced_code,
                 "diagnostic": delivery.output,
                 "message_id": self.kept_as,
+                "returned": self.mail,
             },
         });
         let suppress = said.hard.then_some(SuppressionReason::HardBounce);

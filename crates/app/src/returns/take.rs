@@ -7,7 +7,7 @@ use postroad_mail::{Returned, ReturnedKind, returned};
 use postroad_model::{Direction, EmailAddress, MessageId, MessageToken, SendId};
 use postroad_store::{Message, NewReturn, SendInfo, SendOptions, StoreError, StoredBody};
 
-use super::effect::{About, effect};
+use super::effect::{About, MailOut, effect};
 use super::{ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail, merge};
 
 /// A bounce can be faster than the outcome of the attempt that it answers.
@@ -48,7 +48,16 @@ impl ReturnDesk {
         let id = MessageId(ids.next());
         let is_simulated = EmailAddress::parse(&message.rcpt_to)
             .is_ok_and(|address| *address.domain() == inner.simulator_domain);
-        let about = About { message: &message, is_simulated, kept_as: id, now };
+        let token = MessageToken::random(&mut rand::rng());
+        let subject = cut(&returned.subject.replace('\0', ""), SUBJECT_BYTES_MAX).to_owned();
+        let shown = MailOut {
+            token: token.0.clone(),
+            to: to.address.clone(),
+            from: mail.mail_from.clone(),
+            subject: subject.clone(),
+            message_id: message_id(returned),
+        };
+        let about = About { message: &message, is_simulated, kept_as: id, mail: shown, now };
         let new = NewReturn {
             effect: effect(returned, &about),
             info: SendInfo {
@@ -58,7 +67,7 @@ impl ReturnDesk {
                 message_id: message_id(returned),
                 mail_from: mail.mail_from.clone(),
                 from_domain: String::new(),
-                subject: cut(&returned.subject.replace('\0', ""), SUBJECT_BYTES_MAX).to_owned(),
+                subject,
                 tag: None,
                 metadata: BTreeMap::new(),
                 options: SendOptions::default(),
@@ -71,7 +80,7 @@ impl ReturnDesk {
             },
             body,
             id,
-            token: MessageToken::random(&mut rand::rng()),
+            token,
             rcpt_to: to.address.clone(),
             about: to.message_id,
         };

@@ -58,6 +58,8 @@ pub(super) struct Checked {
     pub(super) options: SendOptions,
     pub(super) bounce: bool,
     pub(super) recipients: Vec<EmailAddress>,
+    /// What of the message was ignored, for the sender.
+    pub(super) warnings: Vec<String>,
 }
 
 /// A checked message with its bytes compressed: cheap to hand to the store twice.
@@ -157,7 +159,7 @@ impl App {
                 })
                 .collect(),
             test_mode: test,
-            warnings: context.warnings.clone(),
+            warnings: context.warnings.iter().chain(&checked.warnings).cloned().collect(),
             replayed: false,
         };
         let info = SendInfo {

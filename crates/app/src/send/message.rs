@@ -15,9 +15,10 @@ use super::draft::{AttachmentDraft, MessageDraft, SendContext};
 use super::{addresses, base64_text, options};
 use crate::{AddressList, App, FieldProblem, Refusal};
 
-/// Headers that have a parameter of their own, which wins.
-const PARAMETER_HEADERS: [&str; 8] =
-    ["message-id", "date", "subject", "from", "to", "cc", "reply-to", "sender"];
+/// Headers that only the parameter of the same name sets.
+const PARAMETER_HEADERS: [&str; 5] = ["subject", "from", "to", "cc", "sender"];
+/// Ignored headers that the sender is told of.
+const IGNORED_SHOWN_MAX: usize = 20;
 
 impl App {
     /// Accepts one composed send.
@@ -170,6 +171,7 @@ impl App {
             options: wishes.options,
             bounce: draft.bounce,
             recipients,
+            warnings: headers.ignored,
         };
         Ok((checked, wishes.unsubscribe))
     }
@@ -220,6 +222,17 @@ struct CheckedHeaders {
     reply_to: Option<String>,
     /// Postal's way to set the tag, which is for us and not for the recipient.
     tag: Option<String>,
+    /// A sentence for each that a parameter replaces.
+    ignored: Vec<String>,
+}
+
+impl CheckedHeaders {
+    fn ignore(&mut self, name: &str, parameter: &str) {
+        if self.ignored.len() < IGNORED_SHOWN_MAX {
+            self.ignored
+                .push(format!("The header `{name}` was ignored; the parameter `{parameter}` decides"));
+        }
+    }
 }
 
 fn check_headers(
@@ -228,8 +241,15 @@ fn check_headers(
     problems: &mut Vec<FieldProblem>,
 ) -> CheckedHeaders {
     let (headers, has_list_unsubscribe) = (&draft.headers, draft.list_unsubscribe.is_some());
-    let mut checked =
-        CheckedHeaders { custom: Vec::new(), message_id: None, date: None, reply_to: None, tag: None };
+    let mut checked = CheckedHeaders {
+        custom: Vec::new(),
+        message_id: None,
+        date: None,
+        reply_to: None,
+        tag: None,
+        ignored: Vec::new(),
+    };
+    let is_given = |text: &Option<Cow<'_, str>>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
     if headers.len() > limits.custom_headers_max {
         let message = format!("`headers` has more than {} headers", limits.custom_headers_max);
         problems.push(FieldProblem::new("/headers", message));
@@ -251,14 +271,18 @@ fn check_headers(
             },
             "date" if check_date(value) => checked.date = Some(value.trim().to_owned()),
             "date" => problems.push(FieldProblem::new(pointer, "The Date header is not a valid date")),
+            "reply-to" if is_given(&draft.reply_to) => checked.ignore(name, "reply_to"),
             "reply-to" => checked.reply_to = Some(value.clone()),
+            "x-postal-tag" if draft.tag.is_some() => checked.ignore(name, "tag"),
             "x-postal-tag" => {
                 options::check_tag(&pointer, value, limits, problems);
                 checked.tag = Some(value.clone());
             }
             // The parameter of the same meaning wins, and there may be only one.
-            "list-unsubscribe" | "list-unsubscribe-post" if has_list_unsubscribe => {}
-            lower if PARAMETER_HEADERS.contains(&lower) => {}
+            "list-unsubscribe" | "list-unsubscribe-post" if has_list_unsubscribe => {
+                checked.ignore(name, "list_unsubscribe");
+            }
+            lower if PARAMETER_HEADERS.contains(&lower) => checked.ignore(name, lower),
             _ => checked.custom.push((name.clone(), value.clone())),
         }
     }

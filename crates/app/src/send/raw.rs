@@ -69,6 +69,7 @@ impl App {
             options: SendOptions { tracking, ..SendOptions::default() },
             bounce: draft.bounce,
             recipients: addresses::unique(rcpt_to.iter().map(|mailbox| &mailbox.address)),
+            warnings: Vec::new(),
         })
     }
 }

@@ -66,6 +66,7 @@ impl App {
             options: SendOptions { tracking, protocol, ..SendOptions::default() },
             bounce,
             recipients: envelope.recipients,
+            warnings: Vec::new(),
         };
         let sealed = checked.seal().await?;
         self.once(&context, || self.store_sealed(&context, sealed.clone())).await

@@ -62,14 +62,19 @@ fn check_reason(text: Option<&str>) -> Result<SuppressionReason, FieldProblem> {
 
 /// One line: it becomes part of a sentence.
 fn check_details(text: Option<&str>) -> Result<String, FieldProblem> {
-    let text = text.unwrap_or_default();
-    let text = text.split(|c: char| c.is_control() || c.is_whitespace()).filter(|word| !word.is_empty());
-    let text = text.collect::<Vec<_>>().join(" ");
-    if text.len() > DETAILS_BYTES_MAX {
-        let message = format!("`details` is longer than {DETAILS_BYTES_MAX} bytes");
-        return Err(FieldProblem::new("/details", message));
+    let words = text.unwrap_or_default().split(|c: char| c.is_control() || c.is_whitespace());
+    let mut line = String::new();
+    for word in words.filter(|word| !word.is_empty()) {
+        if line.len() + usize::from(!line.is_empty()) + word.len() > DETAILS_BYTES_MAX {
+            let message = format!("`details` is longer than {DETAILS_BYTES_MAX} bytes");
+            return Err(FieldProblem::new("/details", message));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
     }
-    Ok(text)
+    Ok(line)
 }
 
 fn check_origin(id: Option<i64>) -> Result<Option<MessageId>, FieldProblem> {

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use csv::{ByteRecord, QuoteStyle, ReaderBuilder, WriterBuilder};
+use csv::{QuoteStyle, WriterBuilder};
 use postroad_store::Suppression;
 
 use super::check::GivenSuppression;
+use super::csv_lines::{Record, Records};
 
 /// What is written, in this order; all of it is understood when it comes back.
 const COLUMNS: [&str; 6] = ["address", "reason", "details", "origin_message_id", "created_at", "expires_at"];
@@ -43,39 +44,53 @@ enum Column {
 
 /// Reads a list: with a header that names the columns, or without one. `None` if it has more than `lines_max`.
 pub fn read_csv(text: &str, lines_max: usize) -> Option<CsvList> {
-    // The reader counts lines by their LF.
-    let mut text = text.replace("\r\n", "\n").replace('\r', "\n");
-    text.push('\n');
-    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
-    let mut list = CsvList::default();
-    let mut columns: Option<Vec<Column>> = None;
-    let mut record = ByteRecord::new();
-    // Reading bytes from memory into records of any length cannot fail.
-    while reader.read_byte_record(&mut record).unwrap_or(false) {
-        let cell = |field| without_guard(String::from_utf8_lossy(field).trim()).trim().to_owned();
-        let fields: Vec<String> = record.iter().map(cell).collect();
-        if fields.iter().all(String::is_empty) {
-            continue;
-        }
-        let columns = match &columns {
-            Some(columns) => columns,
-            None => match read_header(&fields) {
-                Some((known, unknown)) => {
-                    columns = Some(known);
-                    list.unknown_columns = unknown;
-                    continue;
-                }
-                None => columns.insert(WITHOUT_HEADER.to_vec()),
-            },
-        };
-        if list.lines.len() == lines_max {
-            return None;
-        }
-        let breaks = record.iter().flatten().filter(|byte| **byte == b'\n').count() as u64;
-        let number = reader.position().line().saturating_sub(1 + breaks);
-        list.lines.push(CsvLine { number, given: read_line(columns, fields) });
+    let mut reader = CsvReader::new(text);
+    let lines: Vec<CsvLine> = reader.by_ref().take(lines_max.saturating_add(1)).collect();
+    let unknown_columns = reader.unknown_columns;
+    (lines.len() <= lines_max).then_some(CsvList { lines, unknown_columns })
+}
+
+/// Reads a list line by line.
+pub struct CsvReader<'a> {
+    records: Records<'a>,
+    columns: Option<Vec<Column>>,
+    /// Columns of the header that nobody knows; known once the first line was read.
+    pub unknown_columns: Vec<String>,
+}
+
+impl<'a> CsvReader<'a> {
+    pub fn new(text: &'a str) -> Self {
+        Self { records: Records::of(text), columns: None, unknown_columns: Vec::new() }
     }
-    Some(list)
+}
+
+impl Iterator for CsvReader<'_> {
+    type Item = CsvLine;
+
+    fn next(&mut self) -> Option<CsvLine> {
+        let mut record = self.records.next()?;
+        if self.columns.is_none()
+            && let Some((columns, unknown)) = read_header(&record.fields)
+        {
+            self.columns = Some(columns);
+            self.unknown_columns = unknown;
+            record = self.records.next()?;
+        }
+        let columns = self.columns.get_or_insert_with(|| WITHOUT_HEADER.to_vec());
+        for field in &mut record.fields {
+            let cell = without_guard(field).trim();
+            if cell.len() < field.len() {
+                *field = cell.to_owned();
+            }
+        }
+        Some(CsvLine { number: record.line, given: read_line(columns, record) })
+    }
+}
+
+impl std::fmt::Debug for CsvReader<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CsvReader").field("columns", &self.columns).finish_non_exhaustive()
+    }
 }
 
 /// The columns, and the names of those that mean nothing to us; `None` if this is no header.
@@ -100,10 +115,13 @@ fn read_header(fields: &[String]) -> Option<(Vec<Column>, Vec<String>)> {
     columns.contains(&Column::Address).then_some((columns, unknown))
 }
 
-fn read_line(columns: &[Column], fields: Vec<String>) -> Result<GivenSuppression, String> {
-    if fields.len() > columns.len() && fields[columns.len()..].iter().any(|field| !field.is_empty()) {
-        let (found, expected) = (fields.len(), columns.len());
-        return Err(format!("it has {found} fields where {expected} are expected"));
+fn read_line(columns: &[Column], record: Record) -> Result<GivenSuppression, String> {
+    let Record { fields, count, has_more, is_too_long, .. } = record;
+    if has_more || fields.iter().skip(columns.len()).any(|field| !field.is_empty()) {
+        return Err(format!("it has {count} fields where {} are expected", columns.len()));
+    }
+    if is_too_long {
+        return Err("a field of it is too long".to_owned());
     }
     let mut given = GivenSuppression::default();
     for (column, field) in columns.iter().zip(fields) {
@@ -172,6 +190,7 @@ pub(crate) fn write_csv(list: &[Suppression]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use csv::ReaderBuilder;
     use postroad_model::{MessageId, SuppressionReason, Timestamp};
 
     use super::*;

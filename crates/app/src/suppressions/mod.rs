@@ -1,6 +1,7 @@
 //! The addresses that get no more mail from a server: look, add, remove, bring in and take away lists.
 
 mod check;
+mod csv_lines;
 mod csv_text;
 
 use postroad_model::ServerId;
@@ -8,7 +9,7 @@ use postroad_store::{AddedSuppression, StoreError, Suppression, SuppressionCurso
 
 pub use check::GivenSuppression;
 pub(crate) use csv_text::write_csv;
-pub use csv_text::{CsvLine, CsvList, read_csv};
+pub use csv_text::{CsvLine, CsvList, CsvReader, read_csv};
 
 use crate::{App, FieldProblem, Refusal};
 

@@ -3,9 +3,9 @@
 mod postal;
 mod standard;
 
-use postroad_model::{EventId, WebhookFormat};
+use postroad_model::{EventId, EventKind, WebhookFormat};
 use postroad_store::ToldEvent;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 pub use standard::standard;
 
@@ -25,18 +25,24 @@ pub fn body(event: &ToldEvent, format: WebhookFormat) -> Option<Vec<u8>> {
 
 /// What the event says beyond its message.
 fn event_data(event: &ToldEvent) -> Map<String, Value> {
-    match serde_json::from_str(&event.event.event.data) {
+    let mut data = match serde_json::from_str(&event.event.event.data) {
         Ok(Value::Object(data)) => data,
         // The store's own rows: anything else would be a bug, and telling the rest is better than telling nothing.
         _ => Map::new(),
+    };
+    let is_limit = matches!(event.kind(), EventKind::SendLimitApproaching | EventKind::SendLimitExceeded);
+    if is_limit && !data.contains_key("server") {
+        // Events from before it was noted whose limit it is.
+        data.insert("server".to_owned(), json!({ "id": event.server_id.0 }));
     }
+    data
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use postroad_model::{EventKind, ServerId, Timestamp, postal_events};
+    use postroad_model::{ServerId, Timestamp, postal_events};
     use postroad_store::NewEvent;
 
     use super::*;
@@ -53,7 +59,9 @@ mod tests {
     fn async_bounce() -> ToldEvent {
         let data = r#"{"status":"Bounced","details":"Sent back later","output":"550 5.1.1 no such user",
             "sent_with_ssl":false,"time":null,"bounce":{"kind":"async","class":"bad_mailbox","code":550,
-            "enhanced_code":"5.1.1","diagnostic":"550 5.1.1 no such user","message_id":77}}"#;
+            "enhanced_code":"5.1.1","diagnostic":"550 5.1.1 no such user","message_id":77,
+            "returned":{"token":"BounceToken12345","to":"abc.def@rp.example.org","from":"",
+            "subject":"Undelivered Mail","message_id":"dsn-1@mx.example.com"}}}"#;
         let mut event = sample_of(EventKind::Bounced);
         event.event.event = NewEvent { kind: EventKind::Bounced, data: data.to_owned() };
         event
@@ -105,6 +113,20 @@ mod tests {
             let value: Value = serde_json::from_slice(&body).unwrap();
             let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
             assert_eq!(keys, ["event", "timestamp", "payload", "uuid"]);
+        }
+    }
+
+    #[test]
+    fn test_events_are_marked_in_both_formats() {
+        let at = Timestamp::parse_rfc3339("2026-11-15T10:00:00Z").unwrap();
+        for kind in EventKind::ALL {
+            let event = sample(ServerId(1), 7, *kind, at);
+            assert_eq!(standard(&event)["data"]["test"], true, "{kind}");
+            if let Some(postal) = postal::postal(&event) {
+                assert_eq!(postal["payload"]["test"], true, "{kind}");
+            }
+            let real = body(&sample_of(*kind), WebhookFormat::Postal).unwrap_or_default();
+            assert!(!String::from_utf8(real).unwrap().contains("\"test\""), "{kind}");
         }
     }
 

@@ -11,10 +11,15 @@ use super::event_data;
 pub(super) fn postal(event: &ToldEvent) -> Option<Value> {
     let data = event_data(event);
     let name = name(event.kind(), &data)?;
+    let mut payload = payload(name, event, &data);
+    // Only four keys may stand beside it.
+    if let (true, Some(payload)) = (event.event.test, payload.as_object_mut()) {
+        payload.insert("test".to_owned(), true.into());
+    }
     Some(json!({
         "event": name,
         "timestamp": event.event.at.as_epoch_seconds(),
-        "payload": payload(name, event, &data),
+        "payload": payload,
         "uuid": uuid(event),
     }))
 }
@@ -96,17 +101,18 @@ fn message_object(message: &EventMessage) -> Value {
     })
 }
 
-/// The returned message, as far as the event knows it; messages/message has the rest under its id.
+/// The returned message; messages/message has its content under its id. Events from before it was noted have nulls.
 fn bounce_object(event: &ToldEvent, bounce: &Value) -> Value {
     let field = |key: &str| bounce.get(key).cloned().unwrap_or(Value::Null);
+    let returned = |key: &str| bounce["returned"].get(key).cloned().unwrap_or(Value::Null);
     json!({
         "id": field("message_id"),
-        "token": null,
+        "token": returned("token"),
         "direction": "incoming",
-        "message_id": null,
-        "to": null,
-        "from": null,
-        "subject": null,
+        "message_id": returned("message_id"),
+        "to": returned("to"),
+        "from": returned("from"),
+        "subject": returned("subject"),
         "timestamp": event.event.at.as_epoch_seconds(),
         "spam_status": "NotChecked",
         "tag": null,

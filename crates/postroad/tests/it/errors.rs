@@ -218,9 +218,13 @@ both_engines! {
         assert_eq!(crate::world::envelope(&reply)["status"], "parameter-error");
     }
 
-    async fn unknown_paths_and_methods_are_404_envelopes(world: World) {
-        for (method, path) in [("POST", "/api/v1/send/nothing"), ("GET", "/api/"), ("POST", "/api/v2/send/message"),
-            ("DELETE", SEND), ("POST", "/api/v1/messages/message/")] {
+    async fn unknown_paths_are_404_envelopes_and_other_methods_405(world: World) {
+        for (method, path) in [("DELETE", SEND), ("GET", "/api/v1/server/get"), ("PUT", "/api/v1/webhooks/list")] {
+            let reply = world.request(method, path, &[], "").await;
+            assert_eq!(reply.status, 405, "{method} {path}");
+            assert_eq!(checked_envelope(&reply)["data"]["code"], "MethodNotAllowed");
+        }
+        for (method, path) in [("POST", "/api/v1/send/nothing"), ("GET", "/api/"), ("POST", "/api/v2/send/message")] {
             let reply = world.request(method, path, &[], "").await;
             assert_eq!(reply.status, 404, "{method} {path}");
             let answer = checked_envelope(&reply);

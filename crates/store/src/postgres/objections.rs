@@ -35,7 +35,7 @@ const COUNT: &str = "WITH row AS (
     ON CONFLICT (server_id, hour) DO UPDATE SET messages = known.messages + excluded.messages
     RETURNING server_id, hour, messages";
 
-const LOCK_SERVER: &str = "SELECT id FROM servers WHERE id = $1 FOR NO KEY UPDATE";
+const LOCK_SERVER: &str = "SELECT name FROM servers WHERE id = $1 FOR NO KEY UPDATE";
 const LAST_SEQ: &str = "SELECT coalesce(max(seq), 0) FROM events WHERE server_id = $1 AND message_id = 0";
 
 /// What a batch meets.
@@ -105,10 +105,11 @@ async fn numbered(
         return Ok(Vec::new());
     }
     let statement = client.prepare_cached(LOCK_SERVER).await?;
-    client.query_opt(&statement, &[&server_id.0]).await?;
+    let name: Option<String> = client.query_opt(&statement, &[&server_id.0]).await?.map(|row| row.get(0));
     let statement = client.prepare_cached(LAST_SEQ).await?;
     let last: i64 = client.query_one(&statement, &[&server_id.0]).await?.get(0);
-    let numbered = events.into_iter().zip(last + 1..);
+    let named = events.into_iter().map(|event| send_limit::with_server(&event, server_id, name.as_deref()));
+    let numbered = named.zip(last + 1..);
     Ok(numbered.map(|(event, seq)| ServerEvent { server_id, seq, at, event }).collect())
 }
 

@@ -84,6 +84,10 @@ fn objections(connection: &Connection, send: &NewSend, ids: &IdGenerator) -> Res
         hold_beyond(limit, before, &messages, &mut objections);
         let after = before + messages.len() as i64;
         for event in send_limit::crossed(limit, hour_of(send), before, after) {
+            let name: Option<String> = connection
+                .query_row("SELECT name FROM servers WHERE id = ?1", [server], |row| row.get(0))
+                .optional()?;
+            let event = send_limit::with_server(&event, send.info.server_id, name.as_deref());
             events::append_of_server(connection, ids, server, &event, at)?;
         }
     }

@@ -117,7 +117,7 @@ both_engines! {
         ]);
         let expected = json!({
             "status": "Sent", "attempts": 1, "soft_fail": 0, "held": 0, "complained": 0, "unsubscribed": 1,
-            "opened": 2, "clicked": 3, "bot_opened": 1, "bot_clicked": 1, "links": links,
+            "opened": 2, "unique_opened": 1, "clicked": 3, "unique_clicked": 1, "bot_opened": 1, "bot_clicked": 1, "links": links,
         });
         for (name, value) in expected.as_object().expect("an object") {
             assert_eq!(message[name], *value, "{name}: {message:#}");
@@ -126,6 +126,7 @@ both_engines! {
         let message = asked(&world, MESSAGE, &json!({"id": scanned.id})).await;
         let by_programs = ["opened", "clicked", "bot_opened", "bot_clicked"].map(|name| message[name].as_u64());
         assert_eq!(by_programs, [Some(0), Some(0), Some(1), Some(1)]);
+        assert_eq!((&message["unique_opened"], &message["unique_clicked"]), (&json!(0), &json!(0)));
         assert_eq!((&message["first_opened_at"], &message["first_clicked_at"]), (&Value::Null, &Value::Null));
         assert_eq!(asked(&world, MESSAGE, &json!({"id": bounced.id})).await["status"], "Bounced");
     }

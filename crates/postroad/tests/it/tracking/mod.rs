@@ -89,6 +89,11 @@ pub(crate) async fn until_activity(world: &World, id: i64, loads: usize, clicks:
     loop {
         let activity = world.expanded(id).await["activity_entries"].take();
         let count = |name: &str| activity[name].as_array().unwrap().len();
+        for entry in ["loads", "clicks"].into_iter().flat_map(|name| activity[name].as_array().unwrap()) {
+            let timestamp = entry["timestamp"].as_str().unwrap();
+            let decimals = timestamp.split_once('.').map(|(_, decimals)| decimals.len());
+            assert!(timestamp.ends_with('Z') && decimals == Some(4), "three decimals and Z: {timestamp}");
+        }
         if count("loads") >= loads && count("clicks") >= clicks {
             return activity;
         }

@@ -7,6 +7,7 @@ mod feed;
 mod guard;
 mod libraries;
 mod listen;
+mod postal;
 mod stopping;
 mod trouble;
 

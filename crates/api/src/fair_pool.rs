@@ -1,0 +1,154 @@
+//! A pool of permits that no single server can use up: each server has a share of its own inside it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use postroad_model::ServerId;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// Below this many known servers nobody looks for those that hold nothing any more.
+const SWEEP_SERVERS_MIN: usize = 64;
+
+/// Permits for all servers together, of which one server may hold `share_max`.
+#[derive(Debug)]
+pub(crate) struct FairPool {
+    all: Arc<Semaphore>,
+    share_max: usize,
+    wait_max: Duration,
+    /// Of servers that hold or wait for permits; dead entries are removed now and then.
+    shares: Mutex<Shares>,
+}
+
+#[derive(Debug, Default)]
+struct Shares {
+    of_servers: HashMap<ServerId, Weak<Semaphore>>,
+    /// The number of entries at which dead ones are removed.
+    sweep_at: usize,
+}
+
+/// Permits of a server, given back when they are dropped.
+#[derive(Debug, Default)]
+pub(crate) struct FairPermit {
+    /// The same number of permits of the server's share and of the whole pool.
+    held: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
+}
+
+impl FairPool {
+    pub(crate) fn new(permits: usize, share_max: usize, wait_max: Duration) -> Self {
+        let permits = permits.clamp(1, (u32::MAX as usize).min(Semaphore::MAX_PERMITS));
+        let share_max = share_max.clamp(1, permits);
+        Self { all: Arc::new(Semaphore::new(permits)), share_max, wait_max, shares: Mutex::default() }
+    }
+
+    /// The most that one server can hold.
+    pub(crate) fn share_max(&self) -> usize {
+        self.share_max
+    }
+
+    /// Waits for permits, but not for ever: `None` if they were not to be had.
+    pub(crate) async fn acquire(&self, server_id: ServerId, permits: usize) -> Option<FairPermit> {
+        timeout(self.wait_max, self.acquire_in_time(server_id, permits)).await.ok()
+    }
+
+    /// Waits for permits as long as it takes. For work whose holders never wait while they hold them.
+    pub(crate) async fn acquire_in_time(&self, server_id: ServerId, permits: usize) -> FairPermit {
+        if permits == 0 {
+            return FairPermit::default();
+        }
+        let permits =
+            u32::try_from(permits.min(self.share_max)).expect("a pool has no more permits than fit");
+        let own = self.share_of(server_id);
+        // The server's own share first: who waits for that takes nothing from others.
+        let own = own.acquire_many_owned(permits).await.expect("nobody closes a share");
+        let all = Arc::clone(&self.all).acquire_many_owned(permits).await.expect("nobody closes the pool");
+        FairPermit { held: Some((own, all)) }
+    }
+
+    fn share_of(&self, server_id: ServerId) -> Arc<Semaphore> {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = shares.of_servers.get(&server_id).and_then(Weak::upgrade) {
+            return share;
+        }
+        if shares.of_servers.len() >= shares.sweep_at.max(SWEEP_SERVERS_MIN) {
+            shares.of_servers.retain(|_, share| share.strong_count() > 0);
+            shares.sweep_at = shares.of_servers.len() * 2;
+        }
+        let share = Arc::new(Semaphore::new(self.share_max));
+        shares.of_servers.insert(server_id, Arc::downgrade(&share));
+        share
+    }
+
+    #[cfg(test)]
+    pub(crate) fn free(&self) -> usize {
+        self.all.available_permits()
+    }
+}
+
+impl FairPermit {
+    pub(crate) fn count(&self) -> usize {
+        self.held.as_ref().map_or(0, |(own, _)| own.num_permits())
+    }
+
+    /// Takes over the permits of another one of the same server and pool.
+    pub(crate) fn add(&mut self, more: Self) {
+        match (&mut self.held, more.held) {
+            (Some((own, all)), Some((more_own, more_all))) => {
+                own.merge(more_own);
+                all.merge(more_all);
+            }
+            (held @ None, more) => *held = more,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Takes out all permits but `count`.
+    pub(crate) fn split_above(&mut self, count: usize) -> Self {
+        let excess = self.count().saturating_sub(count);
+        let Some((own, all)) = self.held.as_mut().filter(|_| excess > 0) else { return Self::default() };
+        Self { held: own.split(excess).zip(all.split(excess)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAIT: Duration = Duration::from_secs(10);
+    const ONE: ServerId = ServerId(1);
+    const OTHER: ServerId = ServerId(2);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_holds_its_share_leaves_the_rest_to_others() {
+        let pool = FairPool::new(8, 4, WAIT);
+        let held = pool.acquire(ONE, 3).await.unwrap();
+        assert!(pool.acquire(ONE, 2).await.is_none(), "four is the share");
+        let other = pool.acquire(OTHER, 100).await.unwrap();
+        assert_eq!((other.count(), pool.free()), (4, 1));
+        drop(held);
+        assert_eq!(pool.acquire(ONE, 4).await.unwrap().count(), 4);
+        drop(other);
+        assert_eq!(pool.free(), 8);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn permits_are_added_and_split() {
+        let pool = FairPool::new(8, 8, WAIT);
+        let mut held = pool.acquire(ONE, 2).await.unwrap();
+        held.add(pool.acquire(ONE, 3).await.unwrap());
+        let excess = held.split_above(1);
+        assert_eq!((held.count(), excess.count(), pool.free()), (1, 4, 3));
+        drop(excess);
+        assert_eq!((held.split_above(1).count(), pool.free()), (0, 7));
+    }
+
+    #[tokio::test]
+    async fn servers_that_hold_nothing_are_forgotten() {
+        let pool = FairPool::new(8, 4, WAIT);
+        for server in 0..10_000 {
+            drop(pool.acquire(ServerId(server), 1).await.unwrap());
+        }
+        assert!(pool.shares.lock().unwrap().of_servers.len() <= 2 * SWEEP_SERVERS_MIN);
+    }
+}

@@ -1,0 +1,118 @@
+//! JSON as it was sent, without copying its texts: bodies and attachments are most of a request.
+//!
+//! Memory is bounded by the request's own size: texts are borrowed, or copied once when they have escapes, and lists
+//! may take half as many bytes as the text and half a megabyte. A request that needs more is refused while it is read.
+
+mod number;
+mod parse;
+
+use std::borrow::Cow;
+
+use postroad_app::FieldProblem;
+
+pub(crate) use number::Number;
+
+pub(crate) type Object<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Json<'a> {
+    Null,
+    Bool(bool),
+    Number(Number<'a>),
+    Text(Cow<'a, str>),
+    Array(Vec<Json<'a>>),
+    /// In the order given; of a name that stands twice only the last is kept.
+    Object(Object<'a>),
+}
+
+impl Json<'_> {
+    /// The type's name in messages about wrong types.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "Null",
+            Self::Bool(_) => "Boolean",
+            Self::Number(number) if number.is_float() => "Float",
+            Self::Number(_) => "Integer",
+            Self::Text(_) => "String",
+            Self::Array(_) => "Array",
+            Self::Object(_) => "Object",
+        }
+    }
+}
+
+/// Reads a request; it has to be a JSON object. No text at all is the empty object.
+pub(crate) fn parse_object(text: &[u8]) -> Result<Object<'_>, FieldProblem> {
+    // Some clients put a byte order mark before their UTF-8.
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    if text.trim_ascii().is_empty() {
+        return Ok(Vec::new());
+    }
+    match parse::parse(text) {
+        Ok(Json::Object(object)) => Ok(object),
+        Ok(_) => Err(FieldProblem::new("", "The request body must be a JSON object")),
+        Err(message) => Err(FieldProblem::new("", format!("The request body is not valid JSON: {message}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_without_escapes_are_borrowed_names_too() {
+        let text = br#"{"a": "plain", "b\n": "esc\"aped"}"#;
+        let object = parse_object(text).unwrap();
+        assert!(matches!(&object[0], (Cow::Borrowed("a"), Json::Text(Cow::Borrowed("plain")))));
+        assert!(matches!(&object[1], (Cow::Owned(name), Json::Text(Cow::Owned(value)))
+            if name == "b\n" && value == "esc\"aped"));
+    }
+
+    #[test]
+    fn of_a_name_that_stands_twice_the_last_is_kept() {
+        let object = parse_object(br#"{"a": 1, "b": 2, "a": 3, "c": {"x": 1, "x": 2}}"#).unwrap();
+        let one = |digits: &'static str| Json::Number(Number::new(digits));
+        let expected: Object<'_> = vec![
+            ("b".into(), one("2")),
+            ("a".into(), one("3")),
+            ("c".into(), Json::Object(vec![("x".into(), one("2"))])),
+        ];
+        assert_eq!(object, expected);
+        let many: Vec<String> = (0..1_000).map(|n| format!("\"{}\":{n}", n % 700)).collect();
+        let many = format!("{{{}}}", many.join(","));
+        let object = parse_object(many.as_bytes()).unwrap();
+        let pair = |at: usize| (object[at].0.as_ref(), object[at].1.clone());
+        assert_eq!(object.len(), 700);
+        assert_eq!((pair(0), pair(699)), (("300", one("300")), ("299", one("999"))));
+    }
+
+    #[test]
+    fn nothing_is_the_empty_object_and_a_byte_order_mark_is_no_content() {
+        assert_eq!(parse_object(b""), Ok(vec![]));
+        assert_eq!(parse_object(b" \r\n"), Ok(vec![]));
+        assert_eq!(parse_object(b"\xef\xbb\xbf{}"), Ok(vec![]));
+    }
+
+    #[test]
+    fn what_is_no_object_is_told_with_its_place() {
+        let message = |text: &[u8]| parse_object(text).unwrap_err().message;
+        assert_eq!(message(b"[]"), "The request body must be a JSON object");
+        assert_eq!(message(b"null"), "The request body must be a JSON object");
+        assert_eq!(
+            message(b"{\"a\":\n }"),
+            "The request body is not valid JSON: expected value at line 2 column 2"
+        );
+        assert!(message(b"{} {}").contains("trailing characters"), "{}", message(b"{} {}"));
+        assert!(message(b"{\"a\": \"\xff\"}").contains("unicode"), "{}", message(b"{\"a\": \"\xff\"}"));
+        assert!(message(b"{\"a\": 1e999}").contains("out of range"));
+    }
+
+    #[test]
+    fn depth_and_memory_are_bounded() {
+        let deep = format!("{{\"a\":{}1{}}}", "[".repeat(1_000), "]".repeat(1_000));
+        assert!(parse_object(deep.as_bytes()).unwrap_err().message.contains("recursion limit"));
+        let wide = format!("{{\"a\":[{}0]}}", "0,".repeat(100_000));
+        assert!(parse_object(wide.as_bytes()).unwrap_err().message.contains("too many values"));
+        let digits = format!("{{\"a\":{}}}", "1".repeat(2_000));
+        assert!(parse_object(digits.as_bytes()).unwrap_err().message.contains("out of range"));
+    }
+}

@@ -1,0 +1,448 @@
+//! The parser. It goes over the text once; serde_json only words the errors, because its own parser copies texts with
+//! escapes twice and cannot count what its lists take.
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use super::number::Number;
+use super::{Json, Object};
+
+const DEPTH_MAX: usize = 128;
+/// Lists may take this and half as many bytes as the text has.
+const LISTS_BYTES: usize = 512 << 10;
+/// As many digits as other programs can read.
+const NUMBER_BYTES_MAX: usize = 300;
+/// Objects with so few entries are searched for names that stand twice without further memory.
+const FEW_ENTRIES: usize = 16;
+
+enum Fault {
+    Syntax,
+    Depth,
+    TooManyValues,
+    NumberRange,
+    Surrogate,
+}
+
+/// The value that the text is, or what is wrong with it.
+pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, String> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| format!("invalid unicode code point at {}", place(bytes, error.valid_up_to())))?;
+    let mut parser = Parser { text, at: 0, depth: 0, lists_left: LISTS_BYTES + bytes.len() / 2 };
+    parser.document().map_err(|fault| {
+        let what = match fault {
+            Fault::Syntax => match serde_json::from_slice::<Skipped>(bytes) {
+                Err(error) => return error.to_string(),
+                Ok(_) => "syntax error",
+            },
+            Fault::Depth => "recursion limit exceeded",
+            Fault::TooManyValues => "too many values for its size",
+            Fault::NumberRange => "number out of range",
+            Fault::Surrogate => "lone surrogate in hex escape",
+        };
+        format!("{what} at {}", place(bytes, parser.at))
+    })
+}
+
+fn place(bytes: &[u8], at: usize) -> String {
+    let before = &bytes[..at.min(bytes.len())];
+    let line = memchr::memchr_iter(b'\n', before).count() + 1;
+    let column = before.len() - memchr::memrchr(b'\n', before).map_or(0, |end| end + 1) + 1;
+    format!("line {line} column {column}")
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    lists_left: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn document(&mut self) -> Result<Json<'a>, Fault> {
+        let value = self.value()?;
+        if self.next_token().is_some() { Err(Fault::Syntax) } else { Ok(value) }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// The next byte that is no white space; it is not taken.
+    fn next_token(&mut self) -> Option<u8> {
+        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.peek() {
+            self.at += 1;
+        }
+        self.peek()
+    }
+
+    fn value(&mut self) -> Result<Json<'a>, Fault> {
+        match self.next_token().ok_or(Fault::Syntax)? {
+            b'"' => self.string().map(Json::Text),
+            b'{' => self.nested(Self::object),
+            b'[' => self.nested(Self::array),
+            b't' => self.word("true", Json::Bool(true)),
+            b'f' => self.word("false", Json::Bool(false)),
+            b'n' => self.word("null", Json::Null),
+            b'-' | b'0'..=b'9' => self.number(),
+            _ => Err(Fault::Syntax),
+        }
+    }
+
+    fn word(&mut self, word: &str, value: Json<'a>) -> Result<Json<'a>, Fault> {
+        if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
+            return Err(Fault::Syntax);
+        }
+        self.at += word.len();
+        Ok(value)
+    }
+
+    fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<Json<'a>, Fault>) -> Result<Json<'a>, Fault> {
+        if self.depth == DEPTH_MAX {
+            return Err(Fault::Depth);
+        }
+        self.at += 1;
+        self.depth += 1;
+        let value = read(self)?;
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    fn array(&mut self) -> Result<Json<'a>, Fault> {
+        let mut values = Vec::new();
+        if self.next_token() == Some(b']') {
+            self.at += 1;
+            return Ok(Json::Array(values));
+        }
+        loop {
+            let value = self.value()?;
+            self.push(&mut values, value)?;
+            if self.is_last(b']')? {
+                return Ok(Json::Array(values));
+            }
+        }
+    }
+
+    fn object(&mut self) -> Result<Json<'a>, Fault> {
+        let mut entries = Vec::new();
+        if self.next_token() == Some(b'}') {
+            self.at += 1;
+            return Ok(Json::Object(entries));
+        }
+        loop {
+            if self.next_token() != Some(b'"') {
+                return Err(Fault::Syntax);
+            }
+            let name = self.string()?;
+            if self.next_token() != Some(b':') {
+                return Err(Fault::Syntax);
+            }
+            self.at += 1;
+            let value = self.value()?;
+            self.push(&mut entries, (name, value))?;
+            if self.is_last(b'}')? {
+                keep_last(&mut entries);
+                return Ok(Json::Object(entries));
+            }
+        }
+    }
+
+    /// After an entry: a comma, or the end of the list.
+    fn is_last(&mut self, end: u8) -> Result<bool, Fault> {
+        let token = self.next_token();
+        if token != Some(b',') && token != Some(end) {
+            return Err(Fault::Syntax);
+        }
+        self.at += 1;
+        Ok(token == Some(end))
+    }
+
+    fn push<T>(&mut self, list: &mut Vec<T>, value: T) -> Result<(), Fault> {
+        if list.len() == list.capacity() {
+            let more = list.capacity().max(4);
+            let left = self.lists_left.checked_sub(more * size_of::<T>());
+            self.lists_left = left.ok_or(Fault::TooManyValues)?;
+            list.reserve_exact(more);
+        }
+        list.push(value);
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<Json<'a>, Fault> {
+        let start = self.at;
+        self.take_if(|b| b == b'-');
+        // No digits may follow a leading zero.
+        if self.take_if(|b| b == b'0') == 0 {
+            self.take_digits()?;
+        }
+        let mut is_float = false;
+        if self.take_if(|b| b == b'.') == 1 {
+            is_float = true;
+            self.take_digits()?;
+        }
+        if self.take_if(|b| matches!(b, b'e' | b'E')) == 1 {
+            is_float = true;
+            self.take_if(|b| matches!(b, b'+' | b'-'));
+            self.take_digits()?;
+        }
+        let number = Number::new(&self.text[start..self.at]);
+        let is_in_range = number.as_str().len() <= NUMBER_BYTES_MAX;
+        if !is_in_range || (is_float && !number.as_f64().is_finite()) {
+            return Err(Fault::NumberRange);
+        }
+        Ok(Json::Number(number))
+    }
+
+    fn take_if(&mut self, is_wanted: impl Fn(u8) -> bool) -> usize {
+        let taken = usize::from(self.peek().is_some_and(is_wanted));
+        self.at += taken;
+        taken
+    }
+
+    fn take_digits(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        while self.take_if(|b| b.is_ascii_digit()) == 1 {}
+        if self.at == start { Err(Fault::Syntax) } else { Ok(()) }
+    }
+
+    /// A text, its opening quote being next. Borrowed if it has no escapes.
+    fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
+        self.at += 1;
+        let start = self.at;
+        let mut has_escapes = false;
+        loop {
+            let found = memchr2(b'"', b'\\', &self.text.as_bytes()[self.at..]).ok_or(Fault::Syntax)?;
+            self.at += found;
+            if self.peek() == Some(b'"') {
+                break;
+            }
+            has_escapes = true;
+            // The escaped character, whatever it is; a text that ends here has no closing quote.
+            self.at = (self.at + 2).min(self.text.len());
+        }
+        let raw = &self.text.as_bytes()[start..self.at];
+        if raw.iter().fold(u8::MAX, |least, byte| least.min(*byte)) < 0x20 {
+            return Err(Fault::Syntax);
+        }
+        let end = self.at;
+        self.at += 1;
+        if !has_escapes {
+            return Ok(Cow::Borrowed(&self.text[start..end]));
+        }
+        unescape(&self.text[start..end]).map(Cow::Owned)
+    }
+}
+
+/// The text that `raw` stands for; it is never longer.
+fn unescape(raw: &str) -> Result<String, Fault> {
+    let mut text = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        text.push_str(&rest[..at]);
+        let escape = *rest.as_bytes().get(at + 1).ok_or(Fault::Syntax)?;
+        let mut taken = at + 2;
+        text.push(match escape {
+            b'"' | b'\\' | b'/' => char::from(escape),
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                let (c, bytes) = unicode_escape(&rest.as_bytes()[taken..])?;
+                taken += bytes;
+                c
+            }
+            _ => return Err(Fault::Syntax),
+        });
+        rest = &rest[taken..];
+    }
+    text.push_str(rest);
+    Ok(text)
+}
+
+/// The character of `XXXX` or of `XXXX\uXXXX`, and how many bytes that is.
+fn unicode_escape(rest: &[u8]) -> Result<(char, usize), Fault> {
+    let unit = |at: usize| {
+        let digits = rest.get(at..at + 4).ok_or(Fault::Syntax)?;
+        digits.iter().try_fold(0, |value, digit| {
+            char::from(*digit).to_digit(16).map(|digit| value * 16 + digit).ok_or(Fault::Syntax)
+        })
+    };
+    let first = unit(0)?;
+    if let Some(c) = char::from_u32(first) {
+        return Ok((c, 4));
+    }
+    if first >= 0xDC00 || rest.get(4..6) != Some(b"\\u") {
+        return Err(Fault::Surrogate);
+    }
+    let second = unit(6)?;
+    if !(0xDC00..0xE000).contains(&second) {
+        return Err(Fault::Surrogate);
+    }
+    let c = char::from_u32(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00));
+    c.map(|c| (c, 10)).ok_or(Fault::Surrogate)
+}
+
+/// Any value, read as serde_json reads values and forgotten at once: it says what is wrong and where.
+struct Skipped;
+
+impl<'de> Deserialize<'de> for Skipped {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for Skipped {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self, A::Error> {
+        while array.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+        while map.next_entry::<Self, Self>()?.is_some() {}
+        Ok(self)
+    }
+}
+
+/// Of entries with the same name only the last stays.
+fn keep_last(entries: &mut Object<'_>) {
+    if entries.len() <= FEW_ENTRIES {
+        let mut at = 0;
+        while at < entries.len() {
+            let (name, later) = (&entries[at].0, &entries[at + 1..]);
+            if later.iter().any(|(other, _)| other == name) {
+                entries.remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        return;
+    }
+    let mut order: Vec<u32> = (0..entries.len() as u32).collect();
+    order.sort_unstable_by(|one, other| {
+        entries[*one as usize].0.cmp(&entries[*other as usize].0).then(one.cmp(other))
+    });
+    let is_same = |pair: &[u32]| entries[pair[0] as usize].0 == entries[pair[1] as usize].0;
+    let mut replaced: Vec<u32> = order.windows(2).filter(|pair| is_same(pair)).map(|pair| pair[0]).collect();
+    replaced.sort_unstable();
+    let (mut replaced, mut at) = (replaced.into_iter().peekable(), 0);
+    entries.retain(|_| {
+        let is_replaced = replaced.next_if_eq(&at).is_some();
+        at += 1;
+        !is_replaced
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn value_of(json: &Json<'_>) -> serde_json::Value {
+        match json {
+            Json::Null => serde_json::Value::Null,
+            Json::Bool(value) => (*value).into(),
+            Json::Number(number) => serde_json::from_str(number.as_str()).unwrap(),
+            Json::Text(text) => text.as_ref().into(),
+            Json::Array(values) => values.iter().map(value_of).collect(),
+            Json::Object(entries) => {
+                entries.iter().map(|(name, value)| (name.to_string(), value_of(value))).collect()
+            }
+        }
+    }
+
+    /// Pieces of JSON in any order: much of it nearly right.
+    fn nearly_json() -> impl Strategy<Value = String> {
+        let pieces = [
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "\"",
+            "\"a\"",
+            "\"b\"",
+            "\\",
+            "\\n",
+            "\\u00e9",
+            "\\ud83d\\ude00",
+            "\\ud83d",
+            "\\x",
+            "true",
+            "false",
+            "null",
+            "nul",
+            "0",
+            "-",
+            "1.5",
+            "1e5",
+            "01",
+            "1e999",
+            " ",
+            "\n",
+            "\u{1}",
+            "ü",
+            "{\"a\":",
+            "[1,",
+            "\"x\\\"y\"",
+        ];
+        proptest::collection::vec(proptest::sample::select(pieces.to_vec()), 0..12)
+            .prop_map(|all| all.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn it_reads_what_serde_json_reads(text in nearly_json()) {
+            let ours = parse(text.as_bytes()).ok().map(|json| value_of(&json));
+            let theirs: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+            prop_assert_eq!(ours, theirs, "{}", text);
+        }
+    }
+
+    #[test]
+    fn every_escape_is_understood() {
+        let text = r#""\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00x""#;
+        let expected: String = serde_json::from_str(text).unwrap();
+        let Ok(Json::Text(found)) = parse(text.as_bytes()) else { panic!("it is a text") };
+        assert_eq!(found, expected);
+        for bad in
+            [r#""\ud83d""#, r#""\ude00""#, r#""\ud83dx\ude00""#, r#""\u12""#, r#""\x""#, "\"\n\"", "\"\\"]
+        {
+            assert!(parse(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Answers of one connection that are not sent yet. hyper keeps a piece of an HTTP/2 answer until its reader has room
+//! for it, however long that takes: a connection with such an answer has to end.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use tokio::time::Instant;
+
+/// When a piece of each answer was taken last.
+#[derive(Debug, Default)]
+pub(crate) struct Unsent {
+    answers: Mutex<Answers>,
+}
+
+#[derive(Debug, Default)]
+struct Answers {
+    next: u64,
+    taken_at: HashMap<u64, Instant>,
+}
+
+impl Unsent {
+    /// The same body, watched until it is dropped.
+    pub(crate) fn watch(self: &Arc<Self>, body: Body) -> Body {
+        let number = self.with(|answers| {
+            answers.next += 1;
+            answers.taken_at.insert(answers.next, Instant::now());
+            answers.next
+        });
+        Body::new(WatchedBody { body, unsent: Arc::clone(self), number })
+    }
+
+    /// Whether nothing of some answer was taken for so long.
+    pub(crate) fn has_stalled(&self, stall_max: Duration) -> bool {
+        self.with(|answers| answers.taken_at.values().any(|taken_at| taken_at.elapsed() > stall_max))
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut Answers) -> T) -> T {
+        change(&mut self.answers.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+struct WatchedBody {
+    body: Body,
+    unsent: Arc<Unsent>,
+    number: u64,
+}
+
+impl HttpBody for WatchedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.unsent.with(|answers| answers.taken_at.insert(self.number, Instant::now()));
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for WatchedBody {
+    fn drop(&mut self) {
+        self.unsent.with(|answers| answers.taken_at.remove(&self.number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_stalls_when_nothing_of_it_is_taken() {
+        let stall = Duration::from_secs(20);
+        let unsent = Arc::new(Unsent::default());
+        let mut body = unsent.watch(Body::from("x"));
+        tokio::time::sleep(stall).await;
+        assert!(!unsent.has_stalled(stall));
+        drop(body.frame().await);
+        tokio::time::sleep(stall).await;
+        assert!(!unsent.has_stalled(stall));
+        tokio::time::sleep(stall).await;
+        assert!(unsent.has_stalled(stall));
+        drop(body);
+        assert!(!unsent.has_stalled(stall));
+    }
+}

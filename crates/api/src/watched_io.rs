@@ -1,0 +1,162 @@
+//! A connection's stream, watched for what hyper does not watch: how long the head of a later request takes in all, and
+//! whether anything is still being written.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+const H2_PREFACE: &[u8] = b"PRI";
+
+/// What a connection is doing. hyper has no idle limit for HTTP/2, nor for peers that connect and say nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    in_flight: AtomicUsize,
+    /// Requests whose head has arrived, so far.
+    begun: AtomicUsize,
+    written_bytes: AtomicU64,
+    /// When the latest request was answered; `None` before the first.
+    answered_at: Mutex<Option<Instant>>,
+}
+
+impl Activity {
+    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        Busy(Arc::clone(self))
+    }
+
+    /// When it has been idle for too long, as it looks now; `None` if there never was a request.
+    pub(crate) fn may_idle_until(&self, idle_max: Duration) -> Option<Instant> {
+        if self.in_flight.load(Ordering::Relaxed) > 0 {
+            return Some(Instant::now() + idle_max);
+        }
+        let answered_at = *self.answered_at.lock().unwrap_or_else(PoisonError::into_inner);
+        answered_at.map(|at| at + idle_max)
+    }
+
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Ordering::Relaxed)
+    }
+
+    /// How many requests have begun, if none is in flight.
+    fn between_requests(&self) -> Option<usize> {
+        (self.in_flight.load(Ordering::Relaxed) == 0).then(|| self.begun.load(Ordering::Relaxed))
+    }
+}
+
+/// A request in flight.
+pub(crate) struct Busy(Arc<Activity>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        *self.0.answered_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+pub(crate) struct WatchedIo<S> {
+    stream: S,
+    activity: Arc<Activity>,
+    /// For the whole head of a request, from its first byte.
+    head_time_max: Duration,
+    /// The first bytes of the connection: they tell HTTP/2, whose frames come at any time.
+    first_bytes: Vec<u8>,
+    head: Option<ArrivingHead>,
+}
+
+/// The head of a request that has begun to arrive.
+struct ArrivingHead {
+    /// Requests that had begun before it.
+    after: usize,
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl<S> WatchedIo<S> {
+    pub(crate) fn new(stream: S, activity: Arc<Activity>, head_time_max: Duration) -> Self {
+        Self { stream, activity, head_time_max, first_bytes: Vec::new(), head: None }
+    }
+
+    fn note_read(&mut self, bytes: &[u8]) {
+        if self.first_bytes.len() < H2_PREFACE.len() {
+            let wanted = (H2_PREFACE.len() - self.first_bytes.len()).min(bytes.len());
+            self.first_bytes.extend_from_slice(&bytes[..wanted]);
+        }
+        let Some(after) = self.activity.between_requests() else { return };
+        // The connection's own timer watches the first request.
+        let is_watched = after > 0 && self.first_bytes != H2_PREFACE && !bytes.is_empty();
+        if is_watched && self.head.as_ref().is_none_or(|head| head.after != after) {
+            self.head = Some(ArrivingHead { after, deadline: Box::pin(sleep(self.head_time_max)) });
+        }
+    }
+
+    fn is_head_late(&mut self, cx: &mut Context<'_>) -> bool {
+        let between = self.activity.between_requests();
+        match &mut self.head {
+            Some(head) if Some(head.after) == between => head.deadline.as_mut().poll(cx).is_ready(),
+            _ => {
+                self.head = None;
+                false
+            }
+        }
+    }
+
+    fn note_written(&self, written: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.activity.written_bytes.fetch_add(*bytes as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedIo<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if read.is_pending() && self.is_head_late(cx) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        ready!(read)?;
+        self.note_read(&buffer.filled()[before..]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedIo<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.note_written(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.note_written(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

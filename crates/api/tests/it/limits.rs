@@ -1,0 +1,208 @@
+//! What one caller can hold: problems in an answer, streams, connections, slow headers.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::Method;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use postroad_api::{Mode, Settings};
+use postroad_testkit::http::raw;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::service::{MESSAGE, SEND_MESSAGE, SEND_RAW, Service, message_to};
+
+const CREATE: &str = "/api/v1/webhooks/create";
+
+#[tokio::test]
+async fn an_error_answer_lists_a_hundred_problems_and_says_how_many_more() {
+    let service = Service::start().await;
+    let recipients: Vec<String> = (0..1_000).map(|n| format!("nobody{n}")).collect();
+    let raw =
+        json!({"mail_from": "shop@example.test", "rcpt_to": recipients, "data": "RnJvbTogYUB4DQoNCg=="});
+    let wrong_types =
+        json!({"mail_from": "shop@example.test", "rcpt_to": vec![1; 1_000], "data": "RnJvbTogYUB4"});
+    for request in [raw, wrong_types] {
+        let refused = service.call(SEND_RAW, &request).await;
+        let errors = refused["data"]["errors"].as_array().unwrap();
+        assert_eq!((errors.len(), &errors[100]), (101, &json!({"pointer": "", "message": "and 900 more"})));
+        assert_eq!(errors[99]["pointer"], "/rcpt_to/99");
+        assert_eq!(refused["data"]["message"], errors[0]["message"]);
+    }
+}
+
+#[tokio::test]
+async fn an_error_answer_is_no_larger_than_its_request() {
+    let service = Service::start().await;
+    let long = "x".repeat(200_000);
+    let events: Vec<String> = (0..65_001).map(|n| format!("e{n}")).collect();
+    let mut message = message_to("a@example.net");
+    message["metadata"] = json!({ &long: 1 });
+    message["headers"] = json!({ &long: true, "b": "\u{1}".repeat(200_000) });
+    message["template"] = json!({ "alias": long });
+    message["ip_pool"] = json!(long);
+    let digits = "7".repeat(290);
+    let requests = [
+        (CREATE, json!({"url": "https://example.com/", "events": events}).to_string()),
+        (CREATE, json!({"url": format!("x{long}"), "format": long}).to_string()),
+        (SEND_MESSAGE, message.to_string()),
+        (MESSAGE, format!(r#"{{"id": {digits}}}"#)),
+        ("/api/v1/events/list", json!({"types": vec!["x"; 60_000]}).to_string()),
+        ("/api/v1/analytics/summary", json!({"filters": { &long: 1 }, "from": long}).to_string()),
+        ("/api/v1/suppressions/get", json!({"address": long}).to_string()),
+    ];
+    for (path, body) in requests {
+        let reply = service.request(Method::POST, path, &[], &body).await;
+        assert_ne!(reply.json()["status"], "success", "{path}");
+        assert!(reply.body.len() < 20_000, "{path}: {} bytes answer {}", reply.body.len(), body.len());
+    }
+    let bad_key = "k".repeat(30_000);
+    let reply = service.client.post_json(MESSAGE, Some(&bad_key), &json!({})).await.unwrap();
+    assert!(reply.body.len() < 4_000, "the echo of a key is bounded");
+}
+
+/// A client that lets the server send headers and not one byte of an answer.
+async fn without_window(service: &Service) -> SendRequest<Full<Bytes>> {
+    let stream = TcpStream::connect(service.address).await.unwrap();
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(0);
+    let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+fn h2_post(service: &Service, key: &str, path: &str, body: &Value) -> hyper::Request<Full<Bytes>> {
+    let request =
+        hyper::Request::post(format!("http://{}{path}", service.address)).header("x-server-api-key", key);
+    request.body(Full::new(Bytes::from(body.to_string()))).unwrap()
+}
+
+#[tokio::test]
+async fn answers_that_a_window_of_zero_keeps_back_count_against_their_address() {
+    let settings = Settings { requests_per_address_max: 3, ..Settings::default() };
+    let service = Service::start_with(settings, Mode::Serve, 0).await;
+    let mut sender = without_window(&service).await;
+    let mut answers = Vec::new();
+    for _ in 0..3 {
+        // The headers come, the body does not.
+        answers
+            .push(sender.send_request(h2_post(&service, "none", MESSAGE, &json!({"id": 7}))).await.unwrap());
+    }
+    let refused = service.client.post_json(MESSAGE, Some(&service.key), &json!({"id": 7})).await.unwrap();
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")), "{}", refused.text());
+    drop((sender, answers));
+    // The server sees the end of the connection in a moment.
+    let begun = Instant::now();
+    while service.client.post_json(MESSAGE, Some(&service.key), &json!({"id": 7})).await.unwrap().status
+        != 200
+    {
+        assert!(begun.elapsed() < Duration::from_secs(10), "what the connection held is free");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn error_answers_that_nobody_reads_are_counted_and_cut_off() {
+    // 1.5 MiB for answers, half of them for one server.
+    let mut settings =
+        Settings { in_flight_bytes_max: 4 << 20, requests_per_server_max: 500, ..Settings::default() };
+    settings.times.memory_wait = Duration::from_millis(300);
+    settings.times.body_stall = Duration::from_millis(1_500);
+    let service = Service::start_with(settings, Mode::Serve, 0).await;
+    let recipients: Vec<String> = (0..1_000).map(|n| format!("nobody{n}")).collect();
+    let request =
+        json!({"mail_from": "shop@example.test", "rcpt_to": recipients, "data": "RnJvbTogYUB4DQoNCg=="});
+    let mut senders = Vec::new();
+    let mut answers = Vec::new();
+    let mut is_full = false;
+    for _ in 0..5 {
+        let mut sender = without_window(&service).await;
+        for _ in 0..99 {
+            // A connection that is cut off for its unread answers takes no more requests.
+            let sent = sender.send_request(h2_post(&service, &service.key, SEND_RAW, &request)).await;
+            let Ok(answer) = sent else { break };
+            is_full = answer.status() == 503;
+            answers.push(answer);
+            if is_full {
+                break;
+            }
+        }
+        senders.push(sender);
+        if is_full {
+            break;
+        }
+    }
+    assert!(is_full, "the server's share of the memory for answers is a limit for errors too");
+    // Nobody reads them: after the time that readers get for a piece the memory is free again.
+    let begun = Instant::now();
+    while service.client.post_json(SEND_RAW, Some(&service.key), &request).await.unwrap().status != 200 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "slow readers lose their answers");
+    }
+}
+
+#[tokio::test]
+async fn an_address_has_so_many_connections_and_no_more() {
+    let settings = Settings { connections_per_address_max: 2, ..Settings::default() };
+    let service = Service::start_with(settings, Mode::Serve, 0).await;
+    let request = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(service.address).await.unwrap();
+        stream.write_all(request).await.unwrap();
+        stream.read_exact(&mut [0; 15]).await.unwrap();
+        open.push(stream);
+    }
+    let mut third = TcpStream::connect(service.address).await.unwrap();
+    let mut answer = Vec::new();
+    // Closed or reset: there is no answer.
+    drop(third.write_all(request).await);
+    drop(third.read_to_end(&mut answer).await);
+    assert_eq!(answer, b"");
+    open.clear();
+    let begun = Instant::now();
+    while service.client.get("/health").await.is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "closed connections leave their places");
+    }
+}
+
+#[tokio::test]
+async fn two_host_headers_are_a_400() {
+    let service = Service::start().await;
+    for path in [MESSAGE, "/health"] {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\nContent-Length: 0\r\n\r\n"
+        );
+        let answer = String::from_utf8(raw(service.address, request.as_bytes()).await.unwrap()).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+        assert!(answer.contains("\"code\":\"BadRequest\"") && answer.contains("x-request-id"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn slow_request_headers_end_after_their_time_in_total() {
+    let mut settings = Settings::default();
+    settings.times.first_request = Duration::from_millis(500);
+    let service = Service::start_with(settings, Mode::Serve, 0).await;
+    // A later request of the connection: the first one has a timer of its own.
+    let mut stream = TcpStream::connect(service.address).await.unwrap();
+    stream.write_all(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(br#"{"status":"ok"}"#) {
+        answer.push(stream.read_u8().await.unwrap());
+    }
+    // Being idle in between costs nothing.
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    stream.write_all(b"GET /health HTTP/1.1\r\n").await.unwrap();
+    let begun = Instant::now();
+    // A byte every now and then keeps no connection open.
+    let dripping = async {
+        while stream.write_all(b"X").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), dripping).await.expect("the server closes it");
+    assert!(begun.elapsed() >= Duration::from_millis(400), "{:?}", begun.elapsed());
+}

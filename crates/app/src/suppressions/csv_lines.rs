@@ -1,0 +1,137 @@
+//! The records of a CSV text, one at a time: however long the text or one of its lines is, little is in memory.
+
+use csv_core::{ReadFieldResult, Reader};
+
+/// Fields of a record that are kept; more than anybody's list has columns.
+const FIELDS_MAX: usize = 50;
+/// Bytes of a field that are kept; an address and its details have fewer.
+const FIELD_BYTES_MAX: usize = 4 << 10;
+
+/// One record, its fields trimmed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    /// Where it begins, counted from 1.
+    pub(super) line: u64,
+    /// The first of its fields.
+    pub(super) fields: Vec<String>,
+    /// How many it has.
+    pub(super) count: usize,
+    /// Whether a field that was not kept has text in it.
+    pub(super) has_more: bool,
+    pub(super) is_too_long: bool,
+}
+
+/// Reads records; those without any text are left out. Lines end with CR, LF or both.
+pub(super) struct Records<'a> {
+    rest: &'a [u8],
+    reader: Reader,
+    field: Vec<u8>,
+    /// The line that `rest` begins on.
+    line: u64,
+    /// The byte before `rest`.
+    before: u8,
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        let rest = text.strip_prefix('\u{feff}').unwrap_or(text).as_bytes();
+        Self { rest, reader: Reader::new(), field: vec![0; FIELD_BYTES_MAX], line: 1, before: 0 }
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        for byte in &self.rest[..bytes] {
+            // CR LF is one end of a line.
+            if *byte == b'\r' || (*byte == b'\n' && self.before != b'\r') {
+                self.line += 1;
+            }
+            self.before = *byte;
+        }
+        self.rest = &self.rest[bytes..];
+    }
+
+    /// Reads on to the end of a field: its text, whether it was cut, and whether the record ends with it.
+    fn next_field(&mut self) -> Option<(String, bool, bool)> {
+        let (mut length, mut is_cut) = (0, false);
+        loop {
+            let (result, read, written) = self.reader.read_field(self.rest, &mut self.field[length..]);
+            self.advance(read);
+            length += written;
+            match result {
+                // At the end of the text the next call, with nothing to read, ends the record.
+                ReadFieldResult::InputEmpty => {}
+                ReadFieldResult::OutputFull => {
+                    is_cut = true;
+                    length = 0;
+                }
+                ReadFieldResult::Field { record_end } => {
+                    let text = String::from_utf8_lossy(&self.field[..length]);
+                    let text = text.trim().replace("\r\n", "\n").replace('\r', "\n");
+                    return Some((text, is_cut, record_end));
+                }
+                ReadFieldResult::End => return None,
+            }
+        }
+    }
+
+    fn next_record(&mut self) -> Option<Record> {
+        let ends = self.rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        self.advance(ends);
+        let mut record =
+            Record { line: self.line, fields: Vec::new(), count: 0, has_more: false, is_too_long: false };
+        loop {
+            let (text, is_cut, is_last) = self.next_field()?;
+            record.count += 1;
+            record.is_too_long |= is_cut;
+            if record.fields.len() < FIELDS_MAX {
+                record.fields.push(text);
+            } else {
+                record.has_more |= is_cut || !text.is_empty();
+            }
+            if is_last {
+                return Some(record);
+            }
+        }
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        loop {
+            let record = self.next_record()?;
+            let is_blank =
+                record.fields.iter().all(String::is_empty) && !record.has_more && !record.is_too_long;
+            if !is_blank {
+                return Some(record);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_long_lines_only_the_beginning_is_kept() {
+        let text = format!(
+            "{}x\n{}\n\"{}\",b\nlast",
+            ",".repeat(1_000_000),
+            "y".repeat(1_000_000),
+            "z\n".repeat(9_000)
+        );
+        let records: Vec<Record> = Records::of(&text).collect();
+        let seen: Vec<_> = records
+            .iter()
+            .map(|one| (one.line, one.fields.len(), one.count, one.has_more, one.is_too_long))
+            .collect();
+        let expected = [
+            (1, 50, 1_000_001, true, false),
+            (2, 1, 1, false, true),
+            (3, 2, 2, false, true),
+            (9_004, 1, 1, false, false),
+        ];
+        assert_eq!(seen, expected.map(|(line, kept, count, more, long)| (line, kept, count, more, long)));
+    }
+}

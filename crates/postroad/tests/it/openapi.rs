@@ -1,0 +1,270 @@
+//! Real answers of every endpoint, good ones and errors, held against the OpenAPI document.
+
+use std::collections::BTreeSet;
+
+use postroad_testkit::WebhookCatcher;
+use serde_json::{Value, json};
+
+use crate::world::{Engine, World, good_but};
+
+/// What an answer has that its schema does not allow, or has not that it demands.
+struct Schemas {
+    document: Value,
+}
+
+impl Schemas {
+    fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        match schema["$ref"].as_str() {
+            Some(reference) => self.document.pointer(&reference[1..]).expect("references lead somewhere"),
+            None => schema,
+        }
+    }
+
+    /// Names of all properties that an object of this schema may have; `None` if it may have any.
+    fn properties(&self, schema: &Value) -> Option<BTreeSet<String>> {
+        let schema = self.resolve(schema);
+        let mut names = BTreeSet::new();
+        for part in schema["allOf"].as_array().into_iter().flatten() {
+            names.extend(self.properties(part)?);
+        }
+        let own = schema["properties"].as_object();
+        if own.is_none() && schema["allOf"].is_null() {
+            return None;
+        }
+        names.extend(own.into_iter().flat_map(|own| own.keys().cloned()));
+        Some(names)
+    }
+
+    fn check(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
+        self.check_known(schema, value, at, faults);
+        let names = self.properties(schema);
+        let is_open = !self.resolve(schema)["additionalProperties"].is_null();
+        if let (Some(names), Some(object), false) = (names, value.as_object(), is_open) {
+            for name in object.keys().filter(|name| !names.contains(*name)) {
+                faults.push(format!("{at}/{name} is not in the document"));
+            }
+        }
+    }
+
+    /// Everything but properties that nobody knows: of `allOf` no part knows those of the others.
+    fn check_known(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
+        let schema = self.resolve(schema);
+        for part in schema["allOf"].as_array().into_iter().flatten() {
+            self.check_known(part, value, at, faults);
+        }
+        for any in ["oneOf", "anyOf"] {
+            let Some(choices) = schema[any].as_array() else { continue };
+            let outcomes: Vec<Vec<String>> = choices
+                .iter()
+                .map(|choice| {
+                    let mut own = Vec::new();
+                    self.check(choice, value, at, &mut own);
+                    own
+                })
+                .collect();
+            if !outcomes.iter().any(Vec::is_empty) {
+                faults.push(format!("{at} fits none of its schemas: {outcomes:?}"));
+            }
+        }
+        let types: Vec<&str> = match &schema["type"] {
+            Value::String(one) => vec![one],
+            Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        if !types.is_empty() && !types.iter().any(|name| is_of(name, value)) {
+            faults.push(format!("{at} should be {types:?}: {value}"));
+            return;
+        }
+        if let Some(allowed) = schema["enum"].as_array().filter(|allowed| !allowed.contains(value)) {
+            faults.push(format!("{at} should be one of {allowed:?}: {value}"));
+        }
+        if let Some(object) = value.as_object() {
+            for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                if !object.contains_key(name) {
+                    faults.push(format!("{at}/{name} is missing"));
+                }
+            }
+            for (name, value) in object {
+                if let Some(property) = schema["properties"].get(name) {
+                    self.check(property, value, &format!("{at}/{name}"), faults);
+                } else if schema["additionalProperties"].is_object() {
+                    self.check(&schema["additionalProperties"], value, &format!("{at}/{name}"), faults);
+                }
+            }
+        }
+        for (n, value) in value.as_array().into_iter().flatten().enumerate() {
+            if schema["items"].is_object() {
+                self.check(&schema["items"], value, &format!("{at}/{n}"), faults);
+            }
+        }
+    }
+}
+
+fn is_of(name: &str, value: &Value) -> bool {
+    match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        other => panic!("no JSON type: {other}"),
+    }
+}
+
+/// A server with a bit of everything, and what it was seen to answer.
+struct Visit {
+    world: World,
+    schemas: Schemas,
+    /// Paths with the statuses of their envelopes.
+    seen: BTreeSet<(String, String)>,
+    faults: Vec<String>,
+}
+
+impl Visit {
+    async fn call(&mut self, path: &str, body: Value) -> Value {
+        let path = format!("/api/v1/{path}");
+        let reply = self.world.post(&path, &body).await;
+        let answer = reply.json();
+        let response = &self.schemas.document["paths"][&path]["post"]["responses"][reply.status.to_string()];
+        let schema = &response["content"]["application/json"]["schema"];
+        assert!(schema.is_object(), "{path} has no schema for {}", reply.status);
+        let mut faults = Vec::new();
+        self.schemas.check(schema, &answer, "", &mut faults);
+        self.faults.extend(faults.into_iter().map(|fault| format!("{path} with {body}: {fault}")));
+        self.seen.insert((path, answer["status"].as_str().unwrap().to_owned()));
+        answer["data"].clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn real_answers_of_every_endpoint_are_as_the_document_says() {
+    let world = World::start(Engine::Sqlite);
+    let document = world.client.get("/api/v1/openapi.json").await.unwrap().json();
+    let catcher = WebhookCatcher::start();
+    let mut visit = Visit { world, schemas: Schemas { document }, seen: BTreeSet::new(), faults: Vec::new() };
+
+    // Messages in several states.
+    let html = "<a href=\"https://example.com/\">x</a>";
+    let ids = {
+        let mut ids = Vec::new();
+        for who in ["delivered", "missing", "defer", "bounce-later", "open", "click"] {
+            let address = format!("{who}@sim.postroad.test");
+            let sent = good_but(json!({
+                "to": [address], "html_body": html, "tag": "t", "metadata": {"k": "v"},
+                "track": {"opens": true, "clicks": true},
+                "attachments": [{"name": "a.txt", "data": "YQ==", "content_type": "text/plain"}],
+            }));
+            let sent = visit.call("send/message", sent).await;
+            ids.push(sent["messages"][&address]["id"].as_i64().unwrap());
+        }
+        ids
+    };
+    visit.call("suppressions/add", json!({"address": "held@example.com", "details": "x"})).await;
+    let held = visit.call("send/message", good_but(json!({"to": ["held@example.com"], "odd": 1}))).await;
+    visit.world.until_status(ids[0], "Sent").await;
+    visit.world.until_status(ids[1], "HardFail").await;
+    visit.world.until_status(ids[3], "Bounced").await;
+    let raw = json!({
+        "mail_from": "a@example.test", "rcpt_to": ["delivered@sim.postroad.test"],
+        "data": "RnJvbTogYUBleGFtcGxlLnRlc3QNCg0KeA==",
+    });
+    visit.call("send/raw", raw).await;
+    let held = held["messages"]["held@example.com"]["id"].as_i64().unwrap();
+    for id in ids.iter().copied().chain([held]) {
+        visit.call("messages/message", json!({"id": id, "_expansions": true})).await;
+        visit.call("messages/deliveries", json!({ "id": id })).await;
+        visit.call("analytics/message", json!({ "id": id })).await;
+    }
+    visit.call("messages/message", json!({"id": ids[0]})).await;
+
+    // Everything that can be wrong with them.
+    let mut wrong = vec![json!({}), json!({"id": "x"}), json!({"id": 7}), json!({"id": 1.5})];
+    for path in ["messages/message", "messages/deliveries", "analytics/message"] {
+        for body in &wrong {
+            visit.call(path, body.clone()).await;
+        }
+    }
+    wrong.extend([
+        good_but(json!({"to": []})),
+        good_but(json!({"to": vec!["a@example.com"; 51]})),
+        good_but(json!({"from": "a@foreign.test"})),
+        good_but(json!({"attachments": [{"data": "x"}]})),
+        good_but(json!({"to": ["", 5], "headers": 5})),
+    ]);
+    for body in wrong.clone() {
+        visit.call("send/message", body.clone()).await;
+        visit.call("send/raw", body).await;
+    }
+
+    let range = json!({"from": "2020-01-01T00:00:00Z", "granularity": "month", "dimensions": ["tag"], "dimension": "tag"});
+    for path in ["analytics/summary", "analytics/timeseries", "analytics/top"] {
+        visit.call(path, range.clone()).await;
+        visit.call(path, json!({"from": 5, "filters": {"odd": 1}})).await;
+    }
+    visit.call("analytics/summary", json!({})).await;
+    visit.call("analytics/top", json!({"dimension": "recipient_domain"})).await;
+
+    let webhook = visit.call("webhooks/create", json!({"url": catcher.url("/in")})).await["id"].clone();
+    let postal = json!({"url": catcher.url("/in"), "format": "postal", "events": ["message.delivered"]});
+    visit.call("webhooks/create", postal).await;
+    visit.call("webhooks/create", json!({"url": "x", "events": ["y"]})).await;
+    visit.call("webhooks/list", json!({"limit": 1})).await;
+    visit.call("webhooks/list", json!({"limit": 0})).await;
+    for body in [json!({ "id": webhook }), json!({"id": 7}), json!({"id": "x"})] {
+        for action in ["get", "test", "attempts", "rotate_secret", "replay", "update"] {
+            visit.call(&format!("webhooks/{action}"), body.clone()).await;
+        }
+    }
+    visit.call("webhooks/replay", json!({"id": webhook, "since": "2020-01-01T00:00:00Z"})).await;
+    visit.call("webhooks/delete", json!({ "id": webhook })).await;
+    visit.call("webhooks/delete", json!({ "id": webhook })).await;
+
+    visit.call("events/list", json!({"limit": 500})).await;
+    visit.call("events/list", json!({"types": ["odd"], "wait_s": 99})).await;
+
+    for action in ["add", "remove"] {
+        let items =
+            json!([{"address": "b@example.com"}, {"address": "held@example.com"}, {"address": "x"}, {}, 5]);
+        visit.call(&format!("suppressions/{action}"), json!({ "items": items })).await;
+        visit.call(&format!("suppressions/{action}"), json!({"address": "c@example.com"})).await;
+        visit.call(&format!("suppressions/{action}"), json!({"address": "x"})).await;
+        for list in ["list", "export"] {
+            visit.call(&format!("suppressions/{list}"), json!({"limit": 1})).await;
+        }
+    }
+    visit.call("suppressions/list", json!({"reason": "x"})).await;
+    visit.call("suppressions/export", json!({"limit": 0})).await;
+    visit.call("suppressions/import", json!({"csv": "address\na@example.com\nx\n"})).await;
+    visit.call("suppressions/import", json!({})).await;
+    visit.call("suppressions/get", json!({"address": "a@example.com"})).await;
+    visit.call("suppressions/get", json!({"address": "none@example.com"})).await;
+    visit.call("suppressions/get", json!({})).await;
+
+    visit.call("server/get", json!({"odd": 1})).await;
+    visit
+        .call("server/update", json!({"hourly_limit": 1000, "tracking": {"excluded_hosts": ["a.example"]}}))
+        .await;
+    visit.call("server/update", json!({"mode": "x", "retention": {"bodies_days": -1}})).await;
+
+    // Answers that come before an endpoint is asked.
+    let (key, big) = (visit.world.key.clone(), json!({"plain_body": "x".repeat(41 << 20)}));
+    let too_large = visit.world.client.post_json("/api/v1/send/message", Some(&key), &big).await;
+    let no_key = visit.world.client.post_json("/api/v1/server/get", None, &json!({})).await;
+    let unknown = visit.world.client.post_json("/api/v1/none", None, &json!({})).await;
+    let method = visit.world.client.get("/api/v1/server/get").await;
+    let failure = json!({"$ref": "#/components/schemas/FailureEnvelope"});
+    for reply in [too_large, no_key, unknown, method].map(Result::unwrap) {
+        let faults = &mut visit.faults;
+        visit.schemas.check(&failure, &reply.json(), &reply.status.to_string(), faults);
+    }
+
+    assert!(visit.faults.is_empty(), "{:#?}", visit.faults);
+    let paths: BTreeSet<&String> = visit.schemas.document["paths"].as_object().unwrap().keys().collect();
+    let done: BTreeSet<&String> =
+        visit.seen.iter().filter(|(_, status)| status == "success").map(|(path, _)| path).collect();
+    assert_eq!(paths, done, "every endpoint was seen to do its work");
+    let failed = visit.seen.iter().filter(|(_, status)| status != "success").count();
+    assert!(failed + 1 >= paths.len(), "and every one but server/get to refuse: {:?}", visit.seen);
+}
