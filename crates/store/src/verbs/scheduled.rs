@@ -81,8 +81,9 @@ async fn hold_beyond_limit(
     now: Timestamp,
 ) -> Result<Vec<Key>, StoreError> {
     let server =
-        sql.query_opt("SELECT hourly_limit FROM servers WHERE id = $1", &[server_id.0.into()]).await?;
-    let limit = server.map(|row| row.int_opt(0)).transpose()?.flatten();
+        sql.query_opt("SELECT hourly_limit, name FROM servers WHERE id = $1", &[server_id.0.into()]).await?;
+    let Some(server) = server else { return Ok(Vec::new()) };
+    let (limit, name) = (server.int_opt(0)?, server.text(1)?);
     let Some(limit) = limit.and_then(|limit| u32::try_from(limit).ok()) else { return Ok(Vec::new()) };
     let (hour, added) = (hour_at(now), messages.len() as i64);
     let total = sql
@@ -100,6 +101,7 @@ async fn hold_beyond_limit(
         sql.execute(text, &[server_id.0.into(), (hour - 1).into()]).await?;
     }
     for event in send_limit::crossed(limit, hour, before, total) {
+        let event = send_limit::with_server(&event, server_id, Some(&name));
         events::add_of_server(sql, ids, server_id, &event, now).await?;
     }
     let room = (i64::from(limit) - before).clamp(0, added) as usize;
