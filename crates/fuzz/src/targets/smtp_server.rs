@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use postroad_model::DomainName;
+use postroad_model::{DomainName, is_crlf};
 use postroad_smtp::HeloName;
-use postroad_smtp::server::{AuthPolicy, Event, ServerConfig, ServerSession};
+use postroad_smtp::server::{AuthPolicy, BareLf, Event, ServerConfig, ServerSession};
 
 use super::{Target, texts};
 
@@ -36,21 +36,33 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 fn run(bytes: &[u8]) {
+    for bare_lf in [BareLf::Refused, BareLf::Normalised] {
+        run_with(bytes, bare_lf);
+    }
+}
+
+fn run_with(bytes: &[u8], bare_lf: BareLf) {
     let Some((cut, rest)) = bytes.split_first() else { return };
     let host = DomainName::parse("mail.example.test").expect("the constant is a domain name");
     let config = ServerConfig {
         starttls: true,
         auth: AuthPolicy::Anywhere,
+        bare_lf,
         ..ServerConfig::new(HeloName::from(host))
     };
     let mut session = ServerSession::new(Arc::new(config));
-    let mut output_bytes = 0;
+    let (mut output_bytes, mut message) = (0, Vec::new());
     for piece in rest.chunks(usize::from(*cut).max(1)) {
         session.feed(piece);
         while let Some(event) = session.next_event() {
             match event {
                 Event::StartTls => session.tls_established(),
-                Event::Data(_) | Event::Dropped(_) | Event::Abandoned | Event::Message(_) => {}
+                Event::Data(piece) => message.extend_from_slice(&piece),
+                Event::Dropped(_) | Event::Abandoned | Event::Message(_) => message.clear(),
+                Event::EndOfData => {
+                    assert!(is_crlf(&message), "a message with a bare CR or LF was taken");
+                    session.accept();
+                }
                 Event::Closed(_) => return,
                 _ => session.accept(),
             }

@@ -35,6 +35,30 @@ const UNAUTHENTICATED: (&str, &str) =
     ("UnauthenticatedFromAddress", "The From address is not authorised to send mail from this server");
 
 both_engines! {
+    async fn what_a_reader_may_take_for_the_sender_is_judged_like_from(world: World) {
+        let refused = [
+            json!({"from": "=?utf-8?q?ceo=40bank.example?= <shop@example.test>"}),
+            json!({"from": "Zoë ceo＠bank.example <shop@example.test>"}),
+            json!({"sender": "=?utf-8?b?Y2VvQGJhbmsuZXhhbXBsZQ==?= <robot@example.test>"}),
+            json!({"headers": {"Resent-From": "ceo@bank.example"}}),
+            json!({"headers": {"resent-sender": ["shop@example.test", "Zoë <ceo@bank.example>"]}}),
+            json!({"headers": {"Resent-From": "shop@example.test <x@example.test>"}}),
+        ];
+        for change in refused {
+            let answer = world.call(SEND, &good_but(change.clone())).await;
+            assert_eq!(answer["data"]["code"], UNAUTHENTICATED.0, "{change}: {answer}");
+        }
+        let taken = [
+            json!({"from": "=?utf-8?q?Zo=C3=AB?= <shop@example.test>"}),
+            json!({"from": "\"ann@example.com via Shop\" <shop@example.test>"}),
+            json!({"headers": {"Resent-From": "Zoë <shop@example.test>"}}),
+        ];
+        for change in taken {
+            let answer = world.call(SEND, &good_but(change.clone())).await;
+            assert_eq!(answer["status"], "success", "{change}: {answer}");
+        }
+    }
+
     async fn each_code_of_send_message_has_its_text(world: World) {
         let too_many = |list: &str| format!("The maximum number of {list} addresses has been reached (maximum 50)");
         let cases = [
