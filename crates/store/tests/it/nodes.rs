@@ -157,7 +157,11 @@ async fn ids_of_another_node_are_not_accepted() {
 async fn there_are_32_nodes_at_most() {
     let fixture = Fixture::postgres().await;
     fixture
-        .execute("UPDATE nodes SET owner = 'x' || node, lease_until = 9000000000000000 WHERE owner = ''")
+        .execute(
+            "UPDATE nodes SET owner = 'x' || node,
+                lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 30000000
+             WHERE owner = ''",
+        )
         .await;
     let refused = open(fixture.place.database(), "one too many", &fixture.clock).await.unwrap_err();
     assert!(matches!(refused, OpenError::NoFreeNode), "{refused:?}");
