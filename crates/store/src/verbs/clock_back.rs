@@ -122,7 +122,7 @@ pub(crate) async fn pull_webhooks(
 
 /// Everything else: holds, gates, hours of limits, days of warm-ups, the health of webhooks, idempotency keys.
 pub(crate) async fn pull_rest(sql: &Sql<'_>, now: Timestamp, key_kept: Duration) -> Result<(), StoreError> {
-    let changes: [(&str, Timestamp); 5] = [
+    let changes: [(&str, Timestamp); 7] = [
         ("UPDATE messages SET hold_expiry = $1 WHERE hold_expiry > $1", now.plus(HELD_FOR)),
         (
             "UPDATE gates SET ends_at = ends_at - (created_at - $1), created_at = $1 WHERE created_at > $1",
@@ -130,6 +130,8 @@ pub(crate) async fn pull_rest(sql: &Sql<'_>, now: Timestamp, key_kept: Duration)
         ),
         ("UPDATE webhooks SET last_success_at = $1 WHERE last_success_at > $1", now),
         ("UPDATE webhooks SET failing_since = $1 WHERE failing_since > $1", now),
+        ("UPDATE sources SET warmup_started_at = $1 WHERE warmup_started_at > $1", now),
+        ("UPDATE sources SET warmup_paused_at = $1 WHERE warmup_paused_at > $1", now),
         ("UPDATE idempotency_keys SET expires_at = $1 WHERE expires_at > $1", now.plus(key_kept)),
     ];
     for (text, moment) in changes {
@@ -138,12 +140,16 @@ pub(crate) async fn pull_rest(sql: &Sql<'_>, now: Timestamp, key_kept: Duration)
     sql.execute("DELETE FROM server_hours WHERE hour > $1", &[hour_at(now).into()]).await?;
     let today = [day_of(now).into()];
     sql.execute(
-        "INSERT INTO source_days (source_id, day, sent, bounced, complained)
+        "INSERT INTO source_days (source_id, day, sent, bounced, complained, sent_before, bounced_before, complained_before)
          SELECT source_id, CAST($1 AS BIGINT), CAST(sum(sent) AS BIGINT), CAST(sum(bounced) AS BIGINT),
-                CAST(sum(complained) AS BIGINT)
+                CAST(sum(complained) AS BIGINT), CAST(sum(sent_before) AS BIGINT),
+                CAST(sum(bounced_before) AS BIGINT), CAST(sum(complained_before) AS BIGINT)
          FROM source_days WHERE day > $1 GROUP BY source_id
          ON CONFLICT (source_id, day) DO UPDATE SET sent = source_days.sent + excluded.sent,
-             bounced = source_days.bounced + excluded.bounced, complained = source_days.complained + excluded.complained",
+             bounced = source_days.bounced + excluded.bounced, complained = source_days.complained + excluded.complained,
+             sent_before = source_days.sent_before + excluded.sent_before,
+             bounced_before = source_days.bounced_before + excluded.bounced_before,
+             complained_before = source_days.complained_before + excluded.complained_before",
         &today,
     )
     .await?;

@@ -168,6 +168,10 @@ async fn there_are_32_nodes_at_most() {
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE node = 17").await;
     open(fixture.place.database(), "one too many", &fixture.clock).await.expect("the store works");
     assert_eq!(fixture.query_int("SELECT node FROM nodes WHERE owner = 'one too many'").await, 17);
+    // No lease lasts this long: the database's clock was ahead when it was taken.
+    fixture.execute("UPDATE nodes SET lease_until = 9000000000000000 WHERE node = 18").await;
+    open(fixture.place.database(), "after that", &fixture.clock).await.expect("the store works");
+    assert_eq!(fixture.query_int("SELECT node FROM nodes WHERE owner = 'after that'").await, 18);
 }
 
 /// Two nodes with the same keys at the same moment: one sends, the other is told so.
