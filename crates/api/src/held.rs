@@ -1,22 +1,42 @@
 //! An answer's body that holds something until it is sent: permits of whoever asked for it.
+//!
+//! The pieces hold it too. hyper drops an HTTP/2 body when its last piece is handed over, though the reader may have room for one
+//! byte only.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 
-/// The same body; `held` is dropped with it.
-pub(crate) fn hold<T: Send + Unpin + 'static>(body: Body, held: T) -> Body {
-    Body::new(Held { body, _held: held })
+/// The same body; `held` is dropped with it and the last of its pieces.
+pub(crate) fn hold<T: Send + Sync + 'static>(body: Body, held: T) -> Body {
+    Body::new(Held { body, held: Arc::new(held) })
+}
+
+/// The same bytes; `held` is kept for as long as they are.
+pub(crate) fn bind<T: Send + Sync + 'static>(bytes: Bytes, held: Arc<T>) -> Bytes {
+    Bytes::from_owner(Bound { bytes, _held: held })
+}
+
+struct Bound<T> {
+    bytes: Bytes,
+    _held: Arc<T>,
+}
+
+impl<T> AsRef<[u8]> for Bound<T> {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 struct Held<T> {
     body: Body,
-    _held: T,
+    held: Arc<T>,
 }
 
-impl<T: Unpin> HttpBody for Held<T> {
+impl<T: Send + Sync + 'static> HttpBody for Held<T> {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -24,7 +44,10 @@ impl<T: Unpin> HttpBody for Held<T> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(
+            frame.map(|frame| frame.map(|frame| frame.map_data(|data| bind(data, Arc::clone(&self.held))))),
+        )
     }
 
     fn is_end_stream(&self) -> bool {
@@ -33,5 +56,23 @@ impl<T: Unpin> HttpBody for Held<T> {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_held_is_given_back_with_the_last_piece() {
+        let permit = Arc::new(());
+        let mut body = hold(Body::from("x"), Arc::clone(&permit));
+        let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        drop(body);
+        assert_eq!((&piece[..], Arc::strong_count(&permit)), (&b"x"[..], 2));
+        drop(piece);
+        assert_eq!(Arc::strong_count(&permit), 1);
     }
 }

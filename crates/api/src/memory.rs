@@ -16,9 +16,8 @@ pub(crate) const LARGE_BYTES: usize = 256 << 10;
 const KIB: usize = 1 << 10;
 const SMALL_POOL_BYTES_MIN: usize = 4 << 20;
 const POOL_BYTES_MIN: usize = 1 << 20;
-/// Of the memory for bodies a server may hold a quarter, of the memory for answers half: the largest answer is about
-/// that large.
-const BODIES_SHARE: usize = 4;
+/// Of each pool a server may hold half: several of its largest requests at once, and about the largest answer.
+const BODIES_SHARE: usize = 2;
 const ANSWERS_SHARE: usize = 2;
 
 /// How the bytes that may be in memory are divided. The pools are apart, so that neither large requests nor answers
@@ -109,7 +108,7 @@ mod tests {
         let mib = [&pools.small, &pools.large, &pools.answers].map(|pool| pool.free_bytes() >> 20);
         assert_eq!(mib, [64, 256, 192]);
         let shares = [&pools.small, &pools.large, &pools.answers].map(|pool| pool.kib.share_max() >> 10);
-        assert_eq!(shares, [16, 64, 96]);
+        assert_eq!(shares, [32, 128, 96]);
         let least = Pools::new(1, WAIT);
         let mib = [&least.small, &least.large, &least.answers].map(|pool| pool.free_bytes() >> 20);
         assert_eq!(mib, [4, 1, 1]);

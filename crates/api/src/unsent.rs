@@ -4,12 +4,14 @@
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::time::Instant;
+
+use crate::held;
 
 /// When a piece of each answer was taken last.
 #[derive(Debug, Default)]
@@ -24,14 +26,14 @@ struct Answers {
 }
 
 impl Unsent {
-    /// The same body, watched until it is dropped.
+    /// The same body, watched until it and the last of its pieces are dropped.
     pub(crate) fn watch(self: &Arc<Self>, body: Body) -> Body {
         let number = self.with(|answers| {
             answers.next += 1;
             answers.taken_at.insert(answers.next, Instant::now());
             answers.next
         });
-        Body::new(WatchedBody { body, unsent: Arc::clone(self), number })
+        Body::new(WatchedBody { body, entry: Arc::new(Entry { unsent: Arc::clone(self), number }) })
     }
 
     /// Whether nothing of some answer was taken for so long.
@@ -46,6 +48,11 @@ impl Unsent {
 
 struct WatchedBody {
     body: Body,
+    entry: Arc<Entry>,
+}
+
+/// One answer that is watched.
+struct Entry {
     unsent: Arc<Unsent>,
     number: u64,
 }
@@ -58,8 +65,10 @@ impl HttpBody for WatchedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.unsent.with(|answers| answers.taken_at.insert(self.number, Instant::now()));
-        Pin::new(&mut self.body).poll_frame(cx)
+        self.entry.unsent.with(|answers| answers.taken_at.insert(self.entry.number, Instant::now()));
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let bind = |frame: Frame<Bytes>| frame.map_data(|data| held::bind(data, Arc::clone(&self.entry)));
+        Poll::Ready(frame.map(|frame| frame.map(bind)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -71,7 +80,7 @@ impl HttpBody for WatchedBody {
     }
 }
 
-impl Drop for WatchedBody {
+impl Drop for Entry {
     fn drop(&mut self) {
         self.unsent.with(|answers| answers.taken_at.remove(&self.number));
     }
@@ -90,12 +99,15 @@ mod tests {
         let mut body = unsent.watch(Body::from("x"));
         tokio::time::sleep(stall).await;
         assert!(!unsent.has_stalled(stall));
-        drop(body.frame().await);
+        let piece = body.frame().await;
         tokio::time::sleep(stall).await;
         assert!(!unsent.has_stalled(stall));
         tokio::time::sleep(stall).await;
         assert!(unsent.has_stalled(stall));
+        // A reader with room for one byte: hyper has dropped the body, and the piece is not sent.
         drop(body);
+        assert!(unsent.has_stalled(stall));
+        drop(piece);
         assert!(!unsent.has_stalled(stall));
     }
 }

@@ -64,8 +64,12 @@ impl QueueDesk {
             let journal = Arc::clone(&hub.journal);
             match tokio::task::spawn_blocking(move || journal.check()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => problems.push(format!("the flight journal cannot be written: {error}")),
-                Err(error) => problems.push(format!("the flight journal cannot be checked: {error}")),
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "the flight journal cannot be written");
+                    problems.push("the flight journal cannot be written".to_owned());
+                }
+                // The text of such an error may quote a panic.
+                Err(_) => problems.push("the flight journal cannot be checked".to_owned()),
             }
         }
         Ok(Health { problems, lag: oldest.map_or(Duration::ZERO, |due_at| now.since(due_at)) })

@@ -79,8 +79,10 @@ pub fn find_spelled_addresses(text: &str) -> Vec<String> {
     if text.is_ascii() && decoded == text {
         return Vec::new();
     }
+    // What a reader does not see cannot hide an address.
+    let decoded: String = decoded.chars().filter(|c| !is_unseen(*c)).collect();
     let is_at = |c: char| matches!(c, '@' | '\u{ff20}' | '\u{fe6b}');
-    let is_dot = |c: char| matches!(c, '.' | '\u{3002}' | '\u{ff0e}' | '\u{ff61}');
+    let is_dot = |c: char| matches!(c, '.' | '\u{2024}' | '\u{3002}' | '\u{fe52}' | '\u{ff0e}' | '\u{ff61}');
     let mut found = Vec::new();
     for (at, sign) in decoded.match_indices(is_at) {
         let before = decoded[..at].chars().next_back();
@@ -99,6 +101,14 @@ pub fn find_spelled_addresses(text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// Characters without a shape of their own, and spaces too narrow to be seen.
+fn is_unseen(c: char) -> bool {
+    is_hidden(c)
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{2006}' | '\u{2008}'..='\u{200a}' | '\u{202f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}'
+            | '\u{e0000}'..='\u{e0fff}')
 }
 
 fn is_hidden(c: char) -> bool {

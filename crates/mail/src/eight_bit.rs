@@ -56,14 +56,14 @@ pub(crate) fn encode_field(field: &Field<'_>) -> Vec<u8> {
 fn write_addresses(line: &mut HeaderLine<'_>, text: &str) -> Result<(), AddressListProblem> {
     let mut tokens = Tokens::new(text);
     // The words so far: a display name, or the local part of an address.
-    let (mut name, mut word) = (String::new(), "");
+    let (mut name, mut word, mut words) = (String::new(), "", 0);
     while let Some(Token { kind, .. }) = tokens.next()? {
         match kind {
             Kind::Word(text) | Kind::Quoted(text) => {
                 if !name.is_empty() {
                     name.push(' ');
                 }
-                word = text;
+                (word, words) = (text, words + 1);
                 push_unquoted(&mut name, text);
             }
             Kind::Comment(text) if text.is_ascii() => line.text(text),
@@ -82,12 +82,15 @@ fn write_addresses(line: &mut HeaderLine<'_>, text: &str) -> Result<(), AddressL
                 expect(&mut tokens, b'>')?;
                 line.atom(&format!("<{local}@{domain}>"));
             }
+            // `Zoë Lee a@x.test` and `x@y@z` are no addresses: nothing of them may get lost.
+            Kind::Special(b'@') if words != 1 => return Err(AddressListProblem::Syntax),
             Kind::Special(b'@') => {
                 name.clear();
                 let domain = domain(&mut tokens)?;
                 line.atom(&format!("{word}@{domain}"));
             }
             Kind::Special(special @ (b':' | b',' | b';')) => {
+                words = 0;
                 write_name(line, &mut name);
                 line.glue(char::from(special).encode_utf8(&mut [0; 4]));
             }
@@ -169,8 +172,11 @@ fn write_parameters(line: &mut HeaderLine<'_>, text: &str) {
                 push_unquoted(&mut plain, value.trim_matches([' ', '\t']));
                 line.encoded_between(&format!("{}=\"", name.trim_end()), &clean_decoded(&plain), "\"");
             }
-            _ if piece.is_empty() => {}
-            _ => line.mixed_text(&clean_decoded(piece)),
+            _ => match clean_decoded(piece).trim_matches(' ') {
+                // A line of blanks would end the headers for some readers.
+                "" => {}
+                text => line.mixed_text(text),
+            },
         }
     }
 }
@@ -215,6 +221,12 @@ mod tests {
     #[test]
     fn only_addresses_stay_beyond_ascii() {
         assert_eq!(encoded("To: Zoë <zoë@x.test>".as_bytes()), "To: =?utf-8?Q?Zo=C3=AB?= <zoë@x.test>\r\n");
+        for text in ["To: Zoë Lee a@x.test", "To: ü <q@q.test>, x@y@z"] {
+            assert!(
+                !encoded(text.as_bytes()).contains("=?= a@x") && encoded(text.as_bytes()).is_ascii(),
+                "{text}"
+            );
+        }
         // No list of addresses, so there is none to keep.
         assert!(encoded("To: Zoë <zoë@x.test".as_bytes()).is_ascii());
     }

@@ -104,8 +104,8 @@ impl Bucket {
     }
 
     fn refill(&mut self, now: Instant) {
-        let millis = now.saturating_duration_since(self.at).min(REFILL).as_millis();
-        let more = self.bytes_max as u128 * millis / REFILL.as_millis();
+        let nanos = now.saturating_duration_since(self.at).min(REFILL).as_nanos();
+        let more = self.bytes_max as u128 * nanos / REFILL.as_nanos();
         self.add(usize::try_from(more).unwrap_or(usize::MAX));
         self.at = now;
     }

@@ -1,7 +1,8 @@
 -- 1: waits for the time its sender chose, and counts against the server's hourly limit when that comes; 2: likewise, without
 -- counting; 0: everything else. Only entries with 0 are claimed.
 ALTER TABLE queue ADD COLUMN scheduled BIGINT NOT NULL DEFAULT 0;
-UPDATE queue SET scheduled = 1 FROM messages m WHERE m.server_id = queue.server_id AND m.id = queue.message_id
+-- They were counted when they were accepted.
+UPDATE queue SET scheduled = 2 FROM messages m WHERE m.server_id = queue.server_id AND m.id = queue.message_id
     AND m.status = 'Scheduled' AND claimed_node IS NULL;
 DROP INDEX queue_by_due;
 CREATE INDEX queue_by_due ON queue (due_at, message_id) WHERE claimed_node IS NULL AND scheduled = 0;

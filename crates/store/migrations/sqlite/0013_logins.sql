@@ -4,3 +4,5 @@ CREATE TABLE logins (
     login TEXT PRIMARY KEY,
     credential_id INTEGER NOT NULL UNIQUE REFERENCES credentials (id)
 );
+-- The one that a credential replaced is good for a while, with the same login.
+CREATE INDEX credentials_by_successor ON credentials (replaced_by) WHERE replaced_by IS NOT NULL;

@@ -9,6 +9,9 @@ use crate::verbs::desk::{self, Entry, Key};
 use crate::verbs::{queue_list, scheduled};
 use crate::{Engine, JobWithIds, Result, Store};
 
+/// Scheduled messages made pending in one transaction.
+const PROMOTED_AT_ONCE: usize = 100;
+
 impl Store {
     /// From now on pending messages are accepted as claimed by this node, and go to `sink` right after their commit,
     /// even if whoever sent them hung up.
@@ -30,7 +33,7 @@ impl Store {
         limit: usize,
         skip_domains: Vec<DomainName>,
     ) -> Result<Vec<Claimed>> {
-        Box::pin(self.promote_scheduled(limit as i64)).await?;
+        self.promote_due(limit).await;
         match &*self.engine {
             // What is handed out once is not looked at again, so nothing blocks.
             Engine::Sqlite { engine, .. } => engine.claim(due_by, limit).await,
@@ -38,11 +41,29 @@ impl Store {
         }
     }
 
-    async fn promote_scheduled(&self, limit: i64) -> Result<()> {
+    /// In small transactions: a held message costs several statements, and a server with many of them must not keep the
+    /// others waiting. A failure is logged; it must not stop the claims, and the next turn tries again.
+    async fn promote_due(&self, limit: usize) {
+        let mut left = limit;
+        while left > 0 {
+            let at_once = left.min(PROMOTED_AT_ONCE);
+            match Box::pin(self.promote_scheduled(at_once as i64)).await {
+                Ok(count) if count == at_once => left -= count,
+                Ok(_) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "scheduled messages could not be made pending; trying again");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Returns how many it looked at.
+    async fn promote_scheduled(&self, limit: i64) -> Result<usize> {
         let now = self.clock.now();
         // Asked every second, and mostly for nothing: that should not cost a write.
         if !self.read(move |sql| Box::pin(scheduled::has_due(sql, now))).await? {
-            return Ok(());
+            return Ok(0);
         }
         let job: JobWithIds<Vec<(Key, Entry)>> = Box::new(move |sql, ids| {
             Box::pin(async move { scheduled::promote(sql, &ids, now, limit).await })
@@ -55,7 +76,7 @@ impl Store {
         if !changes.is_empty() {
             self.bells.ring(changes.iter().map(|((server_id, _), _)| *server_id));
         }
-        Ok(())
+        Ok(changes.len())
     }
 
     /// To be asked right before claimed messages go on the wire; one answer for each. What it lets go is begun: it

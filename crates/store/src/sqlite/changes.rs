@@ -139,7 +139,6 @@ impl Work for Settling {
                     (true, Some(after))
                 }
                 Settled::Before(after) => (true, Some(after)),
-                Settled::OtherAttempt(after) => (false, Some(after)),
                 Settled::No => (false, None),
             };
             settled.push(is_settled);

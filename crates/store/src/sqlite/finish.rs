@@ -15,8 +15,6 @@ pub(super) enum Settled {
     Recorded(After),
     /// An earlier commit of it stands, though it was reported as failed. Nothing was written.
     Before(After),
-    /// The entry is at another attempt. Nothing was written.
-    OtherAttempt(After),
     /// The message cannot take it any more. Nothing was written.
     No,
 }
@@ -42,10 +40,11 @@ pub(super) fn settle(
     let Some((status, last_seq, test, due_at)) = found else { return Ok(Settled::No) };
     let due_at = Timestamp::from_micros(due_at);
     match outcome.relation_to(due_at) {
-        AttemptMatch::Same => {}
+        // The claim is in memory and says that the attempt is this one. An entry whose time was changed while it was being
+        // claimed was sent all the same, and what the other side said counts.
+        AttemptMatch::Same | AttemptMatch::Other => {}
         AttemptMatch::Recorded if outcome.keep_claim => return Ok(Settled::Before(After::Kept(due_at))),
         AttemptMatch::Recorded => return Ok(Settled::Before(After::Queued(due_at))),
-        AttemptMatch::Other => return Ok(Settled::OtherAttempt(After::Queued(due_at))),
     }
     let status = Status::parse(&status)
         .ok_or_else(|| StoreError::Internal(format!("message {message} has the status {status:?}")))?;

@@ -32,16 +32,18 @@ pub(crate) async fn list_late(
 ) -> Result<(Vec<Late>, Option<Place>), StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT q.server_id, q.message_id, q.due_at, m.last_delivery_at FROM queue q CROSS JOIN messages m
-         WHERE m.server_id = q.server_id AND m.id = q.message_id AND q.scheduled = 0 AND q.due_at > $1
-           AND (q.due_at, q.message_id) > ($2, $3) ORDER BY q.due_at, q.message_id LIMIT $4"
+         WHERE m.server_id = q.server_id AND m.id = q.message_id AND q.scheduled = 0
+           AND (q.due_at, q.message_id) > ($1, $2) ORDER BY q.due_at, q.message_id LIMIT $3"
     } else {
         "SELECT q.server_id, q.message_id, q.due_at, m.last_delivery_at FROM queue q CROSS JOIN messages m
-         WHERE m.server_id = q.server_id AND m.id = q.message_id AND q.scheduled = 0 AND q.due_at > $1
-           AND (q.due_at, q.message_id) > ($2, $3) AND q.claimed_node IS NULL
-         ORDER BY q.due_at, q.message_id LIMIT $4 FOR UPDATE OF q SKIP LOCKED"
+         WHERE m.server_id = q.server_id AND m.id = q.message_id AND q.scheduled = 0
+           AND (q.due_at, q.message_id) > ($1, $2) AND q.claimed_node IS NULL
+         ORDER BY q.due_at, q.message_id LIMIT $3 FOR UPDATE OF q SKIP LOCKED"
     };
-    let (from, from_id) = after.map_or((i64::MIN, 0), |(due_at, id)| (due_at.as_micros(), id.0));
-    let rows = sql.query(text, &[now.into(), from.into(), from_id.into(), limit.into()]).await?;
+    // One bound, so that each page begins where the last one ended.
+    let (from, from_id) =
+        after.map_or((now.as_micros(), i64::MAX), |(due_at, id)| (due_at.as_micros(), id.0));
+    let rows = sql.query(text, &[from.into(), from_id.into(), limit.into()]).await?;
     let (mut late, mut last) = (Vec::new(), None);
     for row in &rows {
         let (key, due_at) = ((ServerId(row.int(0)?), MessageId(row.int(1)?)), row.time(2)?);

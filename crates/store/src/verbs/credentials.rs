@@ -56,9 +56,12 @@ pub(crate) async fn create_with_login(
 pub(crate) async fn find_login(sql: &Sql<'_>, login: String) -> Result<Vec<(KeyHash, KeyHash)>, StoreError> {
     let rows = sql
         .query(
-            "SELECT c.key_hash, c.secret_hash FROM logins l
-             JOIN credentials c ON c.id = l.credential_id OR c.replaced_by = l.credential_id
-             WHERE l.login = $1 ORDER BY c.id DESC",
+            // Two look-ups by index; with OR it would be a scan of all credentials.
+            "SELECT c.key_hash, c.secret_hash, c.id FROM logins l JOIN credentials c ON c.id = l.credential_id
+             WHERE l.login = $1
+             UNION ALL
+             SELECT c.key_hash, c.secret_hash, c.id FROM logins l JOIN credentials c ON c.replaced_by = l.credential_id
+             WHERE l.login = $1 ORDER BY 3 DESC",
             &[login.into()],
         )
         .await?;

@@ -30,7 +30,8 @@ pub(crate) async fn promote(
         "SELECT server_id, message_id, due_at, scheduled FROM queue WHERE scheduled > 0 AND due_at <= $1
          ORDER BY due_at, message_id LIMIT $2"
     } else {
-        "SELECT server_id, message_id, due_at, scheduled FROM queue WHERE scheduled > 0 AND due_at <= $1
+        "SELECT server_id, message_id, due_at, scheduled FROM queue
+         WHERE scheduled > 0 AND due_at <= $1 AND claimed_node IS NULL
          ORDER BY due_at, message_id LIMIT $2 FOR UPDATE SKIP LOCKED"
     };
     let rows = sql.query(text, &[now.into(), limit.into()]).await?;

@@ -66,6 +66,7 @@ TABLE credentials
     PRIMARY KEY (id)
     FOREIGN KEY (server_id) REFERENCES servers(id)
     CREATE INDEX credentials_by_server ON public.credentials USING btree (server_id)
+    CREATE INDEX credentials_by_successor ON public.credentials USING btree (replaced_by) WHERE (replaced_by IS NOT NULL)
 
 TABLE deliveries
     server_id bigint NOT NULL

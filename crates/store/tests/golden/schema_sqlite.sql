@@ -66,6 +66,8 @@ CREATE TABLE credentials (
 
 CREATE INDEX credentials_by_server ON credentials (server_id);
 
+CREATE INDEX credentials_by_successor ON credentials (replaced_by) WHERE replaced_by IS NOT NULL;
+
 CREATE TABLE deliveries (
     server_id INTEGER NOT NULL,
     message_id INTEGER NOT NULL,

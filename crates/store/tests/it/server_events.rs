@@ -110,8 +110,10 @@ async fn hourly_limit_is_told_once_at_nine_tenths_and_once_when_it_is_used_up(fi
     let wants = [EventKind::SendLimitApproaching, EventKind::SendLimitExceeded].into_iter().collect();
     let webhook = fixture.store.create_webhook(new_webhook(fixture.server, wants)).await.expect("works");
     let hour = "2026-11-15T00:00:00Z";
-    let line =
-        |kind, messages: i64, hour: &str| (kind, json!({ "limit": 20, "volume": messages, "hour": hour }));
+    let server = json!({ "id": fixture.server.0, "name": "Live" });
+    let line = |kind, messages: i64, hour: &str| {
+        (kind, json!({ "server": server, "limit": 20, "volume": messages, "hour": hour }))
+    };
     for (recipients, expected) in [(17, 0), (1, 1), (1, 1), (1, 2), (1, 2), (5, 2)] {
         fixture.accept(limited(&fixture, recipients, 20)).await;
         assert_eq!(of_server(&fixture, fixture.server).await.len(), expected);
