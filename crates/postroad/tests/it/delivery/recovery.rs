@@ -65,7 +65,7 @@ both_engines! {
         let outside = Outside::new();
         let later = Answer::reply("451 4.3.0 later");
         let _peer = outside.site("shop.example", Script::new().on(Stage::RcptTo, later));
-        let envs = [("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h"), ("POSTROAD_DELIVERY_GIVE_UP_AFTER", "100ms")];
+        let envs = [("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h"), ("POSTROAD_DELIVERY_GIVE_UP_AFTER", "1ms")];
         let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
         let id = world.accepted_id(&to("ann@shop.example")).await;
         world.until_status(id, "SoftFail").await;
