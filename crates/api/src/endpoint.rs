@@ -160,7 +160,7 @@ where
     let caller = match admit(door, &info, &parts, access).await {
         Ok(caller) => caller,
         Err(NotAdmitted { failure, delay }) => {
-            // Who has to wait holds no more than needed.
+            // A caller that is delayed holds no request in memory.
             drop((parts, body));
             tokio::time::sleep(delay).await;
             return envelope::failed(&info, &failure);

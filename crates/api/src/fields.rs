@@ -1,5 +1,5 @@
 //! Takes known fields out of a JSON object with their types checked. Every wrong type is noted, not only the first;
-//! what nobody asked for is told as a warning. Lists stop at their limit while they are read.
+//! unknown fields become warnings. Lists stop at their limit while they are read.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -50,7 +50,7 @@ impl Findings {
         }
     }
 
-    /// Whether no further warning would be told.
+    /// Whether the list of warnings is full.
     fn has_all_warnings(&self) -> bool {
         self.warnings.len() >= WARNINGS_MAX
     }

@@ -36,7 +36,7 @@ impl Unsent {
         Body::new(WatchedBody { body, entry: Arc::new(Entry { unsent: Arc::clone(self), number }) })
     }
 
-    /// Whether nothing of some answer was taken for so long.
+    /// Whether the reader took nothing of some answer for longer than `stall_max`.
     pub(crate) fn has_stalled(&self, stall_max: Duration) -> bool {
         self.with(|answers| answers.taken_at.values().any(|taken_at| taken_at.elapsed() > stall_max))
     }

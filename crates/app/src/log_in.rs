@@ -72,7 +72,7 @@ impl App {
         user_name: &str,
         secret_hash: KeyHash,
     ) -> Result<Option<KeyHash>, StoreError> {
-        // API keys have no @, so nobody's key is looked for here.
+        // API keys have no @, so this look-up never sees a key.
         let Ok(login) = EmailAddress::parse(user_name) else { return Ok(None) };
         let known = self.inner.store.find_login(login.mailbox_key()).await?;
         let mut found = None;
