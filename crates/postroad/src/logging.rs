@@ -11,7 +11,12 @@ use crate::config::LogFormat;
 pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
     let filter = std::env::var("POSTROAD_LOG").ok().filter(|text| !text.is_empty());
     let filter = EnvFilter::new(filter.unwrap_or_else(|| "info".to_owned()));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // By default a line that cannot be written is reported by `eprintln!`, which panics when standard error is a file
+    // on a full disk: the request that wrote the line would die with it.
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     let json = match flag {
         Some(cli::LogFormat::Json) => true,
         Some(cli::LogFormat::Text) => false,

@@ -54,6 +54,20 @@ async fn a_full_disk_refuses_and_recovers() {
     }
 }
 
+/// The log is a file on the full disk too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_cannot_be_written_stops_no_answer() {
+    let world = World::start_with(Engine::Sqlite, &[("POSTROAD_LOG", "trace")]);
+    world.accepted_id(&good()).await;
+    limit_file_size(world.daemon.pid(), "4096");
+    for _ in 0..20 {
+        assert_try_again(&world.post(SEND, &good()).await);
+        assert_eq!(world.client.get("/health").await.expect("an answer").status, 200);
+    }
+    limit_file_size(world.daemon.pid(), "unlimited");
+    world.accepted_id(&good()).await;
+}
+
 async fn ready(world: &World) -> (u16, Value) {
     let reply = world.client.get("/ready").await.expect("an answer");
     (reply.status, reply.json())
