@@ -32,7 +32,9 @@ mod varint;
 pub mod view;
 
 pub use address_list::{AddressListProblem, find_addresses, find_spelled_addresses};
-pub use classify::{EnhancedCode, Phase as ReplyPhase, Reply, ReplyProblem, Verdict, classify, classify_in};
+pub use classify::{
+    EnhancedCode, Phase as ReplyPhase, Reply, ReplyProblem, Signal, Verdict, classify, classify_in,
+};
 pub use compose::{Attachment, Composition, compose};
 pub use dkim::{Canonical, Signer, SignerError};
 pub use dkim_key::{DkimKey, DkimKeyError, dkim_txt};

@@ -9,6 +9,7 @@ mod phrases;
 mod reply;
 mod rules;
 mod rules_file;
+mod signal;
 
 use std::sync::LazyLock;
 
@@ -18,6 +19,7 @@ pub use phase::Phase;
 pub use reply::{EnhancedCode, Reply, ReplyProblem};
 pub use rules::{Rule, RuleTable};
 pub use rules_file::RuleProblem;
+pub use signal::Signal;
 
 /// What one refusal means for the message, its recipient and its destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub struct Verdict<'r> {
     pub hard_at_rcpt: bool,
     /// The destination is to be sent to more slowly.
     pub throttle: bool,
+    /// What pacing makes of it; also for some refusals that do not slow the destination down.
+    pub signal: Option<Signal>,
     /// Only a family of codes or a bare code decided: whoever has more to go by than the reply looks there too.
     pub vague: bool,
     /// The words mean what they say whatever command they answered: no filter hides behind them.

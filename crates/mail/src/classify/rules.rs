@@ -7,7 +7,7 @@ use postroad_model::BounceClass;
 use super::pattern::{CodePattern, EnhancedPattern};
 use super::phrases::{Found, PhraseFinder, PhraseId, PhraseList};
 use super::rules_file::{ClassEntry, RuleEntry, RuleProblem, RulesFile};
-use super::{Reply, Verdict};
+use super::{Reply, Signal, Verdict};
 
 /// An ordered list of rules; the first that matches decides.
 #[derive(Debug)]
@@ -31,6 +31,7 @@ pub struct Rule {
     hard: bool,
     proof: Vec<EnhancedPattern>,
     throttle: bool,
+    signal: Option<Signal>,
     vague: bool,
     sure: bool,
     samples: Vec<String>,
@@ -96,6 +97,8 @@ impl Rule {
             };
             list.into_iter().map(add).collect::<Result<Vec<_>, _>>()
         };
+        let throttle = entry.throttle.unwrap_or(class.throttle);
+        let of_class = throttle.then(|| Signal::of_class(entry.class));
         Ok(Self {
             class: entry.class,
             codes: codes.collect::<Result<_, _>>()?,
@@ -107,7 +110,8 @@ impl Rule {
             permanent: entry.permanent.unwrap_or(class.permanent),
             hard: entry.hard.unwrap_or(class.hard),
             proof,
-            throttle: entry.throttle.unwrap_or(class.throttle),
+            throttle,
+            signal: entry.signal.or(of_class),
             vague: entry.vague,
             sure: entry.sure,
             samples,
@@ -138,6 +142,7 @@ impl Rule {
             hard: hard_at_rcpt && (self.proof.is_empty() || has_code(&self.proof, reply)),
             hard_at_rcpt,
             throttle: self.throttle,
+            signal: self.signal,
             vague: self.vague,
             sure: self.sure,
             rule: &self.name,

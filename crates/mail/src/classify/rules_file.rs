@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use postroad_model::BounceClass;
 use serde::Deserialize;
 
+use super::Signal;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RulesFile {
@@ -51,6 +53,8 @@ pub(super) struct RuleEntry {
     pub(super) permanent: Option<bool>,
     pub(super) hard: Option<bool>,
     pub(super) throttle: Option<bool>,
+    /// Unless what follows from the class says it.
+    pub(super) signal: Option<Signal>,
     /// Hard only with one of these enhanced codes, or in answer to RCPT.
     #[serde(default)]
     pub(super) proof: Vec<String>,

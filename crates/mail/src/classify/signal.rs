@@ -1,0 +1,49 @@
+//! What a refusal asks of the sender beyond the one message: how it is to send from now on, and to whom.
+
+use postroad_model::BounceClass;
+use serde::{Deserialize, Serialize};
+
+/// Pacing takes each of these at its own scope. A refusal that says nothing about other messages has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    /// Too many connections at once from this source address. Those that are open go on.
+    TooManyConnections,
+    /// This connection has carried enough messages; the next one goes over a new connection.
+    ConnectionUsedUp,
+    /// Too many messages in this time from this source address.
+    TooFast,
+    /// The source address has a bad name there, or is blocked for a while.
+    Reputation,
+    /// The message looks like spam to the receiver. One such message says little about others.
+    Content,
+    /// A policy of this recipient or of its domain. It says nothing about the receiver's other domains.
+    RecipientPolicy,
+    /// Come again later, because sender, recipient and source address were not seen together before.
+    Greylisted,
+}
+
+impl Signal {
+    /// What a class means for pacing, unless a rule says otherwise.
+    pub(super) fn of_class(class: BounceClass) -> Self {
+        match class {
+            BounceClass::RateLimited => Self::TooFast,
+            BounceClass::Reputation => Self::Reputation,
+            BounceClass::SpamBlock => Self::Content,
+            _ => Self::RecipientPolicy,
+        }
+    }
+
+    /// As rules, logs and `postroad queue` write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TooManyConnections => "too_many_connections",
+            Self::ConnectionUsedUp => "connection_used_up",
+            Self::TooFast => "too_fast",
+            Self::Reputation => "reputation",
+            Self::Content => "content",
+            Self::RecipientPolicy => "recipient_policy",
+            Self::Greylisted => "greylisted",
+        }
+    }
+}
