@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::cargo::cargo;
 use crate::interrupt::Interrupts;
 use crate::test;
 
@@ -12,17 +13,17 @@ const STEPS: &[(&str, &[&str])] = &[
 ];
 
 /// Stops at the first step that fails, with its exit code.
-pub(crate) async fn run(repository: &Path) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(repository: &Path) -> anyhow::Result<ExitCode> {
     for (name, arguments) in STEPS {
         eprintln!("== {name}: cargo {}", arguments.join(" "));
-        let mut cargo = test::cargo(repository);
-        cargo.args(*arguments);
-        let code = Interrupts::listen()?.run(cargo).await?;
+        let mut command = cargo(repository);
+        command.args(*arguments);
+        let code = Interrupts::listen()?.run(command)?;
         if code != 0 {
             eprintln!("== {name} failed");
             return Ok(ExitCode::from(code));
         }
     }
     eprintln!("== tests: cargo xtask test");
-    test::run(repository, &[]).await
+    test::run(repository, &[])
 }

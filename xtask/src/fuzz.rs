@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail, ensure};
+use postroad_test_programs::install;
 
-use crate::programs;
-use crate::test::target_folder;
+use crate::cargo::target_folder;
 
 /// The names in `TARGETS` of `crates/fuzz`; its tests hold the same list.
 const TARGETS: &[&str] =
@@ -38,7 +38,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(repository: &Path, options: &Options) -> anyhow::Result<ExitCode> {
-    programs::ensure_packages(&[("c++", "g++")])?;
+    install::ensure_packages(&[("c++", "g++")])?;
     let folder = target_folder(repository).join("fuzz");
     let program = build(repository, &folder)?;
     let targets: Vec<&str> = match options.targets.as_slice() {

@@ -1,13 +1,12 @@
-//! What a developer types every day: `cargo xtask tidy`, `cargo xtask test`, `cargo xtask ci`, `cargo xtask bench`,
-//! `cargo xtask bounces`, `cargo xtask fuzz`.
+//! Developer commands: `cargo xtask tidy`, `test`, `ci`, `bench`, `bounces` and `fuzz`.
+//!
+//! Depends on little, so that the first command on a fresh clone answers within seconds.
 
 mod bench;
-mod bounces;
+mod cargo;
 mod ci;
 mod fuzz;
 mod interrupt;
-mod programs;
-mod python;
 mod test;
 mod tidy;
 
@@ -42,11 +41,15 @@ enum Command {
     },
     /// What the build server runs: formatting, clippy without warnings, then `test`
     Ci,
-    /// Measure Postroad beside Postfix and Haraka, in a release build
+    /// Measure Postroad beside Postfix and Haraka, in a build with link-time optimisation
     ///
     /// Installs the peers if they are missing (apt-get, npm), runs private instances on the loopback, and prints the
-    /// medians; docs/performance.md explains the figures. Wants an idle machine.
-    Bench(bench::Options),
+    /// medians; docs/performance.md explains the figures. Wants an idle machine. `cargo xtask bench -- --help` lists parts
+    /// and options.
+    Bench {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+        arguments: Vec<String>,
+    },
     /// Run the fuzz targets under libFuzzer, guided by coverage
     ///
     /// Every reader of strangers' bytes is a target (crates/fuzz). A crash, an input that takes over 10 s and more than
@@ -54,20 +57,19 @@ enum Command {
     Fuzz(fuzz::Options),
     /// Measure on real bounces how many are understood; lists the ones that are not
     Bounces {
-        /// With *.eml and expected.csv [default: ../shared/samples/bounces beside the repository, if it is there]
-        folder: Option<PathBuf>,
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FOLDER")]
+        arguments: Vec<String>,
     },
 }
 
-#[tokio::main(worker_threads = 2)]
-async fn main() -> anyhow::Result<ExitCode> {
+fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
         Command::Tidy => tidy::run(&repository()),
-        Command::Test { arguments } => test::run(&repository(), &arguments).await,
-        Command::Ci => ci::run(&repository()).await,
-        Command::Bench(options) => bench::run(&repository(), &options).await,
+        Command::Test { arguments } => test::run(&repository(), &arguments),
+        Command::Ci => ci::run(&repository()),
+        Command::Bench { arguments } => bench::run(&repository(), &arguments),
         Command::Fuzz(options) => fuzz::run(&repository(), &options),
-        Command::Bounces { folder } => bounces::run(&repository(), folder),
+        Command::Bounces { arguments } => bench::run_bounces(&repository(), &arguments),
     }
 }
 

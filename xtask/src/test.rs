@@ -1,19 +1,17 @@
 //! The test command: a private PostgreSQL server, then `cargo test`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use postroad_testkit::postgres::SERVER_VARIABLE;
-use postroad_testkit::{Cluster, PYTHON_VARIABLE};
-use tokio::process::Command;
+use postroad_test_programs::{Cluster, POSTGRES_VARIABLE, PYTHON_VARIABLE, install, python};
 
+use crate::cargo::{cargo, target_folder};
 use crate::interrupt::Interrupts;
-use crate::{programs, python};
 
 /// The exit code is cargo's. The server goes with `cluster`, on every way out.
-pub(crate) async fn run(repository: &Path, arguments: &[String]) -> anyhow::Result<ExitCode> {
-    programs::ensure()?;
+pub(crate) fn run(repository: &Path, arguments: &[String]) -> anyhow::Result<ExitCode> {
+    install::ensure()?;
     let interpreter = python::ensure(&target_folder(repository))?;
     // Before the server starts: from here on no signal leaves one behind.
     let mut interrupts = Interrupts::listen()?;
@@ -24,33 +22,20 @@ pub(crate) async fn run(repository: &Path, arguments: &[String]) -> anyhow::Resu
     }
     cargo.args(arguments);
     cargo.env(PYTHON_VARIABLE, interpreter);
-    let cluster = match std::env::var(SERVER_VARIABLE) {
+    let cluster = match std::env::var(POSTGRES_VARIABLE) {
         Ok(url) => {
-            eprintln!("PostgreSQL: {url} (from {SERVER_VARIABLE})");
+            eprintln!("PostgreSQL: {url} (from {POSTGRES_VARIABLE})");
             None
         }
         Err(_) => Some(Cluster::start().context("cannot start PostgreSQL for the tests")?),
     };
     if let Some(cluster) = &cluster {
         eprintln!("PostgreSQL: {} (private, until the tests end)", cluster.url());
-        cargo.env(SERVER_VARIABLE, cluster.url());
+        cargo.env(POSTGRES_VARIABLE, cluster.url());
     }
-    let code = interrupts.run(cargo).await?;
+    let code = interrupts.run(cargo)?;
     drop(cluster);
     Ok(ExitCode::from(code))
-}
-
-/// The cargo that runs us, at the top of the repository.
-pub(crate) fn cargo(repository: &Path) -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(repository);
-    cargo
-}
-
-/// Where cargo builds; what is made once stays there.
-pub(crate) fn target_folder(repository: &Path) -> PathBuf {
-    let given = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    repository.join(given.unwrap_or_else(|| "target".into()))
 }
 
 /// `--workspace` would silently win over `-p`.

@@ -3,8 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Debian's own interpreter has Debian's packages; another one may come before it in PATH.
-const INTERPRETERS: &[&str] = &["python3", "/usr/bin/python3"];
+use postroad_test_programs::find_dkim_verifier;
 
 /// Standard input: the message. Arguments: name and text of each TXT record. Prints a verdict for each signature.
 const SCRIPT: &str = r#"
@@ -18,18 +17,9 @@ for index in range(count):
     print("good" if dkim.DKIM(message).verify(idx=index, dnsfunc=find) else "bad")
 "#;
 
-/// An interpreter that can do it.
-pub fn find_verifier() -> Option<&'static str> {
-    let knows_dkim = |interpreter: &&&str| {
-        let import = Command::new(interpreter).args(["-c", "import dkim"]).stderr(Stdio::null()).status();
-        import.is_ok_and(|status| status.success())
-    };
-    INTERPRETERS.iter().find(knows_dkim).copied()
-}
-
 /// Whether each signature of the message, from the top, is good by these TXT records (name, text).
 pub fn verify(message: &[u8], records: &[(&str, &str)]) -> Vec<bool> {
-    let interpreter = find_verifier().expect("python3-dkim is installed by `cargo xtask test`");
+    let interpreter = find_dkim_verifier().expect("python3-dkim is installed by `cargo xtask test`");
     let mut child = Command::new(interpreter)
         .args(["-c", SCRIPT])
         .args(records.iter().flat_map(|(name, text)| [*name, *text]))

@@ -19,12 +19,6 @@ pub mod smtp_peer;
 pub mod text;
 pub mod webhook_catcher;
 
-/// Where Debian puts the libraries of node: for `NODE_PATH`.
-pub const NODE_LIBRARIES: &str = "/usr/share/nodejs";
-
-/// Names the interpreter that has the Python libraries of the tests; `cargo xtask test` sets it.
-pub const PYTHON_VARIABLE: &str = "POSTROAD_TEST_PYTHON";
-
 pub use certificate::TestCertificate;
 pub use clock::MovedClock;
 pub use daemon::Daemon;
@@ -32,6 +26,7 @@ pub use dns_server::DnsServer;
 pub use http::{Client, Reply, RequestError};
 pub use https_server::{HttpsAnswer, HttpsServer};
 pub use postgres::{Cluster, ClusterError, Database, PgProxy};
+pub use postroad_test_programs::{NODE_LIBRARIES, PYTHON_VARIABLE};
 pub use smtp_client::SmtpClient;
 pub use smtp_peer::SmtpPeer;
 pub use text::like_mail;

@@ -21,7 +21,7 @@ const FLOORS: &[(&str, u8)] = &[
 ];
 
 /// Beside the house: they may use any crate, and no release build may use them.
-const TOOLS: &[&str] = &["fuzz", "testkit", "xtask"];
+const TOOLS: &[&str] = &["bench", "fuzz", "test-programs", "testkit", "xtask"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     tree.manifests().flat_map(|(name, file)| check_manifest(name, file)).collect()

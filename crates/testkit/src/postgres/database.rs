@@ -2,10 +2,8 @@
 
 use std::thread;
 
+use postroad_test_programs::POSTGRES_VARIABLE;
 use tokio_postgres::{Client, NoTls};
-
-/// Where the tests find their PostgreSQL server; set by `cargo xtask test`.
-pub const SERVER_VARIABLE: &str = "POSTROAD_TEST_POSTGRES";
 
 /// Uniquely named, so that tests run side by side.
 #[derive(Debug)]
@@ -18,9 +16,9 @@ pub struct Database {
 impl Database {
     /// Blocks for some tens of milliseconds; callable inside and outside a tokio runtime.
     pub fn create() -> Self {
-        let server_url = std::env::var(SERVER_VARIABLE).unwrap_or_else(|_| {
+        let server_url = std::env::var(POSTGRES_VARIABLE).unwrap_or_else(|_| {
             panic!(
-                "{SERVER_VARIABLE} is not set: run the tests with `cargo xtask test`, which starts PostgreSQL"
+                "{POSTGRES_VARIABLE} is not set: run the tests with `cargo xtask test`, which starts PostgreSQL"
             )
         });
         Self::create_on(&server_url)

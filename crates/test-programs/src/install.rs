@@ -1,21 +1,20 @@
-//! The programs that the tests need beside Rust: a PostgreSQL server, python3 with its DKIM library, curl, and mail clients
-//! (swaks, node with nodemailer).
+//! Installs the programs that tests need: a PostgreSQL server, python3 with its DKIM library, curl, and mail clients (swaks,
+//! node with nodemailer).
 //!
-//! On Debian and its kin they are installed when missing; elsewhere the error says what to install.
+//! Uses apt-get. On systems without it the error says what to install.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{bail, ensure};
-use postroad_testkit::NODE_LIBRARIES;
-use postroad_testkit::dkim_verifier::find_verifier;
-use postroad_testkit::postgres::find_server_programs;
+
+use crate::{NODE_LIBRARIES, find_dkim_verifier, find_server_programs};
 
 /// Read by Debian's postgresql-common: without it the package starts a system server, which nobody here needs.
 const CREATECLUSTER_FOLDER: &str = "/etc/postgresql-common/createcluster.d";
 const CREATECLUSTER_FILE: &str = "/etc/postgresql-common/createcluster.d/postroad-tests.conf";
 
-pub(crate) fn ensure() -> anyhow::Result<()> {
+pub fn ensure() -> anyhow::Result<()> {
     let missing = list_missing();
     if missing.is_empty() {
         return Ok(());
@@ -41,7 +40,7 @@ pub(crate) fn ensure() -> anyhow::Result<()> {
 }
 
 /// Installs the packages of those programs that are not there: `(program, package)`.
-pub(crate) fn ensure_packages(wanted: &[(&str, &'static str)]) -> anyhow::Result<()> {
+pub fn ensure_packages(wanted: &[(&str, &'static str)]) -> anyhow::Result<()> {
     let missing: Vec<&str> =
         wanted.iter().filter(|(program, _)| !is_in_path(program)).map(|(_, package)| *package).collect();
     if missing.is_empty() {
@@ -72,7 +71,7 @@ fn list_missing() -> Vec<&'static str> {
     if !runs("python3", &["-c", "import ensurepip, venv"]) {
         missing.push("python3-venv");
     }
-    if find_verifier().is_none() {
+    if find_dkim_verifier().is_none() {
         missing.push("python3-dkim");
     }
     missing

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use tempfile::TempDir;
 
 use super::{Setup, System, free_port, wait_for_port};
-use crate::programs;
+use postroad_test_programs::install;
 
 /// A snapshot in which all of its dependencies exist, wherever the packages come from.
 const PACKAGES_BEFORE: &str = "2026-06-01";
@@ -28,9 +28,9 @@ exports.route = function (next) {
 ";
 
 /// The folder it is installed in, beside our own builds.
-pub(super) fn ensure_installed(release: &Path) -> anyhow::Result<PathBuf> {
-    programs::ensure_packages(&[("node", "nodejs"), ("npm", "npm")])?;
-    let home = release.join("bench-peers/haraka");
+pub(super) fn ensure_installed(programs: &Path) -> anyhow::Result<PathBuf> {
+    install::ensure_packages(&[("node", "nodejs"), ("npm", "npm")])?;
+    let home = programs.join("bench-peers/haraka");
     if !home.join("node_modules/.bin/haraka").exists() {
         fs::create_dir_all(&home)?;
         eprintln!("installing Haraka with npm");

@@ -20,13 +20,13 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
     let data_dir = data_dir.to_str().context("a plain path")?;
     let arguments = ["dev", "--json", "--http-port", "0", "--data-dir", data_dir];
     // Makes the installation with its first server, which is the one that is asked for.
-    let mut daemon = Daemon::start(&bench.program(), arguments, &[]);
+    let mut daemon = Daemon::start(&bench.program("postroad"), arguments, &[]);
     ensure!(daemon.terminate().success(), "the server does not stop");
-    let mut fill = Command::new(bench.example("analytics_fill"));
+    let mut fill = Command::new(bench.program("analytics_fill"));
     fill.arg("--database").arg(format!("sqlite:{data_dir}/postroad.db"));
     ensure!(fill.status().await?.success(), "the store could not be filled");
 
-    let daemon = Daemon::start(&bench.program(), arguments, &[]);
+    let daemon = Daemon::start(&bench.program("postroad"), arguments, &[]);
     let text = |name: &str| daemon.ready()[name].as_str().unwrap_or_default();
     let client = Client::new(text("url"));
     let questions = [

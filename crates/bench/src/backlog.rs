@@ -12,8 +12,8 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
     for kind in bench.kinds(Kind::is_ours) {
         eprintln!("a backlog of a million · {}", kind.name());
         let database = if kind == Kind::PostroadOnPostgres { bench.database() } else { None };
-        let mut command = Command::new(bench.example("backlog_bench"));
-        command.arg("--program").arg(bench.program());
+        let mut command = Command::new(bench.program("backlog_bench"));
+        command.arg("--program").arg(bench.program("postroad"));
         if let Some(database) = &database {
             command.args(["--database", database.url()]);
         }

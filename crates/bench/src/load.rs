@@ -54,7 +54,7 @@ pub(super) async fn smtp_source(
 
 /// One run of the tool `load`; its figures.
 pub(super) async fn ours(bench: &Bench, words: &[&str]) -> anyhow::Result<Value> {
-    let output = Command::new(bench.example("load")).args(words).stderr(Stdio::inherit()).output().await?;
+    let output = Command::new(bench.program("load")).args(words).stderr(Stdio::inherit()).output().await?;
     ensure!(output.status.success(), "load {} failed ({})", words[0], output.status);
     serde_json::from_slice(&output.stdout).context("the load tool's figures")
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use tempfile::TempDir;
 
 use super::{Setup, System, free_port, wait_for_port};
-use crate::programs;
+use postroad_test_programs::install;
 
 /// smtp-source's limit is the number of sessions; ours are far above it.
 const MAIN: &str = "compatibility_level = 3.6
@@ -66,7 +66,7 @@ postlog unix-dgram n - n - 1 postlogd
 ";
 
 pub(super) fn ensure_installed() -> anyhow::Result<()> {
-    programs::ensure_packages(&[("smtp-source", "postfix")])
+    install::ensure_packages(&[("smtp-source", "postfix")])
 }
 
 pub(super) struct Postfix {

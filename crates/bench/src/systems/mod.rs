@@ -79,7 +79,7 @@ struct ClusterAddress {
 impl Systems {
     /// Installs what is missing.
     pub(super) fn find(
-        release: &Path,
+        programs: &Path,
         has_sink: bool,
         with_peers: bool,
         cluster: Option<&Cluster>,
@@ -91,13 +91,13 @@ impl Systems {
         }
         let mut haraka_home = None;
         if has_sink && with_peers {
-            haraka_home = Some(haraka::ensure_installed(release)?);
+            haraka_home = Some(haraka::ensure_installed(programs)?);
             kinds.extend([Kind::Postfix, Kind::Haraka]);
         }
         let cluster =
             cluster.map(|cluster| ClusterAddress { url: cluster.url().to_owned(), pid: cluster.pid() });
         kinds.extend(cluster.is_some().then_some(Kind::PostroadOnPostgres));
-        Ok(Self { kinds, program: release.join("postroad"), haraka_home, cluster })
+        Ok(Self { kinds, program: programs.join("postroad"), haraka_home, cluster })
     }
 
     pub(super) fn kinds(&self) -> &[Kind] {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
+use clap::Parser;
 use postroad_mail::returned::{ReturnedRecipient, read};
 use reasons::Expected;
 
@@ -37,9 +38,20 @@ struct Score {
     misses: Vec<String>,
 }
 
-pub(crate) fn run(repository: &Path, folder: Option<PathBuf>) -> anyhow::Result<ExitCode> {
+/// Measures on real bounces how many are understood; lists the ones that are not.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask bounces", bin_name = "cargo xtask bounces")]
+struct Options {
+    /// With *.eml and expected.csv [default: ../shared/samples/bounces beside the repository, if it is there]
+    folder: Option<PathBuf>,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let folder = Options::parse().folder;
     let is_named = folder.is_some();
-    let folder = folder.unwrap_or_else(|| repository.join(USUAL_FOLDER));
+    // `crates/bench`, two folders below the repository.
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = folder.unwrap_or_else(|| crate_folder.join("../..").join(USUAL_FOLDER));
     if !folder.join("expected.csv").is_file() {
         ensure!(!is_named, "{} holds no expected.csv", folder.display());
         println!("no samples in {USUAL_FOLDER}: nothing to measure; name a folder that has some");

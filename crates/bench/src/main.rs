@@ -1,6 +1,7 @@
-//! `cargo xtask bench`: Postroad and its peers on the same work, in one run on one machine.
+//! The benchmark, run by `cargo xtask bench`: Postroad and its peers on the same work, in one run on one machine.
 //!
-//! A part is what is measured; its figures go into one report, printed as tables and written as JSON.
+//! Each part adds its figures to one report, printed as tables and written as JSON. The programs it starts (`postroad` and
+//! the load generators of `bin/`) lie beside this one: `cargo xtask bench` builds all of them first.
 
 mod accept;
 mod analytics;
@@ -17,25 +18,25 @@ mod usage;
 mod webhooks;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use clap::{Args, ValueEnum};
+use clap::{Parser, ValueEnum};
+use postroad_test_programs::install;
 use postroad_testkit::Cluster;
 use postroad_testkit::postgres::Database;
 
 use self::report::Report;
 use self::systems::{Kind, Systems};
-use crate::programs;
-use crate::test::cargo;
 
 /// A twentieth of the messages, sent ten in a request, comes out even.
 const MESSAGES_STEP: usize = 200;
 
-#[derive(Debug, Args)]
-pub(crate) struct Options {
+/// Measures Postroad beside Postfix and Haraka; docs/performance.md explains the figures.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
+struct Options {
     /// What to measure [default: everything]
     parts: Vec<Part>,
     /// Leave out PostgreSQL (a private server)
@@ -80,7 +81,8 @@ enum Part {
 
 /// What the parts share.
 struct Bench {
-    release: PathBuf,
+    /// Folder of `postroad` and the load generators.
+    programs: PathBuf,
     systems: Systems,
     cluster: Option<Cluster>,
     messages: usize,
@@ -88,13 +90,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// A tool of ours, built in release.
-    fn example(&self, name: &str) -> PathBuf {
-        self.release.join("examples").join(name)
-    }
-
-    fn program(&self) -> PathBuf {
-        self.release.join("postroad")
+    fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
     }
 
     /// A fresh one, if PostgreSQL is measured.
@@ -108,8 +105,12 @@ impl Bench {
     }
 }
 
-pub(crate) async fn run(repository: &Path, options: &Options) -> anyhow::Result<ExitCode> {
-    let release = build(repository).await?;
+#[tokio::main(worker_threads = 2)]
+async fn main() -> anyhow::Result<()> {
+    let options = &Options::parse();
+    let this = std::env::current_exe()?;
+    let programs = this.parent().context("a program lies in a folder")?.to_owned();
+    let target = programs.parent().context("the folder of a profile lies in the target folder")?.to_owned();
     let is_wanted = |part: Part| options.parts.is_empty() || options.parts.contains(&part);
     let has_sink = [Part::Pipeline, Part::Accept, Part::Latency, Part::Webhooks, Part::Growth]
         .into_iter()
@@ -117,15 +118,15 @@ pub(crate) async fn run(repository: &Path, options: &Options) -> anyhow::Result<
     let cluster = if options.no_postgres {
         None
     } else {
-        programs::ensure()?;
+        install::ensure()?;
         Some(Cluster::start_durable().context("cannot start PostgreSQL")?)
     };
-    let systems = Systems::find(&release, has_sink, !options.no_peers, cluster.as_ref())?;
+    let systems = Systems::find(&programs, has_sink, !options.no_peers, cluster.as_ref())?;
     let (messages, rounds) = (options.messages.max(1).next_multiple_of(MESSAGES_STEP), options.rounds.max(1));
-    let bench = Bench { release, systems, cluster, messages, rounds };
+    let bench = Bench { programs, systems, cluster, messages, rounds };
 
     let mut report = Report::new(flushes_per_second()?);
-    let json = options.json.clone().unwrap_or_else(|| target(repository).join("bench.json"));
+    let json = options.json.clone().unwrap_or_else(|| target.join("bench.json"));
     let mut failed = Vec::new();
     for part in Part::value_variants().iter().copied().filter(|part| is_wanted(*part)) {
         if let Err(error) = measure(part, &bench, &mut report, options).await {
@@ -138,7 +139,7 @@ pub(crate) async fn run(repository: &Path, options: &Options) -> anyhow::Result<
     report.print();
     eprintln!("\nwritten to {}", json.display());
     ensure!(failed.is_empty(), "not all was measured: {failed:?}");
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 async fn measure(part: Part, bench: &Bench, report: &mut Report, options: &Options) -> anyhow::Result<()> {
@@ -152,18 +153,6 @@ async fn measure(part: Part, bench: &Bench, report: &mut Report, options: &Optio
         Part::Analytics => analytics::measure(bench, report).await,
         Part::Micro => micro::measure(bench, report, options.instructions).await,
     }
-}
-
-/// Everything in release; returns the folder it is in.
-async fn build(repository: &Path) -> anyhow::Result<PathBuf> {
-    let mut build = cargo(repository);
-    build.args(["build", "--release", "-p", "postroad", "-p", "postroad-store", "--bins", "--examples"]);
-    ensure!(build.status().await?.success(), "the build failed");
-    Ok(target(repository).join("release"))
-}
-
-fn target(repository: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository.join("target"), PathBuf::from)
 }
 
 /// What the disk can do: appends of 4 kB, each followed by fdatasync.

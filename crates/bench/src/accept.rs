@@ -80,7 +80,7 @@ async fn levels(bench: &Bench, kind: Kind, report: &mut Report) -> anyhow::Resul
         |database| database.url().to_owned(),
     );
     eprintln!("accepting as fast as possible · {}", kind.name());
-    let mut store = Command::new(bench.example("accept_bench"));
+    let mut store = Command::new(bench.program("accept_bench"));
     store.args(["--database", &url]);
     add_levels(report, "accept only, the store alone", kind, &output(&mut store).await?);
 
@@ -90,9 +90,9 @@ async fn levels(bench: &Bench, kind: Kind, report: &mut Report) -> anyhow::Resul
     let data_dir = data_dir.to_string_lossy();
     let ports = ["--http-port", "0", "--smtp-port", "0", "--smtps-port", "0", "--bounce-port", "0"];
     let arguments = [&["dev", "--json"][..], &ports, &["--data-dir", &data_dir]].concat();
-    let daemon = Daemon::start(&bench.program(), arguments, &envs);
+    let daemon = Daemon::start(&bench.program("postroad"), arguments, &envs);
     let text = |name: &str| daemon.ready()[name].as_str().unwrap_or_default();
-    let mut http = Command::new(bench.example("http_bench"));
+    let mut http = Command::new(bench.program("http_bench"));
     http.args(["--url", text("url"), "--key", text("api_key"), "--seconds", LEVEL_SECONDS]);
     add_levels(report, "accept through HTTP, inbox behind it", kind, &output(&mut http).await?);
     Ok(())

@@ -1,5 +1,5 @@
-//! The Python libraries that the tests verify with, in an environment of their own under the target folder: the official
-//! library of Standard Webhooks, and django-anymail, which reads Postal's webhooks.
+//! Python libraries that tests verify with, in a virtual environment under the target folder: the official library of Standard
+//! Webhooks, and django-anymail, which reads Postal's webhooks.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ const LIBRARIES: &[&str] = &["standardwebhooks==1.1.0", "django-anymail[postal]=
 const MARK: &str = "postroad-libraries";
 
 /// The interpreter that has them.
-pub(crate) fn ensure(target: &Path) -> anyhow::Result<PathBuf> {
+pub fn ensure(target: &Path) -> anyhow::Result<PathBuf> {
     let folder = target.join("python-for-tests");
     let interpreter = folder.join("bin/python");
     let wanted = LIBRARIES.join("\n");

@@ -21,7 +21,7 @@ slow_start_connections = 50
 basis = \"The sink of the benchmark\"
 ";
 
-pub(in crate::bench) struct Postroad {
+pub(crate) struct Postroad {
     daemon: Daemon,
     port: u16,
     /// The database's processes are part of it.
@@ -32,11 +32,7 @@ pub(in crate::bench) struct Postroad {
 }
 
 impl Postroad {
-    pub(in crate::bench) fn start(
-        program: &Path,
-        setup: Setup,
-        cluster: Option<(&str, u32)>,
-    ) -> anyhow::Result<Self> {
+    pub(crate) fn start(program: &Path, setup: Setup, cluster: Option<(&str, u32)>) -> anyhow::Result<Self> {
         let folder = TempDir::with_prefix("postroad-bench")?;
         let providers = folder.path().join("providers.toml");
         fs::write(&providers, PROVIDERS)?;
@@ -72,12 +68,12 @@ impl Postroad {
     }
 
     /// From its first line: `url`, `api_key`, `api_secret`, …
-    pub(in crate::bench) fn text(&self, name: &str) -> String {
+    pub(crate) fn text(&self, name: &str) -> String {
         self.daemon.ready()[name].as_str().unwrap_or_default().to_owned()
     }
 
     /// Where STARTTLS and a password are wanted.
-    pub(in crate::bench) fn submission(&self) -> anyhow::Result<SocketAddr> {
+    pub(crate) fn submission(&self) -> anyhow::Result<SocketAddr> {
         let settings = &self.daemon.ready()["smtp"];
         let port = settings["starttls_port"].as_u64().and_then(|port| u16::try_from(port).ok());
         Ok(([127, 0, 0, 1], port.with_context(|| format!("no port in {settings}"))?).into())

@@ -6,7 +6,7 @@ use tokio::process::Command;
 
 use super::Bench;
 use super::report::Report;
-use crate::programs;
+use postroad_test_programs::install;
 
 const SECONDS: f64 = 0.5;
 /// The difference of two runs leaves out what comes before the first call.
@@ -14,9 +14,9 @@ const COUNTED: [u64; 2] = [20, 60];
 
 pub(super) async fn measure(bench: &Bench, report: &mut Report, counts: bool) -> anyhow::Result<()> {
     if counts {
-        programs::ensure_packages(&[("valgrind", "valgrind")])?;
+        install::ensure_packages(&[("valgrind", "valgrind")])?;
     }
-    let names = run(Command::new(bench.example("micro"))).await?.0;
+    let names = run(Command::new(bench.program("micro"))).await?.0;
     for name in names.lines() {
         eprintln!("micro · {name}");
         let mut iterations = 1_u64;
@@ -36,7 +36,7 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report, counts: bool) ->
 }
 
 async fn seconds(bench: &Bench, name: &str, iterations: u64) -> anyhow::Result<f64> {
-    let mut command = Command::new(bench.example("micro"));
+    let mut command = Command::new(bench.program("micro"));
     command.args([name, &iterations.to_string()]);
     run(command).await?.0.trim().parse().context("a number of seconds")
 }
@@ -46,7 +46,7 @@ async fn instructions(bench: &Bench, name: &str) -> anyhow::Result<f64> {
     for (total, iterations) in totals.iter_mut().zip(COUNTED) {
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-        command.arg(bench.example("micro")).args([name, &iterations.to_string()]);
+        command.arg(bench.program("micro")).args([name, &iterations.to_string()]);
         let told = run(command).await?.1;
         let line = told.lines().find_map(|line| line.split_once("Collected : "));
         *total = line.context("valgrind counts")?.1.trim().parse()?;

@@ -1,0 +1,29 @@
+//! The bench and bounces commands: build programs of `crates/bench`, then run them.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::cargo::{cargo, target_folder};
+use crate::interrupt::Interrupts;
+
+/// Builds Postroad and the benchmark with link-time optimisation, as packages are built, and runs the benchmark.
+pub(crate) fn run(repository: &Path, arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let mut build = cargo(repository);
+    build.args(["build", "--profile", "dist", "-p", "postroad", "-p", "postroad-bench", "--bins"]);
+    let mut interrupts = Interrupts::listen()?;
+    let code = interrupts.run(build)?;
+    if code != 0 {
+        return Ok(ExitCode::from(code));
+    }
+    let mut bench = std::process::Command::new(target_folder(repository).join("dist/postroad-bench"));
+    bench.args(arguments);
+    Ok(ExitCode::from(interrupts.run(bench)?))
+}
+
+pub(crate) fn run_bounces(repository: &Path, arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let mut run = cargo(repository);
+    // Folders are named from where the command was typed.
+    run.current_dir(std::env::current_dir()?).args(["run", "-p", "postroad-bench", "--bin", "bounces", "--"]);
+    run.args(arguments);
+    Ok(ExitCode::from(Interrupts::listen()?.run(run)?))
+}
