@@ -64,8 +64,8 @@ pub(crate) fn hour_at(moment: Timestamp) -> i64 {
 
 /// `queue.scheduled` of a message that counts against the hourly limit when it becomes due.
 pub(crate) const SCHEDULED: i64 = 1;
-/// Likewise of one that does not count.
-const SCHEDULED_UNCOUNTED: i64 = 2;
+/// Likewise of one that does not count: the limit does not apply to it, or it has counted before.
+pub(crate) const SCHEDULED_UNCOUNTED: i64 = 2;
 
 /// Those of a send that count against its server's hourly limit now. Scheduled ones count when they become due.
 pub(crate) fn counted<'a>(

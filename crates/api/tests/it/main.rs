@@ -4,6 +4,7 @@
 
 mod bodies;
 mod calls;
+mod clock_back;
 mod dev_inbox;
 mod forms;
 mod holds;

@@ -116,6 +116,10 @@ impl Worker {
 
     async fn deliver(&mut self, job: Job) -> After {
         let Some((job, work)) = self.load(job).await else { return After::GoOn };
+        if let Some(send_at) = self.postponed_to(&job, &work) {
+            self.postpone(job, send_at).await;
+            return After::GoOn;
+        }
         if needs_another_route(&job, &work) {
             self.unused(&job);
             if let Some(entry) = self.take_off_the_wire(job.entry).await {
@@ -211,6 +215,22 @@ impl Worker {
         self.unused(&job);
         if let Some(entry) = self.take_off_the_wire(job.entry).await {
             self.hub.with(|schedule, now| schedule.put_back(job.lane, entry, now));
+        }
+    }
+
+    /// When its sender wants it sent, if that lies ahead: the clock went back after it had become due. An operator may have
+    /// had it sent before, so only those are meant that are due later than now.
+    fn postponed_to(&self, job: &Job, work: &Work) -> Option<Timestamp> {
+        let now = self.hub.clock.now();
+        work.send.info.options.send_at.filter(|send_at| job.entry.due_at > now && *send_at > now)
+    }
+
+    async fn postpone(&self, job: Job, send_at: Timestamp) {
+        self.unused(&job);
+        let Some(entry) = self.take_off_the_wire(job.entry).await else { return };
+        if let Err(error) = self.hub.store.postpone(entry.server_id, entry.message_id, send_at).await {
+            tracing::warn!(%error, message.id = %entry.message_id, "a message was not scheduled again; it is claimed again");
+            self.hub.give_back_later(entry.key());
         }
     }
 

@@ -5,10 +5,13 @@ use std::time::Duration;
 use postroad_model::idgen::moment_of;
 
 use crate::verbs::clock_back::{self, Place};
+use crate::verbs::clock_back_outbox;
 use crate::{Engine, Result, Store};
 
 /// Rows that one transaction looks at.
 const AT_ONCE: i64 = 500;
+/// Rows of the outbox that are looked at together. Few of them are late, as a rule none.
+const OUTBOX_PAGE: i64 = 5_000;
 /// Ids of a busy second may run ahead of the clock, and clocks of nodes differ a little.
 const LEAD_MAX: Duration = Duration::from_mins(1);
 
@@ -44,25 +47,35 @@ impl Store {
     /// Likewise events for webhooks, by the pauses after their first attempt, their second, …
     pub async fn pull_webhooks_back(&self, pauses: Vec<Duration>) -> Result<u64> {
         let mut changed = 0;
-        loop {
-            let (now, pauses) = (self.clock.now(), pauses.clone());
-            let count = self
-                .write(move |sql| {
-                    Box::pin(async move { clock_back::pull_webhooks(sql, now, &pauses, AT_ONCE).await })
-                })
-                .await?;
-            changed += count;
-            if count < AT_ONCE as u64 {
-                return Ok(changed);
+        let mut after = Some(clock_back_outbox::START);
+        while let Some(from) = after {
+            let now = self.clock.now();
+            let (page, has_late) =
+                self.read(move |sql| Box::pin(clock_back_outbox::look(sql, now, from, OUTBOX_PAGE))).await?;
+            if has_late {
+                let pauses = pauses.clone();
+                changed += self
+                    .write(move |sql| {
+                        Box::pin(async move { clock_back_outbox::pull(sql, now, &pauses, page).await })
+                    })
+                    .await?;
             }
+            after = page.next();
         }
+        Ok(changed)
     }
 
     /// Likewise holds, gates, hourly limits, warm-up days and idempotency keys, which are kept for `key_kept`.
     pub async fn pull_rest_back(&self, key_kept: Duration) -> Result<()> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(clock_back::pull_rest(sql, now, key_kept))).await?;
+        self.write(move |sql| Box::pin(clock_back::pull_small_tables(sql, now))).await?;
         self.note_change();
+        while self.write(move |sql| Box::pin(clock_back::pull_holds(sql, now, AT_ONCE))).await? > 0 {}
+        while self
+            .write(move |sql| Box::pin(clock_back::pull_idempotency_keys(sql, now, key_kept, AT_ONCE)))
+            .await?
+            > 0
+        {}
         Ok(())
     }
 }

@@ -120,6 +120,19 @@ impl Store {
         }
     }
 
+    /// Makes a claimed message scheduled again: its `send_at` lies ahead since the clock went back. Does nothing to one that is
+    /// on the wire.
+    pub async fn postpone(&self, server_id: ServerId, id: MessageId, send_at: Timestamp) -> Result<()> {
+        let key = (server_id, id);
+        let job: JobWithIds<((), Entry)> =
+            Box::new(move |sql, _| Box::pin(scheduled::postpone(sql, key, send_at)));
+        match &*self.engine {
+            Engine::Sqlite { engine, ids } => engine.change_waiting(key, Arc::clone(ids), (), job).await?,
+            Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
+        };
+        Ok(())
+    }
+
     /// Queued messages whose `expires_at` has passed, claimed or not, beginning after the entry `after`.
     pub async fn list_expired(
         &self,
@@ -171,7 +184,8 @@ impl Store {
     }
 
     /// Claims messages that nodes which are gone had begun, 15 minutes after they did: so long they can come back and tell.
-    /// These may have arrived: to be finished with a record that says so.
+    /// These may have arrived: to be finished with a record that says so. Until then nobody sends them: should this node be
+    /// gone too, or give them back, the next call hands them out again.
     pub async fn adopt_abandoned(&self, limit: usize) -> Result<Vec<Claimed>> {
         match &*self.engine {
             // There is one process, and its journal knows.

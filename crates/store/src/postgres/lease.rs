@@ -1,12 +1,16 @@
 //! Node numbers are leased for 30 s and renewed every 5 s by the database's clock. A process that restarts on the
 //! same data folder takes its old number back at once (the folder's lock says the old process is dead); otherwise a
-//! number is free when its lease ran out, or ends later than any lease can: then the database's clock has gone back. Every new lease counts the epoch up, which fences the old holder.
+//! number is free when its lease ran out. Every new lease counts the epoch up, which fences the old holder.
+//!
+//! A lease that ends later than any lease can was taken before the database's clock went back. Its node may well live: the
+//! lease is shortened to its usual length, so that a dead node's claims come back in time and a living one's stay.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use deadpool_postgres::Object;
 use postroad_model::{Clock, IdGenerator};
+use tokio_postgres::GenericClient;
 
 use super::{Database, Lane, Node, bounded};
 use crate::error::{OpenError, StoreError};
@@ -20,6 +24,19 @@ pub(super) const NOTE_IDS: &str = "WITH noted AS (UPDATE node_ids SET last_id = 
 
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 
+const SHORTEN_TOO_LONG: &str =
+    "UPDATE nodes SET lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 30000000
+    WHERE lease_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 30000000";
+
+/// Shortens the leases that a clock which was ahead made too long. To be called before leases are judged.
+pub(super) async fn shorten_too_long(client: &impl GenericClient) -> Result<(), StoreError> {
+    let shortened = client.execute(SHORTEN_TOO_LONG, &[]).await?;
+    if shortened > 0 {
+        tracing::warn!(nodes = shortened, "the database's clock went back; leases of nodes were shortened");
+    }
+    Ok(())
+}
+
 /// `None` if all numbers are taken. `before` is the place this process had, if it had one.
 pub(super) async fn take(
     client: &mut Object,
@@ -28,6 +45,7 @@ pub(super) async fn take(
     before: Option<&Node>,
 ) -> Result<Option<Node>, StoreError> {
     let transaction = client.transaction().await?;
+    shorten_too_long(&*transaction).await?;
     let taken = transaction
         .query_opt(
             "UPDATE nodes SET owner = $1, epoch = epoch + 1,
@@ -35,7 +53,6 @@ pub(super) async fn take(
                     lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 30000000
              WHERE node = (SELECT node FROM nodes
                            WHERE owner = $1 OR lease_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-                              OR lease_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 60000000
                            ORDER BY (owner = $1) DESC, node LIMIT 1 FOR UPDATE SKIP LOCKED)
              RETURNING node, epoch, owner_since",
             &[&identity],

@@ -1,12 +1,15 @@
 //! Claims on PostgreSQL: marked in the row with node and epoch, skipped by the other nodes. Each of these is one
 //! statement, whatever the number of entries.
+//!
+//! `begun_at` is when the claiming node put the message on the wire. 0 means that a node which is gone had begun it, so it
+//! may have arrived: such an entry is not begun again before an outcome says so, however many nodes die meanwhile.
 
 use deadpool_postgres::ClientWrapper;
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, Timestamp};
 use tokio_postgres::Row;
 
-use super::Node;
 use super::claims::Key;
+use super::{Node, lease};
 use crate::error::StoreError;
 use crate::records::Claimed;
 
@@ -20,22 +23,24 @@ const CLAIM: &str = "WITH due AS MATERIALIZED (
     WHERE queue.server_id = due.server_id AND queue.message_id = due.message_id
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id";
 
-/// Entries that are free, or whose claim is of a lease that is over.
+/// Entries that are free, or whose claim is of a lease that is over. What was begun under that claim may have been sent.
 const ADOPT: &str = "WITH wanted AS MATERIALIZED (
         SELECT queue.server_id, queue.message_id
         FROM queue JOIN unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
             ON queue.server_id = row.server_id AND queue.message_id = row.message_id
         WHERE EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
           AND NOT EXISTS (SELECT FROM nodes WHERE node = claimed_node AND epoch = claimed_epoch
-                          AND lease_until >= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-                          AND lease_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 60000000)
+                          AND lease_until >= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
         ORDER BY queue.server_id, queue.message_id FOR UPDATE OF queue)
-    UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = NULL FROM wanted
+    UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = CASE WHEN begun_at IS NOT NULL THEN 0 END
+    FROM wanted
     WHERE queue.server_id = wanted.server_id AND queue.message_id = wanted.message_id
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id";
 
-/// A message of which the claim is not ours is left alone.
-const RELEASE: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL
+/// Leaves entries of other claims alone. What a node that is gone had begun goes to an epoch that is over, where
+/// `ADOPT_ABANDONED` finds it at once.
+const RELEASE: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_at = 0 THEN claimed_node END,
+        claimed_epoch = CASE WHEN begun_at = 0 THEN 0 END, begun_at = CASE WHEN begun_at = 0 THEN 0 END
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
     WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id
       AND queue.message_id = ANY ($4::bigint[])
@@ -44,10 +49,12 @@ const RELEASE: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NUL
 const UNBEGIN: &str = "UPDATE queue SET begun_at = NULL
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
     WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id
-      AND queue.message_id = ANY ($4::bigint[])
+      AND queue.message_id = ANY ($4::bigint[]) AND begun_at > 0
       AND coalesce(claimed_node, -1) = $1 AND claimed_epoch + 0 = $2";
 
-const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL
+/// As `RELEASE`.
+const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_at = 0 THEN claimed_node END,
+        claimed_epoch = CASE WHEN begun_at = 0 THEN 0 END, begun_at = CASE WHEN begun_at = 0 THEN 0 END
     WHERE claimed_node = $1 AND claimed_epoch = $2
       AND (server_id, message_id) NOT IN (SELECT * FROM unnest($3::bigint[], $4::bigint[]))";
 
@@ -57,38 +64,36 @@ const REAP: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
             SELECT server_id, message_id FROM queue
             WHERE claimed_node = nodes.node AND claimed_epoch < nodes.epoch + CASE WHEN nodes.lease_until
-                    < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint OR nodes.lease_until
-                    > (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 60000000 THEN 1 ELSE 0 END
+                    < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint THEN 1 ELSE 0 END
               AND begun_at IS NULL
             LIMIT $1 FOR UPDATE SKIP LOCKED) AS gone
         LIMIT $1)
     UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL FROM over
     WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id";
 
-/// A dead node gets a quarter of an hour to come back and look into its journal. The entries stay begun: should this node
-/// die before it has recorded what happened, another one will.
+/// A dead node gets a quarter of an hour to come back and look into its journal. The entries keep the mark 0: should this
+/// node die before it has recorded what happened, the next one records it.
 const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
             SELECT server_id, message_id FROM queue
             WHERE claimed_node = nodes.node AND claimed_epoch < nodes.epoch + CASE WHEN nodes.lease_until
-                    < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint OR nodes.lease_until
-                    > (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 60000000 THEN 1 ELSE 0 END
+                    < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint THEN 1 ELSE 0 END
               AND (begun_at < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint - 900000000
                    OR begun_at > (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 60000000)
             LIMIT $3 FOR UPDATE SKIP LOCKED) AS gone
         WHERE EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
         LIMIT $3)
-    UPDATE queue SET claimed_node = $1, claimed_epoch = $2,
-        begun_at = (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
-    FROM over WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id
+    UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = 0 FROM over
+    WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id";
 
+/// This node's journal knows what it had begun itself, and nothing of what it had adopted.
 const LIST_PREVIOUS: &str = "SELECT server_id, message_id FROM queue
-    WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2 AND begun_at IS NOT NULL
+    WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2 AND begun_at > 0
     ORDER BY server_id, message_id";
 
 const RELEASE_PREVIOUS: &str = "UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL
-    WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2 AND begun_at IS NOT NULL";
+    WHERE claimed_node = $1 AND claimed_epoch >= $3 AND claimed_epoch < $2 AND begun_at > 0";
 
 pub(super) async fn claim(
     client: &ClientWrapper,
@@ -183,6 +188,7 @@ pub(super) fn columns(keys: &[Key]) -> (Vec<i64>, Vec<i64>) {
 }
 
 pub(super) async fn reap(client: &ClientWrapper, limit: usize) -> Result<u64, StoreError> {
+    lease::shorten_too_long(&**client).await?;
     let statement = client.prepare_cached(REAP).await?;
     Ok(client.execute(&statement, &[&(limit as i64)]).await?)
 }

@@ -262,7 +262,7 @@ impl Work for PullingBack {
         let (late, next) = ready(page)?;
         for late in late {
             if !lock(&self.claims).is_held(late.key) {
-                ready(clock_back::set_due(&sql, &late))?;
+                ready(late.put_right(&sql))?;
                 self.changed.push((late.key, late.due_at));
             }
         }

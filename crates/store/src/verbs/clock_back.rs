@@ -1,13 +1,16 @@
 //! After the clock was ahead and came back: what would wait for that future is put right.
 //!
-//! Times that users chose (`send_at`, `expires_at`, the end of a suppression or of a key) are theirs and stay.
+//! Times that users chose (`send_at`, `expires_at`, the end of a suppression or of a key) are theirs and stay: a message
+//! whose `send_at` lies ahead again is scheduled again.
 
 use std::time::Duration;
 
 use postroad_model::{MessageId, ServerId, Timestamp};
+use serde::Deserialize;
 
 use super::desk::Key;
 use super::finish::day_of;
+use super::scheduled;
 use crate::error::StoreError;
 use crate::initial::{HELD_FOR, hour_at};
 use crate::sql::Sql;
@@ -20,6 +23,15 @@ pub(crate) struct Late {
     pub(crate) key: Key,
     /// When it should be due.
     pub(crate) due_at: Timestamp,
+    /// Its sender wants it sent then, and not before.
+    is_scheduled: bool,
+}
+
+/// Of a send's options.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ScheduledOptions {
+    send_at: Option<Timestamp>,
 }
 
 /// A page of the queue from `after` on: those that are late, and where the next page begins.
@@ -31,12 +43,16 @@ pub(crate) async fn list_late(
     limit: i64,
 ) -> Result<(Vec<Late>, Option<Place>), StoreError> {
     let text = if sql.is_sqlite() {
-        "SELECT q.server_id, q.message_id, q.due_at, m.last_delivery_at FROM queue q CROSS JOIN messages m
+        "SELECT q.server_id, q.message_id, q.due_at, m.last_delivery_at, s.options
+         FROM queue q CROSS JOIN messages m CROSS JOIN sends s
          WHERE m.server_id = q.server_id AND m.id = q.message_id AND q.scheduled = 0
+           AND s.server_id = m.server_id AND s.id = m.send_id
            AND (q.due_at, q.message_id) > ($1, $2) ORDER BY q.due_at, q.message_id LIMIT $3"
     } else {
-        "SELECT q.server_id, q.message_id, q.due_at, m.last_delivery_at FROM queue q CROSS JOIN messages m
+        "SELECT q.server_id, q.message_id, q.due_at, m.last_delivery_at, s.options
+         FROM queue q CROSS JOIN messages m CROSS JOIN sends s
          WHERE m.server_id = q.server_id AND m.id = q.message_id AND q.scheduled = 0
+           AND s.server_id = m.server_id AND s.id = m.send_id
            AND (q.due_at, q.message_id) > ($1, $2) AND q.claimed_node IS NULL
          ORDER BY q.due_at, q.message_id LIMIT $3 FOR UPDATE OF q SKIP LOCKED"
     };
@@ -48,8 +64,13 @@ pub(crate) async fn list_late(
     for row in &rows {
         let (key, due_at) = ((ServerId(row.int(0)?), MessageId(row.int(1)?)), row.time(2)?);
         last = Some((due_at, key.1));
+        let options: ScheduledOptions = serde_json::from_str(&row.text(4)?).unwrap_or_default();
+        if let Some(due_at) = options.send_at.filter(|send_at| *send_at > now) {
+            late.push(Late { key, due_at, is_scheduled: true });
+            continue;
+        }
         let corrected = corrected(due_at, row.time_opt(3)?, now, pause_max);
-        late.extend(corrected.map(|due_at| Late { key, due_at }));
+        late.extend(corrected.map(|due_at| Late { key, due_at, is_scheduled: false }));
     }
     Ok((late, last.filter(|_| rows.len() as i64 == limit)))
 }
@@ -80,64 +101,59 @@ pub(crate) async fn pull_queue(
 ) -> Result<(usize, Option<Place>), StoreError> {
     let (late, next) = list_late(sql, now, pause_max, after, limit).await?;
     for late in &late {
-        set_due(sql, late).await?;
+        late.put_right(sql).await?;
     }
     Ok((late.len(), next))
 }
 
-pub(crate) async fn set_due(sql: &Sql<'_>, late: &Late) -> Result<(), StoreError> {
-    let text = "UPDATE queue SET due_at = $3 WHERE server_id = $1 AND message_id = $2";
-    sql.execute(text, &[late.key.0.0.into(), late.key.1.0.into(), late.due_at.into()]).await?;
-    Ok(())
+impl Late {
+    /// Corrects the entry, which nobody has claimed.
+    pub(crate) async fn put_right(&self, sql: &Sql<'_>) -> Result<(), StoreError> {
+        if self.is_scheduled {
+            return scheduled::put_back(sql, self.key, self.due_at).await;
+        }
+        let text = "UPDATE queue SET due_at = $3 WHERE server_id = $1 AND message_id = $2";
+        sql.execute(text, &[self.key.0.0.into(), self.key.1.0.into(), self.due_at.into()]).await?;
+        Ok(())
+    }
 }
 
-/// Makes events due that wait longer than the pause after their last attempt: `pauses` after the first attempt, the second, …
-/// At most `limit` at a time; returns how many.
-pub(crate) async fn pull_webhooks(
+/// Shortens holds that would end later than any hold can, at most `limit`; returns how many.
+pub(crate) async fn pull_holds(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
+    sql.execute(
+        "UPDATE messages SET hold_expiry = $1 WHERE (server_id, id) IN (
+             SELECT server_id, id FROM messages WHERE hold_expiry > $1 ORDER BY hold_expiry DESC LIMIT $2)",
+        &[now.plus(HELD_FOR).into(), limit.into()],
+    )
+    .await
+}
+
+/// Likewise idempotency keys, which are kept for `key_kept`.
+pub(crate) async fn pull_idempotency_keys(
     sql: &Sql<'_>,
     now: Timestamp,
-    pauses: &[Duration],
+    key_kept: Duration,
     limit: i64,
 ) -> Result<u64, StoreError> {
-    let mut changed = 0;
-    let steps = std::iter::once(Duration::ZERO).chain(pauses.iter().copied());
-    let last = pauses.len() as i64;
-    for (attempts, pause) in (0_i64..).zip(steps) {
-        let attempts_max = if attempts == last { i64::MAX } else { attempts };
-        changed += sql
-            .execute(
-                "UPDATE webhook_queue SET due_at = $1 WHERE (server_id, webhook_id, event_id) IN (
-                     SELECT server_id, webhook_id, event_id FROM webhook_queue
-                     WHERE due_at > $1 AND attempts >= $2 AND attempts <= $3 LIMIT $4)",
-                &[now.plus(pause).into(), attempts.into(), attempts_max.into(), limit.into()],
-            )
-            .await?;
-    }
-    if !sql.is_sqlite() {
-        // Claims of a node that is gone would last for that long, too.
-        let until = now.plus(super::webhook_queue::CLAIMED_FOR);
-        let text = "UPDATE webhook_queue SET claimed_until = $1 WHERE claimed_until > $1";
-        sql.execute(text, &[until.into()]).await?;
-    }
-    Ok(changed)
+    sql.execute(
+        "UPDATE idempotency_keys SET expires_at = $1 WHERE (server_id, key) IN (
+             SELECT server_id, key FROM idempotency_keys WHERE expires_at > $1 ORDER BY expires_at DESC LIMIT $2)",
+        &[now.plus(key_kept).into(), limit.into()],
+    )
+    .await
 }
 
-/// Everything else: holds, gates, hours of limits, days of warm-ups, the health of webhooks, idempotency keys.
-pub(crate) async fn pull_rest(sql: &Sql<'_>, now: Timestamp, key_kept: Duration) -> Result<(), StoreError> {
-    let changes: [(&str, Timestamp); 7] = [
-        ("UPDATE messages SET hold_expiry = $1 WHERE hold_expiry > $1", now.plus(HELD_FOR)),
-        (
-            "UPDATE gates SET ends_at = ends_at - (created_at - $1), created_at = $1 WHERE created_at > $1",
-            now,
-        ),
-        ("UPDATE webhooks SET last_success_at = $1 WHERE last_success_at > $1", now),
-        ("UPDATE webhooks SET failing_since = $1 WHERE failing_since > $1", now),
-        ("UPDATE sources SET warmup_started_at = $1 WHERE warmup_started_at > $1", now),
-        ("UPDATE sources SET warmup_paused_at = $1 WHERE warmup_paused_at > $1", now),
-        ("UPDATE idempotency_keys SET expires_at = $1 WHERE expires_at > $1", now.plus(key_kept)),
+/// Gates, hours of limits, days of warm-ups, the health of webhooks: tables with a few rows for each server or address.
+pub(crate) async fn pull_small_tables(sql: &Sql<'_>, now: Timestamp) -> Result<(), StoreError> {
+    let changes = [
+        "UPDATE gates SET ends_at = ends_at - (created_at - $1), created_at = $1 WHERE created_at > $1",
+        "UPDATE webhooks SET last_success_at = $1 WHERE last_success_at > $1",
+        "UPDATE webhooks SET failing_since = $1 WHERE failing_since > $1",
+        "UPDATE sources SET warmup_started_at = $1 WHERE warmup_started_at > $1",
+        "UPDATE sources SET warmup_paused_at = $1 WHERE warmup_paused_at > $1",
     ];
-    for (text, moment) in changes {
-        sql.execute(text, &[moment.into()]).await?;
+    for text in changes {
+        sql.execute(text, &[now.into()]).await?;
     }
     sql.execute("DELETE FROM server_hours WHERE hour > $1", &[hour_at(now).into()]).await?;
     let today = [day_of(now).into()];

@@ -171,7 +171,7 @@ pub(crate) async fn expire_holds(
 }
 
 /// On PostgreSQL, locks the message as `finish` does. Whether it is on the wire; SQLite knows that in memory.
-async fn lock_entry(sql: &Sql<'_>, key: Key) -> Result<bool, StoreError> {
+pub(super) async fn lock_entry(sql: &Sql<'_>, key: Key) -> Result<bool, StoreError> {
     if sql.is_sqlite() {
         return Ok(false);
     }

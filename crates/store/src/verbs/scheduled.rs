@@ -7,7 +7,7 @@ use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
 use super::desk::{self, Entry, Key};
 use super::events;
 use crate::error::StoreError;
-use crate::initial::{Objection, SCHEDULED, hour_at};
+use crate::initial::{Objection, SCHEDULED, SCHEDULED_UNCOUNTED, hour_at};
 use crate::records::NewDelivery;
 use crate::send_limit;
 use crate::sql::{Row, Sql, to_json};
@@ -58,6 +58,32 @@ pub(crate) async fn promote(
         open(sql, &pending).await?;
     }
     Ok(changes)
+}
+
+/// Makes a message scheduled again whose `send_at` lies ahead since the clock went back, unless it is on the wire. A claim of
+/// it is over.
+pub(crate) async fn postpone(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<((), Entry), StoreError> {
+    if desk::lock_entry(sql, key).await? {
+        return Ok(((), Entry::Unchanged));
+    }
+    put_back(sql, key, send_at).await?;
+    Ok(((), Entry::Queued(send_at)))
+}
+
+/// The hourly limit has counted it when it became due for the first time.
+pub(super) async fn put_back(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<(), StoreError> {
+    let text = if sql.is_sqlite() {
+        "UPDATE queue SET due_at = $3, scheduled = $4 WHERE server_id = $1 AND message_id = $2"
+    } else {
+        "UPDATE queue SET due_at = $3, scheduled = $4, claimed_node = NULL, claimed_epoch = NULL
+         WHERE server_id = $1 AND message_id = $2"
+    };
+    let (server_id, message_id) = (key.0.0.into(), key.1.0.into());
+    sql.execute(text, &[server_id, message_id, send_at.into(), SCHEDULED_UNCOUNTED.into()]).await?;
+    let text = "UPDATE messages SET status = $3 WHERE server_id = $1 AND id = $2 AND status = $4";
+    let (scheduled, pending) = (Status::Scheduled.as_str().into(), Status::Pending.as_str().into());
+    sql.execute(text, &[key.0.0.into(), key.1.0.into(), scheduled, pending]).await?;
+    Ok(())
 }
 
 struct ScheduledEntry {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use postroad_model::{EventSet, GateAction, GateScope, Status, Timestamp};
 use postroad_store::{InitialState, NewGate, NewSend, Outcome};
 
-use crate::fixture::{Fixture, on_both_engines};
+use crate::fixture::{Fixture, Place, on_both_engines};
 use crate::webhooks;
 
 on_both_engines!(
@@ -14,6 +14,10 @@ on_both_engines!(
     clock_that_was_ahead_is_noticed_after_a_restart,
     webhook_events_of_the_day_ahead_are_due_again,
     holds_gates_and_limits_of_the_day_ahead_end_in_time,
+    an_outbox_of_many_pages_is_put_right,
+    holds_and_idempotency_keys_of_many_pages_end_in_time,
+    a_message_that_was_due_before_its_send_at_is_scheduled_again,
+    a_claimed_message_can_be_scheduled_again,
 );
 
 const DAY: Duration = Duration::from_hours(24);
@@ -129,4 +133,90 @@ async fn holds_gates_and_limits_of_the_day_ahead_end_in_time(fixture: Fixture) {
     assert_eq!(fixture.query_int("SELECT count(*) FROM server_hours").await, 0, "no hour of tomorrow");
     assert_eq!(fixture.query_int("SELECT count(*) FROM source_days").await, 1);
     assert_eq!(fixture.query_int("SELECT sent + bounced FROM source_days").await, 22, "today has them all");
+}
+
+/// Rows of three webhooks; those of the first and of the last wait for tomorrow.
+async fn fill_outbox(fixture: &Fixture, rows: i64) {
+    let (now, tomorrow) = (fixture.now().as_micros(), fixture.now().plus(DAY).as_micros());
+    fixture
+        .execute(&format!(
+            "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {rows})
+             INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts)
+             SELECT 1, 1 + i % 3, i, CASE WHEN i % 3 = 1 THEN {now} ELSE {tomorrow} END, i % 2 FROM n"
+        ))
+        .await;
+}
+
+async fn an_outbox_of_many_pages_is_put_right(fixture: Fixture) {
+    fill_outbox(&fixture, 18_000).await;
+    let pauses = vec![Duration::from_mins(1)];
+    let changed = fixture.store.pull_webhooks_back(pauses.clone()).await.expect("the store works");
+    assert_eq!(changed, 12_000);
+    let due = |seconds| {
+        format!("SELECT count(*) FROM webhook_queue WHERE due_at = {}", fixture.in_secs(seconds).as_micros())
+    };
+    assert_eq!(fixture.query_int(&due(0)).await, 12_000, "those that were right, and those never tried");
+    assert_eq!(fixture.query_int(&due(60)).await, 6_000, "the pause after the first attempt");
+    assert_eq!(fixture.store.pull_webhooks_back(pauses).await.expect("the store works"), 0);
+}
+
+async fn holds_and_idempotency_keys_of_many_pages_end_in_time(fixture: Fixture) {
+    let right = go_ahead(&fixture);
+    let addresses: Vec<String> = (0..601).map(|n| format!("p{n}@example.com")).collect();
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    fixture.accept(NewSend { hourly_limit: Some(1), ..fixture.send_to(&addresses) }).await;
+    let ends = fixture.now().plus(DAY).as_micros();
+    let keys = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)
+         INSERT INTO idempotency_keys (server_id, key, fingerprint, answer, expires_at)
+         SELECT 1, 'k' || i, CAST('x' AS {}), '', {ends} FROM n",
+        if matches!(fixture.place, Place::Postgres(_)) { "BYTEA" } else { "BLOB" }
+    );
+    fixture.execute(&keys).await;
+    fixture.clock.set(right);
+    fixture.store.pull_rest_back(DAY).await.expect("the store works");
+    let (day, week) = (fixture.in_secs(24 * 3_600).as_micros(), fixture.in_secs(7 * 24 * 3_600).as_micros());
+    let held = format!("SELECT count(*) FROM messages WHERE hold_expiry = {week}");
+    assert_eq!(fixture.query_int(&held).await, 600);
+    let kept = format!("SELECT count(*) FROM idempotency_keys WHERE expires_at = {day}");
+    assert_eq!(fixture.query_int(&kept).await, 1_200);
+}
+
+/// A message that its sender wants sent in twelve hours, pending because the clock was a day ahead.
+async fn promoted_too_early(fixture: &Fixture) -> (postroad_model::MessageId, Timestamp) {
+    let send_at = fixture.in_secs(12 * 3_600);
+    let mut send = fixture.send(fixture.server, &["ann@example.com"], InitialState::Scheduled(send_at), b"x");
+    send.info.options.send_at = Some(send_at);
+    let id = fixture.accept(send).await[0];
+    let right = go_ahead(fixture);
+    assert_eq!(fixture.claim_due().await[0].message_id, id);
+    assert_eq!(fixture.message(id).await.status, Status::Pending);
+    fixture.clock.set(right);
+    (id, send_at)
+}
+
+async fn assert_waits_until(fixture: &Fixture, id: postroad_model::MessageId, send_at: Timestamp) {
+    assert_eq!(fixture.message(id).await.status, Status::Scheduled);
+    let entry = fixture.store.find_queued(id).await.expect("the store works").expect("it is queued");
+    assert_eq!(entry.due_at, send_at);
+    let soon = send_at.minus(Duration::from_secs(1));
+    fixture.clock.set(soon);
+    let early = fixture.store.claim(fixture.in_secs(900), 10, Vec::new()).await.expect("the store works");
+    assert_eq!(early, []);
+    fixture.clock.set(send_at);
+    assert_eq!(fixture.claim_due().await[0].message_id, id);
+    assert_eq!(fixture.message(id).await.status, Status::Pending);
+}
+
+async fn a_message_that_was_due_before_its_send_at_is_scheduled_again(fixture: Fixture) {
+    let (id, send_at) = promoted_too_early(&fixture).await;
+    fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+    assert_eq!(fixture.store.pull_queue_back(PAUSE_MAX).await.expect("the store works"), 1);
+    assert_waits_until(&fixture, id, send_at).await;
+}
+
+async fn a_claimed_message_can_be_scheduled_again(fixture: Fixture) {
+    let (id, send_at) = promoted_too_early(&fixture).await;
+    fixture.store.postpone(fixture.server, id, send_at).await.expect("the store works");
+    assert_waits_until(&fixture, id, send_at).await;
 }

@@ -168,10 +168,51 @@ async fn there_are_32_nodes_at_most() {
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE node = 17").await;
     open(fixture.place.database(), "one too many", &fixture.clock).await.expect("the store works");
     assert_eq!(fixture.query_int("SELECT node FROM nodes WHERE owner = 'one too many'").await, 17);
-    // No lease lasts this long: the database's clock was ahead when it was taken.
-    fixture.execute("UPDATE nodes SET lease_until = 9000000000000000 WHERE node = 18").await;
-    open(fixture.place.database(), "after that", &fixture.clock).await.expect("the store works");
-    assert_eq!(fixture.query_int("SELECT node FROM nodes WHERE owner = 'after that'").await, 18);
+}
+
+/// No lease lasts this long: the database's clock was ahead when it was taken.
+const LEASE_AN_HOUR_AHEAD: &str = "UPDATE nodes SET
+    lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 3600000000 WHERE owner <> ''";
+const LEASE_SECONDS_LEFT: &str =
+    "SELECT max(lease_until) / 1000000 - extract(epoch FROM clock_timestamp())::bigint FROM nodes";
+
+/// A node renews its lease every 5 s; until then it must not look dead.
+#[tokio::test]
+async fn nodes_stay_alive_when_the_databases_clock_goes_back() {
+    let fixture = Fixture::postgres().await;
+    let other = second_node(&fixture).await;
+    let ids = fixture.accept(fixture.send_to(&["ann@example.com", "bob@example.com"])).await;
+    other.claim(fixture.now(), 10, Vec::new()).await.expect("the store works");
+    begin(&other, &fixture, ids[0]).await;
+    fixture.execute("UPDATE queue SET begun_at = begun_at - 960000000 WHERE begun_at > 0").await;
+    fixture.execute(LEASE_AN_HOUR_AHEAD).await;
+    let keys = ids.iter().map(|id| (fixture.server, *id)).collect();
+    assert_eq!(fixture.store.adopt(keys).await.expect("the store works"), []);
+    assert_eq!(fixture.store.adopt_abandoned(10).await.expect("the store works"), []);
+    assert_eq!(fixture.store.reap().await.expect("the store works"), 0);
+    let third = open(fixture.place.database(), "a third node", &fixture.clock).await;
+    third.expect("the store works");
+    assert_eq!(
+        fixture.query_int("SELECT count(*) FROM nodes WHERE owner <> ''").await,
+        3,
+        "none was taken away"
+    );
+    assert!(matches!(begin(&other, &fixture, ids[1]).await, Begun::Go(None)));
+    let outcomes = ids.iter().map(|id| fixture.outcome(*id, Status::Sent)).collect();
+    assert_eq!(other.finish(outcomes).await.expect("the store works"), [true, true]);
+}
+
+#[tokio::test]
+async fn dead_nodes_are_found_after_the_databases_clock_went_back() {
+    let fixture = Fixture::postgres().await;
+    fixture.execute(LEASE_AN_HOUR_AHEAD).await;
+    assert_eq!(fixture.store.reap().await.expect("the store works"), 0);
+    let left = fixture.query_int(LEASE_SECONDS_LEFT).await;
+    assert!((0..=31).contains(&left), "{left}");
+    fixture.execute(LEASE_AN_HOUR_AHEAD).await;
+    open(fixture.place.database(), "another node", &fixture.clock).await.expect("the store works");
+    let left = fixture.query_int(LEASE_SECONDS_LEFT).await;
+    assert!((0..=31).contains(&left), "{left}");
 }
 
 /// Two nodes with the same keys at the same moment: one sends, the other is told so.
@@ -214,9 +255,9 @@ async fn begun_messages_of_a_dead_node_are_adopted_later() {
     fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;
     assert_eq!(fixture.store.reap().await.expect("the store works"), 1);
     assert_eq!(fixture.claim_due().await[0].message_id, ids[1]);
-    fixture.execute("UPDATE queue SET begun_at = begun_at - 899000000 WHERE begun_at IS NOT NULL").await;
+    fixture.execute("UPDATE queue SET begun_at = begun_at - 899000000 WHERE begun_at > 0").await;
     assert_eq!(fixture.store.adopt_abandoned(10).await.expect("the store works"), []);
-    fixture.execute("UPDATE queue SET begun_at = begun_at - 2000000 WHERE begun_at IS NOT NULL").await;
+    fixture.execute("UPDATE queue SET begun_at = begun_at - 2000000 WHERE begun_at > 0").await;
     assert_eq!(
         fixture.store.reap().await.expect("the store works"),
         0,
@@ -228,6 +269,90 @@ async fn begun_messages_of_a_dead_node_are_adopted_later() {
     assert!(fixture.finish(fixture.outcome(ids[0], Status::SoftFail)).await);
     fixture.clock.advance(Duration::from_hours(24));
     assert_eq!(fixture.claim_due().await[0].message_id, ids[0], "it is tried again");
+}
+
+/// A message that another node had begun long ago before it died.
+async fn begun_by_a_dead_node(fixture: &Fixture) -> MessageId {
+    let other = second_node(fixture).await;
+    let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
+    other.claim(fixture.now(), 10, Vec::new()).await.expect("the store works");
+    begin(&other, fixture, id).await;
+    drop(other);
+    fixture.execute("UPDATE nodes SET lease_until = 1 WHERE owner = 'another node'").await;
+    fixture.execute("UPDATE queue SET begun_at = begun_at - 960000000").await;
+    id
+}
+
+async fn adopt_abandoned(fixture: &Fixture) -> Vec<MessageId> {
+    let adopted = fixture.store.adopt_abandoned(10).await.expect("the store works");
+    adopted.iter().map(|entry| entry.message_id).collect()
+}
+
+/// Nobody gets the message as one that was never sent.
+async fn assert_not_claimable(fixture: &Fixture) {
+    fixture.store.reap().await.expect("the store works");
+    assert_eq!(fixture.claim_due().await, []);
+}
+
+#[tokio::test]
+async fn a_possible_duplicate_stays_one_until_its_outcome_is_recorded() {
+    let mut fixture = Fixture::postgres().await;
+    let id = begun_by_a_dead_node(&fixture).await;
+    for _ in 0..3 {
+        assert_eq!(adopt_abandoned(&fixture).await, [id]);
+        fixture = fixture.reopen().await;
+        assert_eq!(fixture.store.list_previous_begun().await.expect("the store works"), []);
+        assert_eq!(fixture.store.release_previous().await.expect("the store works"), 0);
+        assert_not_claimable(&fixture).await;
+    }
+    assert_eq!(adopt_abandoned(&fixture).await, [id]);
+    fixture.store.unbegin(fixture.server, id).await.expect("the store works");
+    fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+    assert_not_claimable(&fixture).await;
+    assert_eq!(adopt_abandoned(&fixture).await, [id], "it was given back");
+    assert!(fixture.finish(fixture.outcome(id, Status::SoftFail)).await);
+    fixture.clock.advance(Duration::from_hours(24));
+    assert_eq!(fixture.claim_due().await[0].message_id, id);
+}
+
+/// The node whose journal knows how it ended dies before it can say so.
+#[tokio::test]
+async fn a_message_adopted_by_its_journal_stays_a_possible_duplicate() {
+    let fixture = Fixture::postgres().await;
+    let id = begun_by_a_dead_node(&fixture).await;
+    let adopted = fixture.store.adopt(vec![(fixture.server, id)]).await.expect("the store works");
+    assert_eq!(adopted[0].message_id, id);
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.store.release_previous().await.expect("the store works"), 0);
+    assert_not_claimable(&fixture).await;
+    assert_eq!(adopt_abandoned(&fixture).await, [id]);
+}
+
+/// The caller hangs up at any moment: also after the commit, before it has its answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_adoption_whose_answer_is_lost_stays_a_possible_duplicate() {
+    let fixture = Fixture::postgres().await;
+    let id = begun_by_a_dead_node(&fixture).await;
+    for patience_us in [0, 100, 400, 800, 1_200, 1_600, 2_400, 3_200, 6_400] {
+        for is_by_journal in [false, true] {
+            let keys = vec![(fixture.server, id)];
+            let adopt = async {
+                if is_by_journal {
+                    fixture.store.adopt(keys).await
+                } else {
+                    fixture.store.adopt_abandoned(10).await
+                }
+            };
+            let _ = tokio::time::timeout(Duration::from_micros(patience_us), adopt).await;
+            fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+            assert_not_claimable(&fixture).await;
+            let deadline = std::time::Instant::now() + Duration::from_secs(5);
+            while adopt_abandoned(&fixture).await != [id] {
+                assert!(std::time::Instant::now() < deadline, "lost after {patience_us} us");
+            }
+            fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+        }
+    }
 }
 
 #[tokio::test]

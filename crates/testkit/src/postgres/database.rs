@@ -42,7 +42,26 @@ impl Database {
     pub fn let_busy_nodes_be_long_dead(&self) {
         let statements = "UPDATE nodes SET lease_until = 1
                 WHERE node IN (SELECT claimed_node FROM queue WHERE begun_at IS NOT NULL);
-            UPDATE queue SET begun_at = begun_at - 960000000 WHERE begun_at IS NOT NULL;";
+            UPDATE queue SET begun_at = begun_at - 960000000 WHERE begun_at > 0;";
+        self.execute(statements);
+    }
+
+    /// As if its disk were full for outcomes of attempts, and for nothing else.
+    pub fn refuse_outcomes(&self) {
+        self.execute(
+            "CREATE FUNCTION refuse_outcomes() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN RAISE EXCEPTION 'no room for outcomes' USING ERRCODE = 'disk_full'; END $$;
+             CREATE TRIGGER refuse_outcomes BEFORE INSERT ON deliveries
+                FOR EACH ROW EXECUTE FUNCTION refuse_outcomes();",
+        );
+    }
+
+    /// Ends `refuse_outcomes`.
+    pub fn take_outcomes(&self) {
+        self.execute("DROP FUNCTION refuse_outcomes CASCADE");
+    }
+
+    fn execute(&self, statements: &str) {
         execute(&self.url, statements).unwrap_or_else(|error| panic!("{statements}: {error:?}"));
     }
 }

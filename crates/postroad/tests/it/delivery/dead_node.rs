@@ -31,3 +31,28 @@ async fn what_a_dead_node_had_begun_is_announced_and_sent_again_with_the_same_by
     assert!(text.starts_with("Received: by one.mail.example"), "{text}");
     assert_eq!(messages[0].bytes, messages[1].bytes);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_possible_duplicate_is_announced_though_the_node_that_adopts_it_dies_too() {
+    let outside = Outside::new();
+    let peer = outside.site("shop.example", Script::new().on(Stage::Message, Answer::stall()));
+    let database = Database::create();
+    let url = database.url().to_owned();
+    let mut first = outside.start_on(&url, None, &[]);
+    let id = first.accepted_id(&to("ann@shop.example")).await;
+    peer.wait_until(|record| record.messages.len() == 1).await;
+    first.daemon.kill9();
+    database.let_busy_nodes_be_long_dead();
+    peer.set_script(Script::new());
+
+    database.refuse_outcomes();
+    let mut second = outside.start_on(&url, None, &[]);
+    second.until_logged("outcomes cannot be stored").await;
+    second.daemon.kill9();
+    database.take_outcomes();
+    second.restart();
+    let deliveries = second.until_status(id, "Sent").await;
+    assert_eq!(deliveries.len(), 2, "{deliveries:#?}");
+    assert_eq!(deliveries[0]["possible_duplicate"], true);
+    assert_eq!(peer.messages().len(), 2);
+}

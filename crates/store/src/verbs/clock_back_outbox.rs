@@ -1,0 +1,105 @@
+//! Events for webhooks that would wait for a time which the clock said before it went back. The outbox may have millions of
+//! rows: it is looked through in pages along its primary key, and only pages with late events are written to.
+
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+
+use super::webhook_queue::CLAIMED_FOR;
+use crate::error::StoreError;
+use crate::sql::{Sql, Value};
+
+/// The primary key of an outbox row: server, webhook, event.
+type RowKey = [i64; 3];
+
+/// A part of the outbox: the rows after `after`, up to and including `last`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Page {
+    after: RowKey,
+    last: RowKey,
+}
+
+impl Page {
+    fn params(&self) -> Vec<Value> {
+        self.after.iter().chain(&self.last).map(|part| (*part).into()).collect()
+    }
+
+    /// Where the next page begins; `None` after the last one.
+    pub(crate) fn next(&self) -> Option<RowKey> {
+        Some(self.last).filter(|last| *last != END)
+    }
+}
+
+/// Before every row.
+pub(crate) const START: RowKey = [0; 3];
+const END: RowKey = [i64::MAX; 3];
+
+/// The page of `rows` rows after `after`, and whether it has rows that wait too long.
+pub(crate) async fn look(
+    sql: &Sql<'_>,
+    now: Timestamp,
+    after: RowKey,
+    rows: i64,
+) -> Result<(Page, bool), StoreError> {
+    let last = "SELECT server_id, webhook_id, event_id FROM webhook_queue
+        WHERE (server_id, webhook_id, event_id) > ($1, $2, $3)
+        ORDER BY server_id, webhook_id, event_id LIMIT 1 OFFSET $4";
+    let params = [after[0].into(), after[1].into(), after[2].into(), (rows - 1).into()];
+    let last = match sql.query_opt(last, &params).await? {
+        Some(row) => [row.int(0)?, row.int(1)?, row.int(2)?],
+        None => END,
+    };
+    let page = Page { after, last };
+    let text = if sql.is_sqlite() {
+        "SELECT event_id FROM webhook_queue
+         WHERE (server_id, webhook_id, event_id) > ($1, $2, $3)
+           AND (server_id, webhook_id, event_id) <= ($4, $5, $6) AND due_at > $7 LIMIT 1"
+    } else {
+        "SELECT event_id FROM webhook_queue
+         WHERE (server_id, webhook_id, event_id) > ($1, $2, $3)
+           AND (server_id, webhook_id, event_id) <= ($4, $5, $6) AND (due_at > $7 OR claimed_until > $8) LIMIT 1"
+    };
+    let mut params = page.params();
+    params.push(now.into());
+    if !sql.is_sqlite() {
+        params.push(now.plus(CLAIMED_FOR).into());
+    }
+    Ok((page, sql.query_opt(text, &params).await?.is_some()))
+}
+
+/// Makes the events of a page due that wait longer than the pause after their last attempt: `pauses` after the first
+/// attempt, the second, … Returns how many.
+pub(crate) async fn pull(
+    sql: &Sql<'_>,
+    now: Timestamp,
+    pauses: &[Duration],
+    page: Page,
+) -> Result<u64, StoreError> {
+    let mut changed = 0;
+    let steps = std::iter::once(Duration::ZERO).chain(pauses.iter().copied());
+    let last = pauses.len() as i64;
+    for (attempts, pause) in (0_i64..).zip(steps) {
+        let attempts_max = if attempts == last { i64::MAX } else { attempts };
+        let mut params = page.params();
+        params.extend([now.plus(pause).into(), attempts.into(), attempts_max.into()]);
+        changed += sql
+            .execute(
+                "UPDATE webhook_queue SET due_at = $7
+                 WHERE (server_id, webhook_id, event_id) > ($1, $2, $3)
+                   AND (server_id, webhook_id, event_id) <= ($4, $5, $6)
+                   AND due_at > $7 AND attempts >= $8 AND attempts <= $9",
+                &params,
+            )
+            .await?;
+    }
+    if !sql.is_sqlite() {
+        // Claims of a node that is gone would last until that time, too.
+        let mut params = page.params();
+        params.push(now.plus(CLAIMED_FOR).into());
+        let text = "UPDATE webhook_queue SET claimed_until = $7
+            WHERE (server_id, webhook_id, event_id) > ($1, $2, $3)
+              AND (server_id, webhook_id, event_id) <= ($4, $5, $6) AND claimed_until > $7";
+        sql.execute(text, &params).await?;
+    }
+    Ok(changed)
+}
