@@ -42,7 +42,7 @@ pub(crate) struct Access {
 
 /// What endpoints work with.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct ApiState {
     pub(crate) app: App,
     bodies: Bodies,
     answers: Arc<Answers>,
@@ -61,7 +61,7 @@ pub(crate) struct Door {
     pub(crate) openapi: Bytes,
 }
 
-impl Door {
+impl ApiState {
     pub(crate) fn new(app: App, settings: &Settings) -> Self {
         let wait_max = settings.times.memory_wait;
         let pools = Arc::new(Pools::new(settings.in_flight_bytes_max, wait_max));
@@ -149,7 +149,12 @@ impl Call {
 }
 
 /// Answers a request with what `handle` makes of it.
-pub(crate) async fn answer<T, F, Fut>(door: &Door, request: Request, access: Access, handle: F) -> Response
+pub(crate) async fn answer<T, F, Fut>(
+    state: &ApiState,
+    request: Request,
+    access: Access,
+    handle: F,
+) -> Response
 where
     T: Serialize + Send + 'static,
     F: FnOnce(Call) -> Fut + Send + 'static,
@@ -157,7 +162,7 @@ where
 {
     let info = info(&request);
     let (parts, body) = request.into_parts();
-    let caller = match admit(door, &info, &parts, access).await {
+    let caller = match admit(state, &info, &parts, access).await {
         Ok(caller) => caller,
         Err(NotAdmitted { failure, delay }) => {
             // A caller that is delayed holds no request in memory.
@@ -167,18 +172,18 @@ where
         }
     };
     let server_id = caller.server_id;
-    let Some(place) = door.in_flight.acquire(server_id, 1).await else {
+    let Some(place) = state.in_flight.acquire(server_id, 1).await else {
         let cause = "the calls of one server are at their limit".to_owned();
         let full = Err::<Success<T>, _>(Reason::Unavailable(cause).into());
-        return envelope::respond(&info, &caller, &door.answers, full).await;
+        return envelope::respond(&info, &caller, &state.answers, full).await;
     };
     let asking = caller.clone();
     let outcome = async {
-        let body = door.bodies.read(server_id, body).await?;
+        let body = state.bodies.read(server_id, body).await?;
         let is_large = body.bytes.len() > LARGE_BYTES;
-        let (app, answers) = (door.app.clone(), Arc::clone(&door.answers));
-        let (webhooks, samples) = (door.webhooks().cloned(), Arc::clone(&door.samples));
-        let aside = (!is_large).then(|| Arc::clone(&door.aside));
+        let (app, answers) = (state.app.clone(), Arc::clone(&state.answers));
+        let (webhooks, samples) = (state.webhooks().cloned(), Arc::clone(&state.samples));
+        let aside = (!is_large).then(|| Arc::clone(&state.aside));
         let work = async move {
             let text = params::find(&parts, body.bytes).await?;
             let headers = parts.headers;
@@ -186,10 +191,10 @@ where
             let call = Call { app, caller: asking, headers, text, answers, webhooks, samples, aside, memory };
             handle(call).await
         };
-        if is_large { door.aside.drive(server_id, Box::pin(work)).await } else { work.await }
+        if is_large { state.aside.drive(server_id, Box::pin(work)).await } else { work.await }
     };
     let outcome = outcome.await;
-    let response = envelope::respond(&info, &caller, &door.answers, outcome).await;
+    let response = envelope::respond(&info, &caller, &state.answers, outcome).await;
     // The answer counts until it is sent.
     response.map(|body| held::hold(body, place))
 }
@@ -210,7 +215,7 @@ fn info(request: &Request) -> RequestInfo {
 }
 
 async fn admit(
-    door: &Door,
+    state: &ApiState,
     info: &RequestInfo,
     request: &Parts,
     access: Access,
@@ -218,10 +223,10 @@ async fn admit(
     if !access.methods.split(", ").any(|method| method == request.method.as_str()) {
         return Err(Reason::MethodNotAllowed(request.method.clone(), access.methods).into());
     }
-    if door.app.is_in_maintenance().await.map_err(Failure::from)? {
+    if state.app.is_in_maintenance().await.map_err(Failure::from)? {
         return Err(Reason::Maintenance.into());
     }
-    auth::authenticate(&door.app, &request.headers, info.peer, access.scope).await
+    auth::authenticate(&state.app, &request.headers, info.peer, access.scope).await
 }
 
 #[cfg(test)]
@@ -256,7 +261,7 @@ mod tests {
         let folder = TempDir::new().unwrap();
         let app = open_app(&folder).await;
         let key = app.dev_setup().await.unwrap().api_key;
-        let door = Door::new(app, &Settings::default());
+        let state = ApiState::new(app, &Settings::default());
         let peer = Peer { address: [127, 0, 0, 1].into(), tls: false };
         let here = thread::current().id();
         for (bytes, is_here) in [(LARGE_BYTES, true), (LARGE_BYTES + 1, false)] {
@@ -268,7 +273,7 @@ mod tests {
                 Success::with_warnings(Ok(data), Vec::new())
             };
             let response =
-                answer(&door, request, Access { scope: Scope::Send, methods: "POST" }, handle).await;
+                answer(&state, request, Access { scope: Scope::Send, methods: "POST" }, handle).await;
             let body = response.into_body().collect().await.unwrap().to_bytes();
             let envelope: serde_json::Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(envelope["data"], serde_json::json!([bytes, is_here]));

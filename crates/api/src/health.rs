@@ -10,7 +10,7 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use crate::endpoint::Door;
+use crate::endpoint::ApiState;
 use crate::envelope::json;
 
 pub(crate) const PATH: &str = "/health";
@@ -44,14 +44,14 @@ pub(crate) fn live() -> Response {
 }
 
 /// 503 with the cause while nothing can be accepted or sent, or while maintenance is on.
-pub(crate) async fn ready(State(door): State<Arc<Door>>) -> Response {
-    let Ok(mut last) = timeout(CHECK_MAX, door.readiness.0.lock()).await else {
+pub(crate) async fn ready(State(state): State<Arc<ApiState>>) -> Response {
+    let Ok(mut last) = timeout(CHECK_MAX, state.readiness.0.lock()).await else {
         return answer(&Readiness::unavailable("the check takes too long"));
     };
     let checked = match &*last {
         Some((at, checked)) if at.elapsed() < ANSWER_LIVES => checked.clone(),
         _ => {
-            let checked = match timeout(CHECK_MAX, check(&door)).await {
+            let checked = match timeout(CHECK_MAX, check(&state)).await {
                 Ok(checked) => checked,
                 Err(_) => Readiness::unavailable("the store does not answer"),
             };
@@ -66,7 +66,7 @@ pub(crate) async fn ready(State(door): State<Arc<Door>>) -> Response {
     if checked.cause.is_some() {
         return answer(&checked);
     }
-    match timeout(CHECK_MAX, door.app.is_in_maintenance()).await {
+    match timeout(CHECK_MAX, state.app.is_in_maintenance()).await {
         Ok(Ok(false)) => answer(&checked),
         Ok(Ok(true)) => answer(&Readiness { status: "maintenance", ..checked }),
         Ok(Err(_)) | Err(_) => answer(&Readiness::unavailable("the store cannot be read")),
@@ -78,14 +78,14 @@ fn answer(readiness: &Readiness) -> Response {
     json(code, serde_json::to_string(readiness).expect("texts and numbers are JSON"))
 }
 
-async fn check(door: &Door) -> Readiness {
+async fn check(state: &ApiState) -> Readiness {
     // The store's own words may name hosts and files: they are for the log.
-    if let Err(error) = door.app.check_store().await {
+    if let Err(error) = state.app.check_store().await {
         tracing::warn!(%error, "the store does not take writes");
         return Readiness::unavailable(store_cause(&error.to_string()));
     }
-    let lag = match door.queue() {
-        Some(desk) => match desk.health(door.app.now()).await {
+    let lag = match state.queue() {
+        Some(desk) => match desk.health(state.app.now()).await {
             Ok(health) if health.problems.is_empty() => Some(health.lag.as_secs_f64()),
             Ok(health) => {
                 let lag = Some(health.lag.as_secs_f64());

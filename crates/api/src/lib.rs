@@ -1,4 +1,4 @@
-//! The HTTP door: envelope, authentication, the v1 endpoints and their OpenAPI document.
+//! The HTTP API: envelope, authentication, the v1 endpoints and their OpenAPI document.
 //!
 //! It translates between HTTP and `app` and decides nothing; no SQL, no MIME. Everything that waits here has a
 //! timeout and everything that grows a limit.
@@ -57,14 +57,14 @@ pub use settings::{Mode, Settings, TimeLimits};
 #[derive(Debug, Clone)]
 pub struct Api {
     boundary: Arc<boundary::Boundary>,
-    door: Arc<endpoint::Door>,
+    state: Arc<endpoint::ApiState>,
     settings: Arc<Settings>,
 }
 
 impl Api {
     pub fn new(app: App, settings: Settings) -> Self {
-        let door = Arc::new(endpoint::Door::new(app, &settings));
-        let router = routes::router(Arc::clone(&door));
+        let state = Arc::new(endpoint::ApiState::new(app, &settings));
+        let router = routes::router(Arc::clone(&state));
         let trusted_proxies = settings.trusted_proxies.clone();
         Self {
             boundary: Arc::new(boundary::Boundary {
@@ -73,7 +73,7 @@ impl Api {
                 crowd: crowd::Crowd::new(settings.requests_per_address_max),
                 other_site: None,
             }),
-            door,
+            state,
             settings: Arc::new(settings),
         }
     }
@@ -81,14 +81,14 @@ impl Api {
     /// Lets callers post samples, and shows the public key of posts in Postal's format.
     #[must_use]
     pub fn with_webhooks(self, desk: WebhookDesk) -> Self {
-        self.door.set_webhooks(desk);
+        self.state.set_webhooks(desk);
         self
     }
 
     /// Lets `/ready` tell whether messages leave.
     #[must_use]
     pub fn with_queue(self, desk: QueueDesk) -> Self {
-        self.door.set_queue(desk);
+        self.state.set_queue(desk);
         self
     }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
-use utoipa::{IntoResponses, Modify, OpenApi};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{Content, Ref, RefOr, ResponseBuilder};
+use utoipa::{Modify, OpenApi};
 
-use crate::endpoint::Door;
+use crate::endpoint::ApiState;
 use crate::envelope::{self, FailureEnvelope};
 use crate::{analytics, events, messages, own_server, send, suppressions, webhooks};
 
@@ -24,23 +25,8 @@ pub fn openapi_json() -> String {
     text
 }
 
-pub(crate) async fn serve(State(door): State<Arc<Door>>) -> Response {
-    envelope::json(StatusCode::OK, door.openapi.clone())
-}
-
-/// Answers that are no HTTP 200.
-#[derive(Debug, IntoResponses)]
-#[expect(dead_code, reason = "only their description is used")]
-pub(crate) enum OtherAnswers {
-    /// The body is larger than the limit: `RequestTooLarge`
-    #[response(status = 413)]
-    TooLarge(FailureEnvelope<'static>),
-    /// A bug of the service: `InternalError`, with a `request_id`
-    #[response(status = 500)]
-    Internal(FailureEnvelope<'static>),
-    /// `Maintenance` or `ServiceUnavailable`; the header Retry-After says when to try again
-    #[response(status = 503)]
-    Unavailable(FailureEnvelope<'static>),
+pub(crate) async fn serve(State(state): State<Arc<ApiState>>) -> Response {
+    envelope::json(StatusCode::OK, state.openapi.clone())
 }
 
 #[derive(OpenApi)]
@@ -90,18 +76,40 @@ pub(crate) enum OtherAnswers {
         (name = "suppressions", description = "Addresses that get no more mail; `read` or `full` to look, `full` to change"),
         (name = "server", description = "The settings of the key's server; `read` or `full` to look, `full` to change"),
     ),
-    modifiers(&Key),
+    components(schemas(FailureEnvelope<'static>)),
+    modifiers(&EveryCall),
 )]
 struct Document;
 
-struct Key;
+/// Answers that every call may get beside HTTP 200.
+const FAILURES: [(&str, &str); 3] = [
+    ("413", "The body is larger than the limit: `RequestTooLarge`"),
+    ("500", "A bug of the service: `InternalError`, with a `request_id`"),
+    ("503", "`Maintenance` or `ServiceUnavailable`; the header Retry-After says when to try again"),
+];
 
-impl Modify for Key {
+/// Adds to every operation what all have in common: the key, and the answers that are no HTTP 200.
+struct EveryCall;
+
+impl Modify for EveryCall {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let value =
             ApiKeyValue::with_description("X-Server-API-Key", "The API key of a credential of the server");
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("server_api_key", SecurityScheme::ApiKey(ApiKey::Header(value)));
+        for operation in document.paths.paths.values_mut().filter_map(|path| path.post.as_mut()) {
+            operation.security = Some(vec![SecurityRequirement::new("server_api_key", [""; 0])]);
+            let responses = &mut operation.responses.responses;
+            if let Some(RefOr::T(success)) = responses.get_mut("200") {
+                "The call was handled; look at `status`".clone_into(&mut success.description);
+            }
+            for (status, description) in FAILURES {
+                let content = Content::new(Some(Ref::from_schema_name("FailureEnvelope")));
+                let failure =
+                    ResponseBuilder::new().description(description).content("application/json", content);
+                responses.insert(status.to_owned(), failure.build().into());
+            }
+        }
     }
 }
 

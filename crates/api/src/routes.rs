@@ -6,50 +6,48 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::{any, get};
+use axum::routing::{MethodRouter, any, get};
 use postroad_model::Scope;
+use serde::Serialize;
 
-use crate::endpoint::{self, Access, Door};
+use crate::endpoint::{self, Access, ApiState, Call};
+use crate::envelope::Success;
+use crate::failure::Failure;
 use crate::{analytics, events, health, messages, openapi, own_server, send, suppressions, webhooks};
 
-/// The four endpoints of the specification take other methods too, for existing clients.
-const SEND: Access = Access { scope: Scope::Send, methods: METHODS_OF_SPEC };
-const READ_MESSAGES: Access = Access { scope: Scope::Read, methods: METHODS_OF_SPEC };
-const READ: Access = Access { scope: Scope::Read, methods: "POST" };
-const FULL: Access = Access { scope: Scope::Full, methods: "POST" };
-const METHODS_OF_SPEC: &str = "POST, GET, PUT, PATCH";
+/// Methods of most endpoints, as the header Allow lists them.
+const POST_ONLY: &str = "POST";
+/// Methods of the four endpoints that the specification names: existing clients use all of these.
+const CLIENT_METHODS: &str = "POST, GET, PUT, PATCH";
 
-/// How handlers get what they work with.
-type Shared = State<Arc<Door>>;
-
-pub(crate) fn router(door: Arc<Door>) -> Router {
+pub(crate) fn router(state: Arc<ApiState>) -> Router {
     Router::new()
-        .route("/api/v1/send/message", any(send_message))
-        .route("/api/v1/send/raw", any(send_raw))
-        .route("/api/v1/messages/message", any(message))
-        .route("/api/v1/messages/deliveries", any(deliveries))
-        .route("/api/v1/analytics/summary", any(analytics_summary))
-        .route("/api/v1/analytics/timeseries", any(analytics_timeseries))
-        .route("/api/v1/analytics/top", any(analytics_top))
-        .route("/api/v1/analytics/message", any(analytics_message))
-        .route("/api/v1/webhooks/create", any(create_webhook))
-        .route("/api/v1/webhooks/get", any(get_webhook))
-        .route("/api/v1/webhooks/list", any(list_webhooks))
-        .route("/api/v1/webhooks/update", any(update_webhook))
-        .route("/api/v1/webhooks/delete", any(delete_webhook))
-        .route("/api/v1/webhooks/rotate_secret", any(rotate_webhook_secret))
-        .route("/api/v1/webhooks/test", any(test_webhook))
-        .route("/api/v1/webhooks/attempts", any(list_webhook_attempts))
-        .route("/api/v1/webhooks/replay", any(replay_webhook))
-        .route("/api/v1/events/list", any(list_events))
-        .route("/api/v1/suppressions/list", any(list_suppressions))
-        .route("/api/v1/suppressions/get", any(get_suppression))
-        .route("/api/v1/suppressions/add", any(add_suppressions))
-        .route("/api/v1/suppressions/remove", any(remove_suppressions))
-        .route("/api/v1/suppressions/import", any(import_suppressions))
-        .route("/api/v1/suppressions/export", any(export_suppressions))
-        .route("/api/v1/server/get", any(get_server))
-        .route("/api/v1/server/update", any(update_server))
+        .route("/api/v1/send/message", client_call(Scope::Send, send::message::handle))
+        .route("/api/v1/send/raw", client_call(Scope::Send, send::raw::handle))
+        .route("/api/v1/messages/message", client_call(Scope::Read, messages::message::handle))
+        .route("/api/v1/messages/deliveries", client_call(Scope::Read, messages::deliveries::handle))
+        .route("/api/v1/analytics/summary", call(Scope::Read, analytics::summary::handle))
+        .route("/api/v1/analytics/timeseries", call(Scope::Read, analytics::timeseries::handle))
+        .route("/api/v1/analytics/top", call(Scope::Read, analytics::top::handle))
+        .route("/api/v1/analytics/message", call(Scope::Read, analytics::message::handle))
+        .route("/api/v1/webhooks/create", call(Scope::Full, webhooks::create::handle))
+        .route("/api/v1/webhooks/get", call(Scope::Read, webhooks::get::handle))
+        .route("/api/v1/webhooks/list", call(Scope::Read, webhooks::list::handle))
+        .route("/api/v1/webhooks/update", call(Scope::Full, webhooks::update::handle))
+        .route("/api/v1/webhooks/delete", call(Scope::Full, webhooks::delete::handle))
+        .route("/api/v1/webhooks/rotate_secret", call(Scope::Full, webhooks::rotate_secret::handle))
+        .route("/api/v1/webhooks/test", call(Scope::Full, webhooks::test::handle))
+        .route("/api/v1/webhooks/attempts", call(Scope::Read, webhooks::attempts::handle))
+        .route("/api/v1/webhooks/replay", call(Scope::Full, webhooks::replay::handle))
+        .route("/api/v1/events/list", call(Scope::Read, events::list::handle))
+        .route("/api/v1/suppressions/list", call(Scope::Read, suppressions::list::handle))
+        .route("/api/v1/suppressions/get", call(Scope::Read, suppressions::get::handle))
+        .route("/api/v1/suppressions/add", call(Scope::Full, suppressions::add::handle))
+        .route("/api/v1/suppressions/remove", call(Scope::Full, suppressions::remove::handle))
+        .route("/api/v1/suppressions/import", call(Scope::Full, suppressions::import::handle))
+        .route("/api/v1/suppressions/export", call(Scope::Read, suppressions::export::handle))
+        .route("/api/v1/server/get", call(Scope::Read, own_server::get::handle))
+        .route("/api/v1/server/update", call(Scope::Full, own_server::update::handle))
         .route("/api/v1/openapi.json", get(openapi::serve).fallback(endpoint::not_get))
         .route("/api", any(endpoint::unknown))
         .route("/api/", any(endpoint::unknown))
@@ -58,111 +56,39 @@ pub(crate) fn router(door: Arc<Door>) -> Router {
         .route(health::PATH, get(async || health::live()))
         .route("/ready", get(health::ready))
         .fallback(async || not_found())
-        .with_state(door)
+        .with_state(state)
 }
 
-async fn send_message(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, SEND, send::message::handle).await
+/// Answers POST by `handle`, for keys of this scope.
+fn call<T, F, Fut>(scope: Scope, handle: F) -> MethodRouter<Arc<ApiState>>
+where
+    T: Serialize + Send + Sync + 'static,
+    F: Fn(Call) -> Fut + Copy + Send + Sync + 'static,
+    Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static,
+{
+    endpoint_for(Access { scope, methods: POST_ONLY }, handle)
 }
 
-async fn send_raw(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, SEND, send::raw::handle).await
+/// The same for the methods that existing clients use.
+fn client_call<T, F, Fut>(scope: Scope, handle: F) -> MethodRouter<Arc<ApiState>>
+where
+    T: Serialize + Send + Sync + 'static,
+    F: Fn(Call) -> Fut + Copy + Send + Sync + 'static,
+    Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static,
+{
+    endpoint_for(Access { scope, methods: CLIENT_METHODS }, handle)
 }
 
-async fn message(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, READ_MESSAGES, messages::message::handle).await
-}
-
-async fn deliveries(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, READ_MESSAGES, messages::deliveries::handle).await
-}
-
-async fn analytics_summary(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, READ, analytics::summary::handle).await
-}
-
-async fn analytics_timeseries(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, READ, analytics::timeseries::handle).await
-}
-
-async fn analytics_top(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, READ, analytics::top::handle).await
-}
-
-async fn analytics_message(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, READ, analytics::message::handle).await
-}
-
-async fn create_webhook(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, FULL, webhooks::create::handle).await
-}
-
-async fn get_webhook(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, READ, webhooks::get::handle).await
-}
-
-async fn list_webhooks(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, READ, webhooks::list::handle).await
-}
-
-async fn update_webhook(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, FULL, webhooks::update::handle).await
-}
-
-async fn delete_webhook(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, FULL, webhooks::delete::handle).await
-}
-
-async fn rotate_webhook_secret(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, FULL, webhooks::rotate_secret::handle).await
-}
-
-async fn test_webhook(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, FULL, webhooks::test::handle).await
-}
-
-async fn list_webhook_attempts(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, READ, webhooks::attempts::handle).await
-}
-
-async fn replay_webhook(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, FULL, webhooks::replay::handle).await
-}
-
-async fn list_events(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, READ, events::list::handle).await
-}
-
-async fn list_suppressions(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, READ, suppressions::list::handle).await
-}
-
-async fn get_suppression(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, READ, suppressions::get::handle).await
-}
-
-async fn add_suppressions(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, FULL, suppressions::add::handle).await
-}
-
-async fn remove_suppressions(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, FULL, suppressions::remove::handle).await
-}
-
-async fn import_suppressions(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, FULL, suppressions::import::handle).await
-}
-
-async fn export_suppressions(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, READ, suppressions::export::handle).await
-}
-
-async fn get_server(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, READ, own_server::get::handle).await
-}
-
-async fn update_server(State(door): Shared, request: Request) -> Response {
-    endpoint::answer(&door, request, FULL, own_server::update::handle).await
+/// Takes every method, so that a wrong one is answered with an envelope.
+fn endpoint_for<T, F, Fut>(access: Access, handle: F) -> MethodRouter<Arc<ApiState>>
+where
+    T: Serialize + Send + Sync + 'static,
+    F: Fn(Call) -> Fut + Copy + Send + Sync + 'static,
+    Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static,
+{
+    any(move |State(state): State<Arc<ApiState>>, request: Request| async move {
+        endpoint::answer(&state, request, access, handle).await
+    })
 }
 
 fn not_found() -> Response {

@@ -1,4 +1,4 @@
-//! What an operator can set about the HTTP door, and what each listener is for.
+//! Settings of the HTTP API, and the kinds of listeners.
 
 use std::time::Duration;
 

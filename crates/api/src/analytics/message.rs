@@ -12,7 +12,6 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::messages::GivenId;
-use crate::openapi::OtherAnswers;
 
 /// Which message.
 #[derive(Debug, ToSchema)]
@@ -79,8 +78,7 @@ pub(crate) struct MessageLatencyOut {
     tag = "analytics",
     operation_id = "analyticsMessage",
     request_body = MessageAnalyticsIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<MessageAnalyticsOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<MessageAnalyticsOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<MessageAnalyticsOut>, Failure> {
     let mut findings = Findings::default();

@@ -11,7 +11,6 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::openapi::OtherAnswers;
 
 /// Which range, and of which messages.
 #[derive(Debug, ToSchema)]
@@ -58,8 +57,7 @@ pub(crate) struct SummaryOut {
     tag = "analytics",
     operation_id = "analyticsSummary",
     request_body = SummaryIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<SummaryOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<SummaryOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SummaryOut>, Failure> {
     let mut findings = Findings::default();

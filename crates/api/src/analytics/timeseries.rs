@@ -15,7 +15,6 @@ use crate::envelope::{Answer, Flags, OrNull, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_text};
 use crate::json;
-use crate::openapi::OtherAnswers;
 
 /// What one point takes to be written.
 const POINT_BYTES: usize = 700;
@@ -106,8 +105,7 @@ pub(crate) struct PointOut {
     tag = "analytics",
     operation_id = "analyticsTimeseries",
     request_body = TimeseriesIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<TimeseriesOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<TimeseriesOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TimeseriesOut>, Failure> {
     let mut findings = Findings::default();

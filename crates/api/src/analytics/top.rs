@@ -11,7 +11,6 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json::{self, Json};
-use crate::openapi::OtherAnswers;
 
 const RECIPIENT_DOMAIN: &str = "recipient_domain";
 const LIMIT: u64 = 20;
@@ -78,8 +77,7 @@ pub(crate) enum ValueOut {
     tag = "analytics",
     operation_id = "analyticsTop",
     request_body = TopIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<TopOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<TopOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<TopOut>, Failure> {
     let mut findings = Findings::default();

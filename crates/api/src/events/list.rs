@@ -14,7 +14,6 @@ use crate::envelope::{Answer, Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_text};
 use crate::json::{self, Json};
-use crate::openapi::OtherAnswers;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, decode_cursor, read_limit};
 
 const WAIT_SECS_MAX: f64 = 30.0;
@@ -60,8 +59,7 @@ pub(crate) struct EventListOut {
     tag = "events",
     operation_id = "listEvents",
     request_body = ListEventsIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<EventListOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<EventListOut>)),
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<EventListOut>, Failure> {
     let mut findings = Findings::default();

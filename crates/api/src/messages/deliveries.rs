@@ -11,7 +11,6 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::openapi::OtherAnswers;
 
 /// Which message.
 #[derive(Debug, ToSchema)]
@@ -69,8 +68,7 @@ pub(crate) struct DeliveryOut {
     tag = "messages",
     operation_id = "listDeliveries",
     request_body = DeliveriesIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<DeliveriesOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<DeliveriesOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<DeliveriesOut>, Failure> {
     let mut findings = Findings::default();

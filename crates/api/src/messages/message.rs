@@ -15,7 +15,6 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::memory::Share;
-use crate::openapi::OtherAnswers;
 
 /// Which message, and what of it.
 #[derive(Debug, ToSchema)]
@@ -48,8 +47,7 @@ pub(crate) enum ExpansionsIn {
     tag = "messages",
     operation_id = "getMessage",
     request_body = MessageIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<MessageOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<MessageOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<MessageOut>, Failure> {
     let mut findings = Findings::default();

@@ -6,7 +6,6 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::openapi::OtherAnswers;
 
 /// Get the server
 ///
@@ -16,8 +15,7 @@ use crate::openapi::OtherAnswers;
     path = "/api/v1/server/get",
     tag = "server",
     operation_id = "getServer",
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<ServerOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<ServerOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
     let mut findings = Findings::default();

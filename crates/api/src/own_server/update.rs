@@ -12,7 +12,6 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_text};
 use crate::json::{self, Json};
-use crate::openapi::OtherAnswers;
 
 /// `null` means absent, so a limit is taken away by its name.
 const NO_LIMIT: &str = "none";
@@ -76,8 +75,7 @@ pub(crate) struct RetentionIn {
     tag = "server",
     operation_id = "updateServer",
     request_body = UpdateServerIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<ServerOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<ServerOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
     let mut findings = Findings::default();

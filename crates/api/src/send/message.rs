@@ -14,7 +14,6 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_array, expect_text};
 use crate::json::Json;
-use crate::openapi::OtherAnswers;
 
 /// Send an e-mail
 ///
@@ -32,8 +31,7 @@ use crate::openapi::OtherAnswers;
         ("X-Test-Mode" = Option<String>, Header, description = "`true` (or `1`, `yes`, `on`): validate and record, do not deliver; `false` (or `0`, `no`, `off`): deliver; anything else is refused"),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 256 printable characters; a repetition with the same key within 24 hours gets the first answer"),
     ),
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<SendOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<SendOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SendOut>, Failure> {
     let limits = call.app.limits();

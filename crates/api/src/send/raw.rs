@@ -11,7 +11,6 @@ use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
-use crate::openapi::OtherAnswers;
 
 /// A message in the form of RFC 2822, and its envelope.
 #[derive(Debug, ToSchema)]
@@ -53,8 +52,7 @@ pub(crate) struct SendRawIn {
         ("X-Test-Mode" = Option<String>, Header, description = "`true` (or `1`, `yes`, `on`): validate and record, do not deliver; `false` (or `0`, `no`, `off`): deliver; anything else is refused"),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 256 printable characters; a repetition with the same key within 24 hours gets the first answer"),
     ),
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<SendOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<SendOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SendOut>, Failure> {
     let (context, draft) = prepare(&call, "send/raw", read)?;

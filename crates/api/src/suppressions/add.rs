@@ -14,7 +14,6 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json::Json;
-use crate::openapi::OtherAnswers;
 
 /// One suppression, or `items` with up to 1,000 of them.
 #[derive(Debug, ToSchema)]
@@ -103,8 +102,7 @@ pub(crate) struct AddedItemOut {
     tag = "suppressions",
     operation_id = "addSuppressions",
     request_body = AddSuppressionIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<AddedOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<AddedOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<AddedOut>, Failure> {
     let mut findings = Findings::default();

@@ -9,7 +9,6 @@ use crate::envelope::{Answer, Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::openapi::OtherAnswers;
 use crate::page::{Pagination, read_cursor, read_limit};
 
 /// Lines of a page: as many as a person wants to wait for, and few enough to be made in memory.
@@ -47,8 +46,7 @@ pub(crate) struct ExportedOut {
     tag = "suppressions",
     operation_id = "exportSuppressions",
     request_body = ExportSuppressionsIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<ExportedOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<ExportedOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ExportedOut>, Failure> {
     let mut findings = Findings::default();

@@ -9,7 +9,6 @@ use crate::envelope::{Answer, Success};
 use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::openapi::OtherAnswers;
 
 /// Which address; letter case and the form of its domain do not matter.
 #[derive(Debug, ToSchema)]
@@ -31,8 +30,7 @@ pub(crate) struct GetSuppressionIn {
     tag = "suppressions",
     operation_id = "getSuppression",
     request_body = GetSuppressionIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<SuppressionOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<SuppressionOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SuppressionOut>, Failure> {
     let mut findings = Findings::default();

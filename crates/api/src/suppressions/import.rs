@@ -10,7 +10,6 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::openapi::OtherAnswers;
 
 /// Lines in one call; longer lists come in parts.
 const LINES_MAX: usize = 10_000;
@@ -63,8 +62,7 @@ pub(crate) struct LineErrorOut {
     tag = "suppressions",
     operation_id = "importSuppressions",
     request_body = ImportSuppressionsIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<ImportedOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<ImportedOut>)),
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<ImportedOut>, Failure> {
     let mut findings = Findings::default();

@@ -11,7 +11,6 @@ use crate::envelope::{Answer, Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::openapi::OtherAnswers;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
 /// Which of them; without anything all.
@@ -56,8 +55,7 @@ pub(crate) struct Wanted {
     tag = "suppressions",
     operation_id = "listSuppressions",
     request_body = ListSuppressionsIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<SuppressionListOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<SuppressionListOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<SuppressionListOut>, Failure> {
     let mut findings = Findings::default();

@@ -10,7 +10,6 @@ use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
 use crate::failure::{Failure, Reason};
 use crate::fields::Findings;
-use crate::openapi::OtherAnswers;
 
 /// One address, or `items` with up to 1,000 of them.
 #[derive(Debug, ToSchema)]
@@ -83,8 +82,7 @@ pub(crate) struct RemovedItemOut {
     tag = "suppressions",
     operation_id = "removeSuppressions",
     request_body = RemoveSuppressionIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<RemovedOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<RemovedOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<RemovedOut>, Failure> {
     let mut findings = Findings::default();

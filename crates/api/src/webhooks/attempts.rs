@@ -11,7 +11,6 @@ use crate::envelope::{Answer, Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::openapi::OtherAnswers;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
 /// Of which webhook, and which page.
@@ -54,8 +53,7 @@ const ATTEMPT_BYTES: usize = 5 << 10;
     tag = "webhooks",
     operation_id = "listWebhookAttempts",
     request_body = WebhookAttemptsIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<AttemptListOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<AttemptListOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<AttemptListOut>, Failure> {
     let mut findings = Findings::default();

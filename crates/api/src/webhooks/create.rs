@@ -10,7 +10,6 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::openapi::OtherAnswers;
 
 /// A webhook to be.
 #[derive(Debug, ToSchema)]
@@ -40,8 +39,7 @@ pub(crate) struct CreateWebhookIn {
     tag = "webhooks",
     operation_id = "createWebhook",
     request_body = CreateWebhookIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<WebhookOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<WebhookOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();

@@ -8,7 +8,6 @@ use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::Findings;
-use crate::openapi::OtherAnswers;
 
 /// What was deleted.
 #[derive(Debug, Serialize, ToSchema)]
@@ -26,8 +25,7 @@ pub(crate) struct DeletedWebhookOut {
     tag = "webhooks",
     operation_id = "deleteWebhook",
     request_body = WebhookIdIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<DeletedWebhookOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<DeletedWebhookOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<DeletedWebhookOut>, Failure> {
     let mut findings = Findings::default();

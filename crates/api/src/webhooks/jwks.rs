@@ -7,13 +7,13 @@ use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, HeaderValue};
 use axum::response::Response;
 
-use crate::endpoint::Door;
+use crate::endpoint::ApiState;
 use crate::envelope;
 
 pub(crate) const PATH: &str = "/.well-known/jwks.json";
 
-pub(crate) async fn serve(State(door): State<Arc<Door>>) -> Response {
-    let Some(desk) = door.webhooks() else {
+pub(crate) async fn serve(State(state): State<Arc<ApiState>>) -> Response {
+    let Some(desk) = state.webhooks() else {
         return envelope::json(StatusCode::NOT_FOUND, r#"{"keys":[]}"#);
     };
     let mut response = envelope::json(StatusCode::OK, desk.signer().jwks().to_string());

@@ -10,7 +10,6 @@ use crate::envelope::{Answer, AnswerMemory, Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::openapi::OtherAnswers;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
 /// Which page.
@@ -39,8 +38,7 @@ pub(crate) struct WebhookListOut {
     tag = "webhooks",
     operation_id = "listWebhooks",
     request_body = ListWebhooksIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<WebhookListOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<WebhookListOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookListOut>, Failure> {
     let mut findings = Findings::default();

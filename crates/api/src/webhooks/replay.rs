@@ -11,7 +11,6 @@ use crate::envelope::{Answer, AnswerMemory, Flags, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::openapi::OtherAnswers;
 use crate::page::{Pagination, read_cursor};
 
 /// Events that one call puts into the queue at most; the cursor leads to the rest.
@@ -54,8 +53,7 @@ pub(crate) struct ReplayedOut {
     tag = "webhooks",
     operation_id = "replayWebhook",
     request_body = ReplayWebhookIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<ReplayedOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<ReplayedOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ReplayedOut>, Failure> {
     let mut findings = Findings::default();

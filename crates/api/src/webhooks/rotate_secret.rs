@@ -6,7 +6,6 @@ use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::Findings;
-use crate::openapi::OtherAnswers;
 
 /// Rotate a webhook's secret
 ///
@@ -17,8 +16,7 @@ use crate::openapi::OtherAnswers;
     tag = "webhooks",
     operation_id = "rotateWebhookSecret",
     request_body = WebhookIdIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<WebhookOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<WebhookOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();

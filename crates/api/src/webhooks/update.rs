@@ -11,7 +11,6 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::openapi::OtherAnswers;
 
 /// What to change.
 #[derive(Debug, ToSchema)]
@@ -41,8 +40,7 @@ pub(crate) struct UpdateWebhookIn {
     tag = "webhooks",
     operation_id = "updateWebhook",
     request_body = UpdateWebhookIn,
-    responses((status = 200, description = "The call was handled; look at `status`", body = Answer<WebhookOut>), OtherAnswers),
-    security(("server_api_key" = [])),
+    responses((status = 200, body = Answer<WebhookOut>)),
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();
