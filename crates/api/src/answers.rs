@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::failure::{Failure, Reason};
 use crate::memory::{LARGE_BYTES, Pools, Share};
-use crate::{Settings, aside};
+use crate::{Settings, blocking_pool};
 
 /// An answer is written and freed in pieces of this size.
 const SEGMENT_BYTES: usize = 64 << 10;
@@ -78,7 +78,7 @@ impl Answers {
     where
         T: Serialize + Send + 'static,
     {
-        let written = aside::run(move || {
+        let written = blocking_pool::run(move || {
             let mut segments = Segments::default();
             let written = serde_json::to_writer(&mut segments, &value);
             written.map(|()| (segments.finish(), share))

@@ -18,8 +18,8 @@ use tokio::time::Instant;
 use tower::ServiceExt;
 use uuid::Uuid;
 
-use crate::crowd::Crowd;
 use crate::failure::Reason;
+use crate::per_address::PerAddressLimit;
 use crate::request_id::X_REQUEST_ID;
 use crate::{Mode, drain, envelope, held, host, peer, redirect, request_id};
 
@@ -61,7 +61,7 @@ pub(crate) struct Boundary {
     pub(crate) router: Router,
     pub(crate) trusted_proxies: Vec<IpNet>,
     /// Requests in flight by address.
-    pub(crate) crowd: Arc<Crowd>,
+    pub(crate) per_address: Arc<PerAddressLimit>,
     /// Some host names are for other things, and for nothing of the API.
     pub(crate) other_site: Option<OtherSite>,
 }
@@ -92,10 +92,10 @@ impl Boundary {
 
         // A trusted proxy that does not say for whom it speaks may speak for everybody.
         let is_proxy = self.trusted_proxies.iter().any(|network| network.contains(&peer.address));
-        let ticket = (!is_proxy).then(|| self.crowd.enter(peer.address));
-        let is_crowded = matches!(ticket, Some(None));
+        let permit = (!is_proxy).then(|| self.per_address.acquire(peer.address));
+        let is_refused = matches!(permit, Some(None));
         let answering = async {
-            if is_crowded {
+            if is_refused {
                 let cause = "the requests of one address are at their limit".to_owned();
                 return envelope::failed(&info, &Reason::Unavailable(cause).into());
             }
@@ -128,9 +128,9 @@ impl Boundary {
             duration_ms = info.begun.elapsed().as_secs_f64() * 1e3,
             "request"
         );
-        match ticket.flatten() {
+        match permit.flatten() {
             // Its answer counts until it is sent.
-            Some(ticket) => response.map(|body| held::hold(body, ticket)),
+            Some(permit) => response.map(|body| held::hold(body, permit)),
             None => response,
         }
     }
@@ -197,10 +197,10 @@ mod tests {
     use http_body_util::BodyExt;
 
     use super::*;
-    use crate::aside;
+    use crate::blocking_pool;
 
     async fn explode() -> Response {
-        aside::run(|| panic!("the cause")).await.expect("it panics")
+        blocking_pool::run(|| panic!("the cause")).await.expect("it panics")
     }
 
     #[derive(Clone, Default)]
@@ -228,7 +228,7 @@ mod tests {
         let boundary = Boundary {
             router: Router::new().route("/api/v1/boom", any(explode)),
             trusted_proxies: vec![],
-            crowd: Crowd::new(10),
+            per_address: PerAddressLimit::new(10),
             other_site: None,
         };
         let socket = Peer { address: [127, 0, 0, 1].into(), tls: false };

@@ -14,8 +14,8 @@ use postroad_model::Scope;
 use serde::Serialize;
 
 use crate::answers::Answers;
-use crate::aside::Aside;
 use crate::auth::{self, NotAdmitted};
+use crate::blocking_pool::BlockingPool;
 use crate::body::{Bodies, Memory};
 use crate::boundary::RequestInfo;
 use crate::envelope::{self, Success};
@@ -46,7 +46,7 @@ pub(crate) struct ApiState {
     pub(crate) app: App,
     bodies: Bodies,
     answers: Arc<Answers>,
-    aside: Arc<Aside>,
+    blocking_pool: Arc<BlockingPool>,
     /// Calls in flight by server.
     in_flight: FairPool,
     /// Samples that are being posted to webhooks, by server.
@@ -69,7 +69,7 @@ impl ApiState {
             app,
             bodies: Bodies::new(settings, Arc::clone(&pools)),
             answers: Arc::new(Answers::new(settings, pools)),
-            aside: Arc::new(Aside::new(wait_max)),
+            blocking_pool: Arc::new(BlockingPool::new(wait_max)),
             in_flight: FairPool::new(IN_FLIGHT_MAX, settings.requests_per_server_max, wait_max),
             samples: Arc::new(FairPool::new(SAMPLES_MAX, SAMPLES_OF_SERVER_MAX, wait_max)),
             webhooks: OnceLock::new(),
@@ -111,7 +111,7 @@ pub(crate) struct Call {
     pub(crate) webhooks: Option<WebhookDesk>,
     samples: Arc<FairPool>,
     /// Where to do long work; `None` if the call is there already.
-    aside: Option<Arc<Aside>>,
+    blocking_pool: Option<Arc<BlockingPool>>,
     /// What the body holds of the memory for bodies, until the call is done.
     memory: Memory,
 }
@@ -125,7 +125,7 @@ impl Call {
     }
 
     /// A place to post a sample from; a server has few of them.
-    pub(crate) async fn sample_place(&self) -> Result<FairPermit, Failure> {
+    pub(crate) async fn sample_permit(&self) -> Result<FairPermit, Failure> {
         let place = self.samples.acquire(self.caller.server_id, 1).await;
         place.ok_or_else(|| Reason::Unavailable("the samples being posted are at their limit".into()).into())
     }
@@ -136,13 +136,13 @@ impl Call {
     }
 
     /// Does what takes long off the async threads.
-    pub(crate) async fn drive<T, F>(&self, work: F) -> Result<T, Failure>
+    pub(crate) async fn run_blocking<T, F>(&self, work: F) -> Result<T, Failure>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
-        match &self.aside {
-            Some(aside) => aside.drive(self.caller.server_id, work).await,
+        match &self.blocking_pool {
+            Some(blocking_pool) => blocking_pool.run(self.caller.server_id, work).await,
             None => work.await,
         }
     }
@@ -183,15 +183,25 @@ where
         let is_large = body.bytes.len() > LARGE_BYTES;
         let (app, answers) = (state.app.clone(), Arc::clone(&state.answers));
         let (webhooks, samples) = (state.webhooks().cloned(), Arc::clone(&state.samples));
-        let aside = (!is_large).then(|| Arc::clone(&state.aside));
+        let blocking_pool = (!is_large).then(|| Arc::clone(&state.blocking_pool));
         let work = async move {
             let text = params::find(&parts, body.bytes).await?;
             let headers = parts.headers;
             let memory = body.memory;
-            let call = Call { app, caller: asking, headers, text, answers, webhooks, samples, aside, memory };
+            let call = Call {
+                app,
+                caller: asking,
+                headers,
+                text,
+                answers,
+                webhooks,
+                samples,
+                blocking_pool,
+                memory,
+            };
             handle(call).await
         };
-        if is_large { state.aside.drive(server_id, Box::pin(work)).await } else { work.await }
+        if is_large { state.blocking_pool.run(server_id, Box::pin(work)).await } else { work.await }
     };
     let outcome = outcome.await;
     let response = envelope::respond(&info, &caller, &state.answers, outcome).await;

@@ -5,12 +5,11 @@
 
 mod analytics;
 mod answers;
-mod aside;
 mod auth;
+mod blocking_pool;
 mod body;
 mod boundary;
 mod connection;
-mod crowd;
 mod dev;
 mod drain;
 mod endpoint;
@@ -27,15 +26,16 @@ mod json;
 mod memory;
 mod messages;
 mod openapi;
-mod own_server;
 mod page;
 mod params;
 mod peer;
+mod per_address;
 mod redirect;
 mod request_id;
 mod routes;
 mod send;
 mod server;
+mod server_settings;
 mod settings;
 mod suppressions;
 mod unsent;
@@ -70,7 +70,7 @@ impl Api {
             boundary: Arc::new(boundary::Boundary {
                 router,
                 trusted_proxies,
-                crowd: crowd::Crowd::new(settings.requests_per_address_max),
+                per_address: per_address::PerAddressLimit::new(settings.requests_per_address_max),
                 other_site: None,
             }),
             state,

@@ -11,7 +11,7 @@ use utoipa::{Modify, OpenApi};
 
 use crate::endpoint::ApiState;
 use crate::envelope::{self, FailureEnvelope};
-use crate::{analytics, events, messages, own_server, send, suppressions, webhooks};
+use crate::{analytics, events, messages, send, server_settings, suppressions, webhooks};
 
 /// The document as a value.
 pub fn openapi() -> utoipa::openapi::OpenApi {
@@ -64,8 +64,8 @@ pub(crate) async fn serve(State(state): State<Arc<ApiState>>) -> Response {
         suppressions::remove::handle,
         suppressions::import::handle,
         suppressions::export::handle,
-        own_server::get::handle,
-        own_server::update::handle,
+        server_settings::get::handle,
+        server_settings::update::handle,
     ),
     tags(
         (name = "send", description = "Sending mail; keys of scope `send` or `full`"),
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn documented_settings_of_a_server_are_those_that_are_read() {
         let mut findings = Findings::default();
-        own_server::update::read(br#"{"tracking": {}, "retention": {}}"#, &mut findings).unwrap();
+        server_settings::update::read(br#"{"tracking": {}, "retention": {}}"#, &mut findings).unwrap();
         assert_eq!(findings.asked, documented("UpdateServerIn"));
     }
 }

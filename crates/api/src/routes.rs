@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::endpoint::{self, Access, ApiState, Call};
 use crate::envelope::Success;
 use crate::failure::Failure;
-use crate::{analytics, events, health, messages, openapi, own_server, send, suppressions, webhooks};
+use crate::{analytics, events, health, messages, openapi, send, server_settings, suppressions, webhooks};
 
 /// Methods of most endpoints, as the header Allow lists them.
 const POST_ONLY: &str = "POST";
@@ -46,8 +46,8 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .route("/api/v1/suppressions/remove", call(Scope::Full, suppressions::remove::handle))
         .route("/api/v1/suppressions/import", call(Scope::Full, suppressions::import::handle))
         .route("/api/v1/suppressions/export", call(Scope::Read, suppressions::export::handle))
-        .route("/api/v1/server/get", call(Scope::Read, own_server::get::handle))
-        .route("/api/v1/server/update", call(Scope::Full, own_server::update::handle))
+        .route("/api/v1/server/get", call(Scope::Read, server_settings::get::handle))
+        .route("/api/v1/server/update", call(Scope::Full, server_settings::update::handle))
         .route("/api/v1/openapi.json", get(openapi::serve).fallback(endpoint::not_get))
         .route("/api", any(endpoint::unknown))
         .route("/api/", any(endpoint::unknown))

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::connection::{Connections, Phase};
-use crate::crowd::{Crowd, Ticket};
+use crate::per_address::{AddressPermit, PerAddressLimit};
 use crate::{Api, Mode};
 
 /// When the machine is out of something, other work has to end first.
@@ -47,7 +47,7 @@ impl Server {
         let entrance = Entrance {
             listener,
             places: Arc::clone(&places),
-            crowd: Crowd::new(settings.connections_per_address_max),
+            per_address: PerAddressLimit::new(settings.connections_per_address_max),
             proxies: settings.trusted_proxies.clone(),
         };
         let accepting = tokio::spawn(accept_all(entrance, connections, watching));
@@ -74,13 +74,13 @@ impl Server {
 struct Entrance {
     listener: TcpListener,
     places: Arc<Semaphore>,
-    crowd: Arc<Crowd>,
+    per_address: Arc<PerAddressLimit>,
     /// A proxy of ours speaks for many.
     proxies: Vec<IpNet>,
 }
 
 /// What a connection holds until it ends.
-type Admission = (OwnedSemaphorePermit, Option<Ticket>);
+type Admission = (OwnedSemaphorePermit, Option<AddressPermit>);
 
 async fn accept_all(entrance: Entrance, connections: Arc<Connections>, mut phase: watch::Receiver<Phase>) {
     // Another receiver for the connections: they have to see the change that ends this loop.
@@ -118,8 +118,8 @@ impl Entrance {
         if self.proxies.iter().any(|network| network.contains(&address)) {
             return Ok(Some((stream, (place, None))));
         }
-        let ticket = self.crowd.enter(address);
-        Ok(ticket.map(|ticket| (stream, (place, Some(ticket)))))
+        let permit = self.per_address.acquire(address);
+        Ok(permit.map(|permit| (stream, (place, Some(permit)))))
     }
 }
 

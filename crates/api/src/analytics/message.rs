@@ -11,7 +11,7 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
-use crate::messages::GivenId;
+use crate::messages::EchoedId;
 
 /// Which message.
 #[derive(Debug, ToSchema)]
@@ -93,9 +93,9 @@ pub(crate) async fn handle(call: Call) -> Result<Success<MessageAnalyticsOut>, F
 }
 
 /// The fields of the request; their names are those of `MessageAnalyticsIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<GivenId, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<EchoedId, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let id = GivenId::read(&mut fields, findings);
+    let id = EchoedId::read(&mut fields, findings);
     fields.finish(findings);
     Ok(id)
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::problem::Problem;
-use crate::{aside, envelope};
+use crate::{blocking_pool, envelope};
 
 /// In lists.
 #[derive(Debug, Serialize)]
@@ -59,7 +59,7 @@ struct AttachmentOut {
 
 /// Parsed off the async threads: a message may have megabytes.
 pub(super) async fn shown(message: Arc<CaughtMessage>) -> Result<Response, Problem> {
-    let text = aside::run(move || write(&message)).await.map_err(|_| Problem::Stopping)?;
+    let text = blocking_pool::run(move || write(&message)).await.map_err(|_| Problem::Stopping)?;
     Ok(envelope::json(StatusCode::OK, text))
 }
 

@@ -5,7 +5,7 @@ use postroad_store::Delivery;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::given_id::GivenId;
+use super::echoed_id::EchoedId;
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
@@ -83,9 +83,9 @@ pub(crate) async fn handle(call: Call) -> Result<Success<DeliveriesOut>, Failure
 }
 
 /// The fields of the request; their names are those of `DeliveriesIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<GivenId, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<EchoedId, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let id = GivenId::read(&mut fields, findings);
+    let id = EchoedId::read(&mut fields, findings);
     fields.finish(findings);
     Ok(id)
 }

@@ -4,8 +4,8 @@ use postroad_app::{FoundMessage, view_message};
 use postroad_store::Message;
 use utoipa::ToSchema;
 
+use super::echoed_id::EchoedId;
 use super::expansions::{Expansion, Expansions};
-use super::given_id::GivenId;
 use super::message_out::{
     ActivityOut, AttachmentOut, Base64, DetailsOut, Headers, InspectionOut, MessageOut, StatusOut,
 };
@@ -63,9 +63,9 @@ pub(crate) async fn handle(call: Call) -> Result<Success<MessageOut>, Failure> {
 }
 
 /// The fields of the request; their names are those of `MessageIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(GivenId, Expansions), Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(EchoedId, Expansions), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let id = GivenId::read(&mut fields, findings);
+    let id = EchoedId::read(&mut fields, findings);
     let expansions = Expansions::read(fields.take("_expansions", findings), findings);
     fields.finish(findings);
     Ok((id, expansions))
@@ -74,7 +74,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(GivenId, Exp
 /// The message, and the memory it takes if that is much.
 async fn find(
     call: &Call,
-    id: GivenId,
+    id: EchoedId,
     expansions: Expansions,
 ) -> Result<(MessageOut, Option<Share>), Failure> {
     let found = match id.possible() {
@@ -103,7 +103,7 @@ async fn find(
         }
         Ok((out, memory))
     };
-    if is_large { call.drive(Box::pin(work)).await } else { work.await }
+    if is_large { call.run_blocking(Box::pin(work)).await } else { work.await }
 }
 
 /// What the rows say.

@@ -1,9 +1,9 @@
 //! The calls that look up messages.
 
 pub(crate) mod deliveries;
+mod echoed_id;
 mod expansions;
-mod given_id;
 pub(crate) mod message;
 mod message_out;
 
-pub(crate) use given_id::GivenId;
+pub(crate) use echoed_id::EchoedId;

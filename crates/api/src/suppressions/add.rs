@@ -7,7 +7,7 @@ use postroad_app::suppressions::GivenSuppression;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::given::{self, Given};
+use super::shared_params::{self, Given};
 use super::suppression_out::{FailedItemOut, SuppressionOut};
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
@@ -117,8 +117,8 @@ pub(crate) async fn handle(call: Call) -> Result<Success<AddedOut>, Failure> {
 
 /// The fields of the request; their names are those of `AddSuppressionIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Given<GivenSuppression>, Failure> {
-    given::read(text, findings, |fields, findings| GivenSuppression {
-        address: given::read_address(fields, findings),
+    shared_params::read(text, findings, |fields, findings| GivenSuppression {
+        address: shared_params::read_address(fields, findings),
         reason: fields.text("reason", findings).map(Cow::into_owned),
         details: fields.text("details", findings).map(Cow::into_owned),
         origin_message_id: read_origin(fields, findings),
@@ -156,7 +156,7 @@ async fn add_many(
     for (index, item) in items.into_iter().enumerate() {
         let ended = item.and_then(|_| {
             let added = added.next().expect("there is a result for each");
-            added.map_err(|problems| given::placed(index, problems))
+            added.map_err(|problems| shared_params::placed(index, problems))
         });
         out.results.push(match ended {
             Ok(added) => {

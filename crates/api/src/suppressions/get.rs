@@ -2,7 +2,7 @@
 
 use utoipa::ToSchema;
 
-use super::given::read_address;
+use super::shared_params::read_address;
 use super::suppression_out::SuppressionOut;
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};

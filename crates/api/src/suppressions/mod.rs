@@ -3,8 +3,8 @@
 pub(crate) mod add;
 pub(crate) mod export;
 pub(crate) mod get;
-pub(crate) mod given;
 pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod remove;
+pub(crate) mod shared_params;
 mod suppression_out;

@@ -4,7 +4,7 @@ use postroad_app::FieldProblem;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::given::{self, Given};
+use super::shared_params::{self, Given};
 use super::suppression_out::FailedItemOut;
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
@@ -97,7 +97,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<RemovedOut>, Failure> {
 
 /// The fields of the request; their names are those of `RemoveSuppressionIn`.
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Given<String>, Failure> {
-    given::read(text, findings, given::read_address)
+    shared_params::read(text, findings, shared_params::read_address)
 }
 
 async fn remove_one(call: &Call, address: String) -> Result<RemovedOneOut, Failure> {
@@ -122,7 +122,7 @@ async fn remove_many(
             let removed = removed.next().expect("there is a result for each");
             removed
                 .map(|was_there| (address, was_there))
-                .map_err(|problem| given::placed(index, vec![problem]))
+                .map_err(|problem| shared_params::placed(index, vec![problem]))
         });
         out.results.push(match ended {
             Ok((address, was_there)) => {

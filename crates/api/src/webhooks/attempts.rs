@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::attempt_out::AttemptOut;
-use super::given::read_id;
+use super::shared_params::read_id;
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Flags, Success};
 use crate::failure::Failure;

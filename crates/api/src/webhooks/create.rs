@@ -3,7 +3,7 @@
 use postroad_app::{WebhookWish, WishedEvents};
 use utoipa::ToSchema;
 
-use super::given::read_settings;
+use super::shared_params::read_settings;
 use super::webhook_out::WebhookOut;
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};

@@ -3,7 +3,7 @@
 use postroad_model::WebhookId;
 use utoipa::ToSchema;
 
-use super::given::read_id;
+use super::shared_params::read_id;
 use super::webhook_out::WebhookOut;
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};

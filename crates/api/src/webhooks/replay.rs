@@ -5,7 +5,7 @@ use postroad_model::{EventId, Timestamp, WebhookAttemptId, WebhookId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::given::{read_event_id, read_id, read_integer};
+use super::shared_params::{read_event_id, read_id, read_integer};
 use crate::endpoint::Call;
 use crate::envelope::{Answer, AnswerMemory, Flags, Success};
 use crate::failure::Failure;

@@ -4,7 +4,7 @@ use postroad_model::{EventKind, WebhookId};
 use utoipa::ToSchema;
 
 use super::attempt_out::AttemptOut;
-use super::given::read_id;
+use super::shared_params::read_id;
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
 use crate::failure::{Failure, Reason};
@@ -45,7 +45,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<AttemptOut>, Failur
     let Some(desk) = &call.webhooks else {
         return Err(Reason::Unavailable("no webhook worker runs here".to_owned()).into());
     };
-    let _place = call.sample_place().await?;
+    let _place = call.sample_permit().await?;
     let attempt = desk.test(webhook.server_id, webhook.id, kind).await?;
     // Deleted in this moment.
     let attempt = attempt.ok_or(Failure::from(Reason::WebhookNotFound));

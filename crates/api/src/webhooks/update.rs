@@ -4,7 +4,7 @@ use postroad_app::WebhookChanges;
 use postroad_model::WebhookId;
 use utoipa::ToSchema;
 
-use super::given::{read_id, read_settings};
+use super::shared_params::{read_id, read_settings};
 use super::webhook_out::WebhookOut;
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};

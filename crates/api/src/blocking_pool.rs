@@ -1,4 +1,4 @@
-//! Long work off the async threads, which belong to everybody's requests.
+//! Blocking threads for long work: the async threads belong to everybody's requests.
 
 use std::panic::resume_unwind;
 use std::pin::Pin;
@@ -17,22 +17,22 @@ use crate::fair_pool::FairPool;
 const CALLS_MAX: usize = 64;
 const CALLS_OF_SERVER_MAX: usize = 16;
 
-/// Where whole calls run that have much to do.
+/// Runs whole calls that have much to do.
 #[derive(Debug)]
-pub(crate) struct Aside {
+pub(crate) struct BlockingPool {
     threads: FairPool,
 }
 
-impl Aside {
+impl BlockingPool {
     pub(crate) fn new(wait_max: Duration) -> Self {
         Self { threads: FairPool::new(CALLS_MAX, CALLS_OF_SERVER_MAX, wait_max) }
     }
 
-    /// Drives a future to its end on blocking threads. A large request borrows its texts from the body all the way
+    /// Runs a future to its end on blocking threads. A large request borrows its texts from the body all the way
     /// into `app`, where decoding and composing alternate with the store: to hand only the long steps to other
     /// threads, each would need a copy of its own. A thread is held only while there is work: a future that waits,
     /// for the store or for another machine, holds none, and gets one again when it is woken.
-    pub(crate) async fn drive<T, F>(&self, server_id: ServerId, call: F) -> Result<T, Failure>
+    pub(crate) async fn run<T, F>(&self, server_id: ServerId, call: F) -> Result<T, Failure>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
@@ -99,8 +99,8 @@ mod tests {
     #[tokio::test]
     async fn work_is_done_on_another_thread_and_may_wait() {
         let here = thread::current().id();
-        let aside = Aside::new(Duration::from_secs(1));
-        let there = aside.drive(ONE, async move {
+        let blocking_pool = BlockingPool::new(Duration::from_secs(1));
+        let there = blocking_pool.run(ONE, async move {
             let before = thread::current().id();
             tokio::time::sleep(Duration::from_millis(1)).await;
             run(|| ()).await?;
@@ -111,11 +111,11 @@ mod tests {
 
     #[tokio::test]
     async fn calls_that_wait_hold_no_thread() {
-        let aside = Aside::new(Duration::from_millis(1));
+        let blocking_pool = BlockingPool::new(Duration::from_millis(1));
         let (release, wait) = tokio::sync::watch::channel(false);
         let waiting = (0..10 * CALLS_MAX).map(|_| {
             let mut wait = wait.clone();
-            aside.drive(ONE, async move {
+            blocking_pool.run(ONE, async move {
                 wait.wait_for(|released| *released).await.ok();
                 Ok(())
             })
@@ -124,33 +124,33 @@ mod tests {
         let other = async {
             // Every call but for one server's share has had its turn before this one gets a thread.
             for server in 2..20 {
-                aside.drive(ServerId(server), async { Ok(()) }).await.expect("there are threads");
+                blocking_pool.run(ServerId(server), async { Ok(()) }).await.expect("there are threads");
             }
             release.send_replace(true);
         };
         let (done, ()) = tokio::join!(&mut waiting, other);
         assert!(done.iter().any(Result::is_ok));
-        assert_eq!(aside.threads.free(), CALLS_MAX);
+        assert_eq!(blocking_pool.threads.free(), CALLS_MAX);
     }
 
     #[tokio::test]
     async fn a_full_house_is_waited_for_and_not_for_ever() {
-        let aside = Aside::new(Duration::from_millis(1));
-        let all = aside.threads.acquire(ONE, CALLS_OF_SERVER_MAX).await.unwrap();
-        let refused = aside.drive(ONE, async { Ok(()) }).await.unwrap_err();
+        let blocking_pool = BlockingPool::new(Duration::from_millis(1));
+        let all = blocking_pool.threads.acquire(ONE, CALLS_OF_SERVER_MAX).await.unwrap();
+        let refused = blocking_pool.run(ONE, async { Ok(()) }).await.unwrap_err();
         assert!(matches!(refused.reason, Reason::Unavailable(_)));
-        aside.drive(ServerId(2), async { Ok(()) }).await.expect("others have their own share");
+        blocking_pool.run(ServerId(2), async { Ok(()) }).await.expect("others have their own share");
         drop(all);
-        aside.drive(ONE, async { Ok(()) }).await.unwrap();
-        assert_eq!(aside.threads.free(), CALLS_MAX);
+        blocking_pool.run(ONE, async { Ok(()) }).await.unwrap();
+        assert_eq!(blocking_pool.threads.free(), CALLS_MAX);
     }
 
     #[tokio::test]
     async fn a_panic_goes_on_where_the_work_was_asked_for() {
         let panic = AssertUnwindSafe(run(|| panic!("the cause"))).catch_unwind().await.unwrap_err();
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"the cause"));
-        let driven = Aside::new(Duration::from_secs(1));
-        let driven = driven.drive(ONE, poll_fn(|_| -> Poll<Result<(), Failure>> { panic!("the cause") }));
+        let driven = BlockingPool::new(Duration::from_secs(1));
+        let driven = driven.run(ONE, poll_fn(|_| -> Poll<Result<(), Failure>> { panic!("the cause") }));
         let panic = AssertUnwindSafe(driven).catch_unwind().await.unwrap_err();
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"the cause"));
     }

@@ -8,14 +8,14 @@ use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
 use crate::json::Json;
 
-/// An id as it was sent, and what it means if it can be one.
+/// An id as the caller wrote it, and the message id it stands for if it can be one.
 #[derive(Debug)]
-pub(crate) struct GivenId {
+pub(crate) struct EchoedId {
     text: Box<RawValue>,
     id: Option<MessageId>,
 }
 
-impl GivenId {
+impl EchoedId {
     /// Takes `id` out of the fields of a request; what is missing or no integer is noted.
     pub(crate) fn read(fields: &mut Fields<'_>, findings: &mut Findings) -> Self {
         let nothing = Self { text: RawValue::NULL.to_owned(), id: None };
@@ -60,7 +60,7 @@ mod tests {
         let object = crate::json::parse_object(request.as_bytes()).unwrap();
         let mut fields = Fields::of_request(object);
         let mut findings = Findings::default();
-        let given = GivenId::read(&mut fields, &mut findings);
+        let given = EchoedId::read(&mut fields, &mut findings);
         match findings.problems.pop() {
             None => Ok((given.text.get().to_owned(), given.id.map(|id| id.0))),
             Some(problem) => Err(problem.message),

@@ -1,48 +1,48 @@
-//! How much one address has at the same time: connections of a listener, or requests whose answers are not sent yet.
+//! Limit per client address: connections of a listener, or requests whose answers are not sent yet.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Counts by address; more than `each_max` of one are refused.
+/// Counts by address. Refuses an address that has `each_max` already.
 #[derive(Debug)]
-pub(crate) struct Crowd {
+pub(crate) struct PerAddressLimit {
     each_max: usize,
-    of_addresses: Mutex<HashMap<IpAddr, usize>>,
+    counts: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// One of the things that are counted, until it is dropped.
+/// Counts against its address until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Ticket {
-    crowd: Arc<Crowd>,
+pub(crate) struct AddressPermit {
+    limit: Arc<PerAddressLimit>,
     address: IpAddr,
 }
 
-impl Crowd {
+impl PerAddressLimit {
     pub(crate) fn new(each_max: usize) -> Arc<Self> {
-        Arc::new(Self { each_max, of_addresses: Mutex::default() })
+        Arc::new(Self { each_max, counts: Mutex::default() })
     }
 
     /// `None` if the address has as many as it may have.
-    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Ticket> {
+    pub(crate) fn acquire(self: &Arc<Self>, address: IpAddr) -> Option<AddressPermit> {
         let address = network(address);
-        let mut of_addresses = self.of_addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = of_addresses.entry(address).or_default();
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(address).or_default();
         if *count >= self.each_max {
             return None;
         }
         *count += 1;
-        Some(Ticket { crowd: Arc::clone(self), address })
+        Some(AddressPermit { limit: Arc::clone(self), address })
     }
 }
 
-impl Drop for Ticket {
+impl Drop for AddressPermit {
     fn drop(&mut self) {
-        let mut of_addresses = self.crowd.of_addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = of_addresses.get_mut(&self.address) {
+        let mut counts = self.limit.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {
-                of_addresses.remove(&self.address);
+                counts.remove(&self.address);
             }
         }
     }
@@ -62,8 +62,8 @@ mod tests {
 
     #[test]
     fn an_address_has_its_number_and_no_more() {
-        let crowd = Crowd::new(2);
-        let enter = |address: &str| crowd.enter(address.parse().unwrap());
+        let limit = PerAddressLimit::new(2);
+        let enter = |address: &str| limit.acquire(address.parse().unwrap());
         let held = [enter("192.0.2.1").unwrap(), enter("::ffff:192.0.2.1").unwrap()];
         assert!(enter("192.0.2.1").is_none());
         let others =
@@ -72,6 +72,6 @@ mod tests {
         drop(held);
         assert!(enter("192.0.2.1").is_some());
         drop(others);
-        assert!(crowd.of_addresses.lock().unwrap().is_empty());
+        assert!(limit.counts.lock().unwrap().is_empty());
     }
 }
