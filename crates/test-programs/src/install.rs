@@ -56,7 +56,7 @@ fn list_missing() -> Vec<&'static str> {
     if find_server_programs().is_none() {
         missing.push("postgresql");
     }
-    missing.extend(["python3", "curl", "swaks"].into_iter().filter(|program| !is_in_path(program)));
+    missing.extend(["python3", "curl", "jq", "swaks"].into_iter().filter(|program| !is_in_path(program)));
     // What swaks needs for TLS.
     if !runs("perl", &["-MNet::SSLeay", "-e", "1"]) {
         missing.push("libnet-ssleay-perl");

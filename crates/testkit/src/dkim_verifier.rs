@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use postroad_test_programs::find_dkim_verifier;
+pub use postroad_test_programs::find_dkim_verifier as find_verifier;
 
 /// Standard input: the message. Arguments: name and text of each TXT record. Prints a verdict for each signature.
 const SCRIPT: &str = r#"
@@ -19,7 +19,7 @@ for index in range(count):
 
 /// Whether each signature of the message, from the top, is good by these TXT records (name, text).
 pub fn verify(message: &[u8], records: &[(&str, &str)]) -> Vec<bool> {
-    let interpreter = find_dkim_verifier().expect("python3-dkim is installed by `cargo xtask test`");
+    let interpreter = find_verifier().expect("python3-dkim is installed by `cargo xtask test`");
     let mut child = Command::new(interpreter)
         .args(["-c", SCRIPT])
         .args(records.iter().flat_map(|(name, text)| [*name, *text]))

@@ -11,6 +11,7 @@ mod config;
 mod crash;
 mod delivery;
 mod dev;
+mod docs;
 mod errors;
 mod explain;
 mod explain_bounce;

@@ -1,0 +1,229 @@
+//! Runs the shell blocks of README.md and docs/*.md as a reader would paste them.
+//!
+//! A block says by the word behind `sh` how it is run:
+//!
+//! - `sh run`: beside a running `postroad dev`, which also has the servers `production` and `shop`.
+//! - `sh serve`: in an empty folder; a block of one line that starts with `postroad serve` starts the service.
+//! - `sh skip`: not at all (it builds, or takes an hour).
+//!
+//! Blocks of one document run in their order in one folder. Ports, keys and ids of the text are replaced by real ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use postroad_model::{Clock, SystemClock, Timestamp};
+use postroad_testkit::dkim_verifier::find_verifier;
+use postroad_testkit::http::Client;
+use postroad_testkit::{Daemon, daemon};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::world::{DEV, SEND, program};
+
+/// Ids that the documents use for messages; here they are scheduled for tomorrow.
+const WRITTEN_IDS: [&str; 2] = ["123796799356928", "123796799356929"];
+const DAY_MICROS: i64 = 86_400_000_000;
+const LISTENERS_OFF: [(&str, &str); 2] =
+    [("POSTROAD_HTTP_LISTEN", "127.0.0.1:0"), ("POSTROAD_DELIVERY_SMARTHOST", "127.0.0.1:1")];
+
+struct Block {
+    line: usize,
+    mode: String,
+    script: String,
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// README.md and docs/*.md.
+fn documents() -> Vec<PathBuf> {
+    let folder = fs::read_dir(repository().join("docs")).expect("the repository has docs");
+    let paths = folder.map(|entry| entry.expect("docs can be listed").path());
+    let mut documents: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
+    documents.sort();
+    documents.insert(0, repository().join("README.md"));
+    documents
+}
+
+fn shell_blocks(text: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut is_inside = false;
+    for (index, line) in text.lines().enumerate() {
+        if is_inside && line == "```" {
+            is_inside = false;
+        } else if is_inside {
+            let block = blocks.last_mut().expect("a block was begun");
+            block.script.push_str(line);
+            block.script.push('\n');
+        } else if let Some(mode) = line.strip_prefix("```sh") {
+            is_inside = true;
+            blocks.push(Block { line: index + 1, mode: mode.trim().to_owned(), script: String::new() });
+        }
+    }
+    blocks
+}
+
+/// One document's folder, service and replacements.
+struct Reader {
+    folder: TempDir,
+    daemon: Option<Daemon>,
+    replacements: Vec<(String, String)>,
+}
+
+impl Reader {
+    fn new() -> Self {
+        let folder = TempDir::new().expect("the temporary folder is writable");
+        let programs = folder.path().join("bin");
+        fs::create_dir(&programs).expect("the temporary folder is writable");
+        std::os::unix::fs::symlink(program(), programs.join("postroad")).expect("links can be made");
+        // A Python without Debian's libraries may come first in PATH.
+        if let Some(python) = find_verifier().filter(|python| Path::new(python).is_absolute()) {
+            std::os::unix::fs::symlink(python, programs.join("python3")).expect("links can be made");
+        }
+        Self { folder, daemon: None, replacements: Vec::new() }
+    }
+
+    /// A `dev` with what the documents take for granted.
+    async fn start_dev(&mut self) {
+        let data = self.folder.path().join("postroad-data");
+        let mut arguments: Vec<String> = DEV.iter().map(|word| (*word).to_owned()).collect();
+        arguments.extend(["--data-dir".to_owned(), data.display().to_string()]);
+        let daemon = Daemon::start(program(), &arguments, &[]);
+        let ready = daemon.ready().clone();
+        let text = |pointer: &str| match ready.pointer(pointer) {
+            Some(Value::String(text)) => text.clone(),
+            Some(number) => number.to_string(),
+            None => panic!("the ready line has no {pointer}: {ready}"),
+        };
+        let (url, key) = (text("/url"), text("/api_key"));
+        self.daemon = Some(daemon);
+        self.replace("http://127.0.0.1:8025", &url);
+        self.replace("--port 2587", &format!("--port {}", text("/smtp/starttls_port")));
+        self.replace("PASTE-THE-KEY", &key);
+        self.replace("PASTE-THE-SECRET", &text("/api_secret"));
+        self.replace("$URL", &url);
+        self.replace("$KEY", &key);
+        self.replace("$SECRET", &text("/api_secret"));
+        self.run(
+            "postroad config default > postroad.toml
+            postroad admin account create acme
+            postroad admin server create production --account acme
+            postroad admin server create shop --account acme
+            printf 'ann@example.com\\nbob@example.com\\n' > list.csv",
+        );
+        let client = Client::new(&url);
+        let body = json!({"to": ["ann@example.net"], "from": "hello@example.test", "subject": "Your order",
+            "html_body": "<p>It is on its way.</p>"});
+        client.post_json(SEND, Some(&key), &body).await.expect("an answer");
+        let tomorrow = Timestamp::from_micros(SystemClock.now().as_micros() + DAY_MICROS).to_rfc3339();
+        let body = json!({"to": ["bob@example.net"], "from": "hello@example.test", "subject": "Tomorrow",
+            "plain_body": "It will arrive.", "send_at": tomorrow});
+        for written in WRITTEN_IDS {
+            let sent = client.post_json(SEND, Some(&key), &body).await.expect("an answer").json();
+            self.replace(written, &sent["data"]["messages"]["bob@example.net"]["id"].to_string());
+        }
+        let wait = "/dev/messages/wait?to=ann@example.net&timeout=20";
+        let caught = client.get(wait).await.expect("an answer").json();
+        self.replace("/dev/messages/7/", &format!("/dev/messages/{}/", caught["id"]));
+    }
+
+    fn start_serve(&mut self, line: &str) {
+        let mut arguments: Vec<String> = line
+            .split_whitespace()
+            .skip(1)
+            .map(|word| {
+                word.replace("postroad.toml", &self.folder.path().join("postroad.toml").display().to_string())
+            })
+            .collect();
+        arguments.push("--json".to_owned());
+        let data = self.folder.path().join("postroad-data").display().to_string();
+        let envs = [&LISTENERS_OFF[..], &[("POSTROAD_DATA_DIR", data.as_str())]].concat();
+        let daemon = Daemon::start(program(), &arguments, &envs);
+        let http = daemon.ready()["http"].as_str().expect("the ready line has the address").to_owned();
+        self.replace("127.0.0.1:8025", &http);
+        self.daemon = Some(daemon);
+    }
+
+    fn replace(&mut self, from: &str, to: &str) {
+        self.replacements.push((from.to_owned(), to.to_owned()));
+    }
+
+    fn output(&self, script: &str) -> Output {
+        let script =
+            self.replacements.iter().fold(script.to_owned(), |script, (from, to)| script.replace(from, to));
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{path}", self.folder.path().join("bin").display());
+        let mut shell = daemon::command("sh", &[("PATH", path.as_str())]);
+        shell.args(["-e", "-c", &script]).current_dir(self.folder.path());
+        shell.output().expect("a POSIX shell is there")
+    }
+
+    /// Runs a script that must succeed; its standard output.
+    fn run(&self, script: &str) -> String {
+        let output = self.output(script);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}\n{script}\n{text}\n{errors}", output.status);
+        for failure in [r#""status":"error""#, r#""status":"parameter-error""#] {
+            assert!(!text.contains(failure), "{script}\n{text}");
+        }
+        text
+    }
+}
+
+async fn run_document(path: &Path, mode: &str) {
+    let text = fs::read_to_string(path).expect("the document can be read");
+    let blocks: Vec<Block> = shell_blocks(&text).into_iter().filter(|block| block.mode == mode).collect();
+    if blocks.is_empty() {
+        return;
+    }
+    let mut reader = Reader::new();
+    if mode == "run" {
+        reader.start_dev().await;
+    }
+    for block in blocks {
+        eprintln!("{}:{}\n{}", path.display(), block.line, block.script);
+        let script = block.script.trim();
+        if script.starts_with("postroad serve") && script.lines().count() == 1 {
+            reader.start_serve(script);
+            continue;
+        }
+        let output = reader.run(&block.script);
+        // The key that the reader would paste into the next block.
+        if let Some(key) = output.lines().find_map(|line| line.strip_prefix("api_key:")).map(str::trim) {
+            reader.replace("PASTE-THE-KEY", key);
+        }
+    }
+}
+
+#[test]
+fn every_shell_block_says_whether_it_is_run() {
+    for path in documents() {
+        let text = fs::read_to_string(&path).expect("the document can be read");
+        for block in shell_blocks(&text) {
+            assert!(
+                ["run", "serve", "skip"].contains(&block.mode.as_str()),
+                "{}:{}: write ```sh run, ```sh serve or ```sh skip",
+                path.display(),
+                block.line
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shell_blocks_of_the_documents_work_when_pasted() {
+    for path in documents() {
+        run_document(&path, "run").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_steps_to_a_server_of_ones_own_end_with_an_accepted_message() {
+    for path in documents() {
+        run_document(&path, "serve").await;
+    }
+}
