@@ -39,7 +39,7 @@ enum Command {
         #[arg(last = true, value_name = "ARGUMENTS")]
         arguments: Vec<String>,
     },
-    /// What the build server runs: formatting, clippy without warnings, then `test`
+    /// What the build server runs: formatting, clippy without warnings, spelling, then `test`
     Ci,
     /// Measure Postroad beside Postfix and Haraka, in a build with link-time optimisation
     ///
