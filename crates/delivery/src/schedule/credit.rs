@@ -1,7 +1,6 @@
 //! Credit: whether a path may take one more message now, and what stands in the way if not.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use postroad_model::{GateScope, SourceId, Timestamp};
 
@@ -11,10 +10,6 @@ use super::{Pace, Schedule, sources};
 use crate::pacing::Pacing;
 use crate::route::Route;
 
-/// Messages that a path may be ahead of its weight.
-const PROGRESS_SLACK: f64 = 4.0;
-/// A path that has connections and took no message for so long does not count.
-const STUCK_AFTER: Duration = Duration::from_secs(2);
 /// Of those who wait for a connection, so many are looked at.
 const LINE_LOOKED_AT_MAX: usize = 8;
 
@@ -167,22 +162,5 @@ impl Schedule {
         path.retired
             || self.links[path.link].connections > limit
             || self.connections_to_provider(path_id) > limit
-    }
-
-    /// Another path of the pool has more right to the next message.
-    pub(super) fn is_ahead(&mut self, path_id: usize, now: Timestamp) -> bool {
-        let paths = self.queues[self.paths[path_id].queue].paths.clone();
-        if paths.len() < 2 {
-            return false;
-        }
-        let mine = self.paths[path_id].progress;
-        paths.into_iter().any(|other| {
-            let path = &self.paths[other];
-            let is_behind = mine > path.progress + PROGRESS_SLACK;
-            // One whose connections all hang must not hold up the others.
-            let is_stuck =
-                path.connections > path.idle && path.taken_at.is_some_and(|at| now.since(at) > STUCK_AFTER);
-            is_behind && !path.retired && !is_stuck && self.path_block(other, now).is_none()
-        })
     }
 }

@@ -91,10 +91,13 @@ impl Schedule {
     /// A connection task has ended.
     pub(crate) fn closed(&mut self, path_id: usize, left: Left, now: Timestamp) {
         let path = &mut self.paths[path_id];
+        let coming = path.coming();
         path.connections -= 1;
         path.idle -= u32::from(left != Left::Working);
         path.notified -= u32::from(left == Left::Woken).min(path.notified);
         path.notified = path.notified.min(path.idle);
+        let change = i64::from(path.coming()) - i64::from(coming);
+        self.shares.change_coming(path.source, change);
         self.links[path.link].connections -= 1;
         self.connections -= 1;
         let (queue, source) = (path.queue, path.source);

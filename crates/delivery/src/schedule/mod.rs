@@ -15,6 +15,7 @@ mod gates;
 mod lane;
 mod path;
 mod pull;
+mod shares;
 mod site_queue;
 mod sources;
 #[cfg(test)]
@@ -47,6 +48,7 @@ use bucket::Bucket;
 use gates::GateBoard;
 use lane::{Lane, LaneRoute};
 use path::Path;
+use shares::Shares;
 use site_queue::SiteQueue;
 use sources::Sources;
 use timeline::Timeline;
@@ -73,6 +75,7 @@ pub(crate) struct Schedule {
     paces: HashMap<(SourceId, Arc<str>), Pace>,
     servers: HashMap<ServerId, Turnstile>,
     sources: Sources,
+    shares: Shares,
     gates: GateBoard,
     /// As it was read last.
     setup: Option<DeliverySetup>,
@@ -167,6 +170,7 @@ impl Schedule {
             paces: HashMap::new(),
             servers: HashMap::new(),
             sources: Sources::new(helo, plan),
+            shares: Shares::default(),
             gates: GateBoard::default(),
             setup: None,
             wakes: BinaryHeap::new(),
@@ -325,6 +329,7 @@ impl Schedule {
 
     /// Forgets lanes, queues and paths that nothing uses any more.
     pub(crate) fn sweep(&mut self, now: Timestamp) {
+        self.sweep_shares();
         let is_done = |lane: &Lane| lane.entries == 0 && lane.is_stale(now);
         let lanes = &mut self.lanes;
         self.lane_ids.retain(|_, id| {
@@ -395,6 +400,7 @@ impl Schedule {
         });
         if let Some(id) = idle.map(|(id, _)| id) {
             self.paths[id].notified += 1;
+            self.shares.change_coming(self.paths[id].source, 1);
             self.actions.push(Action::Wake { path: id });
         }
     }

@@ -39,6 +39,9 @@ impl BackOff {
     }
 }
 
+/// A path that has connections and took no message for this long does not count.
+const STUCK_AFTER: Duration = Duration::from_secs(2);
+
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) source: SourceId,
@@ -68,6 +71,11 @@ impl Path {
     /// Connection tasks that will ask for work in a moment.
     pub(super) fn coming(&self) -> u32 {
         self.notified + self.starting
+    }
+
+    /// All its connections hang: the others of the pool must not wait for it.
+    pub(super) fn is_stuck(&self, now: Timestamp) -> bool {
+        self.connections > self.idle && self.taken_at.is_some_and(|at| now.since(at) > STUCK_AFTER)
     }
 }
 

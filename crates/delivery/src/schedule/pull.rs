@@ -68,9 +68,7 @@ impl Schedule {
                     Some(block) => next_free = [next_free, block.until].into_iter().flatten().min(),
                     None if self.is_ahead(path_id, now) => {}
                     None if self.can_take_more(path_id, now) => {
-                        let is_behind =
-                            |other: usize| self.paths[path_id].progress < self.paths[other].progress;
-                        if chosen.is_none_or(is_behind) {
+                        if chosen.is_none_or(|other| self.comes_before(path_id, other)) {
                             chosen = Some(path_id);
                         }
                     }
@@ -88,6 +86,7 @@ impl Schedule {
                 break;
             };
             let path = &mut self.paths[path_id];
+            self.shares.change_coming(path.source, 1);
             if path.idle > path.notified {
                 path.notified += 1;
                 self.actions.push(Action::Wake { path: path_id });
@@ -138,6 +137,7 @@ impl Schedule {
 
     fn note_asking(&mut self, path_id: usize, asking: Asking) {
         let path = &mut self.paths[path_id];
+        let coming = path.coming();
         match asking {
             Asking::First => path.starting = path.starting.saturating_sub(1),
             Asking::Again => {}
@@ -146,6 +146,8 @@ impl Schedule {
                 path.notified = path.notified.saturating_sub(1);
             }
         }
+        let change = i64::from(path.coming()) - i64::from(coming);
+        self.shares.change_coming(path.source, change);
     }
 
     /// Where others wait for a connection, nobody keeps one without work.
@@ -193,10 +195,8 @@ impl Schedule {
 
     /// One message goes through all the doors on its way.
     fn pass(&mut self, path_id: usize, lane: usize, entry: &Entry, now: Timestamp) {
+        self.share_out(path_id, now);
         let source = self.paths[path_id].source;
-        let weight = self.sources.find(source).map_or(1.0, |source| source.weight);
-        self.paths[path_id].progress += 1.0 / weight;
-        self.paths[path_id].taken_at = Some(now);
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         if route.is_exempt {
             return;

@@ -487,6 +487,69 @@ fn addresses_share_the_mail_by_their_weights() {
     assert!((730..=770).contains(&of_first), "{of_first}");
 }
 
+/// Messages by source, with sources in the order of their ids.
+fn by_source(world: &World, sources: i64) -> Vec<usize> {
+    (1..=sources).map(|id| world.sent.iter().filter(|sent| sent.source == id).count()).collect()
+}
+
+#[test]
+fn equal_addresses_share_single_messages_to_many_domains() {
+    let mut world = World::new();
+    world.configure(|setup| {
+        setup.pools = vec![pool(1, true)];
+        setup.sources = (1..=4).map(|id| source(id, 1, 1)).collect();
+    });
+    (0..200).for_each(|id| world.add(1, id, &format!("d{id}.example")));
+    world.run(Duration::from_mins(1));
+    let counts = by_source(&world, 4);
+    assert!(counts.iter().all(|count| (40..=60).contains(count)), "{counts:?}");
+    // The same when they come one after another.
+    for id in 200..400 {
+        world.add(1, id, &format!("d{id}.example"));
+        world.run(Duration::from_millis(10));
+    }
+    world.run(Duration::from_mins(1));
+    let counts = by_source(&world, 4);
+    assert_eq!(counts.iter().sum::<usize>(), 400);
+    assert!(counts.iter().all(|count| (90..=110).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn addresses_share_the_mail_to_many_domains_by_their_weights() {
+    for seed in 0..5 {
+        let mut world = World::new();
+        world.rng = StdRng::seed_from_u64(seed);
+        world.configure(|setup| {
+            setup.pools = vec![pool(1, true)];
+            setup.sources = vec![source(1, 1, 1), source(2, 1, 2), source(3, 1, 5)];
+        });
+        (0..1_600).for_each(|id| world.add(1, id, &format!("d{}.example", id % 20)));
+        world.run(Duration::from_mins(5));
+        let counts = by_source(&world, 3);
+        for (count, wanted) in counts.iter().zip([200.0_f64, 400.0, 1_000.0]) {
+            assert!((*count as f64 - wanted).abs() <= wanted * 0.05, "{counts:?}");
+        }
+    }
+}
+
+#[test]
+fn an_address_that_was_blocked_somewhere_gets_no_more_than_its_share_elsewhere() {
+    let mut world = World::new();
+    let blocked = GateScope::Path { source: "192.0.2.1".parse().unwrap(), site: "mx.one.example".into() };
+    world.configure(|setup| {
+        setup.pools = vec![pool(1, true)];
+        setup.sources = vec![source(1, 1, 1), source(2, 1, 1)];
+        setup.gates.push(gate(blocked, GateAction::Suspend, None));
+    });
+    (0..500).for_each(|id| world.add(1, id, "one.example"));
+    world.run(Duration::from_mins(1));
+    assert_eq!(by_source(&world, 2), [0, 500]);
+    (500..700).for_each(|id| world.add(1, id, &format!("d{id}.example")));
+    world.run(Duration::from_mins(1));
+    let counts = by_source(&world, 2);
+    assert!((90..=110).contains(&counts[0]), "{counts:?}");
+}
+
 #[test]
 fn a_warming_address_sends_its_quota_and_the_rest_leaves_by_the_shared_pool() {
     let mut world = World::new();

@@ -1,0 +1,115 @@
+//! Shares: over all sites together, the addresses of a pool take messages in proportion to their weights.
+//!
+//! Each message is shared out among the addresses that could take it; the one that takes it pays for it whole (smooth
+//! weighted round robin). An address that is blocked at a site takes no part there, so it owes and is owed nothing for it.
+
+use std::collections::HashMap;
+
+use postroad_model::{SourceId, Timestamp};
+
+use super::Schedule;
+
+/// An address that could not keep up is not owed more messages than this, and catches up soon.
+const OWED_MAX: f64 = 32.0;
+/// Messages that an address may be owed before the others wait for it at sites where it has had less than they.
+const OWED_SLACK: f64 = 4.0;
+/// What an address may be ahead of another at one site, in messages over weight, if that one is owed nothing.
+const SITE_SLACK: f64 = 4.0;
+
+#[derive(Debug, Default)]
+pub(super) struct Shares {
+    /// Messages that an address should have had more than it had; negative if it had too many.
+    owed: HashMap<SourceId, f64>,
+    /// Connection tasks that will ask for work in a moment.
+    coming: HashMap<SourceId, i64>,
+}
+
+impl Shares {
+    /// `taker` takes a message that any of `candidates`, with their weights, could have taken.
+    fn take(&mut self, taker: SourceId, candidates: &[(SourceId, f64)]) {
+        let total: f64 = candidates.iter().map(|(_, weight)| weight).sum();
+        for (source, weight) in candidates {
+            let owed = self.owed.entry(*source).or_default();
+            *owed = (*owed + weight / total).min(OWED_MAX);
+        }
+        let owed = self.owed.entry(taker).or_default();
+        *owed = (*owed - 1.0).max(-OWED_MAX);
+    }
+
+    fn owed(&self, source: SourceId) -> f64 {
+        self.owed.get(&source).copied().unwrap_or(0.0)
+    }
+
+    /// Likewise, with what it takes in a moment counted as taken.
+    fn owed_soon(&self, source: SourceId) -> f64 {
+        self.owed(source) - self.coming.get(&source).copied().unwrap_or(0) as f64
+    }
+
+    pub(super) fn change_coming(&mut self, source: SourceId, by: i64) {
+        *self.coming.entry(source).or_default() += by;
+    }
+}
+
+impl Schedule {
+    /// Whether this path should be ordered to come rather than the other one, where both could take a message.
+    pub(super) fn comes_before(&self, path_id: usize, other: usize) -> bool {
+        let (path, other) = (&self.paths[path_id], &self.paths[other]);
+        let owed = self.shares.owed_soon(path.source) - self.shares.owed_soon(other.source);
+        // Whoever is owed more; for what is less than a message, whoever had less at this site.
+        if owed.abs() > 1e-6 { owed > 0.0 } else { path.progress < other.progress }
+    }
+
+    /// Another path of the pool has more right to the next message.
+    pub(super) fn is_ahead(&mut self, path_id: usize, now: Timestamp) -> bool {
+        let paths = self.queues[self.paths[path_id].queue].paths.clone();
+        if paths.len() < 2 {
+            return false;
+        }
+        let (mine, owed) = (self.paths[path_id].progress, self.shares.owed(self.paths[path_id].source));
+        let next = mine + 1.0 / self.weight(self.paths[path_id].source);
+        paths.into_iter().any(|other| {
+            let path = &self.paths[other];
+            let is_owed = self.shares.owed(path.source) - owed > OWED_SLACK;
+            let is_behind = if is_owed {
+                next > path.progress + 1.0 / self.weight(path.source)
+            } else {
+                mine > path.progress + SITE_SLACK
+            };
+            is_behind && !path.retired && !path.is_stuck(now) && self.path_block(other, now).is_none()
+        })
+    }
+
+    /// A message leaves by this path: shares it out among those that could have taken it.
+    pub(super) fn share_out(&mut self, path_id: usize, now: Timestamp) {
+        let taker = self.paths[path_id].source;
+        let weight = self.weight(taker);
+        self.paths[path_id].progress += 1.0 / weight;
+        self.paths[path_id].taken_at = Some(now);
+        let paths = self.queues[self.paths[path_id].queue].paths.clone();
+        if paths.len() < 2 {
+            return;
+        }
+        let mut candidates = vec![(taker, weight)];
+        for other in paths.into_iter().filter(|other| *other != path_id) {
+            if !self.paths[other].retired && self.path_block(other, now).is_none() {
+                let source = self.paths[other].source;
+                candidates.push((source, self.weight(source)));
+            }
+        }
+        self.shares.take(taker, &candidates);
+    }
+
+    fn weight(&self, source: SourceId) -> f64 {
+        self.sources.find(source).map_or(1.0, |source| source.weight)
+    }
+
+    /// Forgets addresses that are gone, and counts anew who comes.
+    pub(super) fn sweep_shares(&mut self) {
+        let mut coming = HashMap::new();
+        for (_, path) in &self.paths {
+            *coming.entry(path.source).or_default() += i64::from(path.coming());
+        }
+        self.shares.coming = coming;
+        self.shares.owed.retain(|source, _| self.sources.find(*source).is_some());
+    }
+}
