@@ -36,6 +36,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     14 => "0014_scheduled_and_expiry.sql",
     15 => "0015_warm_up_pauses.sql",
     16 => "0016_server_ceilings.sql",
+    17 => "0017_source_of_retries.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

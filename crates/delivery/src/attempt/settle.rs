@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postroad_mail::{ReplyPhase, classify, classify_in};
+use postroad_mail::{ReplyPhase, Signal, classify, classify_in};
 use postroad_model::{BounceClass, DomainName, EventKind, SourceId, Status, SuppressionReason, Timestamp};
 use postroad_smtp::{Phase, Reply};
 use postroad_store::{NewDelivery, NewEvent, NewSuppression, Outcome};
@@ -66,6 +66,8 @@ struct Judged {
     is_dead_address: bool,
     counts: bool,
     possible_duplicate: bool,
+    /// The other side said nothing against the source address.
+    keeps_source: bool,
     details: String,
     reply: Option<Reply>,
 }
@@ -79,6 +81,7 @@ impl Judged {
             is_dead_address: false,
             counts: true,
             possible_duplicate: false,
+            keeps_source: false,
             details,
             reply: None,
         }
@@ -168,6 +171,15 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
     }
 }
 
+/// Whether another address may have better luck with the message. A receiver that greylists by address knows only the one
+/// that came before.
+fn speaks_against_source(signal: Option<Signal>) -> bool {
+    matches!(
+        signal,
+        Some(Signal::Reputation | Signal::TooFast | Signal::TooManyConnections | Signal::ConnectionUsedUp)
+    )
+}
+
 fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> Judged {
     let verdict = mail_reply(&reply).map(|reply| classify_in(reply_phase(phase), &reply));
     let class = verdict.as_ref().map_or(BounceClass::Other, |verdict| verdict.class);
@@ -180,9 +192,10 @@ fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> 
         class: Some(class),
         is_permanent,
         is_their_word: true,
-        is_dead_address: verdict.is_some_and(|verdict| verdict.hard),
+        is_dead_address: verdict.as_ref().is_some_and(|verdict| verdict.hard),
         counts: true,
         possible_duplicate: false,
+        keeps_source: verdict.is_none_or(|verdict| !speaks_against_source(verdict.signal)),
         details: format!("{host} {how} ({phase}, {class})"),
         reply: Some(reply),
     }
@@ -256,11 +269,12 @@ pub(crate) fn settle(
             origin_message_id: Some(entry.message_id),
             expires_at: None,
         });
+    let kept_source = source.filter(|source| source.0 != 0 && judged.keeps_source);
     let keep_claim = next_attempt_at.is_some_and(|at| at <= horizon_end) && status == Status::SoftFail;
     let retry = next_attempt_at.filter(|_| keep_claim).map(|due_at| Retry {
         domain: domain.clone(),
         require_tls: work.is_some_and(|work| work.send.info.options.require_tls),
-        entry: Entry { due_at, attempts, begun: false, work: None, ..entry.clone() },
+        entry: Entry { due_at, attempts, source: kept_source, begun: false, work: None, ..entry.clone() },
     });
     let data =
         EventData { ip_pool: attempt.ip_pool.as_deref(), ..EventData::of(&delivery, kind, attempt_number) };
@@ -283,6 +297,7 @@ pub(crate) fn settle(
             source_id: source
                 .filter(|source| source.0 != 0 && !is_simulated)
                 .filter(|_| matches!(kind, EventKind::Delivered | EventKind::Bounced)),
+            retry_source_id: kept_source,
             delivery,
             event,
         }),

@@ -123,8 +123,8 @@ async fn pause_bad_warm_ups(hub: &Arc<Hub>, setup: &DeliverySetup) -> Result<(),
             continue;
         }
         if let Some(reason) = pause_reason(source.to_judge) {
+            hub.store.pause_warmup(pause(setup, source, reason.clone())).await?;
             tracing::warn!(source = %source.address, reason, "the warm-up is paused");
-            hub.store.pause_warmup(pause(setup, source, reason)).await?;
         }
     }
     Ok(())

@@ -363,6 +363,7 @@ fn bare_entry(claimed: &Claimed) -> Entry {
         expires_at: claimed.expires_at,
         attempts: claimed.attempts,
         pool_wish: claimed.pool_id,
+        source: claimed.source_id,
         begun: false,
         work: None,
     }

@@ -262,6 +262,7 @@ impl Worker {
             suppress: None,
             transcript: None,
             source_id: None,
+            retry_source_id: None,
             delivery: NewDelivery::local(now, Status::Held, details),
             event: suppression.held_event(),
         };

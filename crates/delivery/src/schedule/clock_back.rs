@@ -83,6 +83,7 @@ mod tests {
             expires_at: None,
             attempts: 0,
             pool_wish: None,
+            source: None,
             begun: false,
             work: None,
         }

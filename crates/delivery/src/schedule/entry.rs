@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postroad_model::{DomainName, MessageId, PoolId, ServerId, Timestamp};
+use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
 
 use crate::prepare::Work;
 
@@ -17,6 +17,8 @@ pub(crate) struct Entry {
     pub(crate) attempts: u32,
     /// The pool that its sender wished for.
     pub(crate) pool_wish: Option<PoolId>,
+    /// The address of its last attempt: the next one goes by it while it is healthy.
+    pub(crate) source: Option<SourceId>,
     /// The store was told that it goes on the wire.
     pub(crate) begun: bool,
     /// All that is needed to send it, if it is at hand: fresh from its acceptance, or loaded already.

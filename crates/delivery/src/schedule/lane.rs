@@ -245,6 +245,7 @@ impl Schedule {
                 back_off: BackOff::default(),
                 progress,
                 taken_at: None,
+                kept: VecDeque::new(),
                 retired: false,
             });
             self.links[link].paths.push(id);

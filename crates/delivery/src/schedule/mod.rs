@@ -12,6 +12,7 @@ mod entry;
 mod explain;
 mod feedback;
 mod gates;
+mod kept;
 mod lane;
 mod path;
 mod pull;
@@ -238,7 +239,7 @@ impl Schedule {
 
     fn lane_of(&mut self, domain: DomainName, require_tls: bool, entry: &Entry) -> usize {
         let of_server = self.servers.get(&entry.server_id).and_then(|server| server.pool_wish);
-        let pool = self.sources.choose(entry.pool_wish, of_server);
+        let pool = self.sources.choose(entry.pool_wish, of_server, entry.source);
         let lane = self.lane(LaneKey { pool, domain, require_tls });
         self.lanes[lane].entries += 1;
         lane
@@ -324,6 +325,9 @@ impl Schedule {
         for (_, queue) in &mut self.queues {
             entries.extend(queue.waiting.drain().into_iter().map(|(_, entry)| entry));
         }
+        for (_, path) in &mut self.paths {
+            entries.extend(path.kept.drain(..).map(|(_, entry)| entry));
+        }
         entries
     }
 
@@ -343,7 +347,10 @@ impl Schedule {
         let idle = |queue: usize, state: &Queue, paths: &Slab<Path>| {
             !used.contains(&queue)
                 && state.waiting.waiting() == 0
-                && state.paths.iter().all(|path| paths[*path].connections == 0)
+                && state
+                    .paths
+                    .iter()
+                    .all(|path| paths[*path].connections == 0 && paths[*path].kept.is_empty())
         };
         let gone: Vec<usize> = self
             .queues
@@ -465,7 +472,7 @@ impl Schedule {
             .collect();
         for id in full {
             let pool = self.queues[id].pool;
-            if self.sources.choose(Some(pool), None) == pool {
+            if self.sources.choose(Some(pool), None, None) == pool {
                 continue;
             }
             for (lane, entry) in self.queues[id].waiting.drain() {

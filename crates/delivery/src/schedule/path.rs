@@ -1,9 +1,12 @@
 //! A path: one source address to one site. It owns connections, their limits and the back-off when nothing answers.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::{GateScope, SourceId, Timestamp};
+
+use super::entry::Entry;
 
 /// A growing pause after connections that failed.
 #[derive(Debug, Default)]
@@ -63,6 +66,8 @@ pub(super) struct Path {
     pub(super) progress: f64,
     /// When a message was last taken.
     pub(super) taken_at: Option<Timestamp>,
+    /// Retries that keep this path's address, with their lanes. They have had their turn in the queue.
+    pub(super) kept: VecDeque<(usize, Entry)>,
     /// The source is gone from its pool.
     pub(super) retired: bool,
 }
@@ -73,9 +78,19 @@ impl Path {
         self.notified + self.starting
     }
 
+    /// Likewise those that come for what waits in the queue, not for retries that keep this path.
+    pub(super) fn coming_for_others(&self) -> u32 {
+        self.coming().saturating_sub(self.kept.len() as u32)
+    }
+
     /// All its connections hang: the others of the pool must not wait for it.
     pub(super) fn is_stuck(&self, now: Timestamp) -> bool {
-        self.connections > self.idle && self.taken_at.is_some_and(|at| now.since(at) > STUCK_AFTER)
+        self.has_taken_nothing_for(STUCK_AFTER, now)
+    }
+
+    /// Though it has connections that are not idle.
+    pub(super) fn has_taken_nothing_for(&self, duration: Duration, now: Timestamp) -> bool {
+        self.connections > self.idle && self.taken_at.is_some_and(|at| now.since(at) > duration)
     }
 }
 

@@ -55,10 +55,11 @@ impl Schedule {
         if self.is_stopping {
             return;
         }
+        self.pump_kept(queue_id, now);
         let mut next_free: Option<Timestamp> = None;
         loop {
             let queue = &self.queues[queue_id];
-            let coming: u32 = queue.paths.iter().map(|path| self.paths[*path].coming()).sum();
+            let coming: u32 = queue.paths.iter().map(|path| self.paths[*path].coming_for_others()).sum();
             if !queue.waiting.has_turns() || coming as usize >= queue.waiting.waiting() {
                 return;
             }
@@ -85,28 +86,33 @@ impl Schedule {
                 }
                 break;
             };
-            let path = &mut self.paths[path_id];
-            self.shares.change_coming(path.source, 1);
-            if path.idle > path.notified {
-                path.notified += 1;
-                self.actions.push(Action::Wake { path: path_id });
-            } else {
-                let (source, route) = (path.source, Arc::clone(&self.queues[path.queue].route));
-                if let Some(openings) = &mut self.pace(source, &route).openings {
-                    openings.take(now);
-                }
-                let path = &mut self.paths[path_id];
-                path.starting += 1;
-                path.connections += 1;
-                self.connections += 1;
-                self.links[path.link].connections += 1;
-                self.pace(source, &route).connections += 1;
-                self.actions.push(Action::Open { path: path_id });
-            }
+            self.order(path_id, now);
         }
         if let Some(at) = next_free {
             self.wake_queue_at(at, queue_id);
         }
+    }
+
+    /// Has an idle connection of this path, or a new one, ask for work.
+    pub(super) fn order(&mut self, path_id: usize, now: Timestamp) {
+        let path = &mut self.paths[path_id];
+        self.shares.change_coming(path.source, 1);
+        if path.idle > path.notified {
+            path.notified += 1;
+            self.actions.push(Action::Wake { path: path_id });
+            return;
+        }
+        let (source, route) = (path.source, Arc::clone(&self.queues[path.queue].route));
+        if let Some(openings) = &mut self.pace(source, &route).openings {
+            openings.take(now);
+        }
+        let path = &mut self.paths[path_id];
+        path.starting += 1;
+        path.connections += 1;
+        self.connections += 1;
+        self.links[path.link].connections += 1;
+        self.pace(source, &route).connections += 1;
+        self.actions.push(Action::Open { path: path_id });
     }
 
     /// A connection of this path asks what to do.
@@ -121,9 +127,12 @@ impl Schedule {
                 let queue = self.paths[path_id].queue;
                 self.wake_queue_at(until, queue);
             }
+            if self.let_go_if_unhealthy(path_id, now) {
+                self.pump(self.paths[path_id].queue, now);
+            }
             return if is_short { self.wait(path_id) } else { Next::Close };
         }
-        if self.is_ahead(path_id, now) {
+        if self.paths[path_id].kept.is_empty() && self.is_ahead(path_id, now) {
             return self.wait(path_id);
         }
         let Some(job) = self.pop(path_id, now) else { return self.wait(path_id) };
@@ -163,6 +172,31 @@ impl Schedule {
         let queue_id = self.paths[path_id].queue;
         let source = Arc::clone(self.sources.find(self.paths[path_id].source)?);
         loop {
+            let kept = self.paths[path_id].kept.pop_front();
+            let (lane, entry) = match kept {
+                Some(kept) => kept,
+                None => self.pop_waiting(path_id, now)?,
+            };
+            self.lanes[lane].entries -= 1;
+            if entry.is_expired(now) {
+                self.expired.push(entry);
+                continue;
+            }
+            self.pass(path_id, lane, &entry, now);
+            return Some(Job {
+                lane: self.lanes[lane].key.clone(),
+                entry,
+                route: Arc::clone(&self.queues[queue_id].route),
+                source,
+            });
+        }
+    }
+
+    /// What has its turn and does not keep another path's address. Hands over what does.
+    fn pop_waiting(&mut self, path_id: usize, now: Timestamp) -> Option<(usize, Entry)> {
+        let queue_id = self.paths[path_id].queue;
+        let mut has_handed_over = false;
+        let popped = loop {
             let is_exempt = self.queues[queue_id].route.is_exempt;
             let mut door = Door {
                 servers: &mut self.servers,
@@ -177,20 +211,17 @@ impl Schedule {
             for (at, wake) in door.woken {
                 self.wake_at(at, wake);
             }
-            let (lane, entry) = popped?;
-            self.lanes[lane].entries -= 1;
-            if entry.is_expired(now) {
-                self.expired.push(entry);
-                continue;
+            let Some((lane, entry)) = popped else { break None };
+            match self.keeper(path_id, &entry, now) {
+                Some(keeper) => self.paths[keeper].kept.push_back((lane, entry)),
+                None => break Some((lane, entry)),
             }
-            self.pass(path_id, lane, &entry, now);
-            return Some(Job {
-                lane: self.lanes[lane].key.clone(),
-                entry,
-                route: Arc::clone(&self.queues[queue_id].route),
-                source,
-            });
+            has_handed_over = true;
+        };
+        if has_handed_over {
+            self.pump_kept(queue_id, now);
         }
+        popped
     }
 
     /// One message goes through all the doors on its way.

@@ -121,12 +121,23 @@ impl Sources {
     }
 
     /// The pool that a message leaves from: its own wish, the server's, the shared one, or the machine's default; and
-    /// the shared one while all addresses of that pool have done their day's work.
-    pub(super) fn choose(&self, wish: Option<PoolId>, of_server: Option<PoolId>) -> PoolId {
+    /// the shared one while all addresses of that pool have done their day's work, or if `before`, the address of the
+    /// last attempt, is there.
+    pub(super) fn choose(
+        &self,
+        wish: Option<PoolId>,
+        of_server: Option<PoolId>,
+        before: Option<SourceId>,
+    ) -> PoolId {
         let has_sources = |pool: &PoolId| self.pools.get(pool).is_some_and(|pool| !pool.sources.is_empty());
         let candidates = [wish, of_server, self.shared];
         let chosen = candidates.into_iter().flatten().find(has_sources).unwrap_or(DEFAULT_POOL);
         match self.shared {
+            Some(shared)
+                if before.is_some() && self.of_pool(shared).any(|source| Some(source.id) == before) =>
+            {
+                shared
+            }
             Some(shared) if self.is_exhausted(chosen) && has_sources(&shared) => shared,
             _ => chosen,
         }

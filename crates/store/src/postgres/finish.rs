@@ -81,13 +81,14 @@ table! { Removals, "DELETE FROM queue WHERE ctid = ANY (ARRAY(
 // Also gives back, with nothing else changed, what could not take its outcome.
 table! { Requeues, "UPDATE queue SET begun_at = NULL, due_at = coalesce(row.due_at, queue.due_at),
         attempts = attempts + row.attempt,
+        source_id = CASE WHEN row.due_at IS NULL THEN queue.source_id ELSE row.source_id END,
         claimed_node = CASE WHEN row.keep THEN claimed_node END,
         claimed_epoch = CASE WHEN row.keep THEN claimed_epoch END
-    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bool[])
-        AS row (server_id, message_id, due_at, attempt, keep)
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bool[], $6::bigint[])
+        AS row (server_id, message_id, due_at, attempt, keep, source_id)
     WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id
       AND queue.message_id = ANY ($2::bigint[])",
-    server_id: i64, message_id: i64, due_at: Option<i64>, attempt: i64, keep: bool,
+    server_id: i64, message_id: i64, due_at: Option<i64>, attempt: i64, keep: bool, source_id: Option<i64>,
 }
 
 table! { SourceDays, "INSERT INTO source_days AS known (source_id, day, sent, bounced)
@@ -287,6 +288,7 @@ impl<'a> Changes<'a> {
         to.due_at.push(due_at);
         to.attempt.push(attempt);
         to.keep.push(keep);
+        to.source_id.push(outcome.retry_source_id.map(|id| id.0));
     }
 }
 

@@ -5,7 +5,7 @@
 //! may have arrived: such an entry is not begun again before an outcome says so, however many nodes die meanwhile.
 
 use deadpool_postgres::ClientWrapper;
-use postroad_model::{DomainName, MessageId, PoolId, ServerId, Timestamp};
+use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
 use tokio_postgres::Row;
 
 use super::claims::Key;
@@ -21,7 +21,8 @@ const CLAIM: &str = "WITH due AS MATERIALIZED (
         ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED)
     UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = NULL FROM due
     WHERE queue.server_id = due.server_id AND queue.message_id = due.message_id
-    RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id";
+    RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
+        source_id";
 
 /// Entries that are free, or whose claim is of a lease that is over. What was begun under that claim may have been sent.
 const ADOPT: &str = "WITH wanted AS MATERIALIZED (
@@ -35,7 +36,8 @@ const ADOPT: &str = "WITH wanted AS MATERIALIZED (
     UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = CASE WHEN begun_at IS NOT NULL THEN 0 END
     FROM wanted
     WHERE queue.server_id = wanted.server_id AND queue.message_id = wanted.message_id
-    RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id";
+    RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
+        source_id";
 
 /// Leaves entries of other claims alone. What a node that is gone had begun goes to an epoch that is over, where
 /// `ADOPT_ABANDONED` finds it at once.
@@ -85,7 +87,8 @@ const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
         LIMIT $3)
     UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = 0 FROM over
     WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id
-    RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id";
+    RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
+        source_id";
 
 /// This node's journal knows what it had begun itself, and nothing of what it had adopted.
 const LIST_PREVIOUS: &str = "SELECT server_id, message_id FROM queue
@@ -145,6 +148,7 @@ fn read_all(rows: &[Row]) -> Result<Vec<Claimed>, StoreError> {
                 expires_at: row.get::<_, Option<i64>>(4).map(Timestamp::from_micros),
                 attempts: row.get::<_, i64>(5) as u32,
                 pool_id: row.get::<_, Option<i64>>(6).map(PoolId),
+                source_id: row.get::<_, Option<i64>>(7).map(SourceId),
             })
         })
         .collect::<Result<Vec<_>, StoreError>>()?;

@@ -72,6 +72,8 @@ pub struct Claimed {
     pub attempts: u32,
     /// The pool its sender wished for.
     pub pool_id: Option<PoolId>,
+    /// The source address of its last attempt, which the next one should keep.
+    pub source_id: Option<SourceId>,
 }
 
 impl Claimed {
@@ -123,6 +125,8 @@ pub struct Outcome {
     pub transcript: Option<String>,
     /// The address of ours it was sent from; `Sent` and `HardFail` are counted for it.
     pub source_id: Option<SourceId>,
+    /// The source address that the next attempt should keep.
+    pub retry_source_id: Option<SourceId>,
     pub delivery: NewDelivery,
     pub event: NewEvent,
 }

@@ -51,6 +51,7 @@ impl Fresh {
                     expires_at: info.options.expires_at,
                     attempts: 0,
                     pool_id: info.options.pool_id,
+                    source_id: None,
                 },
             })
             .collect();

@@ -157,9 +157,16 @@ fn requeue_or_remove(connection: &Connection, outcome: &Outcome) -> Result<After
     let due_at = outcome.due_at();
     connection
         .prepare_cached(
-            "UPDATE queue SET due_at = ?3, attempts = attempts + ?4 WHERE server_id = ?1 AND message_id = ?2",
+            "UPDATE queue SET due_at = ?3, attempts = attempts + ?4, source_id = ?5
+             WHERE server_id = ?1 AND message_id = ?2",
         )?
-        .execute(params![server, message, due_at.as_micros(), outcome.counts_as_attempt])?;
+        .execute(params![
+            server,
+            message,
+            due_at.as_micros(),
+            outcome.counts_as_attempt,
+            outcome.retry_source_id.map(|id| id.0),
+        ])?;
     Ok(if outcome.keep_claim { After::Kept(due_at) } else { After::Queued(due_at) })
 }
 

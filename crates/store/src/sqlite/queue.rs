@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use postroad_model::{DomainName, MessageId, PoolId, ServerId, Timestamp};
+use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::claims::{Claims, Key};
@@ -41,7 +41,7 @@ fn take_behind(
     claimed: &mut Vec<Claimed>,
 ) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id FROM queue
+        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id, source_id FROM queue
          WHERE server_id = ?1 AND message_id = ?2 AND due_at = ?3 AND scheduled = 0",
     )?;
     while claimed.len() < limit {
@@ -71,7 +71,7 @@ fn take_ahead(
     claimed: &mut Vec<Claimed>,
 ) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id, scheduled FROM queue
+        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id, source_id, scheduled FROM queue
          WHERE (due_at, message_id) > (?1, ?2) AND due_at <= ?3 ORDER BY due_at, message_id LIMIT ?4",
     )?;
     while claimed.len() < limit {
@@ -88,7 +88,7 @@ fn take_ahead(
             let found = read(row)?;
             claims.advance((found.due_at, found.message_id));
             // A scheduled one is noted behind the cursor when it becomes pending.
-            let is_scheduled = row.get::<_, i64>(7)? > 0;
+            let is_scheduled = row.get::<_, i64>(8)? > 0;
             if !is_scheduled && !claims.is_held(found.key()) {
                 claims.hold(found.key(), found.due_at);
                 claimed.push(found);
@@ -111,6 +111,7 @@ fn read(row: &Row<'_>) -> Result<Claimed, StoreError> {
         expires_at: row.get::<_, Option<i64>>(4)?.map(Timestamp::from_micros),
         attempts: row.get(5)?,
         pool_id: row.get::<_, Option<i64>>(6)?.map(PoolId),
+        source_id: row.get::<_, Option<i64>>(7)?.map(SourceId),
     })
 }
 
@@ -122,7 +123,7 @@ pub(super) fn adopt(
 ) -> Result<Vec<Claimed>, StoreError> {
     let connection = lock(connection);
     let mut statement = connection.prepare_cached(
-        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id FROM queue
+        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id, source_id FROM queue
          WHERE server_id = ?1 AND message_id = ?2",
     )?;
     let mut adopted = Vec::new();

@@ -1,6 +1,6 @@
 //! The queue as an operator looks at it.
 
-use postroad_model::{DomainName, MessageId, PoolId, ServerId, Status, Timestamp};
+use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Status, Timestamp};
 
 use crate::error::StoreError;
 use crate::records::{Claimed, QueueEntry, QueueFilter, QueueStats};
@@ -75,11 +75,11 @@ pub(crate) async fn list_expired(
     limit: i64,
 ) -> Result<Vec<Claimed>, StoreError> {
     let text = if sql.is_sqlite() {
-        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id FROM queue
+        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id, source_id FROM queue
          WHERE expires_at IS NOT NULL AND expires_at <= $1 AND (expires_at, message_id) > ($2, $3)
          ORDER BY expires_at, message_id LIMIT $4"
     } else {
-        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id FROM queue
+        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id, source_id FROM queue
          WHERE expires_at IS NOT NULL AND expires_at <= $1 AND (expires_at, message_id) > ($2, $3)
            AND begun_at IS NULL
          ORDER BY expires_at, message_id LIMIT $4"
@@ -95,6 +95,7 @@ pub(crate) async fn list_expired(
             expires_at: row.time_opt(4)?,
             attempts: row.int(5)? as u32,
             pool_id: row.int_opt(6)?.map(PoolId),
+            source_id: row.int_opt(7)?.map(SourceId),
         })
     };
     rows.iter().map(read).collect()

@@ -228,6 +228,7 @@ TABLE queue
     pool_id bigint
     begun_at bigint
     scheduled bigint NOT NULL DEFAULT 0
+    source_id bigint
     PRIMARY KEY (server_id, message_id)
     CREATE INDEX queue_by_claim ON public.queue USING btree (claimed_node, claimed_epoch) WHERE (claimed_node IS NOT NULL)
     CREATE INDEX queue_by_due ON public.queue USING btree (due_at, message_id) WHERE ((claimed_node IS NULL) AND (scheduled = 0))

@@ -207,7 +207,7 @@ CREATE TABLE queue (
     domain TEXT NOT NULL,
     due_at INTEGER NOT NULL,
     expires_at INTEGER,
-    attempts INTEGER NOT NULL, pool_id INTEGER, scheduled INTEGER NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL, pool_id INTEGER, scheduled INTEGER NOT NULL DEFAULT 0, source_id INTEGER,
     PRIMARY KEY (server_id, message_id)
 ) WITHOUT ROWID;
 

@@ -402,6 +402,7 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
             "ALTER TABLE servers DROP COLUMN hourly_limit_ceiling",
             "ALTER TABLE servers DROP COLUMN retention_bodies_ceiling",
             "ALTER TABLE servers DROP COLUMN retention_messages_ceiling",
+            "ALTER TABLE queue DROP COLUMN source_id",
             "PRAGMA user_version = 8",
         ],
         Place::Postgres(_) => &[
@@ -415,6 +416,7 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
             "ALTER TABLE source_days DROP COLUMN sent_before, DROP COLUMN bounced_before, DROP COLUMN complained_before",
             "ALTER TABLE servers DROP COLUMN mode_ceiling, DROP COLUMN send_rate_ceiling, DROP COLUMN hourly_limit_ceiling",
             "ALTER TABLE servers DROP COLUMN retention_bodies_ceiling, DROP COLUMN retention_messages_ceiling",
+            "ALTER TABLE queue DROP COLUMN source_id",
             "DROP FUNCTION event_xact, settled_xact CASCADE",
             "DELETE FROM schema_version WHERE version > 8",
         ],

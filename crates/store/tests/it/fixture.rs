@@ -203,6 +203,7 @@ impl Fixture {
             suppress: None,
             transcript: None,
             source_id: None,
+            retry_source_id: None,
             delivery,
             event: NewEvent { kind, data: format!(r#"{{"status":"{status}"}}"#) },
         }

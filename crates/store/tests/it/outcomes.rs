@@ -8,6 +8,7 @@ use postroad_store::{NewSuppression, Outcome};
 use crate::fixture::{Fixture, on_both_engines};
 
 on_both_engines!(
+    retry_comes_back_with_the_address_of_its_last_attempt,
     transcripts_are_kept_by_delivery,
     outcome_suppresses_the_address_for_later_sends,
     sources_are_counted_by_day,
@@ -197,4 +198,18 @@ async fn claims_do_not_pass_over_what_comes_in_behind(fixture: Fixture) {
     let claimed: usize = tasks.join_all().await.into_iter().sum();
     let rest = fixture.store.claim(far, 1_000, Vec::new()).await.expect("the store works").len();
     assert_eq!(claimed + rest, 200);
+}
+
+async fn retry_comes_back_with_the_address_of_its_last_attempt(fixture: Fixture) {
+    let id = fixture.claimed_message().await;
+    for source in [Some(SourceId(3)), Some(SourceId(4)), None] {
+        let failed = Outcome { retry_source_id: source, ..fixture.outcome(id, Status::SoftFail) };
+        assert!(fixture.finish(failed).await);
+        let fixture = &fixture;
+        fixture.clock.advance(Duration::from_hours(24));
+        let claimed = fixture.claim_due().await;
+        assert_eq!((claimed[0].message_id, claimed[0].source_id), (id, source));
+        fixture.store.release(vec![(fixture.server, id)]).await.expect("the store works");
+        assert_eq!(fixture.claim_due().await[0].source_id, source, "also when it was given back");
+    }
 }

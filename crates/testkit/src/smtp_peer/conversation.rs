@@ -1,6 +1,7 @@
 //! One connection of the peer, from the banner to the end.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use tokio::net::TcpStream;
@@ -12,6 +13,7 @@ use super::wire::{Stream, Wire, hold_open};
 
 pub(super) struct Conversation {
     pub(super) wire: Wire,
+    pub(super) client: IpAddr,
     pub(super) number: u32,
     pub(super) shared: Arc<Shared>,
     pub(super) is_encrypted: bool,
@@ -20,9 +22,9 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    pub(super) fn new(stream: TcpStream, number: u32, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(stream: TcpStream, client: IpAddr, number: u32, shared: Arc<Shared>) -> Self {
         let wire = Wire::new(Box::new(stream));
-        Self { wire, number, shared, is_encrypted: false, messages_begun: 0, envelope: None }
+        Self { wire, client, number, shared, is_encrypted: false, messages_begun: 0, envelope: None }
     }
 
     pub(super) async fn run(mut self) -> io::Result<()> {
@@ -128,6 +130,7 @@ impl Conversation {
         let envelope = self.envelope.as_ref();
         let asked = Asked {
             stage,
+            client: self.client,
             connection: self.number,
             message: self.messages_begun,
             line,

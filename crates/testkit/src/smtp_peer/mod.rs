@@ -152,6 +152,6 @@ async fn converse(stream: TcpStream, client: SocketAddr, shared: Arc<Shared>) {
     tokio::task::yield_now().await;
     let number = shared.note(|record| record.open(client));
     // A broken connection is what many tests are about; the record tells how far it came.
-    drop(Conversation::new(stream, number, Arc::clone(&shared)).run().await);
+    drop(Conversation::new(stream, client.ip(), number, Arc::clone(&shared)).run().await);
     shared.note(|record| record.close(number));
 }

@@ -1,6 +1,7 @@
 //! What the peer offers and how it answers: a plain server by default, with exceptions.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub enum Stage {
 #[derive(Debug)]
 pub struct Asked<'a> {
     pub stage: Stage,
+    /// The address that the client comes from.
+    pub client: IpAddr,
     /// From 1, over the life of the peer.
     pub connection: u32,
     /// From 1, on this connection; 0 before the first MAIL.

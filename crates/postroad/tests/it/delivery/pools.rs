@@ -1,7 +1,8 @@
 //! Pools: mail leaves from the addresses that were chosen for it, in their shares, and greets by their names.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use postroad_model::{Clock, EventKind, SystemClock};
@@ -178,6 +179,75 @@ async fn a_paused_warm_up_sends_nothing_after_the_end_of_its_plan() {
     peer.wait_until(|record| record.messages.len() == 20).await;
     let counts = by_source(&peer);
     assert_eq!(counts.get(&SECOND.parse::<IpAddr>().unwrap()), None, "{counts:?}");
+}
+
+/// Takes a recipient when it comes from the same address for the second time.
+fn greylisting_by_address() -> Script {
+    let seen = Mutex::new(HashSet::new());
+    Script::new().when(move |asked| {
+        let is_new = asked.stage == Stage::RcptTo
+            && seen.lock().unwrap().insert((asked.client, asked.line.to_owned()));
+        is_new.then(|| Answer::reply("450 4.2.0 Greylisted, please try again"))
+    })
+}
+
+both_engines! {
+    async fn a_greylisted_message_comes_again_from_the_same_address(engine: Engine) {
+        let outside = Outside::new();
+        let peer = outside.site("shop.example", greylisting_by_address());
+        let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1s")]);
+        world.admin(&["pool", "create", "everybody", "--shared"]);
+        for number in 1..=4 {
+            add_address(&world, "everybody", &format!("127.0.1.{number}"), &[]);
+        }
+        world.have_changes_heeded();
+        let mut ids = Vec::new();
+        for number in 0..40 {
+            ids.push(world.accepted_id(&to(&format!("p{number}@shop.example"))).await);
+        }
+        for id in &ids {
+            world.until_deliveries(*id, 1).await;
+        }
+        // The store remembers the address.
+        world.crash_and_restart();
+        peer.wait_until(|record| record.messages.len() == 40).await;
+        for id in ids {
+            let deliveries = world.until_status(id, "Sent").await;
+            assert_eq!(deliveries.len(), 2, "{deliveries:#?}");
+            assert_eq!(deliveries[0]["source_ip"], deliveries[1]["source_ip"]);
+        }
+        let counts = by_source(&peer);
+        assert_eq!(counts.len(), 4, "{counts:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn single_messages_to_many_domains_leave_from_all_addresses() {
+    let outside = Outside::new();
+    let world = outside.start(Engine::Sqlite, &[]);
+    let peer = outside.host("mx.everyone.example", Script::new());
+    world.admin(&["pool", "create", "everybody", "--shared"]);
+    for number in 1..=4 {
+        add_address(&world, "everybody", &format!("127.0.1.{number}"), &[]);
+    }
+    world.have_changes_heeded();
+    for number in 0..60 {
+        // Each is a site of its own.
+        let domain = format!("d{number}.example");
+        outside.dns.mx(&domain, 10, &format!("mx{number}.everyone.example"));
+        outside.dns.a(&format!("mx{number}.everyone.example"), peer_ip(&peer));
+        world.accepted_id(&to(&format!("ann@{domain}"))).await;
+    }
+    peer.wait_until(|record| record.messages.len() == 60).await;
+    let counts = by_source(&peer);
+    assert!(counts.len() == 4 && counts.values().all(|count| (12..=18).contains(count)), "{counts:?}");
+}
+
+fn peer_ip(peer: &SmtpPeer) -> Ipv4Addr {
+    match peer.address().ip() {
+        IpAddr::V4(ip) => ip,
+        IpAddr::V6(ip) => panic!("{ip} is not an IPv4 address"),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -175,6 +175,7 @@ impl Run {
                 suppress: None,
                 transcript: None,
                 source_id: None,
+                retry_source_id: None,
                 delivery,
                 event: NewEvent { kind: EventKind::Delayed, data: format!(r#"{{"n":{number}}}"#) },
             };
