@@ -2,6 +2,9 @@
 //!
 //! A folder holds `*.eml` and `expected.csv` (`file,recipient_no,status,reply_code,reason,hard`, as the Sisimai
 //! project's samples come). The samples are not in the repository; without a folder there is nothing to measure.
+//!
+//! A third of the files, chosen by a hash of their names, is held out: its score is printed, its misses are not, so that
+//! nobody tunes a rule on them.
 
 #![expect(clippy::print_stdout, reason = "the score is this command's answer")]
 
@@ -19,7 +22,7 @@ use reasons::Expected;
 /// Where the samples lie beside the repository, if somebody put them there.
 const USUAL_FOLDER: &str = "../shared/samples/bounces";
 const HARD_AIM_PERCENT: f64 = 97.0;
-const CLASS_AIM_PERCENT: f64 = 90.0;
+const CLASS_AIM_PERCENT: f64 = 95.0;
 
 /// What is expected of one recipient of one file.
 struct Row {
@@ -36,6 +39,12 @@ struct Score {
     hard: usize,
     class: usize,
     misses: Vec<String>,
+}
+
+#[derive(Default)]
+struct Scores {
+    tuned: Score,
+    held_out: Score,
 }
 
 /// Measures on real bounces how many are understood; lists the ones that are not.
@@ -57,23 +66,27 @@ fn main() -> anyhow::Result<ExitCode> {
         println!("no samples in {USUAL_FOLDER}: nothing to measure; name a folder that has some");
         return Ok(ExitCode::SUCCESS);
     }
-    let score = measure(&folder)?;
-    ensure!(score.rows > 0, "{} expects nothing", folder.display());
-    for miss in &score.misses {
+    let Scores { tuned, held_out } = measure(&folder)?;
+    ensure!(tuned.rows + held_out.rows > 0, "{} expects nothing", folder.display());
+    for miss in &tuned.misses {
         println!("{miss}");
     }
-    let percent = |right: usize| 100.0 * right as f64 / score.rows as f64;
-    let (hard, class) = (percent(score.hard), percent(score.class));
-    println!("recipients: {}", score.rows);
-    println!("hard or not: {} right, {hard:.1} % (aim {HARD_AIM_PERCENT} %)", score.hard);
-    println!("class:       {} right, {class:.1} % (aim {CLASS_AIM_PERCENT} %)", score.class);
-    let is_reached = hard >= HARD_AIM_PERCENT && class >= CLASS_AIM_PERCENT;
-    Ok(if is_reached { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_tuned_good = tuned.print("for tuning");
+    let is_held_out_good = held_out.print("held out");
+    Ok(if is_tuned_good && is_held_out_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn measure(folder: &Path) -> anyhow::Result<Score> {
+/// Whether a sample is kept aside: one in three, by the upper half of the name's FNV-1a hash.
+fn is_held_out(file: &str) -> bool {
+    let hash = file.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    (hash >> 32).is_multiple_of(3)
+}
+
+fn measure(folder: &Path) -> anyhow::Result<Scores> {
     let table = std::fs::read_to_string(folder.join("expected.csv"))?;
-    let mut score = Score::default();
+    let mut scores = Scores::default();
     let mut read_already: BTreeMap<String, Vec<ReturnedRecipient>> = BTreeMap::new();
     for (number, line) in table.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty()) {
         let row = parse_row(line).with_context(|| format!("expected.csv, line {}", number + 1))?;
@@ -81,9 +94,10 @@ fn measure(folder: &Path) -> anyhow::Result<Score> {
             let message = std::fs::read(folder.join(&row.file)).with_context(|| row.file.clone())?;
             read_already.insert(row.file.clone(), read(&message).recipients);
         }
+        let score = if is_held_out(&row.file) { &mut scores.held_out } else { &mut scores.tuned };
         score.add(&row, read_already[&row.file].get(row.place))?;
     }
-    Ok(score)
+    Ok(scores)
 }
 
 fn parse_row(line: &str) -> anyhow::Result<Row> {
@@ -96,6 +110,16 @@ fn parse_row(line: &str) -> anyhow::Result<Row> {
 }
 
 impl Score {
+    /// Whether both aims are reached.
+    fn print(&self, part: &str) -> bool {
+        let percent = |right: usize| 100.0 * right as f64 / self.rows.max(1) as f64;
+        let (hard, class) = (percent(self.hard), percent(self.class));
+        println!("recipients {part}: {}", self.rows);
+        println!("  hard or not: {} right, {hard:.1} % (aim {HARD_AIM_PERCENT} %)", self.hard);
+        println!("  class:       {} right, {class:.1} % (aim {CLASS_AIM_PERCENT} %)", self.class);
+        self.rows == 0 || (hard >= HARD_AIM_PERCENT && class >= CLASS_AIM_PERCENT)
+    }
+
     fn add(&mut self, row: &Row, found: Option<&ReturnedRecipient>) -> anyhow::Result<()> {
         let expected = Expected::of(&row.reason).with_context(|| format!("unknown reason {}", row.reason))?;
         let is_hard_right = match found {
