@@ -169,6 +169,9 @@ pub(crate) enum ExplainCommand {
         /// As the server sent it, such as "550 5.1.1 User unknown"; several lines are one argument
         #[arg(value_name = "REPLY")]
         text: String,
+        /// What it answered, if that is known: the same words mean something else there
+        #[arg(long, value_enum)]
+        phase: Option<ReplyPhase>,
         /// Answer as JSON
         #[arg(long)]
         json: bool,
@@ -182,6 +185,30 @@ pub(crate) enum ExplainCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// The part of an SMTP session that a reply belongs to.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ReplyPhase {
+    /// Banner, EHLO, STARTTLS or AUTH
+    Connect,
+    /// MAIL FROM
+    Mail,
+    /// RCPT TO
+    Rcpt,
+    /// DATA, the content or its end
+    Data,
+}
+
+impl From<ReplyPhase> for postroad_mail::ReplyPhase {
+    fn from(phase: ReplyPhase) -> Self {
+        match phase {
+            ReplyPhase::Connect => Self::Greeting,
+            ReplyPhase::Mail => Self::MailFrom,
+            ReplyPhase::Rcpt => Self::Recipient,
+            ReplyPhase::Data => Self::Data,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -75,8 +75,8 @@ async fn run_command(cli: cli::Cli) -> anyhow::Result<()> {
         cli::Command::Webhook { command: cli::WebhookCommand::Listen(args) } => {
             commands::webhook_listen::run(args).await
         }
-        cli::Command::Explain { command: cli::ExplainCommand::Reply { text, json } } => {
-            commands::explain::reply(&text, json)
+        cli::Command::Explain { command: cli::ExplainCommand::Reply { text, phase, json } } => {
+            commands::explain::reply(&text, phase.map(Into::into), json)
         }
         cli::Command::Explain { command: cli::ExplainCommand::Bounce { file, json } } => {
             commands::explain_bounce::run(&file, json)

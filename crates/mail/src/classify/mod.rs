@@ -46,12 +46,12 @@ pub struct Verdict<'r> {
 
 /// Judges a refusal by the rules that are built in.
 pub fn classify(reply: &Reply) -> Verdict<'static> {
-    built_in().judge(reply)
+    built_in().judge(reply, None)
 }
 
 /// As `classify`, of a refusal that answered a command of this phase.
 pub fn classify_in(phase: Phase, reply: &Reply) -> Verdict<'static> {
-    classify(reply).in_answer_to(phase, reply.enhanced())
+    built_in().judge(reply, Some(phase)).in_answer_to(phase, reply.enhanced())
 }
 
 /// The rules of `rules/replies.toml`: constant, read once, as the text in the program.

@@ -2,19 +2,38 @@
 //! was accepted.
 
 use postroad_model::BounceClass;
+use serde::Deserialize;
 
 use super::{EnhancedCode, Verdict};
 
-/// The parts of an SMTP session in which a refusal has a meaning of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The parts of an SMTP session in which a refusal has a meaning of its own. Rules name them in `phases`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Phase {
     /// No address had been named yet (banner, EHLO, STARTTLS, AUTH): it is about us.
+    #[serde(rename = "connect")]
     Greeting,
     /// It is about the sender.
+    #[serde(rename = "mail")]
     MailFrom,
+    #[serde(rename = "rcpt")]
     Recipient,
     /// The recipient had been accepted (DATA, the content, the end of the data).
+    #[serde(rename = "data")]
     Data,
+}
+
+impl Phase {
+    pub const ALL: [Self; 4] = [Self::Greeting, Self::MailFrom, Self::Recipient, Self::Data];
+
+    /// As rules and `postroad explain reply --phase` write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Greeting => "connect",
+            Self::MailFrom => "mail",
+            Self::Recipient => "rcpt",
+            Self::Data => "data",
+        }
+    }
 }
 
 impl Verdict<'_> {

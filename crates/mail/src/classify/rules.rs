@@ -7,7 +7,7 @@ use postroad_model::BounceClass;
 use super::pattern::{CodePattern, EnhancedPattern};
 use super::phrases::{Found, PhraseFinder, PhraseId, PhraseList};
 use super::rules_file::{ClassEntry, RuleEntry, RuleProblem, RulesFile};
-use super::{Reply, Signal, Verdict};
+use super::{Phase, Reply, Signal, Verdict};
 
 /// An ordered list of rules; the first that matches decides.
 #[derive(Debug)]
@@ -23,6 +23,7 @@ pub struct Rule {
     class: BounceClass,
     codes: Vec<CodePattern>,
     enhanced: Vec<EnhancedPattern>,
+    phases: Vec<Phase>,
     any: Vec<PhraseId>,
     with: Vec<PhraseId>,
     all: Vec<PhraseId>,
@@ -62,9 +63,10 @@ impl RuleTable {
         Ok(Self { rules, phrases: phrases.build()?, means })
     }
 
-    pub fn judge(&self, reply: &Reply) -> Verdict<'_> {
+    /// Judges a reply by its codes and words, and by what it answered if that is known.
+    pub fn judge(&self, reply: &Reply, phase: Option<Phase>) -> Verdict<'_> {
         let found = self.phrases.find_in(reply.text());
-        let rule = self.rules.iter().find(|rule| rule.matches(reply, &found));
+        let rule = self.rules.iter().find(|rule| rule.matches(reply, phase, &found));
         rule.expect("every refusal has a fallback rule: checked when the table was read").verdict(reply)
     }
 
@@ -103,6 +105,7 @@ impl Rule {
             class: entry.class,
             codes: codes.collect::<Result<_, _>>()?,
             enhanced,
+            phases: entry.phases,
             any: number(entry.any)?,
             with: number(entry.with)?,
             all: number(entry.all)?,
@@ -120,11 +123,12 @@ impl Rule {
     }
 
     /// Every kind of condition that the rule has must hold.
-    fn matches(&self, reply: &Reply, found: &Found) -> bool {
+    fn matches(&self, reply: &Reply, phase: Option<Phase>, found: &Found) -> bool {
         let has = |phrase: &PhraseId| found.has(*phrase);
         let is_code = |pattern: &CodePattern| pattern.matches(reply.code());
         (self.codes.is_empty() || self.codes.iter().any(is_code))
             && (self.enhanced.is_empty() || has_code(&self.enhanced, reply))
+            && (self.phases.is_empty() || phase.is_some_and(|phase| self.phases.contains(&phase)))
             && (self.any.is_empty() || self.any.iter().any(has))
             && (self.with.is_empty() || self.with.iter().any(has))
             && self.all.iter().all(has)
@@ -157,7 +161,12 @@ impl Rule {
         self.class
     }
 
-    /// Replies that this rule, and none before it, takes.
+    /// What the reply must answer; anything if empty.
+    pub fn phases(&self) -> &[Phase] {
+        &self.phases
+    }
+
+    /// Replies that this rule, and none before it, takes, in each of its phases.
     pub fn samples(&self) -> &[String] {
         &self.samples
     }

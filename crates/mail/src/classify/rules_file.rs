@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use postroad_model::BounceClass;
 use serde::Deserialize;
 
-use super::Signal;
+use super::{Phase, Signal};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,6 +38,9 @@ pub(super) struct RuleEntry {
     /// One of these enhanced codes.
     #[serde(default)]
     pub(super) enhanced: Vec<String>,
+    /// In answer to one of these; never where it is not known what was answered.
+    #[serde(default)]
+    pub(super) phases: Vec<Phase>,
     /// One of these phrases.
     #[serde(default)]
     pub(super) any: Vec<String>,
@@ -70,7 +73,8 @@ impl RuleEntry {
     /// A rule that takes every reply with its codes.
     pub(super) fn is_fallback_for(&self, codes: &str) -> bool {
         let phrases = [&self.any, &self.with, &self.all, &self.none];
-        let is_bare = self.enhanced.is_empty() && phrases.iter().all(|list| list.is_empty());
+        let is_bare =
+            self.enhanced.is_empty() && self.phases.is_empty() && phrases.iter().all(|list| list.is_empty());
         is_bare && self.codes.iter().any(|code| code == codes)
     }
 }

@@ -3,7 +3,7 @@
 
 use postroad_model::BounceClass;
 
-use crate::classify::{EnhancedCode, Phase, Reply, Verdict, classify};
+use crate::classify::{EnhancedCode, Phase, Reply, Verdict, built_in, classify};
 
 use super::phase::find_phase;
 use super::quoted::{Quoted, find_enhanced, find_reply};
@@ -17,6 +17,8 @@ pub(super) struct Evidence<'a> {
     pub(super) status: Option<EnhancedCode>,
     /// From the Diagnostic-Code field.
     pub(super) diagnostic: &'a str,
+    /// The diagnostic is the exit status of a program on the reporting host (`X-Unix; 77`).
+    pub(super) is_local_program: bool,
     /// What the notice says of this recipient.
     pub(super) section: &'a str,
     /// The notice as a whole.
@@ -44,7 +46,9 @@ impl Evidence<'_> {
         let from_diagnostic =
             if in_diagnostic.is_some() { words(in_diagnostic) } else { self.diagnostic.to_owned() };
         let texts = [from_diagnostic, words(in_section), section.clone(), words(in_notice)];
-        let judged = self.first_clear(code, &texts, &notice);
+        let answers = quoted.filter(|quoted| names_recipient(quoted.text, recipient.as_deref()));
+        let phase = self.phase(recipient.as_deref()).or(answers.map(|_| Phase::Recipient));
+        let judged = self.first_clear(code, phase, &texts, &notice);
         let in_quoted = || quoted.and_then(|quoted| find_enhanced(quoted.text));
         let enhanced = judged
             .reply
@@ -52,8 +56,10 @@ impl Evidence<'_> {
             .or_else(|| find_enhanced(self.diagnostic))
             .or_else(in_quoted)
             .or(self.status);
-        let phase = self.phase(recipient.as_deref());
         let (class, hard) = weigh(kind, &judged, code, enhanced, phase);
+        // A program knows mailboxes and messages; what it says of permissions is about its own.
+        let class =
+            if self.is_local_program && class == BounceClass::Policy { BounceClass::Other } else { class };
         let diagnostic = [self.diagnostic, quoted.map_or("", |quoted| quoted.text), &section, &notice];
         ReturnedRecipient {
             status: enhanced,
@@ -82,12 +88,12 @@ impl Evidence<'_> {
     }
 
     /// The first text that says something clear; else the first that says anything; else nothing but the codes.
-    fn first_clear(&self, code: Option<u16>, texts: &[String], notice: &str) -> Judged {
+    fn first_clear(&self, code: Option<u16>, phase: Option<Phase>, texts: &[String], notice: &str) -> Judged {
         let mut best: Option<Judged> = None;
         let says_nothing =
             |best: &Option<Judged>| best.as_ref().is_none_or(|best| best.verdict.class == BounceClass::Other);
         for text in texts.iter().filter(|text| !text.trim().is_empty()) {
-            let judged = self.classify(code, text);
+            let judged = self.classify(code, phase, text);
             if !judged.verdict.vague {
                 return judged;
             }
@@ -97,15 +103,15 @@ impl Evidence<'_> {
         }
         // A whole notice is full of words that mean nothing: it is the last resort, and only for what is clear.
         if says_nothing(&best) {
-            let judged = self.classify(code, notice);
+            let judged = self.classify(code, phase, notice);
             if !judged.verdict.vague {
                 return judged;
             }
         }
-        best.unwrap_or_else(|| self.classify(code, ""))
+        best.unwrap_or_else(|| self.classify(code, phase, ""))
     }
 
-    fn classify(&self, code: Option<u16>, text: &str) -> Judged {
+    fn classify(&self, code: Option<u16>, phase: Option<Phase>, text: &str) -> Judged {
         let is_permanent = self.status.map_or(self.is_final, |status| status.class == 5);
         let code = code.unwrap_or(if is_permanent { 550 } else { 450 });
         let make = |text: &str| Reply::new(code, text).expect("a quoted code is from 400 to 599");
@@ -114,7 +120,7 @@ impl Evidence<'_> {
         if let (None, Some(status)) = (reply.enhanced(), self.status) {
             reply = make(&format!("{status} {text}"));
         }
-        Judged { verdict: classify(&reply), reply }
+        Judged { verdict: built_in().judge(&reply, phase), reply }
     }
 }
 
@@ -128,6 +134,10 @@ fn weigh(
 ) -> (BounceClass, bool) {
     let verdict = judged.verdict;
     let is_dead = matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
+    // Exim says of its own that it knows no route: it is the domain that has none. A remote host means the user.
+    if code.is_none() && verdict.class == BounceClass::BadMailbox && is_unroutable(judged.reply.text()) {
+        return (BounceClass::BadDomain, verdict.hard);
+    }
     let in_phase = phase.map(|phase| verdict.in_answer_to(phase, enhanced));
     let is_doubtful = is_dead && in_phase.is_some_and(|told| told.class != verdict.class);
     // 5.7.1 is a rule of the receiver; one who did not know the user would say so.
@@ -135,25 +145,37 @@ fn weigh(
     if is_doubtful || is_contradicted {
         return (BounceClass::Policy, false);
     }
-    if matches!(phase, Some(Phase::Greeting | Phase::MailFrom))
-        && verdict.vague
-        && verdict.class == BounceClass::Other
-    {
-        return (BounceClass::Policy, false);
-    }
     if kind == ReturnedKind::Delay && verdict.vague && verdict.class == BounceClass::Other {
         return (BounceClass::Timeout, false);
     }
     // A remote host's "unknown user" kills an address if it refused the recipient, or if its code says so. With neither,
-    // it may have been the content; a filter that lies is not believed.
+    // it is read as after DATA: a filter that lies is not believed.
     let is_coded = enhanced.is_some_and(|code| code.subject != 0);
     let is_proven = verdict.sure || phase.is_some() || code.is_none() || is_coded;
-    let is_proof_needed = verdict.class == BounceClass::BadMailbox;
+    if verdict.class == BounceClass::BadMailbox && !is_proven {
+        return (BounceClass::Policy, false);
+    }
     let hard = match phase {
         Some(Phase::Recipient) => verdict.hard_at_rcpt || is_unknown_for_long(&judged.reply),
         _ => verdict.hard,
     };
-    (verdict.class, hard && (is_proven || !is_proof_needed))
+    (verdict.class, hard)
+}
+
+fn is_unroutable(words: &str) -> bool {
+    let words = words.to_ascii_lowercase();
+    ["unrouteable address", "unroutable address"].iter().any(|phrase| words.contains(phrase))
+}
+
+/// Whether a reply begins with the recipient as Postfix (`<jo@example.com>: …`) and Sendmail (`<jo@example.com>... …`)
+/// begin their answers to RCPT. What they say after DATA names the command, the client or nobody.
+fn names_recipient(reply: &str, recipient: Option<&str>) -> bool {
+    let Some(recipient) = recipient else { return false };
+    let words = reply.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit() || c.is_whitespace());
+    let named = words.strip_prefix('<').and_then(|words| words.split_once('>'));
+    named.is_some_and(|(address, rest)| {
+        address.eq_ignore_ascii_case(recipient) && (rest.starts_with(':') || rest.starts_with("..."))
+    })
 }
 
 /// Whether a refusal of the recipient is temporary by its code alone, while code and words both say that there is no

@@ -132,6 +132,12 @@ impl Group {
         }
     }
 
+    /// Sendmail's type for the exit status of the program that it gave the message to.
+    pub(super) fn is_local_program(&self) -> bool {
+        let diagnostic = self.find("diagnostic-code").and_then(|value| value.get(..7));
+        diagnostic.is_some_and(|kind| kind.eq_ignore_ascii_case("x-unix;"))
+    }
+
     fn addresses(&self) -> impl Iterator<Item = String> {
         let fields = ["original-recipient", "final-recipient"].into_iter();
         fields.filter_map(|name| self.find(name)).map(parse_address).filter(|found| !found.is_empty())

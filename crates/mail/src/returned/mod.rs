@@ -133,6 +133,7 @@ fn read_status_fields(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
             is_final: kind == ReturnedKind::Bounce,
             status: group.status(),
             diagnostic: group.diagnostic(),
+            is_local_program: group.is_local_program(),
             section: section.map_or("", |section| &section.text),
             // With fields for each there is no need to guess whom the words mean.
             notice: if is_alone { parts.explanation() } else { "" },
@@ -156,6 +157,7 @@ fn read_words(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
             is_final: kind == ReturnedKind::Bounce,
             status: None,
             diagnostic: "",
+            is_local_program: false,
             section,
             notice: parts.explanation(),
             is_alone: sections.len() < 2,

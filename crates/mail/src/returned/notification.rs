@@ -69,6 +69,7 @@ fn read_bounce(bounce: Bounce) -> Vec<ReturnedRecipient> {
             is_final: true,
             status: who.status.as_deref().and_then(EnhancedCode::parse),
             diagnostic: diagnostic.strip_prefix("smtp;").unwrap_or(diagnostic).trim(),
+            is_local_program: false,
             section: "",
             notice: &bounce.kind,
             is_alone: true,

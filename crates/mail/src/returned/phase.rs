@@ -18,13 +18,19 @@ const WORDS: [(&str, Phase); 10] = [
     ("data", Phase::Data),
 ];
 
-/// Words that name the command without any of those: Postfix's, Yahoo's, Gmail's, Messaging Server's and qmail's.
-const PHRASES: [(&str, Phase); 11] = [
+/// Words that name the command without any of those: Postfix's, Yahoo's, Gmail's, Messaging Server's, qmail's and
+/// MailEnable's.
+const PHRASES: [(&str, Phase); 16] = [
     ("refused to talk to me", Phase::Greeting),
+    ("but my name was rejected", Phase::Greeting),
+    ("but greeting failed", Phase::Greeting),
+    ("recipient: [smtp:", Phase::Recipient),
+    ("server rejected recipient", Phase::Recipient),
     ("[mail_from]", Phase::MailFrom),
     ("[rcpt_to]", Phase::Recipient),
     ("(state 13)", Phase::MailFrom),
     ("(state 14)", Phase::Recipient),
+    ("(state 15)", Phase::Data),
     ("(state 17)", Phase::Data),
     ("(state 18)", Phase::Data),
     ("remote smtp server has rejected address", Phase::Recipient),
@@ -48,6 +54,8 @@ pub(super) fn find_phase(text: &str) -> Option<Phase> {
         .or_else(alone)
         .or_else(|| from_transcript(&text))
         .or_else(|| from_mention(&text))
+        // Courier shows the command that a remote host refused. Without one it speaks of its own users.
+        .or_else(|| text.contains("running the courier mail server").then_some(Phase::Recipient))
 }
 
 fn phase_at(rest: &str) -> Option<Phase> {

@@ -1,11 +1,11 @@
 //! Replies as receivers of all kinds send them, and what follows from each for message, address and destination. The
 //! samples of the rule file say which rule fires; this says whether the answer is right.
 
-use postroad_mail::{Reply, classify};
+use postroad_mail::{Reply, ReplyPhase, classify, classify_in};
 
 /// What follows, in the words of the table: gone (permanent and hard), no (permanent), wait, slow (wait and throttle).
 fn outcome(reply: &str) -> (&'static str, &'static str) {
-    let verdict = classify(&Reply::parse(reply).expect("a reply"));
+    let verdict = classify(&Reply::parse(reply).unwrap_or_else(|problem| panic!("{reply}: {problem}")));
     let follows = match (verdict.permanent, verdict.hard, verdict.throttle) {
         (true, true, false) => "gone",
         (true, false, false) => "no",
@@ -131,7 +131,7 @@ fn spam_verdicts_and_policies() {
         policy slow 550 5.7.1 Policy rejection on the target address
         policy slow 501 Connection rejected by policy [7.7] 16016, please visit www.messagelabs.com/support for more details about this error message.
         policy slow 450 4.7.1 <mail.example.org>: Helo command rejected: Host not found
-        policy slow 421 4.7.0 Try again later, closing connection.
+        rate_limited slow 421 4.7.0 Try again later, closing connection.
         policy wait 451 4.7.1 Greylisting in effect, please come back later
         policy wait 450 4.2.0 <jo@example.com>: Recipient address rejected: Greylisted for 300 seconds
         policy no 550 5.7.1 RESOLVER.RST.NotAuthorized; not authorized
@@ -223,6 +223,76 @@ fn names_times_commands_and_the_rest() {
         other no 554 5.4.6 Hop count exceeded - possible mail loop
         ",
     );
+}
+
+#[test]
+fn a_rule_of_the_recipient_is_final_and_slows_nobody() {
+    check(
+        r"
+        policy no 550 5.7.1 TRANSPORT.RULES.RejectMessage; the message was rejected by organization policy
+        policy no 554 5.7.1 <jo@example.com>: Recipient address rejected: Policy rejection
+        policy no 550 permanent failure for one or more recipients (jo@example.com:blocked)
+        policy no 550 5.7.1 Rejected: sender is on the recipient's personal block list
+        policy no 550 5.7.1 <news@example.org> is in the personal blocklist of jo@example.com
+        policy no 550 5.7.1 Message rejected due to user rules
+        ",
+    );
+}
+
+#[test]
+fn what_every_attempt_would_meet_again_is_final_and_slows_nobody() {
+    check(
+        r"
+        content no 554 5.6.1 Eight bit data not allowed
+        content no 550 5.6.7 Non-ASCII addresses not permitted
+        content no 550 5.6.7 Non-ASCII addresses not permitted for that sender/recipient
+        content no 550 maximum allowed line length is 998 octets, got 2012
+        protocol no 501 5.5.4 Invalid domain name
+        protocol no 501 5.5.4 <example..org>: Invalid domain name
+        ",
+    );
+}
+
+#[test]
+fn limits_are_seen_whatever_they_are_called() {
+    check(
+        r"
+        rate_limited slow 451 Resources temporarily not available - Please try again later [#4.16.1].
+        rate_limited slow 451 4.7.1 <jo@example.com>: hourly limit exceeded
+        rate_limited slow 451 4.7.1 Received too much mail from 192.0.2.1, hourly limit exceeded, please try again later
+        rate_limited slow 451 4.7.1 <jo@example.com>: Recipient address rejected: hourly limit exceeded
+        rate_limited slow 421 RP-001 (BAY004-MC1F12) Unfortunately, some messages from 192.0.2.1 weren't sent. Please try again.
+        rate_limited slow 421 RP-002 Unfortunately, some messages on this connection weren't sent
+        rate_limited slow 421-gmx.net (mxgmx115) Nemesis ESMTP Service not available\n421-No SMTP service\n421 Try again later
+        rate_limited slow 421 gmx.net (mxgmx101) Nemesis ESMTP Service not available. Try again later. For explanation visit https://postmaster.gmx.net/en/error-messages
+        rate_limited slow 421 Nemesis ESMTP Service not available - Requested action aborted, try again later
+        ",
+    );
+}
+
+/// The same words in answer to different commands.
+#[test]
+fn the_command_decides_where_the_words_do_not() {
+    use ReplyPhase::{Data, Greeting, MailFrom, Recipient};
+    let said = |phase, text| {
+        let verdict = classify_in(phase, &Reply::parse(text).expect("a reply"));
+        (verdict.class.as_str(), verdict.permanent, verdict.hard, verdict.throttle)
+    };
+    // SIZE is announced with MAIL; a mailbox is full when it was named.
+    assert_eq!(said(MailFrom, "552 Aborted"), ("too_large", true, false, false));
+    assert_eq!(said(Recipient, "552 Aborted"), ("full", false, false, false));
+    // About our host, about the sender, about nothing that is known.
+    assert_eq!(said(Greeting, "554 No"), ("policy", false, false, false));
+    assert_eq!(said(MailFrom, "550 No"), ("policy", true, false, false));
+    assert_eq!(said(Data, "550 No"), ("other", true, false, false));
+    // A host name at HELO, a domain that does not exist at RCPT.
+    assert_eq!(said(Greeting, "501 Invalid domain name"), ("protocol", true, false, false));
+    assert_eq!(said(Recipient, "550 Invalid domain name"), ("bad_domain", true, true, false));
+    // Greylisting without the word.
+    assert_eq!(said(Recipient, "451 4.7.1 Please try again later"), ("policy", false, false, false));
+    assert_eq!(said(Data, "451 4.7.1 Please try again later"), ("policy", false, false, true));
+    assert_eq!(said(Recipient, "550 User unknown"), ("bad_mailbox", true, true, false));
+    assert_eq!(said(Data, "550 User unknown"), ("policy", true, false, false));
 }
 
 /// The recipient's name is no evidence, whatever it is.

@@ -10,9 +10,12 @@ fn every_sample_fires_its_own_rule() {
         for sample in rule.samples() {
             match Reply::parse(sample) {
                 Ok(reply) => {
-                    let fired = built_in().judge(&reply).rule;
-                    if fired != rule.name() {
-                        wrong.push(format!("{}: {fired} took {sample:?}", rule.name()));
+                    let phases = rule.phases().iter().copied().map(Some);
+                    let phases = phases.chain(rule.phases().is_empty().then_some(None));
+                    for fired in phases.map(|phase| built_in().judge(&reply, phase).rule) {
+                        if fired != rule.name() {
+                            wrong.push(format!("{}: {fired} took {sample:?}", rule.name()));
+                        }
                     }
                 }
                 Err(problem) => wrong.push(format!("{}: {sample:?}: {problem}", rule.name())),

@@ -110,7 +110,7 @@ fn user_unknown_after_the_data_is_a_filter_and_kills_no_address() {
 fn words_that_only_seem_to_say_it_need_the_command() {
     let fields = "Final-Recipient: rfc822; jo@example.com\r\nAction: failed\r\nStatus: 5.0.0\r\n\
         Diagnostic-Code: smtp; 550 Such a mailbox could no longer be reached\r\n";
-    check(&report("Sorry.", fields), &["jo@example.com bounce 5.0.0 550 bad_mailbox permanent -"]);
+    check(&report("Sorry.", fields), &["jo@example.com bounce 5.0.0 550 policy permanent -"]);
     let at_rcpt = "<jo@example.com>: host in.example.com[192.0.2.1] said: 550 Such a mailbox could\r\n    no longer be reached (in reply to RCPT TO command)\r\n";
     check(&report(at_rcpt, fields), &["jo@example.com bounce 5.0.0 550 bad_mailbox permanent hard"]);
 }

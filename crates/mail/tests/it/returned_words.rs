@@ -85,7 +85,7 @@ fn exim_names_the_address_and_the_command() {
             "    host in.example.com [192.0.2.1]\r\n    SMTP error from remote mail server after initial connection:\r\n    550 Host unknown",
             "jo@example.com bounce - 550 policy permanent -",
         ),
-        ("    Unrouteable address", "jo@example.com bounce - - bad_mailbox permanent hard"),
+        ("    Unrouteable address", "jo@example.com bounce - - bad_domain permanent hard"),
         ("    retry timeout exceeded", "jo@example.com bounce - - timeout permanent -"),
         ("    mailbox is full: retry timeout exceeded", "jo@example.com bounce - - full permanent -"),
         (
@@ -121,7 +121,29 @@ fn a_list_of_the_envelope_is_no_proof_of_the_command() {
         \x20 MAIL FROM: x@sender.example\r\n  RCPT TO: jo@example.com\r\n";
     check(
         &notice("postmaster@mx.example.net", "Undelivered", words, "----- Original message -----\r\n"),
-        &["jo@example.com bounce - 550 bad_mailbox permanent -"],
+        &["jo@example.com bounce - 550 policy permanent -"],
+    );
+}
+
+#[test]
+fn unknown_users_in_notices_of_mailenable_and_courier_are_dead_addresses() {
+    let mailenable = "MailEnable: Message could not be delivered to some recipients.\r\nThe following recipient(s) could not be reached:\r\n\r\n\
+        \tRecipient: [SMTP:jo@example.com]\r\n\tReason: Remote SMTP Server Returned: 550 User unknown\r\n\r\n";
+    check(
+        &notice(
+            "postmaster@mx.example.net",
+            "Message Delivery Failure",
+            mailenable,
+            "Message headers follow:\r\n",
+        ),
+        &["jo@example.com bounce - 550 bad_mailbox permanent hard"],
+    );
+    let courier = "This is a delivery status notification from mx.example.net,\r\nrunning the Courier mail server, version 0.65.2.\r\n\r\n\
+        \x20                          UNDELIVERABLE MAIL\r\n\r\nYour message to the following recipients cannot be delivered:\r\n\r\n\
+        <jo@example.com>:\r\n    mx.example.com [192.0.2.1]:\r\n<<< 550 User unknown\r\n\r\n";
+    check(
+        &notice("postmaster@mx.example.net", "NOTICE: mail delivery status.", courier, ""),
+        &["jo@example.com bounce - 550 bad_mailbox permanent hard"],
     );
 }
 
@@ -273,10 +295,11 @@ fn unknown_user_needs_proof_to_kill_an_address() {
         &words("Remote host said: 550 User unknown [RCPT_TO]"),
         &["jo@example.com bounce - 550 bad_mailbox permanent hard"],
     );
-    check(
-        &words("Remote host said: 550 User unknown"),
-        &["jo@example.com bounce - 550 bad_mailbox permanent -"],
-    );
+    check(&words("Remote host said: 550 User unknown"), &["jo@example.com bounce - 550 policy permanent -"]);
+    // Postfix and Sendmail begin so when they refuse a recipient, and only then.
+    for reply in ["550 <jo@example.com>: User unknown", "550 <jo@example.com>... User unknown"] {
+        check(&words(reply), &["jo@example.com bounce - 550 bad_mailbox permanent hard"]);
+    }
     // No remote host: the one that speaks keeps the mailboxes itself.
     check(&words("User unknown"), &["jo@example.com bounce - - bad_mailbox permanent hard"]);
 }

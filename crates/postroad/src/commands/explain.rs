@@ -1,26 +1,31 @@
 //! `postroad explain reply "550 5.1.1 …"`: what delivery would make of a mail server's answer, without a server.
 
 use anyhow::Context;
-use postroad_mail::classify::{Reply, Verdict, built_in};
+use postroad_mail::classify::{Phase, Reply, Signal, Verdict, built_in, classify, classify_in};
 use serde_json::json;
 
 use crate::terminal::print;
 
-pub(crate) fn reply(text: &str, json: bool) -> anyhow::Result<()> {
+pub(crate) fn reply(text: &str, phase: Option<Phase>, json: bool) -> anyhow::Result<()> {
     let reply = Reply::parse(text).with_context(|| format!("cannot explain {text:?}"))?;
-    let verdict = built_in().judge(&reply);
-    print(&if json { machine_readable(&reply, &verdict) } else { readable(&verdict) });
+    let verdict = match phase {
+        Some(phase) => classify_in(phase, &reply),
+        None => classify(&reply),
+    };
+    print(&if json { machine_readable(&reply, phase, &verdict) } else { readable(&verdict) });
     Ok(())
 }
 
-fn machine_readable(reply: &Reply, verdict: &Verdict<'_>) -> String {
+fn machine_readable(reply: &Reply, phase: Option<Phase>, verdict: &Verdict<'_>) -> String {
     json!({
         "code": reply.code(),
         "enhanced_code": reply.enhanced().map(|code| code.to_string()),
+        "phase": phase.map(Phase::as_str),
         "class": verdict.class,
         "permanent": verdict.permanent,
         "hard": verdict.hard,
         "throttle": verdict.throttle,
+        "signal": verdict.signal.map(Signal::as_str),
         "rule": verdict.rule,
     })
     .to_string()

@@ -36,17 +36,34 @@ fn scripts_get_json() {
     assert_eq!(
         explain_json("550 5.1.1 User unknown"),
         json!({
-            "code": 550, "enhanced_code": "5.1.1", "class": "bad_mailbox",
-            "permanent": true, "hard": true, "throttle": false, "rule": "bad-mailbox-code",
+            "code": 550, "enhanced_code": "5.1.1", "phase": null, "class": "bad_mailbox",
+            "permanent": true, "hard": true, "throttle": false, "signal": null, "rule": "bad-mailbox-code",
         })
     );
     assert_eq!(
         explain_json("421 Service not available"),
         json!({
-            "code": 421, "enhanced_code": null, "class": "other",
-            "permanent": false, "hard": false, "throttle": true, "rule": "basic-421",
+            "code": 421, "enhanced_code": null, "phase": null, "class": "other",
+            "permanent": false, "hard": false, "throttle": true, "signal": "too_fast", "rule": "basic-421",
         })
     );
+}
+
+#[test]
+fn the_same_words_are_explained_by_the_command_that_they_answer() {
+    let explain = |phase: &str| {
+        let output = explain(&["550 User unknown", "--phase", phase, "--json"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["phase"], phase);
+        (answer["class"].as_str().unwrap().to_owned(), answer["hard"].as_bool().unwrap())
+    };
+    assert_eq!(explain("rcpt"), ("bad_mailbox".to_owned(), true));
+    for phase in ["connect", "mail", "data"] {
+        assert_eq!(explain(phase), ("policy".to_owned(), false), "{phase}");
+    }
+    let unknown = self::explain(&["550 No", "--phase", "quit"]);
+    assert!(!unknown.status.success());
 }
 
 #[test]
