@@ -1,4 +1,4 @@
-//! The HTTP door seen from outside: a real server on a free port over a real SQLite store.
+//! The HTTP API seen from outside: a real server on a free port over a real SQLite store.
 
 #![cfg(test)]
 
@@ -13,4 +13,5 @@ mod limits;
 mod listeners;
 mod logs;
 mod lookups;
+mod reference;
 mod service;

@@ -1,5 +1,6 @@
 //! Loading as an operator meets it: a file, some variables, and what is said about them.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use super::*;
@@ -34,6 +35,47 @@ fn default_file_is_the_golden_one_and_parses_to_the_defaults() {
     let golden = std::fs::read_to_string(golden).unwrap_or_default();
     assert_eq!(golden, default_toml(), "UPDATE_GOLDEN=1 rewrites the golden file");
     assert_eq!(config(&golden, &[]), Config::default());
+}
+
+/// docs/configuration.md: a table of keys for each section.
+fn reference_page() -> String {
+    let mut page = "\
+# Configuration
+
+Every key with its default. `postroad config default` prints them as a file, `postroad check-config --config FILE` checks yours.
+A variable of the environment wins over the file; lists are written with commas there. Generated from the code:
+`UPDATE_GOLDEN=1 cargo xtask test -- -p postroad reference` rewrites this page.
+
+## Top of the file
+
+| key | default | variable | |
+|---|---|---|---|
+"
+    .to_owned();
+    let mut current = "";
+    for key in KEYS {
+        let (section, name) = key.path.rsplit_once('.').unwrap_or(("", key.path));
+        if section != current {
+            writeln!(page, "\n## [{section}]\n\n| key | default | variable | |\n|---|---|---|---|").unwrap();
+            current = section;
+        }
+        let doc = key.doc.replace('\n', " ").replace('|', "\\|").replace('<', "&lt;");
+        writeln!(page, "| `{name}` | `{}` | `{}` | {doc} |", key.default, key.variable()).unwrap();
+    }
+    page
+}
+
+#[test]
+fn the_reference_page_is_the_table_of_keys() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, reference_page()).unwrap();
+    }
+    let golden = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        golden == reference_page(),
+        "docs/configuration.md is not what keys.rs says; UPDATE_GOLDEN=1 rewrites it"
+    );
 }
 
 #[test]

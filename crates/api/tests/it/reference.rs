@@ -1,0 +1,140 @@
+//! docs/endpoints.md is generated from the OpenAPI document; docs/http-api.md explains every error code.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use postroad_api::openapi_json;
+use serde_json::{Map, Value};
+
+const OPENING: &str = "\
+# Endpoints
+
+Every call of the HTTP API with its fields and an example. Generated from the code: `UPDATE_GOLDEN=1 cargo xtask test -- -p
+postroad-api reference` rewrites this page. [http-api.md](http-api.md) explains envelope, errors and limits.
+
+Post each example as the body of its call:
+
+```sh run
+curl \"$URL/api/v1/server/get\" -H \"X-Server-API-Key: $KEY\" -d '{}'
+```
+";
+
+fn docs(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+}
+
+fn document() -> Value {
+    serde_json::from_str(&openapi_json()).expect("the document is JSON")
+}
+
+fn page(document: &Value) -> String {
+    let mut page = OPENING.to_owned();
+    let paths = document["paths"].as_object().expect("the document has paths");
+    for tag in document["tags"].as_array().expect("the document has tags") {
+        let name = tag["name"].as_str().unwrap_or_default();
+        let description = tag["description"].as_str().unwrap_or_default();
+        writeln!(page, "\n## {name}\n\n{description}.").expect("text can be written");
+        for (path, item) in paths {
+            if item["post"]["tags"][0] == *name {
+                write_endpoint(&mut page, document, path, &item["post"]);
+            }
+        }
+    }
+    page
+}
+
+fn write_endpoint(page: &mut String, document: &Value, path: &str, operation: &Value) {
+    let text = |key: &str| operation[key].as_str().unwrap_or_default();
+    let short = path.trim_start_matches("/api/v1/");
+    writeln!(page, "\n### {short}\n\n{}.\n{}", text("summary"), text("description").trim()).expect("text");
+    for parameter in operation["parameters"].as_array().into_iter().flatten() {
+        let description = parameter["description"].as_str().unwrap_or_default();
+        writeln!(page, "\nHeader `{}`: {description}.", parameter["name"].as_str().unwrap_or_default())
+            .expect("text can be written");
+    }
+    let reference = operation.pointer("/requestBody/content/application~1json/schema/$ref");
+    let Some(schema) = reference.and_then(Value::as_str).and_then(|found| document.pointer(&found[1..]))
+    else {
+        page.push_str("\n```json\n{}\n```\n");
+        return;
+    };
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if let Some(properties) = schema["properties"].as_object().filter(|properties| !properties.is_empty()) {
+        page.push_str("\n| field | type | |\n|---|---|---|\n");
+        write_fields(page, document, properties, &required);
+    }
+    let example = serde_json::to_string_pretty(&schema["example"]).expect("it was JSON");
+    writeln!(page, "\n```json\n{example}\n```").expect("text can be written");
+}
+
+/// Required fields first.
+fn write_fields(page: &mut String, document: &Value, properties: &Map<String, Value>, required: &[&str]) {
+    let is_required = |name: &str| required.contains(&name);
+    let mut fields: Vec<(&String, &Value)> = properties.iter().collect();
+    fields.sort_by_key(|(name, _)| !is_required(name));
+    for (name, field) in fields {
+        let schemas = schemas(document, field);
+        let description =
+            schemas.iter().find_map(|schema| schema["description"].as_str()).unwrap_or_default();
+        let description = description.replace('\n', " ").replace('|', "\\|");
+        let needed = if is_required(name) { "Required. " } else { "" };
+        writeln!(page, "| `{name}` | {} | {needed}{description} |", type_names(&schemas))
+            .expect("text can be written");
+    }
+}
+
+/// The schemas that a field's own schema refers to, and itself.
+fn schemas<'a>(document: &'a Value, field: &'a Value) -> Vec<&'a Value> {
+    let alternatives = field["oneOf"].as_array().into_iter().flatten();
+    let mut found = vec![field];
+    for schema in std::iter::once(field).chain(alternatives) {
+        match schema["$ref"].as_str() {
+            Some(reference) => {
+                let target = document.pointer(&reference[1..]).expect("references lead somewhere");
+                found.extend(schemas(document, target));
+            }
+            None => found.push(schema),
+        }
+    }
+    found
+}
+
+/// Every type that a field may have, but null.
+fn type_names(schemas: &[&Value]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for schema in schemas {
+        let one = schema["type"].as_str().into_iter();
+        let several = schema["type"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        for name in one.chain(several).filter(|name| *name != "null") {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names.join(" or ")
+}
+
+#[test]
+fn the_page_of_endpoints_is_what_the_code_says() {
+    let page = page(&document());
+    let path = docs("endpoints.md");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &page).expect("docs can be written");
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        golden == page,
+        "docs/endpoints.md is not what the code says; run with UPDATE_GOLDEN=1 and read the diff"
+    );
+}
+
+#[test]
+fn every_error_code_is_explained() {
+    let text = std::fs::read_to_string(docs("http-api.md")).expect("docs can be read");
+    let document = document();
+    let codes = document["components"]["schemas"]["ErrorCode"]["enum"].as_array().expect("codes are listed");
+    for code in codes.iter().filter_map(Value::as_str) {
+        assert!(text.contains(&format!("\n| `{code}` | ")), "docs/http-api.md has no row for `{code}`");
+    }
+}
