@@ -18,6 +18,7 @@ mod schedule;
 mod settings;
 pub mod signing;
 pub mod simulator;
+mod turns;
 
 use std::io;
 use std::net::SocketAddr;
@@ -126,6 +127,7 @@ impl Delivery {
             None => Providers::built_in(),
         });
         let (stopping, stop) = watch::channel(false);
+        let (is_short, shortage) = watch::channel(false);
         let dns = Dns::new(&DnsSettings {
             nameservers: settings.nameservers.clone(),
             ipv6: settings.ipv6,
@@ -153,9 +155,14 @@ impl Delivery {
             tls,
             credentials: credentials(&settings),
             connect_timeout: settings.connect_timeout,
-            patience: Patience { reply: settings.reply_timeout, final_reply: settings.final_reply_timeout },
+            patience: Patience {
+                reply: settings.reply_timeout,
+                final_reply: settings.final_reply_timeout,
+                busy_greeting: settings.busy_greeting_timeout,
+            },
             allow_private_destinations: settings.allow_private_destinations,
             stop,
+            is_short: shortage,
         };
         let preparer = preparer(&settings, identity, &store, &clock)?;
         let (begins, beginner) = Beginner::new(store.clone());
@@ -171,6 +178,7 @@ impl Delivery {
             preparer,
             journal: Arc::new(journal),
             provider_notes,
+            is_short,
             begins,
             settlements,
             stopping,

@@ -26,6 +26,8 @@ pub struct Settings {
     /// Likewise for the reply to the end of a message. A short one makes duplicates.
     pub final_reply_timeout: Duration,
     pub connect_timeout: Duration,
+    /// Longest wait for a host to take messages, while connections are short.
+    pub busy_greeting_timeout: Duration,
     /// A connection without work is kept this long.
     pub idle_timeout: Duration,
     /// A connection is not used for new messages after this long.

@@ -1,25 +1,35 @@
 //! Signing on threads of its own: RSA is what limits how much a machine can send, and it must hold up nothing else.
 //!
-//! On failure: the queue is bounded, so that who wants more signatures than the threads can make waits. Jobs that nobody
-//! waits for any more are dropped unsigned.
+//! Servers take turns: one server's many messages delay another's by one signature. The queue holds one job for each caller
+//! that waits, which are no more than there are connections. Jobs that nobody waits for any more are dropped unsigned.
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use postroad_mail::{Canonical, Signer};
-use postroad_model::Timestamp;
-use tokio::sync::{mpsc, oneshot};
+use postroad_model::{ServerId, Timestamp};
+use tokio::sync::oneshot;
 
-/// Some 30 ms of work: enough that no thread runs dry, little enough to start with what matters next.
-const JOBS_PER_THREAD: usize = 64;
+use crate::turns::Turns;
 
 /// The threads that sign. They end when this is dropped.
 pub struct SigningPool {
-    /// `None` only while the pool is dropped.
-    jobs: Option<mpsc::Sender<Job>>,
+    queue: Arc<Queue>,
     threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: Turns<ServerId, Job>,
+    is_closed: bool,
 }
 
 struct Job {
@@ -33,32 +43,53 @@ impl SigningPool {
     /// At least one thread.
     pub fn start(threads: usize) -> io::Result<Self> {
         let threads = threads.max(1);
-        let (sender, receiver) = mpsc::channel(threads * JOBS_PER_THREAD);
-        let receiver = Arc::new(Mutex::new(receiver));
-        let start = |number: usize| {
-            let receiver = Arc::clone(&receiver);
-            std::thread::Builder::new().name(format!("dkim-{number}")).spawn(move || work(&receiver))
-        };
-        let threads = (1..=threads).map(start).collect::<io::Result<_>>()?;
-        Ok(Self { jobs: Some(sender), threads })
+        let mut pool = Self { queue: Arc::default(), threads: Vec::new() };
+        for number in 1..=threads {
+            let queue = Arc::clone(&pool.queue);
+            let thread = std::thread::Builder::new().name(format!("dkim-{number}"));
+            pool.threads.push(thread.spawn(move || queue.work())?);
+        }
+        Ok(pool)
     }
 
-    /// The complete header, as `Signer::sign` gives it. Waits while the queue is full.
-    pub async fn sign(&self, signer: Arc<Signer>, canonical: Arc<Canonical>, at: Timestamp) -> String {
+    /// The complete header, as `Signer::sign` gives it, when it is the server's turn.
+    pub async fn sign(
+        &self,
+        server_id: ServerId,
+        signer: Arc<Signer>,
+        canonical: Arc<Canonical>,
+        at: Timestamp,
+    ) -> String {
         let (signature, signed) = oneshot::channel();
-        let jobs = self.jobs.as_ref().expect("a pool that is being dropped is not borrowed");
-        let is_queued = jobs.send(Job { signer, canonical, at, signature }).await.is_ok();
-        assert!(is_queued, "the threads live as long as the pool");
+        self.queue.lock().jobs.push(server_id, Job { signer, canonical, at, signature });
+        self.queue.changed.notify_one();
         signed.await.expect("a thread answers every job that is waited for")
     }
 }
 
-fn work(jobs: &Mutex<mpsc::Receiver<Job>>) {
-    loop {
-        // One thread waits for a job, the others for the lock.
-        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
-        let Some(job) = job else { return };
-        job.sign_if_awaited();
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until the pool is dropped.
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            job.sign_if_awaited();
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.jobs.pop() {
+                return Some(job);
+            }
+            if state.is_closed {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 }
 
@@ -77,7 +108,8 @@ impl Job {
 impl Drop for SigningPool {
     /// Waits for the signatures that are being made, half a millisecond each.
     fn drop(&mut self) {
-        self.jobs = None;
+        self.queue.lock().is_closed = true;
+        self.queue.changed.notify_all();
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a signing thread had panicked");
@@ -98,6 +130,27 @@ mod tests {
     use postroad_model::DomainName;
 
     use super::*;
+
+    #[test]
+    fn a_servers_single_message_is_signed_after_one_of_anothers_thousand() {
+        let key = DkimKey::generate_ed25519().unwrap();
+        let domain = DomainName::parse("example.com").unwrap();
+        let signer = Arc::new(Signer::ed25519("pr1", domain, key.private_pkcs8_der()).unwrap());
+        let queue = Queue::default();
+        let push = |server: i64, second: i64| {
+            let job = Job {
+                signer: Arc::clone(&signer),
+                canonical: Arc::new(Canonical::of(b"From: a@example.com\r\n\r\n")),
+                at: Timestamp::from_micros(second),
+                signature: oneshot::channel().0,
+            };
+            queue.lock().jobs.push(ServerId(server), job);
+        };
+        (0..1_000).for_each(|second| push(1, second));
+        push(2, 5_000);
+        let order: Vec<i64> = (0..3).filter_map(|_| queue.next()).map(|job| job.at.as_micros()).collect();
+        assert_eq!(order, [0, 5_000, 1]);
+    }
 
     #[test]
     fn a_job_that_nobody_waits_for_is_not_signed() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use postroad_delivery::signing::SigningPool;
 use postroad_mail::{Canonical, DkimKey, Signer};
-use postroad_model::{DomainName, Timestamp};
+use postroad_model::{DomainName, ServerId, Timestamp};
 use tokio::task::JoinSet;
 
 const AT: Timestamp = Timestamp::from_micros(1_794_711_600_000_000);
@@ -25,11 +25,10 @@ fn canonical(number: usize) -> Arc<Canonical> {
 async fn each_message_gets_its_own_signature_however_many_wait() {
     let pool = Arc::new(SigningPool::start(2).unwrap());
     let signer = signer();
-    // More than the queue holds.
     let mut waiting = JoinSet::new();
     for number in 0..400 {
         let (pool, signer) = (Arc::clone(&pool), Arc::clone(&signer));
-        waiting.spawn(async move { (number, pool.sign(signer, canonical(number), AT).await) });
+        waiting.spawn(async move { (number, pool.sign(ServerId(1), signer, canonical(number), AT).await) });
     }
     while let Some(signed) = waiting.join_next().await {
         let (number, signature) = signed.unwrap();
@@ -42,7 +41,7 @@ fn the_threads_end_with_the_pool() {
     let signer = signer();
     let pool = SigningPool::start(0).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(pool.sign(Arc::clone(&signer), canonical(1), AT));
+    runtime.block_on(pool.sign(ServerId(1), Arc::clone(&signer), canonical(1), AT));
     // Returns when the threads have ended, and they hold nothing afterwards.
     drop(pool);
     assert_eq!(Arc::strong_count(&signer), 1);

@@ -103,6 +103,7 @@ async fn start_delivery(
         reply_timeout: Duration::from_mins(5),
         final_reply_timeout: Duration::from_mins(10),
         connect_timeout: Duration::from_secs(30),
+        busy_greeting_timeout: Duration::from_secs(30),
         idle_timeout: Duration::from_secs(5),
         connection_lifetime: Duration::from_mins(5),
         connections_max: 10,

@@ -32,6 +32,8 @@ pub(crate) struct Connector {
     pub(crate) patience: Patience,
     pub(crate) allow_private_destinations: bool,
     pub(crate) stop: watch::Receiver<bool>,
+    /// Whether connections are short: hosts have less time to greet then.
+    pub(crate) is_short: watch::Receiver<bool>,
 }
 
 /// Nobody could be spoken to.
@@ -69,8 +71,13 @@ impl ConnectFailure {
 }
 
 impl Connector {
-    /// The failure of the last host that was tried, if all fail.
-    pub(crate) async fn connect(&self, route: &Route, source: &Source) -> Result<Connection, ConnectFailure> {
+    /// The failure of the last host that was tried, if all fail. `heard` becomes true with the first bytes of a host.
+    pub(crate) async fn connect(
+        &self,
+        route: &Route,
+        source: &Source,
+        heard: &watch::Sender<bool>,
+    ) -> Result<Connection, ConnectFailure> {
         let mut failure: Option<ConnectFailure> = None;
         let mut keep = |new: ConnectFailure| {
             // One that was tried says more than one that was not.
@@ -93,7 +100,7 @@ impl Connector {
                     break;
                 }
                 tried += 1;
-                match self.connect_to(route, host, address, source).await {
+                match self.connect_to(route, host, address, source, heard).await {
                     Ok(connection) => return Ok(connection),
                     Err(failure) if failure.was_stopped => return Err(failure),
                     Err(failure) => keep(failure),
@@ -115,6 +122,7 @@ impl Connector {
     ) -> Result<Option<Connection>, ConnectFailure> {
         let mut failure = None;
         let mut tried = 0;
+        let heard = watch::Sender::new(false);
         for host in shuffled(&route.hosts).into_iter().filter(|host| host.name != except) {
             let addresses = match self.addresses(route, host, source).await {
                 Ok(addresses) => addresses,
@@ -129,7 +137,7 @@ impl Connector {
                     break;
                 }
                 tried += 1;
-                match self.connect_to(route, host, address, source).await {
+                match self.connect_to(route, host, address, source, &heard).await {
                     Ok(connection) if connection.offers_smtputf8() => return Ok(Some(connection)),
                     Ok(connection) => {
                         connection.quit().await;
@@ -220,6 +228,7 @@ impl Connector {
         host: &RouteHost,
         address: SocketAddr,
         source: &Source,
+        heard: &watch::Sender<bool>,
     ) -> Result<Connection, ConnectFailure> {
         let mode = match route.security {
             Security::Opportunistic => TlsMode::Opportunistic,
@@ -227,7 +236,7 @@ impl Connector {
             Security::Implicit => TlsMode::Implicit,
             Security::Plain => TlsMode::Never,
         };
-        match self.try_once(route, host, address, source, mode).await {
+        match self.try_once(route, host, address, source, mode, heard).await {
             // The certificate does not matter here, so only a broken handshake ends up so; better plain than never.
             Err(failure) if failure.is_tls && mode == TlsMode::Opportunistic => {
                 tracing::debug!(
@@ -235,7 +244,8 @@ impl Connector {
                     problem = failure.failure.problem,
                     "TLS failed; trying without"
                 );
-                self.try_once(route, host, address, source, TlsMode::Never).await.map_err(|f| f.failure)
+                let plain = self.try_once(route, host, address, source, TlsMode::Never, heard);
+                plain.await.map_err(|f| f.failure)
             }
             other => other.map_err(|failure| failure.failure),
         }
@@ -248,6 +258,7 @@ impl Connector {
         address: SocketAddr,
         source: &Source,
         mode: TlsMode,
+        heard: &watch::Sender<bool>,
     ) -> Result<Connection, TryFailure> {
         let name = self.shown_name(host);
         let mut peer = Peer {
@@ -314,7 +325,7 @@ impl Connector {
         };
         let mut connection =
             Connection::new(session, Box::new(socket), &host.name, peer, tls, patience, self.stop.clone());
-        match connection.open(mode).await {
+        match connection.open(mode, heard, self.is_short.clone()).await {
             Ok(()) => Ok(connection),
             Err(closed) => Err(refusal(&mut connection, &closed, &route.security)),
         }
@@ -328,6 +339,11 @@ struct TryFailure {
 
 fn refusal(connection: &mut Connection, closed: &Closed, security: &Security) -> TryFailure {
     let (mut problem, class) = explain(closed, connection.tls_problem());
+    if let Some((after, usual)) = connection.given_up_early() {
+        let (after, usual) = (after.as_secs_f32(), usual.as_secs_f32());
+        problem =
+            format!("{problem}; given up after {after} s instead of {usual} s because connections are short");
+    }
     let is_about_tls =
         matches!(closed, Closed::TlsNotOffered | Closed::Ended { cause: EndCause::TlsFailed, .. });
     if let Security::Verified { demanded_by, .. } = security

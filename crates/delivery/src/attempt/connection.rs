@@ -10,7 +10,7 @@ use postroad_smtp::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::stream::{Stream, shake_hands};
 
@@ -36,6 +36,8 @@ pub(crate) struct Peer {
 pub(crate) struct Patience {
     pub(crate) reply: Duration,
     pub(crate) final_reply: Duration,
+    /// Until a host takes messages, while connections are short.
+    pub(crate) busy_greeting: Duration,
 }
 
 impl Patience {
@@ -56,11 +58,36 @@ pub(crate) struct Connection {
     closed: Option<Closed>,
     /// Why the handshake failed.
     tls_problem: Option<String>,
+    /// While the session opens.
+    opening: Option<Opening>,
+    /// How long its host had and would have had usually, if it was given up early because connections are short.
+    given_up_early: Option<(Duration, Duration)>,
     /// A message was not finished because its mark could not be written.
     journal_failed: bool,
     input: Vec<u8>,
     out: Vec<u8>,
     stop: watch::Receiver<bool>,
+}
+
+/// A session on its way to its first message.
+struct Opening {
+    heard: watch::Sender<bool>,
+    /// While connections are short, it has only until then.
+    busy_deadline: Instant,
+    is_short: watch::Receiver<bool>,
+}
+
+impl Opening {
+    /// When the host has had its time and connections are short.
+    async fn overdue(opening: Option<&mut Self>) {
+        if let Some(Self { busy_deadline, is_short, .. }) = opening {
+            tokio::time::sleep_until(*busy_deadline).await;
+            if is_short.wait_for(|is_short| *is_short).await.is_ok() {
+                return;
+            }
+        }
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Marks of a flight, written by whoever keeps the journal.
@@ -97,6 +124,8 @@ impl Connection {
             patience,
             closed: None,
             tls_problem: None,
+            opening: None,
+            given_up_early: None,
             journal_failed: false,
             input: vec![0; READ_BYTES],
             out: Vec::new(),
@@ -104,14 +133,24 @@ impl Connection {
         }
     }
 
-    /// Until the session takes messages. `tls` is the mode the session was made with.
-    pub(crate) async fn open(&mut self, tls: TlsMode) -> Result<(), Closed> {
+    /// Until the session takes messages. `tls` is the mode the session was made with. `heard` becomes true with the first
+    /// bytes of the host.
+    pub(crate) async fn open(
+        &mut self,
+        tls: TlsMode,
+        heard: &watch::Sender<bool>,
+        is_short: watch::Receiver<bool>,
+    ) -> Result<(), Closed> {
+        let busy_deadline = Instant::now() + self.patience.busy_greeting;
+        self.opening = Some(Opening { heard: heard.clone(), busy_deadline, is_short });
         if tls == TlsMode::Implicit
             && let Err(cause) = self.handshake().await
         {
             self.session.connection_ended(cause);
         }
-        match self.run(&mut NoFlight).await {
+        let turn = self.run(&mut NoFlight).await;
+        self.opening = None;
+        match turn {
             Turn::Ready => Ok(()),
             Turn::Outcome(_) => unreachable!("no message was sent"),
             Turn::Closed => Err(self.closed.clone().unwrap_or(Closed::Quit)),
@@ -178,6 +217,10 @@ impl Connection {
 
     pub(crate) fn tls_problem(&self) -> Option<&str> {
         self.tls_problem.as_deref()
+    }
+
+    pub(crate) fn given_up_early(&self) -> Option<(Duration, Duration)> {
+        self.given_up_early
     }
 
     pub(crate) fn journal_failed(&self) -> bool {
@@ -281,10 +324,19 @@ impl Connection {
             biased;
             read = timeout(deadline, stream.read(&mut self.input)) => match read {
                 Ok(Ok(0)) => self.session.connection_ended(EndCause::EndOfStream),
-                Ok(Ok(count)) => self.session.feed(&self.input[..count]),
+                Ok(Ok(count)) => {
+                    if let Some(opening) = &self.opening {
+                        opening.heard.send_replace(true);
+                    }
+                    self.session.feed(&self.input[..count]);
+                }
                 Ok(Err(_)) => self.session.connection_ended(EndCause::Io),
                 Err(_) => self.session.connection_ended(EndCause::TimedOut),
             },
+            () = Opening::overdue(self.opening.as_mut()) => {
+                self.given_up_early = Some((self.patience.busy_greeting, deadline));
+                self.session.connection_ended(EndCause::TimedOut);
+            }
             () = stopping => self.session.connection_ended(EndCause::Stopped),
         }
     }

@@ -37,6 +37,8 @@ pub(crate) struct RouteFailure {
     pub(crate) problem: String,
     pub(crate) class: BounceClass,
     pub(crate) is_permanent: bool,
+    /// Nobody was asked: too many look-ups wait for an answer.
+    pub(crate) is_busy: bool,
 }
 
 impl Router {
@@ -55,6 +57,7 @@ impl Router {
                         .to_owned(),
                     class: BounceClass::BadDomain,
                     is_permanent: true,
+                    is_busy: false,
                 }),
             };
         }
@@ -125,8 +128,9 @@ impl Router {
         let plan = self.dns.mx_plan(&key.domain).await.map_err(|failure| RouteFailure {
             problem: failure.to_string(),
             is_permanent: failure.is_permanent(),
+            is_busy: failure == MxFailure::Busy,
             class: match failure {
-                MxFailure::Temporary(_) => BounceClass::Dns,
+                MxFailure::Temporary(_) | MxFailure::Busy => BounceClass::Dns,
                 _ => BounceClass::BadDomain,
             },
         })?;
@@ -140,6 +144,7 @@ impl Router {
                 problem: format!("mail for {} comes back to this host: its MX record names us", key.domain),
                 class: BounceClass::Dns,
                 is_permanent: false,
+                is_busy: false,
             });
         }
         let security = match (policy, key.require_tls) {

@@ -5,6 +5,7 @@
 
 mod begin;
 mod clock_back;
+mod connecting;
 mod expiry;
 mod feeder;
 mod flight;
@@ -38,8 +39,6 @@ use crate::prepare::Preparer;
 use crate::schedule::{Action, Asking, Entry, Next, PauseCause, Schedule};
 use crate::settings::Settings;
 
-/// Domains that are looked up at the same time.
-const LOOKUPS_MAX: usize = 256;
 /// Before sending is tried again after the journal could not be written.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(5);
 
@@ -59,9 +58,12 @@ pub(crate) struct Hub {
     in_flight: Mutex<HashMap<(ServerId, MessageId), String>>,
     /// By path: wakes one of its idle connections.
     bells: Mutex<HashMap<usize, Arc<Semaphore>>>,
+    /// By path: attempts to connect that can be asked to make way.
+    attempts: Mutex<HashMap<usize, Vec<Arc<Notify>>>>,
+    /// Whether sites or servers wait for connections that others hold.
+    is_short: watch::Sender<bool>,
     begins: mpsc::Sender<begin::Request>,
     settlements: mpsc::Sender<Settlement>,
-    lookups: Semaphore,
     /// Claims to be given back when the store can be reached again.
     given_back: Mutex<Vec<(ServerId, MessageId)>>,
     setup_reading: tokio::sync::Mutex<()>,
@@ -86,6 +88,7 @@ pub(crate) struct Parts {
     pub(crate) preparer: Preparer,
     pub(crate) journal: Arc<Journal>,
     pub(crate) provider_notes: ProviderNotes,
+    pub(crate) is_short: watch::Sender<bool>,
     pub(crate) begins: mpsc::Sender<begin::Request>,
     pub(crate) settlements: mpsc::Sender<Settlement>,
     pub(crate) stopping: watch::Sender<bool>,
@@ -113,9 +116,10 @@ impl Hub {
             schedule: Mutex::new(schedule),
             in_flight: Mutex::default(),
             bells: Mutex::default(),
+            attempts: Mutex::default(),
+            is_short: parts.is_short,
             begins: parts.begins,
             settlements: parts.settlements,
-            lookups: Semaphore::new(LOOKUPS_MAX),
             given_back: Mutex::default(),
             setup_reading: tokio::sync::Mutex::default(),
             timer: Notify::new(),
@@ -130,11 +134,15 @@ impl Hub {
     /// Works on the schedule, then does what it asks for.
     pub(crate) fn with<T>(self: &Arc<Self>, work: impl FnOnce(&mut Schedule, Timestamp) -> T) -> T {
         let now = self.clock.now();
-        let (result, actions, expired, wakeup) = {
+        let (result, actions, expired, wakeup, is_short) = {
             let mut schedule = self.schedule();
             let result = work(&mut schedule, now);
-            (result, schedule.take_actions(), schedule.take_expired(), schedule.next_wakeup())
+            let is_short = schedule.is_short_of_connections();
+            (result, schedule.take_actions(), schedule.take_expired(), schedule.next_wakeup(), is_short)
         };
+        if *self.is_short.borrow() != is_short {
+            self.is_short.send_replace(is_short);
+        }
         for action in actions {
             self.perform(action);
         }
@@ -163,6 +171,7 @@ impl Hub {
     fn perform(self: &Arc<Self>, action: Action) {
         match action {
             Action::Wake { path } => self.bell(path).add_permits(1),
+            Action::GiveWay { path } => self.ask_to_make_way(path),
             Action::Open { path } => self.spawn(worker::work(Arc::clone(self), path)),
             Action::Resolve { lane, key } => self.spawn(resolve::resolve(Arc::clone(self), lane, key)),
             Action::Suspend { source, provider, until, reason } => {

@@ -16,6 +16,10 @@ use crate::schedule::{Entry, LaneKey};
 
 /// Retries before this stay in memory.
 pub(crate) const HORIZON: Duration = Duration::from_mins(15);
+/// A look-up that takes longer gives its place to the next one.
+const LOOKUP_WAIT: Duration = Duration::from_millis(250);
+/// A look-up that found too many others before it is tried again after this time.
+const BUSY_PAUSE: Duration = Duration::from_secs(5);
 /// Messages of a domain without an answer from the DNS that are told so at a time.
 const UNROUTED_AT_ONCE: usize = 500;
 
@@ -75,11 +79,15 @@ impl Hub {
 /// Finds the way for a lane, or tells its messages that there is none.
 pub(super) async fn resolve(hub: Arc<Hub>, lane: usize, key: LaneKey) {
     let finding = async {
-        let _permit = hub.lookups.acquire().await.ok()?;
-        Some(hub.router.route(&key).await)
+        let mut finding = std::pin::pin!(hub.router.route(&key));
+        if let Ok(found) = tokio::time::timeout(LOOKUP_WAIT, &mut finding).await {
+            return found;
+        }
+        hub.with(|schedule, now| schedule.lookup_is_slow(lane, now));
+        finding.await
     };
     // A service that stops has given the lane's messages back.
-    let Some(Some(route)) = hub.unless_stopped(finding).await else { return };
+    let Some(route) = hub.unless_stopped(finding).await else { return };
     match route {
         Ok(route) => {
             // Behind a smart host or the inbox nobody looks where a domain's mail would go.
@@ -87,6 +95,11 @@ pub(super) async fn resolve(hub: Arc<Hub>, lane: usize, key: LaneKey) {
                 hub.provider_notes.note(&key.domain, &route.rules);
             }
             hub.with(|schedule, now| schedule.resolved(lane, route, now));
+        }
+        Err(failure) if failure.is_busy => {
+            // Its messages were not tried: they wait.
+            let until = hub.clock.now().plus(BUSY_PAUSE);
+            hub.with(|schedule, now| schedule.unresolved(lane, until, failure.problem.clone(), false, now));
         }
         Err(failure) => {
             let pause = hub.settings.retry.pauses()[0];

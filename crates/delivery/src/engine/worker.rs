@@ -8,6 +8,7 @@ use postroad_smtp::{Phase, Reply, SendError, Verdict};
 use postroad_store::{Begun, Message, NewDelivery, Outcome, StoreError, Suppression};
 
 use super::Hub;
+use super::connecting::{Connected, Connecting};
 use super::flight::Flight;
 use crate::attempt::settle::{Attempt, Settlement, asks_for_less};
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
@@ -27,7 +28,8 @@ const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
 pub(super) async fn work(hub: Arc<Hub>, path: usize) {
     // Also when the task panics: a connection that is gone must not count for ever.
     let mut farewell = Farewell { hub: Arc::clone(&hub), path, left: Left::Working };
-    let mut worker = Worker { hub, path, open: None };
+    let connecting = Some(Connecting::ordered(&hub, path));
+    let mut worker = Worker { hub, path, connecting, open: None };
     farewell.left = worker.run().await;
     if let Some(open) = worker.open.take() {
         open.connection.quit().await;
@@ -50,6 +52,8 @@ impl Drop for Farewell {
 struct Worker {
     hub: Arc<Hub>,
     path: usize,
+    /// Until a connection is there.
+    connecting: Option<Connecting>,
     open: Option<Open>,
 }
 
@@ -130,7 +134,8 @@ impl Worker {
         }
         let started_at = self.hub.clock.now();
         if self.open.is_none() {
-            let connecting = self.hub.connector.connect(&job.route, &job.source);
+            let attempt = self.connecting.take().unwrap_or_else(|| Connecting::again(&self.hub, self.path));
+            let connecting = attempt.connect(&job);
             // Hosts that do not answer may take minutes; an expiry is recorded before.
             let connected = match job.entry.expires_at {
                 Some(expiry) => tokio::time::timeout(expiry.since(started_at), connecting).await,
@@ -141,12 +146,18 @@ impl Worker {
                 return After::Leave;
             };
             match connected {
-                Ok(connection) => {
-                    self.hub.with(|schedule, _| schedule.connected(self.path));
+                Connected::Open(connection) => {
+                    attempt.succeeded();
                     let rules = Arc::clone(&job.route.rules);
-                    self.open = Some(Open { connection, since: self.hub.clock.now(), carried: 0, rules });
+                    let since = self.hub.clock.now();
+                    self.open = Some(Open { connection: *connection, since, carried: 0, rules });
                 }
-                Err(failure) => return self.strand(job, work, failure, started_at).await,
+                Connected::Failed(failure) => return self.strand(job, work, failure, started_at).await,
+                Connected::MadeWay => {
+                    self.hub.with(|schedule, _| schedule.note_silence(self.path));
+                    self.put_back(job).await;
+                    return After::Leave;
+                }
             }
         }
         if job.entry.is_expired(self.hub.clock.now()) {

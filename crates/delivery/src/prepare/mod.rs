@@ -221,7 +221,8 @@ impl Preparer {
         let canonical = Arc::new(canonical);
         let mut headers = String::new();
         for signer in signers.iter() {
-            let signing = pool.sign(Arc::clone(signer), Arc::clone(&canonical), info.created_at);
+            let (signer, canonical) = (Arc::clone(signer), Arc::clone(&canonical));
+            let signing = pool.sign(info.server_id, signer, canonical, info.created_at);
             headers.push_str(&signing.await);
         }
         Ok(headers.into())

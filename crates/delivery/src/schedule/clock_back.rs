@@ -47,6 +47,7 @@ impl Schedule {
             queue.wake_at = None;
         }
         self.gates.shift_back(by);
+        self.shift_attempts_back(by);
     }
 
     /// Orders the wake-ups anew that were meant for the old time.
@@ -60,6 +61,7 @@ impl Schedule {
         if let Some(end) = self.gates.next_end(now) {
             self.wake_at(end, Wake::Gates);
         }
+        self.age_attempts(now);
         self.readmit_all(now);
     }
 }

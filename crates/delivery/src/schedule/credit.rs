@@ -24,16 +24,19 @@ impl Schedule {
         }
         let room = self.links[path.link].connections < limit.min(path.ramp)
             && self.connections_to_provider(path_id) < limit
-            && self.connections < self.connections_max;
+            && self.connections < self.connections_max
+            && self.has_share(path_id, now);
         path.idle > path.notified || (room && self.opening_block(path_id, now).is_none())
     }
 
-    /// Only the connections of others are in the way: to the same provider, or of the whole node.
+    /// Only the connections of others are in the way: to the same provider, of the whole node, or of other sites that do not
+    /// answer.
     pub(super) fn lacks_room(&mut self, path_id: usize, now: Timestamp) -> bool {
         let limit = self.connections_max(path_id, now);
         let path = &self.paths[path_id];
-        let is_full =
-            self.connections >= self.connections_max || self.connections_to_provider(path_id) >= limit;
+        let is_full = self.connections >= self.connections_max
+            || self.connections_to_provider(path_id) >= limit
+            || self.line_for_share(path_id, now).is_some();
         !path.retired
             && path.coming() == 0
             && self.links[path.link].connections < limit.min(path.ramp)
@@ -47,8 +50,8 @@ impl Schedule {
         }
         let path = &self.paths[path_id];
         let provider = &self.queues[path.queue].route.provider;
-        self.in_line.iter().take(LINE_LOOKED_AT_MAX).any(|other| {
-            let queue = self.queues.get(*other).filter(|_| *other != path.queue);
+        self.connection_shares.first_in_line().take(LINE_LOOKED_AT_MAX).any(|other| {
+            let queue = self.queues.get(other).filter(|_| other != path.queue);
             queue.is_some_and(|queue| queue.route.provider == *provider && queue.waiting.waiting() > 0)
         })
     }

@@ -4,7 +4,7 @@ use postroad_model::{DomainName, ServerId, Timestamp};
 use serde::Serialize;
 
 use super::lane::LaneRoute;
-use super::{LaneKey, PauseCause, Schedule};
+use super::{LaneKey, Line, PauseCause, Schedule};
 
 /// What the schedule holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -124,6 +124,13 @@ impl Schedule {
             return format!("It waits because {block}.");
         }
         let queue = &self.queues[queue];
+        if let Some(Line::Silent) = queue.line {
+            return format!(
+                "It waits because {} has not answered lately and other such sites are tried first; all of them together get a \
+                 fifth of the connections.",
+                queue.route.base_site
+            );
+        }
         format!(
             "It waits for its turn at {}: {} messages wait there, {} of them from the same server.",
             queue.route.base_site,

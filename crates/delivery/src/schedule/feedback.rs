@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
 
-use super::{Action, Schedule, sources};
+use super::{Action, Line, Schedule, sources};
 
 impl Schedule {
     /// The size turned out to be large.
@@ -17,12 +17,15 @@ impl Schedule {
     /// The connection is there and the peer has greeted.
     pub(crate) fn connected(&mut self, path_id: usize) {
         self.paths[path_id].back_off.clear();
+        self.paths[path_id].connecting = self.paths[path_id].connecting.saturating_sub(1);
+        self.note_answer(path_id);
     }
 
     /// No host of the site could be spoken to: nothing more from here for a while.
     pub(crate) fn connect_failed(&mut self, path_id: usize, reason: String, now: Timestamp) {
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         let slow_start = route.rules.slow_start_connections.max(1);
+        self.note_silence(path_id);
         let path = &mut self.paths[path_id];
         path.ramp = slow_start;
         // Connections that fail together are one failure.
@@ -37,6 +40,7 @@ impl Schedule {
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         let source = self.paths[path_id].source;
         self.paths[path_id].ramp = self.paths[path_id].ramp.saturating_add(1).min(1_000);
+        self.note_use(path_id);
         if !route.is_exempt {
             let pace = self.pace(source, &route);
             pace.pacing.on_accepted(now);
@@ -103,6 +107,7 @@ impl Schedule {
         let (queue, source) = (path.queue, path.source);
         let route = Arc::clone(&self.queues[queue].route);
         self.pace(source, &route).connections -= 1;
+        self.count_closing(path_id);
         // The others at the same site first, then those who wait longest: this queue has just had its connection.
         for other in self.links[self.paths[path_id].link].paths.clone() {
             let other = self.paths[other].queue;
@@ -110,12 +115,8 @@ impl Schedule {
                 self.pump(other, now);
             }
         }
-        for _ in 0..self.in_line.len().min(LOOKED_AT_MAX) {
-            let Some(other) = self.in_line.pop_front() else { break };
-            if let Some(state) = self.queues.get_mut(other) {
-                state.is_in_line = false;
-                self.pump(other, now);
-            }
+        for line in [Line::General, Line::New, Line::Silent] {
+            self.serve_line(line, now);
         }
         self.pump(queue, now);
     }
@@ -130,6 +131,3 @@ pub(crate) enum Left {
     /// It had been told to wait, and then that there is work.
     Woken,
 }
-
-/// Queues that are looked at when a connection becomes free.
-const LOOKED_AT_MAX: usize = 8;

@@ -47,7 +47,7 @@ impl Schedule {
             if self.paths[path_id].connections == 0 {
                 match self.opening_block(path_id, now) {
                     Some(until) => self.wake_queue_at(until, queue_id),
-                    None => self.line_up_for_connection(queue_id),
+                    None => self.line_up_for_connection(queue_id, now),
                 }
             }
         }

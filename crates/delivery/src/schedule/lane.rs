@@ -7,9 +7,10 @@ use std::sync::Arc;
 use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
 
 use super::entry::{Entry, LaneKey};
+use super::lookups::Rank;
 use super::path::{BackOff, Path};
 use super::site_queue::SiteQueue;
-use super::{Action, Queue, Schedule, Wake};
+use super::{Queue, Schedule, Wake};
 use crate::route::Route;
 
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub(super) enum LaneRoute {
     /// With the site that served until now, if there was one.
     Resolving {
         before: Option<usize>,
+        /// The answer takes long: mail goes to the site that served until now.
+        is_slow: bool,
     },
     Known {
         queue: usize,
@@ -47,7 +50,7 @@ impl Lane {
     pub(super) fn queue(&self) -> Option<usize> {
         match self.route {
             LaneRoute::Known { queue, .. } => Some(queue),
-            LaneRoute::Resolving { before } => before,
+            LaneRoute::Resolving { before, .. } => before,
             LaneRoute::Unknown | LaneRoute::Failed { .. } => None,
         }
     }
@@ -96,6 +99,10 @@ impl Schedule {
                 self.queues[queue].waiting.push(lane_id, entry);
                 self.pump(queue, now);
             }
+            LaneRoute::Resolving { before: Some(queue), is_slow: true } => {
+                self.queues[queue].waiting.push(lane_id, entry);
+                self.pump(queue, now);
+            }
             LaneRoute::Failed { until, .. } if until > now => lane.unrouted.push_back(entry),
             _ => {
                 lane.unrouted.push_back(entry);
@@ -109,12 +116,14 @@ impl Schedule {
         if matches!(lane.route, LaneRoute::Resolving { .. }) || self.is_stopping {
             return;
         }
-        lane.route = LaneRoute::Resolving { before: lane.queue() };
-        self.actions.push(Action::Resolve { lane: lane_id, key: lane.key.clone() });
+        let rank = if matches!(lane.route, LaneRoute::Failed { .. }) { Rank::Later } else { Rank::First };
+        lane.route = LaneRoute::Resolving { before: lane.queue(), is_slow: false };
+        self.begin_lookup(lane_id, rank);
     }
 
     /// The way is known: everything that waited for it lines up at the site, also what waited at another one.
     pub(crate) fn resolved(&mut self, lane_id: usize, route: Route, now: Timestamp) {
+        self.end_lookup(lane_id);
         let Some(lane) = self.lanes.get(lane_id) else { return };
         let (pool, until, before) = (lane.key.pool, route.valid_until, lane.queue());
         let queue = self.queue(pool, Arc::new(route));
@@ -146,6 +155,7 @@ impl Schedule {
         is_permanent: bool,
         now: Timestamp,
     ) -> bool {
+        self.end_lookup(lane_id);
         let Some(lane) = self.lanes.get_mut(lane_id) else { return true };
         match lane.queue() {
             Some(before) if !is_permanent => {
@@ -202,7 +212,7 @@ impl Schedule {
                 waiting,
                 paths,
                 wake_at: None,
-                is_in_line: false,
+                line: None,
             })
         });
         self.queues[id].route = route;
@@ -238,6 +248,8 @@ impl Schedule {
                 site: Arc::clone(&route.site),
                 scopes: path_scopes(self.sources.pool_name(pool), address, &route),
                 connections: 0,
+                connecting: 0,
+                held_by: None,
                 idle: 0,
                 notified: 0,
                 starting: 0,

@@ -4,9 +4,13 @@
 //! A message moves: timeline (not due) → lane (its domain's route is not known) → site queue (waits for its turn) →
 //! job (a connection has it).
 
+mod attempts;
 pub(crate) mod block;
 mod bucket;
 mod clock_back;
+#[cfg(test)]
+mod connection_share_tests;
+mod connection_shares;
 mod credit;
 mod entry;
 mod explain;
@@ -14,6 +18,7 @@ mod feedback;
 mod gates;
 mod kept;
 mod lane;
+mod lookups;
 mod path;
 mod pull;
 mod shares;
@@ -26,7 +31,7 @@ mod turnstile;
 pub(crate) mod warm_up;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,8 +51,10 @@ pub(crate) use sources::Source;
 use crate::pacing::{Pacing, PacingState};
 use crate::route::Route;
 use bucket::Bucket;
+use connection_shares::{ConnectionShares, Counted, Health, Line};
 use gates::GateBoard;
 use lane::{Lane, LaneRoute};
+use lookups::Lookups;
 use path::Path;
 use shares::Shares;
 use site_queue::SiteQueue;
@@ -84,8 +91,8 @@ pub(crate) struct Schedule {
     /// Of all paths together.
     connections: u32,
     connections_max: u32,
-    /// Queues that wait for a connection to become free; the longest waiting first.
-    in_line: VecDeque<usize>,
+    connection_shares: ConnectionShares,
+    lookups: Lookups,
     actions: Vec<Action>,
     expired: Vec<Entry>,
     /// Why nothing is sent at all.
@@ -102,8 +109,8 @@ struct Queue {
     paths: Vec<usize>,
     /// When it is looked at again.
     wake_at: Option<Timestamp>,
-    /// Whether it stands in the line for a free connection.
-    is_in_line: bool,
+    /// What it waits for before it gets a connection.
+    line: Option<Line>,
 }
 
 #[derive(Debug, Default)]
@@ -111,6 +118,11 @@ struct Link {
     connections: u32,
     /// Those that share them.
     paths: Vec<usize>,
+    health: Health,
+    /// How its connections without an answer count against the shares.
+    counted: Option<Counted>,
+    /// When the oldest attempt without an answer began to dial.
+    dialling_since: Option<Timestamp>,
 }
 
 /// The pace towards one provider from one source.
@@ -131,6 +143,8 @@ enum Wake {
     Lane(usize),
     Queue(usize),
     Gates,
+    /// Hosts that are being dialled have had time to greet.
+    Dialling,
 }
 
 /// What has to happen outside.
@@ -144,6 +158,10 @@ pub(crate) enum Action {
         path: usize,
     },
     Wake {
+        path: usize,
+    },
+    /// An attempt to connect is broken off: others need its room.
+    GiveWay {
         path: usize,
     },
     /// A suspension that Postroad decided on itself, to be kept over restarts.
@@ -177,7 +195,8 @@ impl Schedule {
             wakes: BinaryHeap::new(),
             connections: 0,
             connections_max,
-            in_line: VecDeque::new(),
+            connection_shares: ConnectionShares::new(connections_max),
+            lookups: Lookups::default(),
             actions: Vec::new(),
             expired: Vec::new(),
             paused: BTreeMap::new(),
@@ -277,6 +296,7 @@ impl Schedule {
                         self.pump(queue, now);
                     }
                 }
+                Wake::Dialling => self.age_attempts(now),
                 Wake::Gates => {
                     if let Some(end) = self.gates.next_end(now) {
                         self.wake_at(end, Wake::Gates);
@@ -393,11 +413,12 @@ impl Schedule {
     }
 
     /// Remembers who waits for a connection to become free.
-    fn line_up_for_connection(&mut self, queue: usize) {
-        if std::mem::replace(&mut self.queues[queue].is_in_line, true) {
+    fn line_up_for_connection(&mut self, queue: usize, now: Timestamp) {
+        let paths = &self.queues[queue].paths;
+        let line = paths.iter().find_map(|path| self.line_for_share(*path, now)).unwrap_or(Line::General);
+        if !self.line_up_in(queue, line) || line != Line::General {
             return;
         }
-        self.in_line.push_back(queue);
         // One that has no work is told to look again, and leaves.
         let provider = Arc::clone(&self.queues[queue].route.provider);
         let is_node_full = self.connections >= self.connections_max;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::{GateScope, SourceId, Timestamp};
+use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
 
 use super::entry::Entry;
 
@@ -59,6 +59,10 @@ pub(super) struct Path {
     pub(super) notified: u32,
     /// Connection tasks ordered that have not asked for work yet.
     pub(super) starting: u32,
+    /// Connection tasks whose host has not answered yet.
+    pub(super) connecting: u32,
+    /// The server whose message its connections carried last.
+    pub(super) held_by: Option<ServerId>,
     /// Slow start: how many connections success has earned so far.
     pub(super) ramp: u32,
     pub(super) back_off: BackOff,

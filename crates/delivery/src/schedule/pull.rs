@@ -82,7 +82,7 @@ impl Schedule {
             }
             let Some(path_id) = chosen else {
                 if lacks_room {
-                    self.line_up_for_connection(queue_id);
+                    self.line_up_for_connection(queue_id, now);
                 }
                 break;
             };
@@ -112,6 +112,7 @@ impl Schedule {
         self.connections += 1;
         self.links[path.link].connections += 1;
         self.pace(source, &route).connections += 1;
+        self.count_opening(path_id, now);
         self.actions.push(Action::Open { path: path_id });
     }
 
@@ -119,6 +120,9 @@ impl Schedule {
     pub(crate) fn next(&mut self, path_id: usize, asking: Asking, now: Timestamp) -> Next {
         self.note_asking(path_id, asking);
         if self.is_stopping || self.is_superfluous(path_id, now) {
+            return Next::Close;
+        }
+        if asking == Asking::Again && self.is_over_its_share(path_id) {
             return Next::Close;
         }
         if let Some(block) = self.path_block(path_id, now) {
@@ -228,6 +232,7 @@ impl Schedule {
     fn pass(&mut self, path_id: usize, lane: usize, entry: &Entry, now: Timestamp) {
         self.share_out(path_id, now);
         let source = self.paths[path_id].source;
+        self.count_held(path_id, entry.server_id);
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         if route.is_exempt {
             return;

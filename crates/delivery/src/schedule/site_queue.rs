@@ -64,6 +64,11 @@ impl SiteQueue {
         lanes.filter_map(|lane| lane.entries.front()).map(|entry| entry.due_at).min()
     }
 
+    /// The server whose turn is next.
+    pub(super) fn next_server(&self) -> Option<ServerId> {
+        self.ring.front().copied()
+    }
+
     /// Whether a message could be popped, if the doorkeeper lets it.
     pub(super) fn has_turns(&self) -> bool {
         !self.ring.is_empty()

@@ -150,6 +150,7 @@ impl World {
                     }
                 }
                 Action::Suspend { .. } => self.suspensions += 1,
+                Action::GiveWay { .. } => {}
             }
         }
     }

@@ -4,6 +4,7 @@
 //! On SQLite a claim is only a look, so a lane remembers what it has (`held`) until the outcome is stored.
 
 use std::collections::{HashSet, VecDeque};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ use crate::retry::{Consequence, Disabling, Failed};
 const UNSETTLED_MAX: usize = 64;
 /// A claim ends after two minutes, and those who wait behind others in the lane's queue have waited before.
 const PLACE_PATIENCE: Duration = Duration::from_secs(45);
+/// A new endpoint that takes longer to answer makes way for others.
+const QUICK_ANSWER: Duration = Duration::from_millis(500);
 /// Between two looks for more while posts are under way, however much happens.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -248,7 +251,15 @@ async fn tell(
         place = shared.places.take(webhook.server_id, class) => Some(place),
         () = tokio::time::sleep(PLACE_PATIENCE) => None,
     };
-    let Some(_place) = place else { return (webhook, Err(Unplaced(work.event.event.id))) };
-    let post = shared.poster.post(&webhook, work.event, work.attempts).await;
+    let Some(mut place) = place else { return (webhook, Err(Unplaced(work.event.event.id))) };
+    let post = {
+        let mut posting = pin!(shared.poster.post(&webhook, work.event, work.attempts));
+        loop {
+            match tokio::time::timeout(QUICK_ANSWER, &mut posting).await {
+                Ok(post) => break post,
+                Err(_) => place = shared.places.make_way(place),
+            }
+        }
+    };
     (webhook, Ok(post))
 }

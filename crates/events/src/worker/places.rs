@@ -1,5 +1,8 @@
 //! Places for posts under way. Endpoints that have answered well, those that are new and those that fail have places of
 //! their own: however many fail, the others find theirs free. Of each kind a server gets only some.
+//!
+//! A new endpoint that does not answer within a moment moves to the places for slow ones, so that the next new endpoint does
+//! not wait for it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,8 +13,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const PROVEN_POSTS_MAX: usize = 1_024;
 const NEW_POSTS_MAX: usize = 1_024;
 const FAILING_POSTS_MAX: usize = 512;
+const SLOW_POSTS_MAX: usize = 1_024;
 /// Of each class; more if one endpoint alone may have more.
 const SERVER_POSTS_MAX: usize = 32;
+/// Slow posts of one server.
+const SERVER_SLOW_MAX: usize = 64;
 /// Servers that are remembered although nothing of them is posted.
 const SERVERS_KEPT: usize = 1_024;
 
@@ -20,6 +26,8 @@ pub(super) enum Class {
     Proven,
     New,
     Failing,
+    /// New, and without an answer for a while.
+    Slow,
 }
 
 #[derive(Debug)]
@@ -27,6 +35,7 @@ pub(super) struct Places {
     proven: Arc<Semaphore>,
     new: Arc<Semaphore>,
     failing: Arc<Semaphore>,
+    slow: Arc<Semaphore>,
     of_servers: Mutex<HashMap<(ServerId, Class), Arc<Semaphore>>>,
     per_server: usize,
 }
@@ -34,6 +43,8 @@ pub(super) struct Places {
 /// Free again when it is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
+    server_id: ServerId,
+    class: Class,
     _of_server: OwnedSemaphorePermit,
     _of_class: OwnedSemaphorePermit,
 }
@@ -44,6 +55,7 @@ impl Places {
             proven: Arc::new(Semaphore::new(PROVEN_POSTS_MAX)),
             new: Arc::new(Semaphore::new(NEW_POSTS_MAX)),
             failing: Arc::new(Semaphore::new(FAILING_POSTS_MAX)),
+            slow: Arc::new(Semaphore::new(SLOW_POSTS_MAX)),
             of_servers: Mutex::default(),
             per_server: SERVER_POSTS_MAX.max(per_endpoint),
         }
@@ -51,15 +63,37 @@ impl Places {
 
     /// Waits for one. First among the server's own: who waits there takes nothing from other servers.
     pub(super) async fn take(&self, server_id: ServerId, class: Class) -> Place {
-        let of_class = match class {
+        Place {
+            server_id,
+            class,
+            _of_server: acquire(self.of_server(server_id, class)).await,
+            _of_class: acquire(self.of_class(class)).await,
+        }
+    }
+
+    /// Lets the next new endpoint have the place of one that does not answer, if there is room among the slow ones.
+    pub(super) fn make_way(&self, place: Place) -> Place {
+        let (server_id, class) = (place.server_id, Class::Slow);
+        if place.class != Class::New {
+            return place;
+        }
+        let of_server = self.of_server(server_id, class).try_acquire_owned();
+        let of_class = self.of_class(class).try_acquire_owned();
+        match (of_server, of_class) {
+            (Ok(of_server), Ok(of_class)) => {
+                Place { server_id, class, _of_server: of_server, _of_class: of_class }
+            }
+            _ => place,
+        }
+    }
+
+    fn of_class(&self, class: Class) -> Arc<Semaphore> {
+        Arc::clone(match class {
             Class::Proven => &self.proven,
             Class::New => &self.new,
             Class::Failing => &self.failing,
-        };
-        Place {
-            _of_server: acquire(self.of_server(server_id, class)).await,
-            _of_class: acquire(Arc::clone(of_class)).await,
-        }
+            Class::Slow => &self.slow,
+        })
     }
 
     fn of_server(&self, server_id: ServerId, class: Class) -> Arc<Semaphore> {
@@ -68,8 +102,8 @@ impl Places {
             // Permits and those who wait for one hold it.
             of_servers.retain(|_, places| Arc::strong_count(places) > 1);
         }
-        let places =
-            of_servers.entry((server_id, class)).or_insert_with(|| Arc::new(Semaphore::new(self.per_server)));
+        let count = if class == Class::Slow { SERVER_SLOW_MAX } else { self.per_server };
+        let places = of_servers.entry((server_id, class)).or_insert_with(|| Arc::new(Semaphore::new(count)));
         Arc::clone(places)
     }
 }
@@ -101,6 +135,24 @@ mod tests {
         assert!(free(&places, 2, Class::Failing).await.is_some());
         taken.clear();
         assert!(free(&places, 1, Class::Failing).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn new_endpoints_that_do_not_answer_make_way_for_others() {
+        let places = Places::new(8);
+        let mut taken = Vec::new();
+        while let Some(place) = free(&places, 1, Class::New).await {
+            taken.push(place);
+        }
+        let moved: Vec<Place> = taken.into_iter().map(|place| places.make_way(place)).collect();
+        assert!(moved.iter().all(|place| place.class == Class::Slow));
+        let mut taken = Vec::new();
+        while let Some(place) = free(&places, 1, Class::New).await {
+            taken.push(places.make_way(place));
+        }
+        // The others of this server stay where they are when its share of slow posts is used up.
+        assert_eq!(moved.len() + taken.len(), SERVER_SLOW_MAX + SERVER_POSTS_MAX);
+        assert!(free(&places, 2, Class::New).await.is_some());
     }
 
     #[tokio::test]

@@ -90,7 +90,8 @@ fn failure_of(v6: Outcome, v4: Outcome) -> AddressFailure {
     }
     let trouble = failures.into_iter().find_map(|failure| match failure {
         LookupFailure::Temporary(reason) => Some(reason),
-        _ => None,
+        LookupFailure::Busy => Some(LookupFailure::Busy.to_string()),
+        LookupFailure::NoSuchName | LookupFailure::NoData => None,
     });
     trouble.map_or(AddressFailure::NoAddress, AddressFailure::Temporary)
 }

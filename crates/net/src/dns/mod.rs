@@ -6,6 +6,7 @@
 mod addresses;
 mod mx;
 mod question;
+mod questions;
 mod site;
 
 use std::fmt;
@@ -20,7 +21,6 @@ use hickory_resolver::config::{
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::{Name, RecordType};
-use tokio::sync::Semaphore;
 
 pub use addresses::AddressFailure;
 pub use mx::{MxFailure, MxHost, MxPlan};
@@ -28,9 +28,8 @@ pub use question::LookupFailure;
 
 use crate::single_flight::SingleFlight;
 use question::Outcome;
+use questions::Questions;
 
-/// Each question over UDP has a socket of its own.
-const QUESTIONS_AT_ONCE_MAX: usize = 256;
 /// However long the zone wants: a domain that was repaired must not stay broken here for a day.
 const CACHED_MAX: Duration = Duration::from_hours(1);
 
@@ -75,7 +74,7 @@ struct Inner {
     resolver: TokioResolver,
     /// hickory joins questions on the wire, but not across the moment between an answer and its place in the cache.
     flights: SingleFlight<(Name, RecordType), Outcome>,
-    permits: Semaphore,
+    questions: Questions,
     /// For one question with its retries and aliases, and as long again to wait for a permit.
     patience: Duration,
     ipv6: bool,
@@ -95,7 +94,7 @@ impl Dns {
         let inner = Inner {
             resolver,
             flights: SingleFlight::default(),
-            permits: Semaphore::new(QUESTIONS_AT_ONCE_MAX),
+            questions: Questions::default(),
             patience: settings.timeout * u32::try_from(settings.attempts.max(1)).unwrap_or(u32::MAX) * 2,
             ipv6: settings.ipv6,
         };
@@ -127,7 +126,7 @@ fn options(settings: &DnsSettings) -> ResolverOpts {
     options.negative_max_ttl = Some(CACHED_MAX);
     // One question on the wire; the next server is asked by the next attempt.
     options.num_concurrent_reqs = 1;
-    options.max_active_requests = QUESTIONS_AT_ONCE_MAX;
+    options.max_active_requests = questions::AT_ONCE_MAX;
     // Where mail goes is what the DNS says; /etc/hosts knows no MX and no failure.
     options.use_hosts_file = ResolveHosts::Never;
     options

@@ -44,11 +44,13 @@ pub enum MxFailure {
     NoMail,
     #[error("The domain's mail servers could not be looked up: {0}.")]
     Temporary(String),
+    #[error("The domain's mail servers were not looked up: {}.", LookupFailure::Busy)]
+    Busy,
 }
 
 impl MxFailure {
     pub fn is_permanent(&self) -> bool {
-        !matches!(self, Self::Temporary(_))
+        !matches!(self, Self::Temporary(_) | Self::Busy)
     }
 }
 
@@ -75,6 +77,7 @@ impl Dns {
             Err(LookupFailure::NoSuchName) => Err(MxFailure::NoSuchDomain),
             Err(LookupFailure::NoData) => self.implicit_plan(domain).await,
             Err(LookupFailure::Temporary(reason)) => Err(MxFailure::Temporary(reason)),
+            Err(LookupFailure::Busy) => Err(MxFailure::Busy),
         }
     }
 
@@ -88,10 +91,11 @@ impl Dns {
             return Ok(MxPlan { hosts, implicit: true, valid_for: ttl.clamp(VALID_MIN, VALID_MAX) });
         }
         let trouble = [v6, v4].into_iter().find_map(|answer| match answer {
-            Err(LookupFailure::Temporary(reason)) => Some(reason),
+            Err(LookupFailure::Temporary(reason)) => Some(MxFailure::Temporary(reason)),
+            Err(LookupFailure::Busy) => Some(MxFailure::Busy),
             _ => None,
         });
-        Err(trouble.map_or(MxFailure::NoMail, MxFailure::Temporary))
+        Err(trouble.unwrap_or(MxFailure::NoMail))
     }
 }
 

@@ -8,9 +8,10 @@ use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 
+use super::questions::Unasked;
 use super::{Dns, Inner};
 
-/// Why there are no records. The first two are answers; the third is the lack of one.
+/// Why there are no records. The first two are answers; the third is the lack of one, and the fourth of a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LookupFailure {
     #[error("the name does not exist")]
@@ -19,6 +20,8 @@ pub enum LookupFailure {
     NoData,
     #[error("{0}")]
     Temporary(String),
+    #[error("too many look-ups of names without an answer are waiting")]
+    Busy,
 }
 
 /// At least one record, all of the type that was asked for.
@@ -65,10 +68,7 @@ impl Inner {
                 name.trim_end_matches('.')
             ))
         };
-        let late = |_| trouble(format!("no answer within {} s", self.patience.as_secs_f32()));
-        let permit = tokio::time::timeout(self.patience, self.permits.acquire()).await.map_err(late)?;
-        let _permit = permit.map_err(|_| trouble("shutting down".to_owned()))?;
-        let whole = async {
+        let asking = || async {
             match self.resolver.lookup(name.clone(), record_type).await {
                 Ok(found) => {
                     answer_of(&found, record_type).ok_or_else(|| trouble("malformed answer".to_owned()))
@@ -79,7 +79,13 @@ impl Inner {
                 Err(error) => Err(trouble(reason_of(&error))),
             }
         };
-        tokio::time::timeout(self.patience, whole).await.map_err(late)?
+        let outcome = match self.questions.ask(&name, self.patience, asking).await {
+            Ok(outcome) => outcome,
+            Err(Unasked::Late) => Err(trouble(format!("no answer within {} s", self.patience.as_secs_f32()))),
+            Err(Unasked::Busy) => return Err(LookupFailure::Busy),
+        };
+        self.questions.note(&name, !matches!(outcome, Err(LookupFailure::Temporary(_))));
+        outcome
     }
 
     /// What an empty answer says; `Err` when it only looks like an answer.

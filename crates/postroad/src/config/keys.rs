@@ -246,6 +246,13 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.delivery.connect_timeout, given.duration()),
     },
     Key {
+        path: "delivery.busy_greeting_timeout",
+        default: r#""30s""#,
+        doc: "Longest wait for a host to greet and take messages while other hosts wait for a connection.\n\
+              Otherwise it is reply_timeout.",
+        set: |config, given| put(&mut config.delivery.busy_greeting_timeout, given.duration()),
+    },
+    Key {
         path: "delivery.reply_timeout",
         default: r#""5m""#,
         doc: "Longest wait for a reply, where SMTP's own limit is longer.",

@@ -112,7 +112,8 @@ impl Zone {
 
     /// Also when only names below it have records (RFC 8020: an empty non-terminal exists).
     fn exists(&self, name: &Name) -> bool {
-        self.records.keys().any(|known| name.zone_of(known))
+        // Names are in canonical order (RFC 4034 6.1): those below a name follow it.
+        self.records.range(name..).next().is_some_and(|(known, _)| name.zone_of(known))
     }
 
     fn soa(&self) -> Record {

@@ -19,5 +19,6 @@ mod simulator;
 mod smart_host;
 mod stopping;
 mod tls_demands;
+mod trouble_elsewhere;
 mod unstorable;
 mod waiting;

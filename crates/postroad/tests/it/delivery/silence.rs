@@ -1,5 +1,8 @@
 //! Peers that stop answering, at each moment at which a peer can.
 
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::Value;
 
@@ -46,5 +49,47 @@ async fn a_silent_peer_is_left_and_tried_again() {
         assert_eq!(left["possible_duplicate"], *phase == "final", "{left}");
         assert_eq!(peer.messages().len(), if *phase == "final" { 2 } else { 1 });
         assert_eq!(peer.connections().len(), 2, "{phase}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_connections_are_short_a_silent_host_is_given_up_early_and_the_record_says_so() {
+    let outside = Outside::new();
+    let silent = outside.host("mx.silent.example", Script::new().on(Stage::Banner, Answer::stall()));
+    let IpAddr::V4(address) = silent.address().ip() else { panic!("all peers are IPv4") };
+    for n in 0..3 {
+        outside.dns.mx(&format!("silent-{n}.example"), 10, &format!("mx-{n}.silent.example"));
+        outside.dns.a(&format!("mx-{n}.silent.example"), address);
+    }
+    // One connection for all silent hosts together.
+    let envs = [
+        ("POSTROAD_DELIVERY_CONNECTIONS", "5"),
+        ("POSTROAD_DELIVERY_BUSY_GREETING_TIMEOUT", "1500ms"),
+        ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h"),
+    ];
+    let world = outside.start(Engine::Sqlite, &envs);
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        ids.push(world.accepted_id(&to(&format!("ann@silent-{n}.example"))).await);
+    }
+    // The last one has nobody behind it, and keeps its five minutes.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let early = loop {
+        let mut early = Vec::new();
+        for id in &ids {
+            early.extend(world.deliveries(*id).await.as_array().unwrap().clone());
+        }
+        if early.len() >= 2 {
+            break early;
+        }
+        assert!(Instant::now() < deadline, "{early:#?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(early.len(), 2, "{early:#?}");
+    for record in &early {
+        assert_eq!((&record["status"], &record["bounce_class"]), (&"SoftFail".into(), &"timeout".into()));
+        let details = record["details"].as_str().unwrap();
+        let reason = "the server did not answer in time (banner); given up after 1.5 s instead of 300 s because connections are short";
+        assert!(details.ends_with(reason), "{details}");
     }
 }

@@ -87,3 +87,23 @@ async fn delay(world: &World, catcher: &WebhookCatcher, count: usize) -> Duratio
     world.accepted(&good()).await;
     catcher.wait_for("/lives", count)[count - 1].at.saturating_duration_since(begun)
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_endpoint_beside_fifty_dead_new_ones_gets_its_first_events_within_two_seconds() {
+    let world = World::start_with(Engine::Sqlite, &[("POSTROAD_WEBHOOKS_PER_SERVER", "51")]);
+    let catcher = WebhookCatcher::start();
+    catcher.answer("/hangs", CatcherAnswer::Hang);
+    let wanted = json!(["message.accepted"]);
+    for _ in 0..50 {
+        world.new_webhook(&catcher.url("/hangs"), wanted.clone()).await;
+    }
+    world.new_webhook(&catcher.url("/lives"), wanted).await;
+    let begun = Instant::now();
+    world.accepted(&good()).await;
+    let first = catcher.wait_for_within("/lives", 1, Duration::from_mins(1))[0].at - begun;
+    world.accepted(&good()).await;
+    let begun_second = Instant::now();
+    let second = catcher.wait_for("/lives", 2)[1].at.saturating_duration_since(begun_second);
+    eprintln!("first events after {first:?} and {second:?}");
+    assert!(first < Duration::from_secs(2) && second < Duration::from_secs(2), "{first:?} {second:?}");
+}

@@ -1,0 +1,295 @@
+//! Shares of the node's connections. A site that does not answer holds one connection, and all such sites together hold a
+//! fifth of them. First connections to sites that were never tried hold at most half. A server that holds more than its
+//! share gives connections up while other servers wait for one.
+//!
+//! A site counts as silent after a failed connection, or when a host has not greeted within a second. A silent site beyond
+//! the fifth breaks its attempt off: its message waits, without a failure, for the next turn among the silent sites.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use postroad_model::{ServerId, Timestamp};
+
+use super::Schedule;
+use crate::route::RouteKind;
+use crate::turns::Turns;
+
+/// A site that was not used for this long has to answer again before it gets more than one connection.
+const LATELY: Duration = Duration::from_mins(10);
+/// Queues of the general line that are looked at when a connection becomes free. Some wait for their provider's limit.
+const LOOKED_AT_MAX: usize = 8;
+
+/// What is known of a site, from one source address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Health {
+    /// Never tried.
+    #[default]
+    New,
+    Answering,
+    /// The last connection failed, or its host did not greet.
+    Silent,
+}
+
+/// What a queue waits for before it gets a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A free connection of the node, or of the provider's limit.
+    General,
+    /// The share of sites that were never tried.
+    New,
+    /// The share of sites that do not answer.
+    Silent,
+}
+
+/// How the connections of a link that were not answered yet are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counted {
+    New,
+    Silent(u32),
+}
+
+#[derive(Debug)]
+pub(super) struct ConnectionShares {
+    new: u32,
+    new_max: u32,
+    pub(super) silent: u32,
+    pub(super) silent_max: u32,
+    /// Links by when dialling began, the oldest first. Those that were answered meanwhile are skipped.
+    pub(super) dialling: VecDeque<(Timestamp, usize)>,
+    general_line: Turns<ServerId, usize>,
+    new_line: Turns<ServerId, usize>,
+    silent_line: Turns<ServerId, usize>,
+    /// Connections by the server whose message they carried last.
+    held: HashMap<ServerId, u32>,
+}
+
+impl ConnectionShares {
+    pub(super) fn new(connections_max: u32) -> Self {
+        Self {
+            new: 0,
+            new_max: connections_max.div_ceil(2),
+            silent: 0,
+            silent_max: connections_max.div_ceil(5),
+            dialling: VecDeque::new(),
+            general_line: Turns::default(),
+            new_line: Turns::default(),
+            silent_line: Turns::default(),
+            held: HashMap::new(),
+        }
+    }
+
+    /// Queues that wait for a connection of the node or of their provider, one for each server.
+    pub(super) fn first_in_line(&self) -> impl Iterator<Item = usize> {
+        self.general_line.heads().copied()
+    }
+
+    /// Whether sites wait for their first connection.
+    pub(super) fn is_crowded(&self) -> bool {
+        !self.new_line.is_empty()
+    }
+
+    fn line(&mut self, line: Line) -> &mut Turns<ServerId, usize> {
+        match line {
+            Line::General => &mut self.general_line,
+            Line::New => &mut self.new_line,
+            Line::Silent => &mut self.silent_line,
+        }
+    }
+
+    fn count(&mut self, counted: Counted) {
+        match counted {
+            Counted::New => self.new += 1,
+            Counted::Silent(connections) => self.silent += connections,
+        }
+    }
+
+    pub(super) fn uncount(&mut self, counted: Option<Counted>) {
+        match counted {
+            Some(Counted::New) => self.new -= 1,
+            Some(Counted::Silent(connections)) => self.silent -= connections,
+            None => {}
+        }
+    }
+
+    fn hold(&mut self, server: ServerId, connections: u32) {
+        if connections > 0 {
+            *self.held.entry(server).or_default() += connections;
+        }
+    }
+
+    fn let_go(&mut self, server: Option<ServerId>, connections: u32) {
+        let Some(server) = server else { return };
+        if let Some(held) = self.held.get_mut(&server) {
+            *held = held.saturating_sub(connections);
+            if *held == 0 {
+                self.held.remove(&server);
+            }
+        }
+    }
+}
+
+impl Schedule {
+    /// Whether sites or servers wait for connections that others hold.
+    pub(crate) fn is_short_of_connections(&self) -> bool {
+        let shares = &self.connection_shares;
+        let is_full = self.connections >= self.connections_max;
+        !shares.silent_line.is_empty()
+            || !shares.new_line.is_empty()
+            || (is_full && !shares.general_line.is_empty())
+    }
+
+    fn health(&self, path_id: usize, now: Timestamp) -> Health {
+        self.health_beside(path_id, 0, now)
+    }
+
+    /// As it was before `ordered` connections of its link.
+    fn health_beside(&self, path_id: usize, ordered: u32, now: Timestamp) -> Health {
+        let path = &self.paths[path_id];
+        // Hosts in this process are not a stranger's.
+        let kind = self.queues[path.queue].route.kind;
+        if matches!(kind, RouteKind::Simulator | RouteKind::Inbox) {
+            return Health::Answering;
+        }
+        let link = &self.links[path.link];
+        let is_used = link.connections > ordered
+            || link.paths.iter().any(|id| self.paths[*id].taken_at.is_some_and(|at| now.since(at) < LATELY));
+        if link.health == Health::Answering && !is_used { Health::New } else { link.health }
+    }
+
+    /// Whether shares allow a path one more connection.
+    pub(super) fn has_share(&self, path_id: usize, now: Timestamp) -> bool {
+        let health = self.health(path_id, now);
+        if health == Health::Answering {
+            return true;
+        }
+        self.is_unused(path_id) && self.has_room_for(health)
+    }
+
+    /// The line to wait in, if only the connections of other sites that do not answer are in the way.
+    pub(super) fn line_for_share(&self, path_id: usize, now: Timestamp) -> Option<Line> {
+        let health = self.health(path_id, now);
+        if self.has_room_for(health) || !self.is_unused(path_id) {
+            return None;
+        }
+        Some(if health == Health::New { Line::New } else { Line::Silent })
+    }
+
+    /// Whether no connection to the path's site is without an answer, from any source address.
+    fn is_unused(&self, path_id: usize) -> bool {
+        let queue = &self.queues[self.paths[path_id].queue];
+        let own = self.paths[path_id].link;
+        let is_free = |link: usize| self.links[link].connections == 0;
+        let is_answering = |link: usize| link != own && self.links[link].health == Health::Answering;
+        queue.paths.iter().map(|id| self.paths[*id].link).all(|link| is_free(link) || is_answering(link))
+    }
+
+    fn has_room_for(&self, health: Health) -> bool {
+        match health {
+            Health::Answering => true,
+            Health::New => self.connection_shares.new < self.connection_shares.new_max,
+            Health::Silent => self.connection_shares.silent < self.connection_shares.silent_max,
+        }
+    }
+
+    /// A connection task is ordered.
+    pub(super) fn count_opening(&mut self, path_id: usize, now: Timestamp) {
+        let health = self.health_beside(path_id, 1, now);
+        let path = &mut self.paths[path_id];
+        path.connecting += 1;
+        let link = &mut self.links[path.link];
+        let counted = match health {
+            Health::Answering => None,
+            Health::New => Some(Counted::New),
+            Health::Silent => Some(Counted::Silent(1)),
+        };
+        if let Some(counted) = counted
+            && link.counted.is_none()
+        {
+            link.health = health;
+            link.counted = Some(counted);
+            self.connection_shares.count(counted);
+        }
+        let next = self.queues[path.queue].waiting.next_server().or(path.held_by);
+        if let Some(server) = next {
+            // The order has counted the new one already.
+            let others = path.connections - 1;
+            let before = path.held_by.replace(server);
+            self.connection_shares.let_go(before, others);
+            self.connection_shares.hold(server, others + 1);
+        }
+    }
+
+    /// A connection task has ended: others have its room.
+    pub(super) fn count_closing(&mut self, path_id: usize) {
+        let path = &mut self.paths[path_id];
+        path.connecting = path.connecting.min(path.connections);
+        let held_by = path.held_by;
+        let link = path.link;
+        self.connection_shares.let_go(held_by, 1);
+        self.uncount_ended(link);
+    }
+
+    /// The path's connections carry this server's mail now.
+    pub(super) fn count_held(&mut self, path_id: usize, server: ServerId) {
+        let path = &mut self.paths[path_id];
+        if path.held_by != Some(server) {
+            let before = path.held_by.replace(server);
+            let connections = path.connections;
+            self.connection_shares.let_go(before, connections);
+            self.connection_shares.hold(server, connections);
+        }
+    }
+
+    /// Whether the server whose turn it is here holds more than its share, and other servers wait for a connection.
+    pub(super) fn is_over_its_share(&self, path_id: usize) -> bool {
+        if self.connections < self.connections_max {
+            return false;
+        }
+        let Some(server) = self.queues[self.paths[path_id].queue].waiting.next_server() else { return false };
+        let others = self.connection_shares.general_line.keys_beside(server);
+        let share = self.connections_max / (others as u32 + 1);
+        others > 0 && self.connection_shares.held.get(&server).is_some_and(|held| *held > share.max(1))
+    }
+
+    /// Remembers what a queue waits for.
+    pub(super) fn line_up_in(&mut self, queue_id: usize, line: Line) -> bool {
+        let queue = &mut self.queues[queue_id];
+        let kept = || queue.paths.iter().find_map(|path| self.paths[*path].kept.front());
+        let kept_server = || kept().map(|(_, entry)| entry.server_id);
+        let Some(server) = queue.waiting.next_server().or_else(kept_server) else { return false };
+        if queue.line.replace(line) == Some(line) {
+            return false;
+        }
+        let was_empty = self.connection_shares.line(line).is_empty();
+        self.connection_shares.line(line).push(server, queue_id);
+        if line == Line::New && was_empty {
+            self.hurry_attempts();
+        }
+        true
+    }
+
+    /// Gives room that has become free to those who wait for it.
+    pub(super) fn serve_line(&mut self, line: Line, now: Timestamp) {
+        let looked_at = match line {
+            Line::General => LOOKED_AT_MAX.min(self.connection_shares.general_line.len()),
+            Line::New | Line::Silent => self.connection_shares.line(line).len(),
+        };
+        for _ in 0..looked_at {
+            let has_room = match line {
+                Line::General => true,
+                Line::New => self.has_room_for(Health::New),
+                Line::Silent => self.has_room_for(Health::Silent),
+            };
+            if !has_room || self.connections >= self.connections_max {
+                return;
+            }
+            let Some(queue_id) = self.connection_shares.line(line).pop() else { return };
+            if let Some(queue) = self.queues.get_mut(queue_id)
+                && queue.line == Some(line)
+            {
+                queue.line = None;
+                self.pump(queue_id, now);
+            }
+        }
+    }
+}

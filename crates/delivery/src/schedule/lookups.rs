@@ -1,0 +1,135 @@
+//! Look-ups of routes. Servers take turns, and domains whose last look-up failed have a share of their own: the first
+//! look-up of a domain never waits for them.
+
+use std::collections::HashMap;
+
+use postroad_model::{ServerId, Timestamp};
+
+use super::lane::LaneRoute;
+use super::{Action, Schedule};
+use crate::turns::Turns;
+
+/// First look-ups and re-checks at a time. One that is not answered soon gives its place to the next.
+const FIRST_MAX: u32 = 384;
+/// Look-ups of domains that failed before, at a time.
+const LATER_MAX: u32 = 256;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rank {
+    First,
+    /// The last look-up failed.
+    Later,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Lookups {
+    first: Class,
+    later: Class,
+    /// Lanes whose look-up holds a place.
+    placed: HashMap<usize, Rank>,
+}
+
+#[derive(Debug, Default)]
+struct Class {
+    running: u32,
+    waiting: Turns<ServerId, usize>,
+}
+
+impl Lookups {
+    fn class(&mut self, rank: Rank) -> (&mut Class, u32) {
+        match rank {
+            Rank::First => (&mut self.first, FIRST_MAX),
+            Rank::Later => (&mut self.later, LATER_MAX),
+        }
+    }
+
+    /// Whether the look-up may begin; else it waits for its turn.
+    fn begin(&mut self, lane: usize, server: ServerId, rank: Rank) -> bool {
+        let (class, max) = self.class(rank);
+        if class.running >= max {
+            class.waiting.push(server, lane);
+            return false;
+        }
+        class.running += 1;
+        self.placed.insert(lane, rank);
+        true
+    }
+
+    /// Frees the place of a look-up; the lane whose turn it is then.
+    fn end(&mut self, lane: usize) -> Option<usize> {
+        let rank = self.placed.remove(&lane)?;
+        let (class, _) = self.class(rank);
+        let next = class.waiting.pop();
+        match next {
+            Some(next) => drop(self.placed.insert(next, rank)),
+            None => class.running -= 1,
+        }
+        next
+    }
+}
+
+impl Schedule {
+    pub(super) fn begin_lookup(&mut self, lane_id: usize, rank: Rank) {
+        let lane = &self.lanes[lane_id];
+        let server = lane.unrouted.front().map_or(ServerId(0), |entry| entry.server_id);
+        if self.lookups.begin(lane_id, server, rank) {
+            self.order_lookup(lane_id);
+        }
+    }
+
+    fn order_lookup(&mut self, lane_id: usize) {
+        if let Some(lane) = self.lanes.get(lane_id) {
+            self.actions.push(Action::Resolve { lane: lane_id, key: lane.key.clone() });
+        }
+    }
+
+    pub(super) fn end_lookup(&mut self, lane_id: usize) {
+        if let Some(next) = self.lookups.end(lane_id) {
+            self.order_lookup(next);
+        }
+    }
+
+    /// A look-up takes long: the next one may begin, and the site that served until now goes on serving meanwhile.
+    pub(crate) fn lookup_is_slow(&mut self, lane_id: usize, now: Timestamp) {
+        self.end_lookup(lane_id);
+        let Some(lane) = self.lanes.get_mut(lane_id) else { return };
+        let LaneRoute::Resolving { before: Some(queue), is_slow } = &mut lane.route else { return };
+        *is_slow = true;
+        let queue = *queue;
+        for entry in std::mem::take(&mut lane.unrouted) {
+            self.queues[queue].waiting.push(lane_id, entry);
+        }
+        self.pump(queue, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_lookups_do_not_wait_for_domains_that_failed_before() {
+        let mut lookups = Lookups::default();
+        let failed_before = |lane: usize| 1_000 + lane;
+        for lane in 0..LATER_MAX as usize {
+            assert!(lookups.begin(failed_before(lane), ServerId(1), Rank::Later));
+        }
+        assert!(!lookups.begin(failed_before(9_000), ServerId(1), Rank::Later));
+        assert!(lookups.begin(1, ServerId(1), Rank::First));
+        assert_eq!(lookups.end(failed_before(3)), Some(failed_before(9_000)));
+        assert_eq!(lookups.end(1), None);
+        assert_eq!(lookups.end(1), None, "a second end of the same look-up frees nothing");
+        assert_eq!((lookups.first.running, lookups.later.running), (0, LATER_MAX));
+    }
+
+    #[test]
+    fn servers_take_turns() {
+        let mut lookups = Lookups::default();
+        for lane in 0..5_000 {
+            lookups.begin(lane, ServerId(1), Rank::First);
+        }
+        assert!(!lookups.begin(7_777, ServerId(2), Rank::First));
+        let next: Vec<_> = (0..2).filter_map(|lane| lookups.end(lane)).collect();
+        assert_eq!(next, [FIRST_MAX as usize, 7_777]);
+    }
+}

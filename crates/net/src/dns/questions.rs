@@ -1,0 +1,193 @@
+//! Places for questions under way. Names that are answered soon never wait for those that are not: a question without an
+//! answer after a moment moves to the places for slow names, and if these are taken, it is asked again when one is free.
+//! Names whose last question had no answer begin there.
+
+use std::collections::HashSet;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use hickory_resolver::proto::rr::Name;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+/// Each question over UDP has a socket of its own.
+pub(super) const AT_ONCE_MAX: usize = QUICK_MAX + SLOW_MAX;
+const QUICK_MAX: usize = 640;
+const SLOW_MAX: usize = 256;
+/// Questions that wait for a place for slow names; more are not asked.
+const SLOW_WAITING_MAX: usize = 1_024;
+/// Time for an answer before a question counts as slow.
+const QUICK_TIME: Duration = Duration::from_millis(500);
+/// The same while all places are taken.
+const QUICK_TIME_IN_A_CROWD: Duration = Duration::from_millis(200);
+/// Names without an answer are remembered in two generations of this size.
+const UNANSWERED_MAX: usize = 8_192;
+
+#[derive(Debug)]
+pub(super) struct Questions {
+    quick: Semaphore,
+    slow: Semaphore,
+    slow_waiting: AtomicUsize,
+    unanswered: Mutex<[HashSet<Name>; 2]>,
+}
+
+/// Why there is no outcome.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unasked {
+    /// No place or no answer in time.
+    Late,
+    /// Too many wait for an answer already.
+    Busy,
+}
+
+impl Default for Questions {
+    fn default() -> Self {
+        Self {
+            quick: Semaphore::new(QUICK_MAX),
+            slow: Semaphore::new(SLOW_MAX),
+            slow_waiting: AtomicUsize::new(0),
+            unanswered: Mutex::default(),
+        }
+    }
+}
+
+impl Questions {
+    /// The outcome of `asking`, which may be begun twice. `patience` is for the answer, and as long again for a place.
+    pub(super) async fn ask<T, F: Future<Output = T>>(
+        &self,
+        name: &Name,
+        patience: Duration,
+        asking: impl Fn() -> F,
+    ) -> Result<T, Unasked> {
+        let late = |_| Unasked::Late;
+        if !self.is_unanswered(name) {
+            let place = timeout_at(Instant::now() + patience, self.quick.acquire()).await.map_err(late)?;
+            let begun = Instant::now();
+            let is_crowd = self.quick.available_permits() == 0;
+            let quick_time = if is_crowd { QUICK_TIME_IN_A_CROWD } else { QUICK_TIME };
+            let mut question = pin!(asking());
+            if let Ok(outcome) = timeout_at(begun + quick_time, &mut question).await {
+                return Ok(outcome);
+            }
+            if let Ok(_slow_place) = self.slow.try_acquire() {
+                drop(place);
+                return timeout_at(begun + patience, question).await.map_err(late);
+            }
+        }
+        let _waiting = Waiting::begin(&self.slow_waiting)?;
+        let _place = timeout_at(Instant::now() + patience, self.slow.acquire()).await.map_err(late)?;
+        timeout_at(Instant::now() + patience, asking()).await.map_err(late)
+    }
+
+    /// Remembers whether the name was answered.
+    pub(super) fn note(&self, name: &Name, is_answered: bool) {
+        let mut generations = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_answered {
+            for names in generations.iter_mut() {
+                names.remove(name);
+            }
+            return;
+        }
+        if generations[0].len() >= UNANSWERED_MAX {
+            generations.swap(0, 1);
+            generations[0].clear();
+        }
+        generations[0].insert(name.clone());
+    }
+
+    fn is_unanswered(&self, name: &Name) -> bool {
+        let generations = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        generations.iter().any(|names| names.contains(name))
+    }
+}
+
+/// Counts one question that waits, until it is dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn begin(count: &'a AtomicUsize) -> Result<Self, Unasked> {
+        let waiting = Self(count);
+        // Counted before it is looked at: dropping it takes it back.
+        if count.fetch_add(1, Ordering::Relaxed) >= SLOW_WAITING_MAX + SLOW_MAX {
+            return Err(Unasked::Busy);
+        }
+        Ok(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::sync::Arc;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(24);
+
+    fn name(number: usize) -> Name {
+        Name::from_ascii(format!("n{number}.example.")).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn three_thousand_names_without_an_answer_hold_up_a_new_one_for_less_than_two_seconds() {
+        let questions = Arc::new(Questions::default());
+        let mut silent = tokio::task::JoinSet::new();
+        for number in 0..3_000 {
+            let questions = Arc::clone(&questions);
+            silent.spawn(async move {
+                let asked = questions.ask(&name(number), PATIENCE, pending::<()>).await;
+                questions.note(&name(number), false);
+                asked
+            });
+        }
+        tokio::task::yield_now().await;
+        let begun = Instant::now();
+        assert_eq!(questions.ask(&name(9_999), PATIENCE, || ready(7)).await, Ok(7));
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        let mut unasked = (0, 0);
+        while let Some(ended) = silent.join_next().await {
+            match ended.unwrap() {
+                Err(Unasked::Late) => unasked.0 += 1,
+                Err(Unasked::Busy) => unasked.1 += 1,
+                Ok(()) => panic!("nobody answered"),
+            }
+        }
+        assert!(unasked.0 >= SLOW_MAX && unasked.1 > 0, "{unasked:?}");
+        assert_eq!(questions.slow_waiting.load(Ordering::Relaxed), 0);
+        assert_eq!(
+            (questions.quick.available_permits(), questions.slow.available_permits()),
+            (QUICK_MAX, SLOW_MAX)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_name_that_had_no_answer_waits_among_its_like_until_it_is_answered() {
+        let questions = Questions::default();
+        let all = questions.slow.try_acquire_many(SLOW_MAX as u32).unwrap();
+        questions.note(&name(1), false);
+        assert_eq!(questions.ask(&name(1), PATIENCE, || ready(())).await, Err(Unasked::Late));
+        assert_eq!(questions.ask(&name(2), PATIENCE, || ready(())).await, Ok(()));
+        drop(all);
+        assert_eq!(questions.ask(&name(1), PATIENCE, || ready(())).await, Ok(()));
+        questions.note(&name(1), true);
+        let _all = questions.slow.try_acquire_many(SLOW_MAX as u32).unwrap();
+        assert_eq!(questions.ask(&name(1), PATIENCE, || ready(())).await, Ok(()));
+    }
+
+    #[test]
+    fn as_many_names_are_remembered_as_there_is_room_for() {
+        let questions = Questions::default();
+        (0..5 * UNANSWERED_MAX).for_each(|number| questions.note(&name(number), false));
+        assert!(questions.is_unanswered(&name(5 * UNANSWERED_MAX - 1)) && !questions.is_unanswered(&name(0)));
+        let known: usize = questions.unanswered.lock().unwrap().iter().map(HashSet::len).sum();
+        assert!(known <= 2 * UNANSWERED_MAX);
+    }
+}

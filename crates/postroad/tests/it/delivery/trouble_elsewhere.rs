@@ -1,0 +1,147 @@
+//! Hosts, domains and webhooks that do not answer hold up nobody else's mail.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use postroad_testkit::dns_server::Failure;
+use postroad_testkit::smtp_peer::{Answer, Script, Stage};
+use postroad_testkit::{CatcherAnswer, SmtpPeer, WebhookCatcher};
+use serde_json::json;
+
+use super::outside::{Outside, to};
+use crate::world::{SEND, World, both_engines, good_but};
+
+const SILENT_HOSTS: usize = 1_000;
+const DEAD_DOMAINS: usize = 3_000;
+const DEAD_WEBHOOKS: usize = 1_000;
+/// Of each kind, known and new.
+const HEALTHY: usize = 200;
+const KNOWN_DOMAINS: usize = 20;
+/// What the service may take more than before the trouble. A debug build needs more than a release build.
+const MORE_MEMORY_KB_MAX: u64 = 400 << 10;
+
+/// One message to each of `domains`, 50 in a request.
+async fn flood(world: &World, domains: &[String]) {
+    let requests = domains.chunks(50).map(async |domains| {
+        let addresses: Vec<String> = domains.iter().map(|domain| format!("ann@{domain}")).collect();
+        let answer = world.call_as(&world.key, SEND, &good_but(json!({ "to": addresses }))).await;
+        assert_eq!(answer["status"], "success", "{answer}");
+    });
+    futures_util::stream::iter(requests).buffer_unordered(8).collect::<Vec<()>>().await;
+}
+
+/// Webhooks that hang, of a server of their own that sends some messages.
+async fn dead_webhooks(world: &World, catcher: &WebhookCatcher) {
+    catcher.answer("/hangs", CatcherAnswer::Hang);
+    world.admin(&["account", "create", "Second"]);
+    world.admin(&["server", "create", "second", "--account", "Second"]);
+    let made = world.admin(&["key", "create", "--server", "second"]);
+    let key = made["api_key"].as_str().expect("a key");
+    let webhook = json!({ "url": catcher.url("/hangs"), "events": ["message.accepted"] });
+    let creations = (0..DEAD_WEBHOOKS).map(async |_| {
+        let answer = world.call_as(key, "/api/v1/webhooks/create", &webhook).await;
+        assert_eq!(answer["status"], "success", "{answer}");
+    });
+    futures_util::stream::iter(creations).buffer_unordered(8).collect::<Vec<()>>().await;
+    world.admin(&["domain", "create", "second.test", "--server", "second"]);
+    world.admin(&["domain", "set-verified", "second.test", "--server", "second"]);
+    for number in 0..2 {
+        let body =
+            good_but(json!({ "from": "a@second.test", "to": [format!("user-{number}@known-0.example")] }));
+        assert_eq!(world.call_as(key, SEND, &body).await["status"], "success");
+    }
+}
+
+fn resident_kb(world: &World) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", world.daemon.pid())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// From the request to the last byte at the peer, of messages that were sent to these addresses.
+fn latencies(peer: &SmtpPeer, begun: &HashMap<String, Instant>, prefix: &str) -> Vec<Duration> {
+    let mut all: Vec<Duration> = peer.look(|record| {
+        let of_kind = record.messages.iter().filter(|message| message.rcpt_to[0].starts_with(prefix));
+        of_kind
+            .filter_map(|message| {
+                Some(message.at.saturating_duration_since(*begun.get(&message.rcpt_to[0])?))
+            })
+            .collect()
+    });
+    all.sort_unstable();
+    all
+}
+
+fn p99(sorted: &[Duration]) -> Duration {
+    sorted[(sorted.len() * 99 / 100).min(sorted.len() - 1)]
+}
+
+both_engines! {
+    async fn silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail(engine: Engine) {
+        let outside = Outside::new();
+        let healthy = outside.host("mx.healthy.example", Script::new());
+        let silent = outside.host("mx.silent.example", Script::new().on(Stage::Banner, Answer::stall()));
+        let site = |domain: &str, peer: &SmtpPeer| {
+            let host = format!("mx.{domain}");
+            let std::net::IpAddr::V4(address) = peer.address().ip() else { panic!("all peers are IPv4") };
+            outside.dns.mx(domain, 10, &host).a(&host, address);
+        };
+        let names = |kind: &str, count: usize| (0..count).map(|n| format!("{kind}-{n}.example")).collect();
+        let (silent_domains, dead_domains): (Vec<String>, Vec<String>) =
+            (names("silent", SILENT_HOSTS), names("dead", DEAD_DOMAINS));
+        for domain in &silent_domains {
+            site(domain, &silent);
+        }
+        for domain in &dead_domains {
+            outside.dns.fail(domain, Failure::Silent);
+        }
+        let known: Vec<String> = names("known", KNOWN_DOMAINS);
+        let new: Vec<String> = names("new", HEALTHY);
+        for domain in known.iter().chain(&new) {
+            site(domain, &healthy);
+        }
+        let envs = [
+            ("POSTROAD_WEBHOOKS_PER_SERVER", "2000"),
+            // As in production: what fails is not tried again within the test.
+            ("POSTROAD_DELIVERY_RETRY_SCHEDULE", "60s"),
+        ];
+        let world = outside.start(engine, &envs);
+        let catcher = WebhookCatcher::start();
+        for domain in &known {
+            world.accepted(&to(&format!("first@{domain}"))).await;
+        }
+        healthy.wait_until(|record| record.messages.len() >= KNOWN_DOMAINS).await;
+        let memory_before = resident_kb(&world);
+
+        dead_webhooks(&world, &catcher).await;
+        let trouble: Vec<String> = silent_domains.into_iter().chain(dead_domains).collect();
+        let flood_begun = Instant::now();
+        flood(&world, &trouble).await;
+        eprintln!("{engine:?}: flood accepted in {:?}", flood_begun.elapsed());
+        let mut begun = HashMap::new();
+        for (number, new) in new.iter().enumerate() {
+            for address in [format!("known-{number}@{}", known[number % KNOWN_DOMAINS]), format!("new-{number}@{new}")] {
+                begun.insert(address.clone(), Instant::now());
+                world.accepted(&to(&address)).await;
+            }
+            tokio::time::sleep(Duration::from_millis(15)).await;
+        }
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let arrived = || ["known-", "new-"].map(|prefix| latencies(&healthy, &begun, prefix));
+        while arrived().iter().any(|all| all.len() < HEALTHY) && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let [known, new] = arrived();
+        let memory = resident_kb(&world).saturating_sub(memory_before);
+        eprintln!(
+            "{engine:?}: known {} of {HEALTHY}, median {:?}, p99 {:?}; new {} of {HEALTHY}, median {:?}, p99 {:?}; {memory} KB more",
+            known.len(), known.get(known.len() / 2), known.last().map(|_| p99(&known)),
+            new.len(), new.get(new.len() / 2), new.last().map(|_| p99(&new)),
+        );
+        assert_eq!((known.len(), new.len()), (HEALTHY, HEALTHY), "all healthy mail arrives");
+        assert!(p99(&known) < Duration::from_secs(1), "known domains: p99 {:?}", p99(&known));
+        assert!(p99(&new) < Duration::from_secs(2), "new domains: p99 {:?}", p99(&new));
+        assert!(memory < MORE_MEMORY_KB_MAX, "{memory} KB more");
+    }
+}
