@@ -23,12 +23,12 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
         for kind in bench.kinds(|_| true) {
             eprintln!("{RATE}/s over SMTP · {} · run {round} of {}", kind.name(), bench.rounds);
             let work = format!("accept only, SMTP, {RATE}/s");
-            report.add(&work, kind.name(), at_rate(bench, kind, Door::Smtp).await?);
+            report.add(&work, kind.name(), at_rate(bench, kind, Protocol::Smtp).await?);
         }
         for kind in bench.kinds(Kind::is_ours) {
             eprintln!("{RATE}/s over HTTP · {} · run {round} of {}", kind.name(), bench.rounds);
             let work = format!("accept only, HTTP, {RATE}/s");
-            report.add(&work, kind.name(), at_rate(bench, kind, Door::Http).await?);
+            report.add(&work, kind.name(), at_rate(bench, kind, Protocol::Http).await?);
         }
     }
     for kind in bench.kinds(Kind::is_ours) {
@@ -38,18 +38,18 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Door {
+enum Protocol {
     Smtp,
     Http,
 }
 
-async fn at_rate(bench: &Bench, kind: Kind, door: Door) -> anyhow::Result<Figures> {
+async fn at_rate(bench: &Bench, kind: Kind, protocol: Protocol) -> anyhow::Result<Figures> {
     let sink = Sink::start()?;
     let system = bench.systems.start(kind, Setup { sink_port: sink.port(), dkim: false, holds: true })?;
     let accept = async |messages: usize| {
         let (messages, rate, sessions) = (messages.to_string(), RATE.to_string(), SESSIONS.to_string());
         let common = ["--messages", &messages, "--rate", &rate];
-        if let (Door::Http, Some(postroad)) = (door, system.as_postroad()) {
+        if let (Protocol::Http, Some(postroad)) = (protocol, system.as_postroad()) {
             load::http(bench, "http", postroad, &[&common[..], &["--callers", &sessions]].concat()).await
         } else {
             let (address, sender) = (system.smtp().to_string(), system.sender());

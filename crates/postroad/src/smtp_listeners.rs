@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use postroad_app::App;
 use postroad_net::ReloadingCertificate;
-use postroad_relay::{Door, Relay};
+use postroad_relay::{ListenerKind, Relay};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -86,8 +86,8 @@ async fn start_returns(
     let listener = bind(address, &config.smtp.wishes).await?;
     addresses.bounce = Some(listener.local_addr()?);
     let tls = certificate.map(ReloadingCertificate::smtp_config);
-    let door = Door::Returns { desk: app.return_desk().await?, tls };
-    Ok(Some(Relay::start(app, &config.relay_settings().for_returns(), vec![(door, listener)])))
+    let kind = ListenerKind::Returns { desk: app.return_desk().await?, tls };
+    Ok(Some(Relay::start(app, &config.relay_settings().for_returns(), vec![(kind, listener)])))
 }
 
 async fn start_submission(
@@ -103,22 +103,22 @@ async fn start_submission(
     if let Some(address) = smtp.starttls_listen {
         let listener = bind(address, &smtp.wishes).await?;
         addresses.starttls = Some(listener.local_addr()?);
-        listeners.push((Door::StartTls(need_tls()?), listener));
+        listeners.push((ListenerKind::StartTls(need_tls()?), listener));
     }
     if let Some(address) = smtp.tls_listen {
         let listener = bind(address, &smtp.wishes).await?;
         addresses.tls = Some(listener.local_addr()?);
-        listeners.push((Door::Tls(need_tls()?), listener));
+        listeners.push((ListenerKind::Tls(need_tls()?), listener));
     }
     if let Some(address) = smtp.extra_listen {
         let listener = bind(address, &smtp.wishes).await?;
         addresses.extra = Some(listener.local_addr()?);
-        listeners.push((Door::StartTls(need_tls()?), listener));
+        listeners.push((ListenerKind::StartTls(need_tls()?), listener));
     }
     if let Some(address) = smtp.plain_listen {
         let listener = bind(address, &smtp.wishes).await?;
         addresses.plain = Some(listener.local_addr()?);
-        listeners.push((Door::Plain, listener));
+        listeners.push((ListenerKind::Plain, listener));
     }
     if listeners.is_empty() {
         return Ok(None);

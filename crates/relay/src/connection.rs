@@ -13,16 +13,16 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+use crate::bounce_receiver::BounceReceiver;
 use crate::client::Client;
 use crate::conversation::Conversation;
-use crate::guest::Guest;
-use crate::line::Line;
+use crate::maybe_tls_stream::MaybeTlsStream;
 use crate::memory::Memory;
 use crate::pace::Pace;
 use crate::places::Places;
 use crate::proxy_protocol::{Source, read_header};
-use crate::returner::Returner;
-use crate::{Door, Settings, replies};
+use crate::session_peer::SessionPeer;
+use crate::{ListenerKind, Settings, replies};
 
 /// A bounce has one; each more is another copy to store.
 const RETURN_RECIPIENTS_MAX: usize = 10;
@@ -87,7 +87,7 @@ impl Connections {
 
     pub(crate) async fn serve(
         &self,
-        door: Door,
+        kind: ListenerKind,
         mut stream: TcpStream,
         mut phase: watch::Receiver<Phase>,
     ) -> io::Result<()> {
@@ -97,13 +97,15 @@ impl Connections {
             let address = self.client_address(&mut stream).await?;
             // Before TLS: a handshake that never ends takes a place as well.
             let place = self.places.take_for(address);
-            let line = match &door {
-                Door::Tls(_) if place.is_none() => return Err(io::ErrorKind::QuotaExceeded.into()),
-                Door::Tls(config) => {
+            let line = match &kind {
+                ListenerKind::Tls(_) if place.is_none() => return Err(io::ErrorKind::QuotaExceeded.into()),
+                ListenerKind::Tls(config) => {
                     let tls = TlsAcceptor::from(Arc::clone(config));
-                    Line::encrypt(stream, &tls, self.settings.times.tls_handshake).await?
+                    MaybeTlsStream::encrypt(stream, &tls, self.settings.times.tls_handshake).await?
                 }
-                Door::StartTls(_) | Door::Plain | Door::Returns { .. } => Line::Plain(stream),
+                ListenerKind::StartTls(_) | ListenerKind::Plain | ListenerKind::Returns { .. } => {
+                    MaybeTlsStream::Plain(stream)
+                }
             };
             io::Result::Ok((address, place, line))
         };
@@ -112,34 +114,34 @@ impl Connections {
             // Nothing has been said yet that would have to be finished.
             _ = phase.changed() => return Ok(()),
         };
-        let held = self.converse(&door, address, line, phase, place.is_none()).await;
+        let held = self.converse(&kind, address, line, phase, place.is_none()).await;
         drop(place);
         held
     }
 
     async fn converse(
         &self,
-        door: &Door,
+        kind: &ListenerKind,
         address: IpAddr,
-        line: Line,
+        line: MaybeTlsStream,
         phase: watch::Receiver<Phase>,
         is_too_many: bool,
     ) -> io::Result<()> {
         let client = |tls, is_known_by_address| {
-            Guest::Client(Client::new(self.app.clone(), Peer { address, tls }, is_known_by_address))
+            SessionPeer::Client(Client::new(self.app.clone(), Peer { address, tls }, is_known_by_address))
         };
-        let (mut session, tls, guest) = match door {
-            Door::StartTls(tls) => {
+        let (mut session, tls, peer) = match kind {
+            ListenerKind::StartTls(tls) => {
                 (ServerSession::new(Arc::clone(&self.submission)), Some(tls), client(false, false))
             }
-            Door::Tls(_) => {
+            ListenerKind::Tls(_) => {
                 (ServerSession::inside_tls(Arc::clone(&self.submission)), None, client(true, false))
             }
-            Door::Plain => (ServerSession::new(Arc::clone(&self.plain)), None, client(false, true)),
-            Door::Returns { desk, tls } => {
+            ListenerKind::Plain => (ServerSession::new(Arc::clone(&self.plain)), None, client(false, true)),
+            ListenerKind::Returns { desk, tls } => {
                 let config = if tls.is_some() { &self.returns_tls } else { &self.returns };
-                let guest = Guest::Returner(Returner::new(desk.clone(), address));
-                (ServerSession::new(Arc::clone(config)), tls.as_ref(), guest)
+                let peer = SessionPeer::BounceReceiver(BounceReceiver::new(desk.clone(), address));
+                (ServerSession::new(Arc::clone(config)), tls.as_ref(), peer)
             }
         };
         if is_too_many {
@@ -149,7 +151,7 @@ impl Connections {
         }
         let conversation = Conversation {
             session,
-            guest,
+            peer,
             tls: tls.map(|config| TlsAcceptor::from(Arc::clone(config))),
             memory: Arc::clone(&self.memory),
             message_bytes_max: self.settings.message_bytes_max,

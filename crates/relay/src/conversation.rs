@@ -10,12 +10,12 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::TimeLimits;
 use crate::connection::Phase;
-use crate::guest::Guest;
 use crate::incoming::Incoming;
-use crate::line::Line;
+use crate::maybe_tls_stream::MaybeTlsStream;
 use crate::memory::Memory;
 use crate::pace::Pace;
 use crate::replies;
+use crate::session_peer::SessionPeer;
 
 /// Most sessions wait, and most of what they read is short.
 const COMMAND_READ_BYTES: usize = 2 << 10;
@@ -23,7 +23,7 @@ const CONTENT_READ_BYTES: usize = 32 << 10;
 
 pub(crate) struct Conversation {
     pub(crate) session: ServerSession,
-    pub(crate) guest: Guest,
+    pub(crate) peer: SessionPeer,
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) message_bytes_max: usize,
@@ -42,7 +42,7 @@ enum Next {
 }
 
 impl Conversation {
-    pub(crate) async fn hold(mut self, mut line: Line) -> io::Result<()> {
+    pub(crate) async fn hold(mut self, mut line: MaybeTlsStream) -> io::Result<()> {
         let mut buffer = Vec::with_capacity(COMMAND_READ_BYTES);
         loop {
             let mut next = self.answer_all().await;
@@ -80,14 +80,14 @@ impl Conversation {
             match event {
                 Event::StartTls => return Next::Encrypt,
                 Event::Auth(login) => {
-                    let reply = self.guest.log_in(&login).await;
+                    let reply = self.peer.log_in(&login).await;
                     self.session.reply(reply);
                 }
                 Event::Mail(_) => {
-                    let reply = self.guest.begin().await;
+                    let reply = self.peer.begin().await;
                     self.session.reply(reply);
                 }
-                Event::Rcpt(rcpt) => self.session.reply(self.guest.recipient(&rcpt)),
+                Event::Rcpt(rcpt) => self.session.reply(self.peer.recipient(&rcpt)),
                 Event::Message(envelope) => {
                     self.pace.on_content_begin();
                     let memory = Arc::clone(&self.memory);
@@ -100,7 +100,7 @@ impl Conversation {
                 }
                 Event::EndOfData => {
                     let message = self.message.take();
-                    let reply = self.guest.message(message).await;
+                    let reply = self.peer.message(message).await;
                     self.session.reply(reply);
                 }
                 Event::Dropped(_) | Event::Abandoned => self.message = None,
@@ -120,7 +120,7 @@ impl Conversation {
     }
 
     /// One piece of input, or the end of the client's time. `false` when the client has gone.
-    async fn read(&mut self, line: &mut Line, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    async fn read(&mut self, line: &mut MaybeTlsStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
         let deadline = self.pace.deadline(self.session.is_in_transaction());
         tokio::select! {
             // In this order: who never pauses must not outlive his time.
@@ -141,13 +141,13 @@ impl Conversation {
         }
     }
 
-    async fn encrypt(&mut self, line: Line) -> io::Result<Line> {
+    async fn encrypt(&mut self, line: MaybeTlsStream) -> io::Result<MaybeTlsStream> {
         // The session asks for it once, outside TLS, and only where there is a certificate.
-        let (Line::Plain(stream), Some(tls)) = (line, &self.tls) else {
+        let (MaybeTlsStream::Plain(stream), Some(tls)) = (line, &self.tls) else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        let line = Line::encrypt(stream, tls, self.times.tls_handshake).await?;
-        self.guest.encrypted();
+        let line = MaybeTlsStream::encrypt(stream, tls, self.times.tls_handshake).await?;
+        self.peer.encrypted();
         self.session.tls_established();
         self.pace.on_reply();
         Ok(line)

@@ -26,7 +26,7 @@ const FULL: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 
 /// What a listener is for.
 #[derive(Debug, Clone)]
-pub enum Door {
+pub enum ListenerKind {
     /// Clients begin TLS by a command (587, 2525).
     StartTls(Arc<TlsConfig>),
     /// TLS from the first byte (465).
@@ -48,16 +48,16 @@ pub struct Relay {
 
 impl Relay {
     /// Accepts from now on, in the background.
-    pub fn start(app: &App, settings: &Settings, listeners: Vec<(Door, TcpListener)>) -> Self {
+    pub fn start(app: &App, settings: &Settings, listeners: Vec<(ListenerKind, TcpListener)>) -> Self {
         let places = Arc::new(Places::new(settings.sessions_max, settings.sessions_per_address_max));
         let connections = Arc::new(Connections::new(app.clone(), settings, Arc::clone(&places)));
         let (phase, watching) = watch::channel(Phase::Running);
         let accepting = listeners
             .into_iter()
-            .map(|(door, listener)| {
+            .map(|(kind, listener)| {
                 let accepting = accept_all(
                     listener,
-                    door,
+                    kind,
                     Arc::clone(&places),
                     Arc::clone(&connections),
                     watching.clone(),
@@ -89,7 +89,7 @@ impl Relay {
 
 async fn accept_all(
     listener: TcpListener,
-    door: Door,
+    kind: ListenerKind,
     places: Arc<Places>,
     connections: Arc<Connections>,
     mut phase: watch::Receiver<Phase>,
@@ -106,10 +106,10 @@ async fn accept_all(
             Ok((stream, _)) => match places.take() {
                 Some(place) => {
                     let serving =
-                        serve(Arc::clone(&connections), door.clone(), stream, sessions_phase.clone(), place);
+                        serve(Arc::clone(&connections), kind.clone(), stream, sessions_phase.clone(), place);
                     tokio::spawn(serving);
                 }
-                None => turn_away(&stream, &door),
+                None => turn_away(&stream, &kind),
             },
             Err(error) => pause_after(&error).await,
         }
@@ -118,20 +118,20 @@ async fn accept_all(
 
 async fn serve(
     connections: Arc<Connections>,
-    door: Door,
+    kind: ListenerKind,
     stream: TcpStream,
     phase: watch::Receiver<Phase>,
     place: Place,
 ) {
-    if let Err(error) = connections.serve(door, stream, phase).await {
+    if let Err(error) = connections.serve(kind, stream, phase).await {
         tracing::debug!(%error, "an SMTP session was broken off");
     }
     drop(place);
 }
 
 /// Without waiting for anything: there is no place left for that.
-fn turn_away(stream: &TcpStream, door: &Door) {
-    if !matches!(door, Door::Tls(_)) {
+fn turn_away(stream: &TcpStream, kind: &ListenerKind) {
+    if !matches!(kind, ListenerKind::Tls(_)) {
         // A fresh socket takes one line; if not, the client sees it closed.
         drop(stream.try_write(FULL));
     }

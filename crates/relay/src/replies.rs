@@ -1,4 +1,4 @@
-//! What a refusal of `app` is over SMTP: the one table for this door, beside the envelope's for HTTP.
+//! What a refusal of `app` is over SMTP: the one table for this kind, beside the envelope's for HTTP.
 
 use postroad_app::{LoginFailure, Refusal, ReportProblem, ReturnRefusal};
 use postroad_model::MessageToken;

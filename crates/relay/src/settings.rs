@@ -1,4 +1,4 @@
-//! What an operator can set about the SMTP door.
+//! What an operator can set about the SMTP kind.
 
 use std::time::Duration;
 

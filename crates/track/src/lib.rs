@@ -1,9 +1,9 @@
-//! The tracking door: `/c/…` leads on to where a link goes, `/o/…` is the pixel, `/u/…` unsubscribes (contract 11).
+//! The tracking state: `/c/…` leads on to where a link goes, `/o/…` is the pixel, `/u/…` unsubscribes (contract 11).
 //!
 //! It reads nothing but its token: the answer comes at once, also when the store is down. What happened goes into a
 //! bounded queue, and from there into the store a moment later.
 
-mod hits;
+mod event_queue;
 mod hosts;
 mod pages;
 mod requests;
@@ -14,19 +14,19 @@ use std::sync::Arc;
 
 use axum::Router;
 use postroad_app::App;
-use postroad_app::hits::Agents;
+use postroad_app::tracking_events::Agents;
 use postroad_mail::TrackKey;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use hits::HitQueue;
+use event_queue::EventQueue;
 pub use hosts::TrackingHosts;
-use requests::Door;
+use requests::TrackingState;
 
-/// A running door. Stop it: what waits is written then.
+/// A running state. Stop it: what waits is written then.
 #[derive(Debug)]
 pub struct Tracking {
-    door: Arc<Door>,
+    state: Arc<TrackingState>,
     hosts: TrackingHosts,
     stopping: watch::Sender<bool>,
     writing: JoinHandle<()>,
@@ -37,17 +37,17 @@ impl Tracking {
     /// `secret` is the installation's; `own_host` the host name of the links of all who have none of their own.
     pub fn start(app: App, secret: &[u8; 32], own_host: &str) -> Self {
         let (stopping, stop) = watch::channel(false);
-        let queue = Arc::new(HitQueue::default());
+        let queue = Arc::new(EventQueue::default());
         let hosts = TrackingHosts::new(own_host);
         let writing = tokio::spawn(writer::work(app.clone(), Arc::clone(&queue), stop));
         let watching = tokio::spawn(hosts.clone().follow(app.clone()));
-        let door = Door { app, key: TrackKey::new(secret), agents: Agents::built_in(), queue };
-        Self { door: Arc::new(door), hosts, stopping, writing, watching }
+        let state = TrackingState { app, key: TrackKey::new(secret), agents: Agents::built_in(), queue };
+        Self { state: Arc::new(state), hosts, stopping, writing, watching }
     }
 
     /// To be put beside other routes.
     pub fn routes(&self) -> Router {
-        routes::routes(Arc::clone(&self.door))
+        routes::routes(Arc::clone(&self.state))
     }
 
     /// For host names that serve nothing else.

@@ -9,12 +9,12 @@ use axum::extract::{Path, Request, State};
 use axum::http::header::{CONTENT_TYPE, LOCATION, USER_AGENT};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::Response;
-use postroad_app::hits::{Agents, Fetch, Hit};
+use postroad_app::tracking_events::{Agents, Fetch, TrackingEvent};
 use postroad_app::{App, Peer};
 use postroad_mail::{TrackKey, TrackKind, TrackToken};
 use tokio::time::timeout;
 
-use crate::hits::HitQueue;
+use crate::event_queue::EventQueue;
 use crate::pages;
 
 /// The smallest picture there is: one transparent point.
@@ -29,21 +29,21 @@ const USER_AGENT_CHARS_MAX: usize = 500;
 const LINK_CHARS: usize = 8;
 
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct TrackingState {
     pub(crate) app: App,
     pub(crate) key: TrackKey,
     pub(crate) agents: Agents,
-    pub(crate) queue: Arc<HitQueue>,
+    pub(crate) queue: Arc<EventQueue>,
 }
 
-type Shared = State<Arc<Door>>;
+type Shared = State<Arc<TrackingState>>;
 
 /// On to where the link leads: only where a token of ours says, so nobody can borrow our name.
-pub(crate) async fn click(State(door): Shared, Path(text): Path<String>, request: Request) -> Response {
-    let Some(token) = door.key.parse(&text) else { return pages::nothing_here() };
+pub(crate) async fn click(State(state): Shared, Path(text): Path<String>, request: Request) -> Response {
+    let Some(token) = state.key.parse(&text) else { return pages::nothing_here() };
     let TrackKind::Click { target } = &token.kind else { return pages::nothing_here() };
     let Some(location) = web_location(target) else { return pages::nothing_here() };
-    door.queue.add(door.hit(token, &text, &request));
+    state.queue.add(state.event(token, &text, &request));
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
     response.headers_mut().insert(LOCATION, location);
@@ -51,9 +51,9 @@ pub(crate) async fn click(State(door): Shared, Path(text): Path<String>, request
     response
 }
 
-pub(crate) async fn open(State(door): Shared, Path(text): Path<String>, request: Request) -> Response {
-    match door.key.parse(&text) {
-        Some(token) if token.kind == TrackKind::Open => door.queue.add(door.hit(token, &text, &request)),
+pub(crate) async fn open(State(state): Shared, Path(text): Path<String>, request: Request) -> Response {
+    match state.key.parse(&text) {
+        Some(token) if token.kind == TrackKind::Open => state.queue.add(state.event(token, &text, &request)),
         _ => return pages::nothing_here(),
     }
     let mut response = Response::new(Body::from(&PIXEL[..]));
@@ -63,32 +63,36 @@ pub(crate) async fn open(State(door): Shared, Path(text): Path<String>, request:
 }
 
 /// Looking at it changes nothing.
-pub(crate) async fn ask_to_unsubscribe(State(door): Shared, Path(text): Path<String>) -> Response {
-    match door.key.parse(&text) {
+pub(crate) async fn ask_to_unsubscribe(State(state): Shared, Path(text): Path<String>) -> Response {
+    match state.key.parse(&text) {
         Some(TrackToken { kind: TrackKind::Unsubscribe { .. }, .. }) => pages::ask(),
         _ => pages::nothing_here(),
     }
 }
 
 /// RFC 8058 3.2, and the page's own button.
-pub(crate) async fn unsubscribe(State(door): Shared, Path(text): Path<String>, request: Request) -> Response {
+pub(crate) async fn unsubscribe(
+    State(state): Shared,
+    Path(text): Path<String>,
+    request: Request,
+) -> Response {
     let is_meant = |token: &TrackToken| matches!(token.kind, TrackKind::Unsubscribe { .. });
-    let Some(token) = door.key.parse(&text).filter(is_meant) else {
+    let Some(token) = state.key.parse(&text).filter(is_meant) else {
         return pages::nothing_here();
     };
-    let hit = door.hit(token, &text, &request);
+    let event = state.event(token, &text, &request);
     let form = timeout(FORM_TIME_MAX, to_bytes(request.into_body(), FORM_BYTES_MAX)).await;
     if !form.is_ok_and(|form| form.is_ok_and(|form| says_one_click(&form))) {
         return pages::not_one_click();
     }
-    match timeout(STORE_TIME_MAX, door.app.record_hits(vec![hit.clone()])).await {
+    match timeout(STORE_TIME_MAX, state.app.record_tracking_events(vec![event.clone()])).await {
         Ok(Ok(())) => pages::done(),
         failed => {
             if let Ok(Err(error)) = failed {
                 tracing::warn!(%error, "an unsubscription waits for the store");
             }
             // Done twice is done once, so it may also wait here; but only what is stored is promised.
-            door.queue.add(hit);
+            state.queue.add(event);
             pages::try_again()
         }
     }
@@ -98,8 +102,8 @@ pub(crate) async fn method_not_allowed() -> Response {
     pages::wrong_method()
 }
 
-impl Door {
-    fn hit(&self, token: TrackToken, text: &str, request: &Request) -> Hit {
+impl TrackingState {
+    fn event(&self, token: TrackToken, text: &str, request: &Request) -> TrackingEvent {
         let headers = request.headers();
         let agent =
             headers.get(USER_AGENT).map(|agent| String::from_utf8_lossy(agent.as_bytes()).into_owned());
@@ -112,7 +116,7 @@ impl Door {
         };
         let is_bot = self.agents.is_bot(&fetch);
         let peer = request.extensions().get::<Peer>();
-        Hit {
+        TrackingEvent {
             token,
             link: text[text.len().saturating_sub(LINK_CHARS)..].to_owned(),
             at: self.app.now(),
@@ -134,7 +138,7 @@ fn is_prefetch(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Tokens hold web addresses only; a door that leads out looks once more.
+/// Tokens hold web addresses only; a state that leads out looks once more.
 fn web_location(target: &str) -> Option<HeaderValue> {
     let is_web = ["http://", "https://"]
         .into_iter()

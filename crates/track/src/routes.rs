@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::get;
 
-use crate::requests::{self, Door, method_not_allowed};
+use crate::requests::{self, TrackingState, method_not_allowed};
 
-pub(crate) fn routes(door: Arc<Door>) -> Router {
+pub(crate) fn routes(state: Arc<TrackingState>) -> Router {
     // `get` takes HEAD as well.
     Router::new()
         .route("/c/{token}", get(requests::click).fallback(method_not_allowed))
@@ -16,5 +16,5 @@ pub(crate) fn routes(door: Arc<Door>) -> Router {
             "/u/{token}",
             get(requests::ask_to_unsubscribe).post(requests::unsubscribe).fallback(method_not_allowed),
         )
-        .with_state(door)
+        .with_state(state)
 }

@@ -1,19 +1,19 @@
 //! Writes what waits, in batches.
 //!
 //! On failure: while the store is away the batch goes back into the queue and is tried again every second. If the store
-//! refuses a batch for another reason, its hits are written one by one; the one it refuses is a bug of ours: it is told in
+//! refuses a batch for another reason, its events are written one by one; the one it refuses is a bug of ours: it is told in
 //! the log and not tried for ever.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_app::App;
-use postroad_app::hits::Hit;
+use postroad_app::tracking_events::TrackingEvent;
 use postroad_store::StoreError;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::hits::HitQueue;
+use crate::event_queue::EventQueue;
 
 /// Small enough for the one writer of SQLite not to be held up.
 const BATCH: usize = 100;
@@ -23,7 +23,7 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// For the last of it when the service stops.
 const FLUSH_TIME_MAX: Duration = Duration::from_secs(5);
 
-pub(crate) async fn work(app: App, queue: Arc<HitQueue>, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn work(app: App, queue: Arc<EventQueue>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         if !write_due(&app, &queue, false).await {
             tokio::select! {
@@ -46,7 +46,7 @@ pub(crate) async fn work(app: App, queue: Arc<HitQueue>, mut stop: watch::Receiv
 }
 
 /// `false` if the store is away.
-async fn write_due(app: &App, queue: &HitQueue, everything: bool) -> bool {
+async fn write_due(app: &App, queue: &EventQueue, everything: bool) -> bool {
     loop {
         let dropped = queue.take_dropped();
         if dropped > 0 {
@@ -56,7 +56,7 @@ async fn write_due(app: &App, queue: &HitQueue, everything: bool) -> bool {
         if batch.is_empty() {
             return true;
         }
-        let unwritten = write(|hits| app.record_hits(hits), batch).await;
+        let unwritten = write(|events| app.record_tracking_events(events), batch).await;
         if !unwritten.is_empty() {
             queue.put_back(unwritten);
             return false;
@@ -65,7 +65,10 @@ async fn write_due(app: &App, queue: &HitQueue, everything: bool) -> bool {
 }
 
 /// Returns those for which the store is away.
-async fn write<F>(record: impl Fn(Vec<Hit>) -> F, mut batch: Vec<Hit>) -> Vec<Hit>
+async fn write<F>(
+    record: impl Fn(Vec<TrackingEvent>) -> F,
+    mut batch: Vec<TrackingEvent>,
+) -> Vec<TrackingEvent>
 where
     F: Future<Output = Result<(), StoreError>>,
 {
@@ -77,8 +80,8 @@ where
         }
         Err(error) => tracing::warn!(%error, count = batch.len(), "clicks and opens are written one by one"),
     }
-    while let Some(hit) = batch.first() {
-        match record(vec![hit.clone()]).await {
+    while let Some(event) = batch.first() {
+        match record(vec![event.clone()]).await {
             Ok(()) => {}
             Err(StoreError::Unavailable(error)) => {
                 tracing::warn!(%error, count = batch.len(), "clicks and opens wait for the store");
@@ -100,9 +103,9 @@ mod tests {
 
     use super::*;
 
-    fn hit(message: i64) -> Hit {
+    fn event(message: i64) -> TrackingEvent {
         let (server_id, message_id) = (ServerId(1), MessageId(message));
-        Hit {
+        TrackingEvent {
             token: TrackToken { server_id, message_id, kind: TrackKind::Open },
             link: String::new(),
             at: Timestamp::from_micros(1),
@@ -115,9 +118,11 @@ mod tests {
     /// Writes messages 0 to 5 to a store that refuses some; returns what was written and what is left.
     async fn written(refuse: impl Fn(i64) -> Option<StoreError>) -> (Vec<i64>, Vec<i64>) {
         let stored = Mutex::new(Vec::new());
-        let ids = |hits: &[Hit]| hits.iter().map(|hit| hit.token.message_id.0).collect::<Vec<_>>();
-        let record = |hits: Vec<Hit>| {
-            let new = ids(&hits);
+        let ids = |events: &[TrackingEvent]| {
+            events.iter().map(|event| event.token.message_id.0).collect::<Vec<_>>()
+        };
+        let record = |events: Vec<TrackingEvent>| {
+            let new = ids(&events);
             let refused = new.iter().find_map(|id| refuse(*id));
             std::future::ready(if let Some(error) = refused {
                 Err(error)
@@ -126,7 +131,7 @@ mod tests {
                 Ok(())
             })
         };
-        let left = write(record, (0..=5).map(hit).collect()).await;
+        let left = write(record, (0..=5).map(event).collect()).await;
         (stored.into_inner().unwrap(), ids(&left))
     }
 

@@ -6,7 +6,7 @@ use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use postroad_app::MessageView;
-use postroad_app::hits::Activity;
+use postroad_app::tracking_events::Activity;
 use postroad_model::{Status, Timestamp};
 use postroad_store::Message;
 use serde::{Serialize, Serializer};

@@ -10,7 +10,7 @@ use postroad_app::App;
 use postroad_app::admin::{Command, NewKey};
 use postroad_model::{Clock, DomainName, Limits, Scope, SystemClock};
 use postroad_net::ReloadingCertificate;
-use postroad_relay::{Door, Relay, Settings};
+use postroad_relay::{ListenerKind, Relay, Settings};
 use postroad_store::{Database, Message, Role, Store};
 use postroad_testkit::{SmtpClient, TestCertificate};
 use serde_json::Value;
@@ -49,10 +49,14 @@ impl Service {
         let tls_config = load_certificate(&folder).smtp_config();
         let mut listeners = Vec::new();
         let mut addresses = Vec::new();
-        for door in [Door::StartTls(Arc::clone(&tls_config)), Door::Tls(tls_config), Door::Plain] {
+        for kind in [
+            ListenerKind::StartTls(Arc::clone(&tls_config)),
+            ListenerKind::Tls(tls_config),
+            ListenerKind::Plain,
+        ] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             addresses.push(listener.local_addr().unwrap());
-            listeners.push((door, listener));
+            listeners.push((kind, listener));
         }
         let relay = Relay::start(&app, &settings, listeners);
         Self {

@@ -19,7 +19,7 @@ pub struct Histogram {
 
 impl Histogram {
     pub fn record(&mut self, taken: Duration) {
-        self.add_hits(place_of(u64::try_from(taken.as_millis()).unwrap_or(u64::MAX)), 1);
+        self.add_tracking_events(place_of(u64::try_from(taken.as_millis()).unwrap_or(u64::MAX)), 1);
     }
 
     pub fn merge(&mut self, other: &Self) {
@@ -27,7 +27,7 @@ impl Histogram {
             self.hits.clone_from(&other.hits);
             return;
         }
-        other.hits.iter().for_each(|(place, hits)| self.add_hits(*place, *hits));
+        other.hits.iter().for_each(|(place, hits)| self.add_tracking_events(*place, *hits));
     }
 
     pub fn total(&self) -> u64 {
@@ -45,7 +45,7 @@ impl Histogram {
         reached.or(self.hits.last()).map(|(place, _)| middle_of(*place))
     }
 
-    fn add_hits(&mut self, place: u16, hits: u64) {
+    fn add_tracking_events(&mut self, place: u16, hits: u64) {
         match self.hits.binary_search_by_key(&place, |(place, _)| *place) {
             Ok(at) => self.hits[at].1 += hits,
             Err(at) => self.hits.insert(at, (place, hits)),
@@ -69,7 +69,7 @@ impl Histogram {
         while !bytes.is_empty() {
             place = (place + varint::read(&mut bytes)?).min(u64::from(place_of(MILLIS_MAX)));
             let hits = varint::read(&mut bytes)?;
-            self.add_hits(place as u16, hits);
+            self.add_tracking_events(place as u16, hits);
         }
         Ok(())
     }

@@ -245,8 +245,8 @@ fn sums_of(event: &CountedEvent, held: &[Hold]) -> Sums {
         }
         EventKind::Complained => counts.count(Metric::Complained),
         EventKind::Unsubscribed => counts.count(Metric::Unsubscribed),
-        EventKind::Opened => count_hit(counts, data, OPENED),
-        EventKind::Clicked => count_hit(counts, data, CLICKED),
+        EventKind::Opened => count_tracking_event(counts, data, OPENED),
+        EventKind::Clicked => count_tracking_event(counts, data, CLICKED),
         _ => {}
     }
     add_latency(&mut sums, event, held.iter().any(|hold| hold.seq < event.seq));
@@ -254,13 +254,17 @@ fn sums_of(event: &CountedEvent, held: &[Hold]) -> Sums {
 }
 
 /// By people, by programs, first by a person, first by anybody.
-type HitMetrics = [Metric; 4];
-const OPENED: HitMetrics =
+type TrackingMetrics = [Metric; 4];
+const OPENED: TrackingMetrics =
     [Metric::Opened, Metric::BotOpened, Metric::UniqueOpened, Metric::UniqueOpenedWithBots];
-const CLICKED: HitMetrics =
+const CLICKED: TrackingMetrics =
     [Metric::Clicked, Metric::BotClicked, Metric::UniqueClicked, Metric::UniqueClickedWithBots];
 
-fn count_hit(counts: &mut Counts, data: &EventData, [people, programs, first, first_of_all]: HitMetrics) {
+fn count_tracking_event(
+    counts: &mut Counts,
+    data: &EventData,
+    [people, programs, first, first_of_all]: TrackingMetrics,
+) {
     counts.count(if data.bot { programs } else { people });
     if data.first && !data.bot {
         counts.count(first);

@@ -16,7 +16,6 @@ mod delivery;
 mod event_order;
 mod finish;
 mod flight;
-mod hits;
 mod lease;
 mod migrate;
 mod objections;
@@ -24,6 +23,7 @@ mod outbox;
 mod partitions;
 mod queue;
 mod suppressing;
+mod tracking_events;
 
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};

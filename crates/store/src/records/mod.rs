@@ -7,7 +7,6 @@ mod delivery_setup;
 mod domain_report;
 mod fresh;
 mod held;
-mod hit;
 mod message;
 mod queue_desk;
 mod retention;
@@ -17,6 +16,7 @@ mod server_change;
 mod setup;
 mod suppression;
 mod told;
+mod tracking_event;
 mod webhook;
 
 pub(crate) use ceilings::follow;
@@ -31,7 +31,6 @@ pub use delivery_setup::{
 pub use domain_report::{DomainReport, DomainReportSum, ReportKind};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
 pub(crate) use held::sentence as held_sentence;
-pub use hit::{HitKind, NewHit};
 pub use message::{Message, MessageSummary};
 pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
 pub(crate) use retention::{Cut, DroppedWeeks, RemovalStage};
@@ -49,6 +48,7 @@ pub use setup::{
 pub use suppression::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
 pub(crate) use suppression::{address_key, recipient_key};
 pub use told::{EventMessage, FeedPage, FeedQuery, ToldEvent};
+pub use tracking_event::{NewTrackingEvent, TrackingEventKind};
 pub use webhook::{
     NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,
     WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,

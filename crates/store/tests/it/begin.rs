@@ -1,7 +1,7 @@
 //! `begin`: the last question before a message goes on the wire.
 
 use postroad_model::{DomainName, MessageId, ServerId, Status, SuppressionReason, Timestamp};
-use postroad_store::{Begin, Begun, HitKind, InitialState, NewHit, NewSuppression};
+use postroad_store::{Begin, Begun, InitialState, NewSuppression, NewTrackingEvent, TrackingEventKind};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -129,10 +129,10 @@ async fn what_is_told_late_suppresses_what_was_accepted_before_it_was_told(fixtu
     let failing = fixture.claimed_message().await;
     let mut outcome = fixture.outcome(failing, Status::HardFail);
     outcome.suppress = Some(suppression("ann@example.com", None));
-    let unsubscribed = NewHit {
+    let unsubscribed = NewTrackingEvent {
         server_id: fixture.server,
         message_id: failing,
-        kind: HitKind::Unsubscribe { address: "bob@example.com".into() },
+        kind: TrackingEventKind::Unsubscribe { address: "bob@example.com".into() },
         at: fixture.now(),
         ip_address: "192.0.2.1".into(),
         user_agent: "Reader/1.0".into(),
@@ -149,7 +149,7 @@ async fn what_is_told_late_suppresses_what_was_accepted_before_it_was_told(fixtu
     let ids = fixture.accept(fixture.send_to(&["bob@example.com"])).await;
     fixture.claim_due().await;
     let simulator = DomainName::parse("sim.postroad.test").expect("a domain");
-    fixture.store.record_hits(vec![unsubscribed], simulator).await.expect("hits can be written");
+    fixture.store.record_tracking_events(vec![unsubscribed], simulator).await.expect("hits can be written");
     assert!(matches!(begin_one(&fixture, fresh(ids[0])).await, Begun::Suppressed(..)));
 }
 

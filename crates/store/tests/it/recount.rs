@@ -42,7 +42,7 @@ async fn after_random_fates_the_counters_equal_a_recount(fixture: Fixture) {
     // Some is counted while the rest happens.
     fold_all(&fixture).await;
     while settle_some(&fixture, &mut random).await {}
-    add_hits(&fixture, &mut random).await;
+    add_tracking_events(&fixture, &mut random).await;
     fold_all(&fixture).await;
 
     let recounted = Recount::of(&fixture).await;
@@ -133,7 +133,7 @@ async fn settle_some(fixture: &Fixture, random: &mut StdRng) -> bool {
 
 /// Opens, clicks, bounces that came back, complaints and unsubscriptions of a tenth of the messages that were sent; as
 /// rows, since no door is open here.
-async fn add_hits(fixture: &Fixture, random: &mut StdRng) {
+async fn add_tracking_events(fixture: &Fixture, random: &mut StdRng) {
     let sent = rows(
         fixture,
         "SELECT m.id || '|' || m.last_seq FROM messages m WHERE m.status = 'Sent' ORDER BY m.id",

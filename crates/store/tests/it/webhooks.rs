@@ -6,8 +6,8 @@ use postroad_model::{
     Clock as _, DomainName, EventId, EventKind, EventSet, Status, Timestamp, WebhookFormat,
 };
 use postroad_store::{
-    HitKind, NewHit, NewWebhook, NewWebhookAttempt, Replay, StoreError, Webhook, WebhookChange, WebhookNext,
-    WebhookOutcome, WebhookSecret, WebhookWork,
+    NewTrackingEvent, NewWebhook, NewWebhookAttempt, Replay, StoreError, TrackingEventKind, Webhook,
+    WebhookChange, WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
 };
 
 use crate::fixture::{Fixture, on_both_engines};
@@ -94,8 +94,8 @@ async fn hits_come_to_the_webhooks_that_want_them(fixture: Fixture) {
     let clicks = create(&fixture, [EventKind::Clicked].into_iter().collect()).await;
     let message_id = fixture.claimed_message().await;
     assert!(fixture.finish(fixture.outcome(message_id, Status::Sent)).await);
-    let click = HitKind::Click { url: "https://example.com/".into(), link: "abcdefgh".into() };
-    let hits = [HitKind::Open, click].map(|kind| NewHit {
+    let click = TrackingEventKind::Click { url: "https://example.com/".into(), link: "abcdefgh".into() };
+    let hits = [TrackingEventKind::Open, click].map(|kind| NewTrackingEvent {
         server_id: fixture.server,
         message_id,
         kind,
@@ -105,7 +105,7 @@ async fn hits_come_to_the_webhooks_that_want_them(fixture: Fixture) {
         is_bot: false,
     });
     let simulator = DomainName::parse("sim.postroad.test").expect("a name");
-    fixture.store.record_hits(hits.into(), simulator).await.expect("the store works");
+    fixture.store.record_tracking_events(hits.into(), simulator).await.expect("the store works");
     let works = claim(&fixture, &clicks).await;
     assert_eq!((kinds(&works), works[0].event.event.seq), (vec![EventKind::Clicked], 4));
 }

@@ -11,13 +11,13 @@ use crate::incoming::Incoming;
 use crate::replies;
 
 #[derive(Debug)]
-pub(crate) struct Returner {
+pub(crate) struct BounceReceiver {
     desk: ReturnDesk,
     peer: IpAddr,
     is_encrypted: bool,
 }
 
-impl Returner {
+impl BounceReceiver {
     pub(crate) fn new(desk: ReturnDesk, peer: IpAddr) -> Self {
         Self { desk, peer, is_encrypted: false }
     }

@@ -1,7 +1,9 @@
 //! Opens, clicks and unsubscriptions: told with their message's facts, marked, and bounded.
 
 use postroad_model::{DomainName, EventKind, MessageId, ServerId, Status, SuppressionReason, Timestamp};
-use postroad_store::{DomainTracking, HitKind, InitialState, NewDomain, NewHit, ServerTracking};
+use postroad_store::{
+    DomainTracking, InitialState, NewDomain, NewTrackingEvent, ServerTracking, TrackingEventKind,
+};
 use serde_json::Value;
 
 use crate::fixture::{Fixture, on_both_engines};
@@ -25,21 +27,26 @@ fn simulator() -> DomainName {
     DomainName::parse("sim.postroad.test").expect("a name")
 }
 
-fn click() -> HitKind {
-    HitKind::Click { url: "https://example.com/".into(), link: "abcdefgh".into() }
+fn click() -> TrackingEventKind {
+    TrackingEventKind::Click { url: "https://example.com/".into(), link: "abcdefgh".into() }
 }
 
-fn unsubscribe(address: &str) -> HitKind {
-    HitKind::Unsubscribe { address: address.into() }
+fn unsubscribe(address: &str) -> TrackingEventKind {
+    TrackingEventKind::Unsubscribe { address: address.into() }
 }
 
-fn hit(server_id: ServerId, message_id: MessageId, kind: HitKind, at: Timestamp) -> NewHit {
+fn hit(
+    server_id: ServerId,
+    message_id: MessageId,
+    kind: TrackingEventKind,
+    at: Timestamp,
+) -> NewTrackingEvent {
     let (ip_address, user_agent) = ("192.0.2.1".into(), "Reader/1.0".into());
-    NewHit { server_id, message_id, kind, at, ip_address, user_agent, is_bot: false }
+    NewTrackingEvent { server_id, message_id, kind, at, ip_address, user_agent, is_bot: false }
 }
 
-async fn record(fixture: &Fixture, hits: Vec<NewHit>) {
-    fixture.store.record_hits(hits, simulator()).await.expect("hits can be written");
+async fn record(fixture: &Fixture, hits: Vec<NewTrackingEvent>) {
+    fixture.store.record_tracking_events(hits, simulator()).await.expect("hits can be written");
 }
 
 async fn sent_message(fixture: &Fixture) -> MessageId {
@@ -57,7 +64,10 @@ async fn told(fixture: &Fixture, id: MessageId, seq: usize) -> Vec<Value> {
 async fn first_ones_are_told_apart_by_person_and_bot(fixture: Fixture) {
     let id = sent_message(&fixture).await;
     let at = |seconds| fixture.in_secs(seconds);
-    let opened = |seconds, is_bot| NewHit { is_bot, ..hit(fixture.server, id, HitKind::Open, at(seconds)) };
+    let opened = |seconds, is_bot| NewTrackingEvent {
+        is_bot,
+        ..hit(fixture.server, id, TrackingEventKind::Open, at(seconds))
+    };
     record(&fixture, vec![opened(5, true), opened(6, false)]).await;
     record(&fixture, vec![opened(7, false), hit(fixture.server, id, click(), at(8))]).await;
     assert_eq!(
@@ -86,7 +96,7 @@ async fn a_click_within_a_second_of_delivery_is_a_bots(fixture: Fixture) {
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let delivered_at = fixture.now();
     let after = |millis| delivered_at.plus(std::time::Duration::from_millis(millis));
-    let hits = [(999, click()), (1_000, click()), (0, HitKind::Open)];
+    let hits = [(999, click()), (1_000, click()), (0, TrackingEventKind::Open)];
     record(&fixture, hits.map(|(millis, kind)| hit(fixture.server, id, kind, after(millis))).to_vec()).await;
     let told = told(&fixture, id, 2).await;
     let bots: Vec<&Value> =
@@ -135,7 +145,7 @@ async fn unsubscribing_counts_when_the_message_is_gone(fixture: Fixture) {
         &fixture,
         vec![
             hit(fixture.server, gone, unsubscribe("Bob@example.com"), at),
-            hit(fixture.server, id, HitKind::Open, at),
+            hit(fixture.server, id, TrackingEventKind::Open, at),
             hit(fixture.server, gone, unsubscribe("bob@EXAMPLE.com"), fixture.in_secs(2)),
         ],
     )
@@ -151,7 +161,7 @@ async fn hits_of_one_message_are_numbered_in_a_row(fixture: Fixture) {
     let ids = [sent_message(&fixture).await, sent_message(&fixture).await];
     let mut hits = Vec::new();
     for seconds in 5..25 {
-        let kind = if seconds % 2 == 0 { HitKind::Open } else { click() };
+        let kind = if seconds % 2 == 0 { TrackingEventKind::Open } else { click() };
         hits.push(hit(fixture.server, ids[seconds as usize % 3 / 2], kind, fixture.in_secs(seconds)));
     }
     hits.reverse();
@@ -175,9 +185,9 @@ async fn hits_of_unknown_messages_are_passed_over(fixture: Fixture) {
     record(
         &fixture,
         vec![
-            hit(fixture.server, MessageId(12_345), HitKind::Open, now),
-            hit(fixture.other_server, id, HitKind::Open, now),
-            hit(fixture.server, id, HitKind::Open, now),
+            hit(fixture.server, MessageId(12_345), TrackingEventKind::Open, now),
+            hit(fixture.other_server, id, TrackingEventKind::Open, now),
+            hit(fixture.server, id, TrackingEventKind::Open, now),
         ],
     )
     .await;
@@ -188,7 +198,7 @@ async fn hits_of_unknown_messages_are_passed_over(fixture: Fixture) {
 async fn a_flood_of_hits_has_an_end(fixture: Fixture) {
     let id = sent_message(&fixture).await;
     fixture.execute(&format!("UPDATE messages SET last_seq = 999 WHERE id = {}", id.0)).await;
-    let opened = || hit(fixture.server, id, HitKind::Open, fixture.in_secs(5));
+    let opened = || hit(fixture.server, id, TrackingEventKind::Open, fixture.in_secs(5));
     record(&fixture, vec![opened(), opened(), opened()]).await;
     let unsubscribed = hit(fixture.server, id, unsubscribe("ann@example.com"), fixture.in_secs(6));
     record(&fixture, vec![opened(), unsubscribed]).await;
@@ -223,11 +233,12 @@ async fn hits_of_many_messages_are_written_together(fixture: Fixture) {
     }
     let told = fixture.store.told();
     let before = *told.borrow();
-    let hits = ids.iter().rev().map(|id| hit(fixture.server, *id, HitKind::Open, fixture.in_secs(5)));
-    let (one, two): (Vec<NewHit>, Vec<NewHit>) = (hits.clone().collect(), hits.collect());
+    let hits =
+        ids.iter().rev().map(|id| hit(fixture.server, *id, TrackingEventKind::Open, fixture.in_secs(5)));
+    let (one, two): (Vec<NewTrackingEvent>, Vec<NewTrackingEvent>) = (hits.clone().collect(), hits.collect());
     let (first, second) = tokio::join!(
-        fixture.store.record_hits(one, simulator()),
-        fixture.store.record_hits(two, simulator())
+        fixture.store.record_tracking_events(one, simulator()),
+        fixture.store.record_tracking_events(two, simulator())
     );
     first.expect("hits can be written");
     second.expect("hits can be written at once");

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use postroad_app::hits::{Bursts, CLICK_WINDOW, Hit};
+use postroad_app::tracking_events::{Bursts, CLICK_WINDOW, TrackingEvent};
 use postroad_mail::TrackKind;
 use postroad_model::Timestamp;
 use tokio::sync::Notify;
@@ -13,7 +13,7 @@ const WAITING_MAX: usize = 100_000;
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Debug, Default)]
-pub(crate) struct HitQueue {
+pub(crate) struct EventQueue {
     waiting: Mutex<Waiting>,
     /// Rung when something came.
     pub(crate) bell: Notify,
@@ -22,24 +22,24 @@ pub(crate) struct HitQueue {
 #[derive(Debug, Default)]
 struct Waiting {
     /// Each in the order of time.
-    clicks: VecDeque<Hit>,
-    others: VecDeque<Hit>,
+    clicks: VecDeque<TrackingEvent>,
+    others: VecDeque<TrackingEvent>,
     /// What both take.
     bytes: usize,
     bursts: Bursts,
     dropped: u64,
 }
 
-impl HitQueue {
-    pub(crate) fn add(&self, hit: Hit) {
+impl EventQueue {
+    pub(crate) fn add(&self, event: TrackingEvent) {
         let mut waiting = self.waiting();
-        waiting.bytes += weight(&hit);
-        let token = &hit.token;
+        waiting.bytes += weight(&event);
+        let token = &event.token;
         if let TrackKind::Click { target } = &token.kind {
-            waiting.bursts.note(token.server_id, token.message_id, target, hit.at);
-            waiting.clicks.push_back(hit);
+            waiting.bursts.note(token.server_id, token.message_id, target, event.at);
+            waiting.clicks.push_back(event);
         } else {
-            waiting.others.push_back(hit);
+            waiting.others.push_back(event);
         }
         waiting.drop_oldest();
         drop(waiting);
@@ -48,20 +48,20 @@ impl HitQueue {
 
     /// Up to `count` that may be written by now: clicks after their window, for what comes in it says whether they were
     /// a person's. At the end `everything`.
-    pub(crate) fn take(&self, count: usize, now: Timestamp, everything: bool) -> Vec<Hit> {
+    pub(crate) fn take(&self, count: usize, now: Timestamp, everything: bool) -> Vec<TrackingEvent> {
         let mut waiting = self.waiting();
-        let mut taken: Vec<Hit> = Vec::new();
+        let mut taken: Vec<TrackingEvent> = Vec::new();
         while taken.len() < count
-            && let Some(hit) = waiting.others.pop_front()
+            && let Some(event) = waiting.others.pop_front()
         {
-            taken.push(hit);
+            taken.push(event);
         }
         while taken.len() < count
-            && waiting.clicks.front().is_some_and(|hit| everything || has_waited(hit.at, now))
-            && let Some(mut hit) = waiting.clicks.pop_front()
+            && waiting.clicks.front().is_some_and(|event| everything || has_waited(event.at, now))
+            && let Some(mut event) = waiting.clicks.pop_front()
         {
-            hit.is_bot |= waiting.bursts.is_burst(hit.token.server_id, hit.token.message_id, hit.at);
-            taken.push(hit);
+            event.is_bot |= waiting.bursts.is_burst(event.token.server_id, event.token.message_id, event.at);
+            taken.push(event);
         }
         waiting.bytes -= taken.iter().map(weight).sum::<usize>();
         waiting.bursts.forget(now);
@@ -69,12 +69,12 @@ impl HitQueue {
     }
 
     /// They could not be written; they are still the oldest.
-    pub(crate) fn put_back(&self, hits: Vec<Hit>) {
+    pub(crate) fn put_back(&self, events: Vec<TrackingEvent>) {
         let mut waiting = self.waiting();
-        for hit in hits.into_iter().rev() {
-            waiting.bytes += weight(&hit);
+        for event in events.into_iter().rev() {
+            waiting.bytes += weight(&event);
             // Their window is over: they need not wait again.
-            waiting.others.push_front(hit);
+            waiting.others.push_front(event);
         }
         waiting.drop_oldest();
     }
@@ -105,12 +105,12 @@ impl Waiting {
 }
 
 /// About what it takes in memory.
-fn weight(hit: &Hit) -> usize {
-    let text = match &hit.token.kind {
+fn weight(event: &TrackingEvent) -> usize {
+    let text = match &event.token.kind {
         TrackKind::Click { target: text } | TrackKind::Unsubscribe { address: text } => text.len(),
         TrackKind::Open => 0,
     };
-    256 + text + hit.user_agent.len()
+    256 + text + event.user_agent.len()
 }
 
 /// Whether a click's window is over. One in the future is over, too: the clock has gone back.
@@ -129,8 +129,8 @@ mod tests {
         Timestamp::from_micros(1_000_000_000 + millis * 1_000)
     }
 
-    fn hit(kind: TrackKind, message: i64, millis: i64) -> Hit {
-        Hit {
+    fn event(kind: TrackKind, message: i64, millis: i64) -> TrackingEvent {
+        TrackingEvent {
             token: TrackToken { server_id: ServerId(1), message_id: MessageId(message), kind },
             link: String::new(),
             at: at(millis),
@@ -140,17 +140,17 @@ mod tests {
         }
     }
 
-    fn click(target: &str, millis: i64) -> Hit {
-        hit(TrackKind::Click { target: target.to_owned() }, 7, millis)
+    fn click(target: &str, millis: i64) -> TrackingEvent {
+        event(TrackKind::Click { target: target.to_owned() }, 7, millis)
     }
 
     #[test]
     fn opens_go_at_once_and_clicks_after_their_window() {
-        let queue = HitQueue::default();
+        let queue = EventQueue::default();
         queue.add(click("a", 0));
-        queue.add(hit(TrackKind::Open, 7, 10));
+        queue.add(event(TrackKind::Open, 7, 10));
         let taken = queue.take(10, at(20), false);
-        assert_eq!(taken.iter().map(|hit| &hit.token.kind).collect::<Vec<_>>(), [&TrackKind::Open]);
+        assert_eq!(taken.iter().map(|event| &event.token.kind).collect::<Vec<_>>(), [&TrackKind::Open]);
         assert_eq!(queue.take(10, at(1_999), false).len(), 0);
         let taken = queue.take(10, at(2_000), false);
         assert!(taken.len() == 1 && !taken[0].is_bot);
@@ -158,31 +158,32 @@ mod tests {
 
     #[test]
     fn many_links_at_once_are_a_bots_the_first_included() {
-        let queue = HitQueue::default();
+        let queue = EventQueue::default();
         for (target, millis) in [("a", 0), ("b", 100), ("c", 200)] {
             queue.add(click(target, millis));
         }
-        assert!(queue.take(10, at(5_000), false).iter().all(|hit| hit.is_bot));
+        assert!(queue.take(10, at(5_000), false).iter().all(|event| event.is_bot));
     }
 
     #[test]
     fn what_could_not_be_written_stays_in_order_and_the_end_takes_all() {
-        let queue = HitQueue::default();
+        let queue = EventQueue::default();
         for number in 0..5 {
-            queue.add(hit(TrackKind::Open, number, number));
+            queue.add(event(TrackKind::Open, number, number));
         }
         queue.add(click("a", 6));
         let taken = queue.take(3, at(10), false);
         queue.put_back(taken);
-        let ids: Vec<i64> = queue.take(10, at(10), true).iter().map(|hit| hit.token.message_id.0).collect();
+        let ids: Vec<i64> =
+            queue.take(10, at(10), true).iter().map(|event| event.token.message_id.0).collect();
         assert_eq!(ids, [0, 1, 2, 3, 4, 7]);
     }
 
     #[test]
     fn beyond_the_limit_the_oldest_go_and_are_counted() {
-        let queue = HitQueue::default();
+        let queue = EventQueue::default();
         for number in 0..WAITING_MAX as i64 + 3 {
-            queue.add(hit(TrackKind::Open, number, number));
+            queue.add(event(TrackKind::Open, number, number));
         }
         assert_eq!((queue.len(), queue.take_dropped(), queue.take_dropped()), (WAITING_MAX, 3, 0));
         assert_eq!(queue.take(1, at(0), false)[0].token.message_id, MessageId(3));

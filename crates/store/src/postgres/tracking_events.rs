@@ -18,8 +18,8 @@ use super::queue::columns;
 use super::suppressing::Suppressions;
 use super::{Engine, Lane, Node, bounded, flight, lease};
 use crate::error::StoreError;
-use crate::records::{NewEvent, NewHit};
-use crate::verbs::hits::{Standing, sort, suppression};
+use crate::records::{NewEvent, NewTrackingEvent};
+use crate::verbs::tracking_events::{Standing, sort, suppression};
 
 /// Locked in the order of their keys, as `finish` does.
 const LOCK: &str = "SELECT m.server_id, m.id, m.last_seq, m.marks, m.status, m.last_delivery_at, s.test
@@ -44,9 +44,9 @@ struct Changes<'a> {
 
 impl Engine {
     /// All or none. Fenced by the lease.
-    pub(crate) async fn record_hits(
+    pub(crate) async fn record_tracking_events(
         &self,
-        mut hits: Vec<NewHit>,
+        mut hits: Vec<NewTrackingEvent>,
         simulator_domain: &DomainName,
     ) -> Result<(), StoreError> {
         if hits.is_empty() {
@@ -69,7 +69,7 @@ impl Engine {
 async fn record(
     client: &ClientWrapper,
     node: &Node,
-    hits: &[NewHit],
+    hits: &[NewTrackingEvent],
     simulator_domain: &DomainName,
 ) -> Result<(), StoreError> {
     let mut standings = lock(client, hits).await?;
@@ -100,11 +100,14 @@ async fn record(
     flight::commit(client, flight).await
 }
 
-fn key(hit: &NewHit) -> Key {
+fn key(hit: &NewTrackingEvent) -> Key {
     (hit.server_id, hit.message_id)
 }
 
-async fn lock(client: &ClientWrapper, hits: &[NewHit]) -> Result<HashMap<Key, Standing>, StoreError> {
+async fn lock(
+    client: &ClientWrapper,
+    hits: &[NewTrackingEvent],
+) -> Result<HashMap<Key, Standing>, StoreError> {
     let mut keys: Vec<Key> = hits.iter().map(key).collect();
     // Sorted they are.
     keys.dedup();
@@ -132,7 +135,7 @@ fn read(row: &Row) -> Result<(Key, Standing), StoreError> {
 
 impl Changes<'_> {
     /// All hits of one message.
-    fn add_message(&mut self, hits: &[NewHit], standing: &mut Standing, ids: &IdGenerator) {
+    fn add_message(&mut self, hits: &[NewTrackingEvent], standing: &mut Standing, ids: &IdGenerator) {
         let seq_before = standing.last_seq;
         for hit in hits {
             if let Some(event) = standing.take(hit) {
@@ -148,7 +151,7 @@ impl Changes<'_> {
         }
     }
 
-    fn add_event(&mut self, hit: &NewHit, standing: &Standing, event: NewEvent, id: i64) {
+    fn add_event(&mut self, hit: &NewTrackingEvent, standing: &Standing, event: NewEvent, id: i64) {
         let (server, at) = (hit.server_id.0, hit.at.as_micros());
         self.outbox.add(server, id, at, event.kind);
         let to = &mut self.events;

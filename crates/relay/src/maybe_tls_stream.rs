@@ -13,12 +13,12 @@ use tokio_rustls::server::TlsStream;
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
-pub(crate) enum Line {
+pub(crate) enum MaybeTlsStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl Line {
+impl MaybeTlsStream {
     pub(crate) async fn encrypt(
         stream: TcpStream,
         tls: &TlsAcceptor,

@@ -4,10 +4,10 @@ use postroad_model::{MessageId, ServerId, Timestamp};
 
 /// Somebody fetched a pixel, followed a link or unsubscribed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewHit {
+pub struct NewTrackingEvent {
     pub server_id: ServerId,
     pub message_id: MessageId,
-    pub kind: HitKind,
+    pub kind: TrackingEventKind,
     pub at: Timestamp,
     pub ip_address: String,
     pub user_agent: String,
@@ -16,7 +16,7 @@ pub struct NewHit {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HitKind {
+pub enum TrackingEventKind {
     Open,
     Click {
         url: String,

@@ -4,22 +4,22 @@
 use postroad_smtp::Reply;
 use postroad_smtp::server::{Login, RcptTo, StandardReply};
 
+use crate::bounce_receiver::BounceReceiver;
 use crate::client::Client;
 use crate::incoming::Incoming;
-use crate::returner::Returner;
 
 #[derive(Debug)]
-pub(crate) enum Guest {
+pub(crate) enum SessionPeer {
     Client(Client),
-    Returner(Returner),
+    BounceReceiver(BounceReceiver),
 }
 
-impl Guest {
+impl SessionPeer {
     /// From here on, everything comes through TLS.
     pub(crate) fn encrypted(&mut self) {
         match self {
             Self::Client(client) => client.encrypted(),
-            Self::Returner(returner) => returner.encrypted(),
+            Self::BounceReceiver(bounce_receiver) => bounce_receiver.encrypted(),
         }
     }
 
@@ -27,7 +27,7 @@ impl Guest {
         match self {
             Self::Client(client) => client.log_in(login).await,
             // Not offered there, so the session refuses it by itself.
-            Self::Returner(_) => StandardReply::NotImplemented.into(),
+            Self::BounceReceiver(_) => StandardReply::NotImplemented.into(),
         }
     }
 
@@ -36,14 +36,14 @@ impl Guest {
         match self {
             Self::Client(client) => client.begin().await,
             // Any sender: what counts is where it goes.
-            Self::Returner(_) => StandardReply::SenderOk.into(),
+            Self::BounceReceiver(_) => StandardReply::SenderOk.into(),
         }
     }
 
     pub(crate) fn recipient(&self, rcpt: &RcptTo) -> Reply {
         match self {
             Self::Client(_) => Client::recipient(rcpt),
-            Self::Returner(returner) => returner.recipient(rcpt),
+            Self::BounceReceiver(bounce_receiver) => bounce_receiver.recipient(rcpt),
         }
     }
 
@@ -51,7 +51,7 @@ impl Guest {
     pub(crate) async fn message(&mut self, message: Option<Incoming>) -> Reply {
         match self {
             Self::Client(client) => client.submit(message).await,
-            Self::Returner(returner) => returner.take(message).await,
+            Self::BounceReceiver(bounce_receiver) => bounce_receiver.take(message).await,
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::events::EventPlace;
 use super::{events, suppressions};
 use crate::error::StoreError;
-use crate::records::{HitKind, NewEvent, NewHit, NewSuppression};
+use crate::records::{NewEvent, NewSuppression, NewTrackingEvent, TrackingEventKind};
 use crate::sql::Sql;
 
 /// Whoever got a message can fetch its links for ever; this many events of one message tell enough.
@@ -35,7 +35,7 @@ pub(crate) struct Standing {
 }
 
 /// In the order of messages, as everybody locks them, and of time.
-pub(crate) fn sort(hits: &mut [NewHit]) {
+pub(crate) fn sort(hits: &mut [NewTrackingEvent]) {
     hits.sort_by_key(|hit| (hit.server_id, hit.message_id, hit.at));
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn sort(hits: &mut [NewHit]) {
 pub(crate) async fn record(
     sql: &Sql<'_>,
     ids: &IdGenerator,
-    mut hits: Vec<NewHit>,
+    mut hits: Vec<NewTrackingEvent>,
     simulator_domain: &DomainName,
 ) -> Result<(), StoreError> {
     sort(&mut hits);
@@ -102,23 +102,23 @@ async fn find(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Optio
 
 impl Standing {
     /// Marks the hit; the event has the number that is the last now. `None` if there is nothing to tell.
-    pub(crate) fn take(&mut self, hit: &NewHit) -> Option<NewEvent> {
+    pub(crate) fn take(&mut self, hit: &NewTrackingEvent) -> Option<NewEvent> {
         let (marks, event) = self.told(hit)?;
         self.marks |= marks;
         self.last_seq += 1;
         Some(event)
     }
 
-    fn told(&self, hit: &NewHit) -> Option<(i64, NewEvent)> {
+    fn told(&self, hit: &NewTrackingEvent) -> Option<(i64, NewEvent)> {
         let (ip_address, user_agent) = (&hit.ip_address, &hit.user_agent);
         let (kind, by_person, by_bot) = match &hit.kind {
-            HitKind::Unsubscribe { .. } => {
+            TrackingEventKind::Unsubscribe { .. } => {
                 let data = json!({ "ip_address": ip_address, "user_agent": user_agent }).to_string();
                 let event = NewEvent { kind: EventKind::Unsubscribed, data };
                 return (self.marks & UNSUBSCRIBED == 0).then_some((UNSUBSCRIBED, event));
             }
-            HitKind::Click { .. } => (EventKind::Clicked, CLICKED, CLICKED_BY_BOT),
-            HitKind::Open => (EventKind::Opened, OPENED, OPENED_BY_BOT),
+            TrackingEventKind::Click { .. } => (EventKind::Clicked, CLICKED, CLICKED_BY_BOT),
+            TrackingEventKind::Open => (EventKind::Opened, OPENED, OPENED_BY_BOT),
         };
         if self.last_seq >= EVENTS_PER_MESSAGE_MAX {
             return None;
@@ -132,7 +132,7 @@ impl Standing {
             "ip_address": ip_address,
             "user_agent": user_agent,
         });
-        if let HitKind::Click { url, link } = &hit.kind {
+        if let TrackingEventKind::Click { url, link } = &hit.kind {
             data["url"] = json!(url);
             data["token"] = json!(link);
         }
@@ -140,8 +140,8 @@ impl Standing {
     }
 
     /// A click within a second of delivery, or before it was known to be delivered.
-    fn is_too_fast(&self, hit: &NewHit) -> bool {
-        if !matches!(hit.kind, HitKind::Click { .. }) || self.test {
+    fn is_too_fast(&self, hit: &NewTrackingEvent) -> bool {
+        if !matches!(hit.kind, TrackingEventKind::Click { .. }) || self.test {
             return false;
         }
         match self.last_delivery_at {
@@ -154,11 +154,11 @@ impl Standing {
 /// Who unsubscribes is suppressed, however often it was told, and whether or not the message is still there. Simulator
 /// recipients never are by what they do.
 pub(crate) fn suppression(
-    hit: &NewHit,
+    hit: &NewTrackingEvent,
     standing: Option<&Standing>,
     simulator_domain: &DomainName,
 ) -> Option<NewSuppression> {
-    let HitKind::Unsubscribe { address } = &hit.kind else { return None };
+    let TrackingEventKind::Unsubscribe { address } = &hit.kind else { return None };
     let domain = address.rsplit_once('@').and_then(|(_, domain)| DomainName::parse(domain).ok());
     if domain.as_ref() == Some(simulator_domain) || standing.is_some_and(|standing| standing.test) {
         return None;

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use postroad_mail::{TrackKind, TrackToken};
 use postroad_model::{EventKind, MessageId, Timestamp};
-use postroad_store::{Event, HitKind, NewHit, StoreError};
+use postroad_store::{Event, NewTrackingEvent, StoreError, TrackingEventKind};
 use serde::Deserialize;
 
 pub use agents::{Agents, Fetch};
@@ -17,7 +17,7 @@ use crate::{App, Caller};
 
 /// Somebody fetched a pixel, followed a link or unsubscribed.
 #[derive(Debug, Clone)]
-pub struct Hit {
+pub struct TrackingEvent {
     pub token: TrackToken,
     /// Names the link within its message.
     pub link: String,
@@ -54,9 +54,9 @@ impl App {
 
     /// Writes them with their events, all or none. Of messages that are not there (any more) nothing is told; who
     /// unsubscribes from one gets no more mail all the same.
-    pub async fn record_hits(&self, hits: Vec<Hit>) -> Result<(), StoreError> {
-        let hits = hits.into_iter().map(new_hit).collect();
-        self.inner.store.record_hits(hits, self.inner.simulator_domain.clone()).await
+    pub async fn record_tracking_events(&self, events: Vec<TrackingEvent>) -> Result<(), StoreError> {
+        let events = events.into_iter().map(new_event).collect();
+        self.inner.store.record_tracking_events(events, self.inner.simulator_domain.clone()).await
     }
 
     /// Opens and clicks of a message, in time order.
@@ -85,21 +85,21 @@ fn activity(event: &Event) -> Option<Activity> {
     })
 }
 
-fn new_hit(hit: Hit) -> NewHit {
-    let TrackToken { server_id, message_id, kind } = hit.token;
+fn new_event(event: TrackingEvent) -> NewTrackingEvent {
+    let TrackToken { server_id, message_id, kind } = event.token;
     let kind = match kind {
-        TrackKind::Open => HitKind::Open,
-        TrackKind::Click { target } => HitKind::Click { url: target, link: hit.link },
-        TrackKind::Unsubscribe { address } => HitKind::Unsubscribe { address },
+        TrackKind::Open => TrackingEventKind::Open,
+        TrackKind::Click { target } => TrackingEventKind::Click { url: target, link: event.link },
+        TrackKind::Unsubscribe { address } => TrackingEventKind::Unsubscribe { address },
     };
-    NewHit {
+    NewTrackingEvent {
         server_id,
         message_id,
         kind,
-        at: hit.at,
-        ip_address: hit.ip_address.to_string(),
-        user_agent: printable(&hit.user_agent),
-        is_bot: hit.is_bot,
+        at: event.at,
+        ip_address: event.ip_address.to_string(),
+        user_agent: printable(&event.user_agent),
+        is_bot: event.is_bot,
     }
 }
 
