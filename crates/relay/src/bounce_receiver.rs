@@ -1,4 +1,4 @@
-//! The client of a session on the bounce listener: anybody, with mail for addresses that we gave out ourselves.
+//! Answers a client of the bounce listener: anybody, with mail for return paths that we gave out ourselves.
 
 use std::net::IpAddr;
 

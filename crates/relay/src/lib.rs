@@ -1,9 +1,8 @@
-//! The SMTP kind: applications submit mail here as to any mail server, and mail that comes back is taken, on listeners of
-//! its own that relay nothing. The session is a state machine of `smtp`, the
-//! decisions are `app`'s; what is here owns the sockets and keeps clients within their bounds of time and memory.
+//! SMTP listeners. Applications submit mail to some of them; bounces and complaints come to others, which relay nothing.
 //!
-//! Bounds: sessions in all and per address, the bytes of all messages on their way in, the time between two commands,
-//! the pace of a message, the length of a session. Who passes one hears 421 or 4yz and hurts nobody else.
+//! The session is a state machine of `smtp`, and `app` decides. This crate owns the sockets and enforces limits: sessions in
+//! all and per address, bytes of all messages being received, time between two commands, speed of a message, length of a
+//! session. A client that exceeds one gets 421 or 4yz; other clients do not notice.
 
 mod bounce_receiver;
 mod client;

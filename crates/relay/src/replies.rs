@@ -1,4 +1,4 @@
-//! What a refusal of `app` is over SMTP: the one table for this kind, beside the envelope's for HTTP.
+//! SMTP replies to refusals of `app`, in one table.
 
 use postroad_app::{LoginFailure, Refusal, ReportProblem, ReturnRefusal};
 use postroad_model::MessageToken;

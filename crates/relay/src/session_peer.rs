@@ -1,5 +1,4 @@
-//! Who is on the other side of a session, and what is said to its wishes: an application that submits mail, or anybody
-//! with mail that comes back.
+//! The client of a session: an application that submits mail, or anybody who returns mail to us. Answers its commands.
 
 use postroad_smtp::Reply;
 use postroad_smtp::server::{Login, RcptTo, StandardReply};

@@ -1,4 +1,4 @@
-//! What an operator can set about the SMTP kind.
+//! Settings of the SMTP listeners.
 
 use std::time::Duration;
 

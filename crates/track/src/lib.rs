@@ -1,7 +1,7 @@
-//! The tracking state: `/c/…` leads on to where a link goes, `/o/…` is the pixel, `/u/…` unsubscribes (contract 11).
+//! Tracking links: `/c/…` redirects to a link's target, `/o/…` is the pixel, `/u/…` unsubscribes (contract 11).
 //!
-//! It reads nothing but its token: the answer comes at once, also when the store is down. What happened goes into a
-//! bounded queue, and from there into the store a moment later.
+//! Requests are answered from their token alone, so that they work while the store is down. Events go into a bounded queue
+//! and from there into the store.
 
 mod event_queue;
 mod hosts;
