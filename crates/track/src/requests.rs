@@ -138,7 +138,7 @@ fn is_prefetch(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Tokens hold web addresses only; a state that leads out looks once more.
+/// Tokens hold web addresses only; checked again before a redirect.
 fn web_location(target: &str) -> Option<HeaderValue> {
     let is_web = ["http://", "https://"]
         .into_iter()
