@@ -35,7 +35,7 @@ pub enum FeedStart {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct FeedWish {
+pub struct FeedRequest {
     pub start: FeedStart,
     pub kinds: EventSet,
     pub message_id: Option<MessageId>,
@@ -99,19 +99,28 @@ impl App {
         self.inner.waiting.stop.send_replace(true);
     }
 
-    pub async fn list_events(&self, server_id: ServerId, wish: FeedWish) -> Result<FeedPage, StoreError> {
+    pub async fn list_events(
+        &self,
+        server_id: ServerId,
+        request: FeedRequest,
+    ) -> Result<FeedPage, StoreError> {
         let store = &self.inner.store;
         let mut told = store.told_of(server_id);
         let mut stop = self.inner.waiting.stop.subscribe();
-        let after = match wish.start {
+        let after = match request.start {
             FeedStart::Oldest => EventCursor::START,
             FeedStart::After(cursor) => cursor,
             FeedStart::Latest => store.feed_end(server_id).await?,
         };
         let begun = Instant::now();
-        let mut deadline = begun + wish.wait;
-        let mut query =
-            FeedQuery { server_id, after, kinds: wish.kinds, message_id: wish.message_id, limit: wish.limit };
+        let mut deadline = begun + request.wait;
+        let mut query = FeedQuery {
+            server_id,
+            after,
+            kinds: request.kinds,
+            message_id: request.message_id,
+            limit: request.limit,
+        };
         let mut place = None;
         loop {
             told.mark_unchanged();

@@ -32,7 +32,7 @@ use postroad_store::{CredentialAccess, DomainTracking, KeyHash, Store};
 
 pub use authenticate::{AuthFailure, Caller, Peer};
 pub use dev_setup::DevSetup;
-pub use feed::{FeedStart, FeedWish};
+pub use feed::{FeedRequest, FeedStart};
 pub use find_message::{FoundMessage, LookupError, Wanted, view_message};
 pub use installation::Installation;
 pub use log_in::{LoginFailure, Submitter};
@@ -42,7 +42,7 @@ pub use retention::{Remover, Retention};
 pub use returns::{Destination, ReportProblem, ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail};
 pub use server_settings::GivenServerChange;
 pub use upkeep::Upkeep;
-pub use webhooks::{ReplayWish, WebhookChanges, WebhookRefusal, WebhookWish, WishedEvents, shown_events};
+pub use webhooks::{EventFilter, ReplayRequest, WebhookChanges, WebhookDraft, WebhookRefusal, shown_events};
 
 use send::UsablePool;
 

@@ -129,12 +129,12 @@ impl App {
         let mut removed = Vec::new();
         let mut bodies = None;
         for (which, name) in [
-            (OldRows::Bodies, "bodies by servers' wishes"),
-            (OldRows::Transcripts, "transcripts by servers' wishes"),
-            (OldRows::Deliveries, "deliveries by servers' wishes"),
-            (OldRows::EventsOfMessages, "events by servers' wishes"),
-            (OldRows::Messages, "messages by servers' wishes"),
-            (OldRows::Sends, "sends by servers' wishes"),
+            (OldRows::Bodies, "bodies by servers' settings"),
+            (OldRows::Transcripts, "transcripts by servers' settings"),
+            (OldRows::Deliveries, "deliveries by servers' settings"),
+            (OldRows::EventsOfMessages, "events by servers' settings"),
+            (OldRows::Messages, "messages by servers' settings"),
+            (OldRows::Sends, "sends by servers' settings"),
         ] {
             let first = |own: &OwnRetention| {
                 Some((own.server_id, installation.first_kept(now, Some(own.kept(which)?))))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use postroad_app::{App, FeedStart, FeedWish};
+use postroad_app::{App, FeedRequest, FeedStart};
 use postroad_events::body::standard;
 use postroad_model::{EventCursor, EventKind, EventSet};
 use serde::{Deserialize, Serialize};
@@ -34,14 +34,14 @@ pub(crate) async fn carry_out(app: &App, command: FeedCommand) -> anyhow::Result
         Some(text) => FeedStart::After(EventCursor::parse(text).context("this is no cursor")?),
         None => FeedStart::Latest,
     };
-    let wish = FeedWish {
+    let request = FeedRequest {
         start,
         kinds: kinds(&command.types)?,
         message_id: None,
         limit: EVENTS_MAX,
         wait: if command.wait { WAIT } else { Duration::ZERO },
     };
-    let page = app.list_events(server_id, wish).await?;
+    let page = app.list_events(server_id, request).await?;
     let items: Vec<Value> = page.events.iter().map(standard).collect();
     Ok(json!({ "items": items, "next_cursor": page.next.to_string() }))
 }

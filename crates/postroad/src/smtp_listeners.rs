@@ -83,7 +83,7 @@ async fn start_returns(
     addresses: &mut SmtpAddresses,
 ) -> anyhow::Result<Option<Relay>> {
     let Some(address) = config.smtp.bounce_listen else { return Ok(None) };
-    let listener = bind(address, &config.smtp.wishes).await?;
+    let listener = bind(address, &config.smtp.preferred).await?;
     addresses.bounce = Some(listener.local_addr()?);
     let tls = certificate.map(ReloadingCertificate::smtp_config);
     let kind = ListenerKind::Returns { desk: app.return_desk().await?, tls };
@@ -101,22 +101,22 @@ async fn start_submission(
     let need_tls = || tls.clone().context("SMTP with AUTH needs `tls.certificate` and `tls.key`");
     let mut listeners = Vec::new();
     if let Some(address) = smtp.starttls_listen {
-        let listener = bind(address, &smtp.wishes).await?;
+        let listener = bind(address, &smtp.preferred).await?;
         addresses.starttls = Some(listener.local_addr()?);
         listeners.push((ListenerKind::StartTls(need_tls()?), listener));
     }
     if let Some(address) = smtp.tls_listen {
-        let listener = bind(address, &smtp.wishes).await?;
+        let listener = bind(address, &smtp.preferred).await?;
         addresses.tls = Some(listener.local_addr()?);
         listeners.push((ListenerKind::Tls(need_tls()?), listener));
     }
     if let Some(address) = smtp.extra_listen {
-        let listener = bind(address, &smtp.wishes).await?;
+        let listener = bind(address, &smtp.preferred).await?;
         addresses.extra = Some(listener.local_addr()?);
         listeners.push((ListenerKind::StartTls(need_tls()?), listener));
     }
     if let Some(address) = smtp.plain_listen {
-        let listener = bind(address, &smtp.wishes).await?;
+        let listener = bind(address, &smtp.preferred).await?;
         addresses.plain = Some(listener.local_addr()?);
         listeners.push((ListenerKind::Plain, listener));
     }
@@ -126,9 +126,9 @@ async fn start_submission(
     Ok(Some(Relay::start(app, &config.relay_settings(), listeners)))
 }
 
-async fn bind(address: SocketAddr, wishes: &[SocketAddr]) -> anyhow::Result<TcpListener> {
+async fn bind(address: SocketAddr, preferred: &[SocketAddr]) -> anyhow::Result<TcpListener> {
     let bound = match TcpListener::bind(address).await {
-        Err(error) if wishes.contains(&address) && error.kind() == io::ErrorKind::AddrInUse => {
+        Err(error) if preferred.contains(&address) && error.kind() == io::ErrorKind::AddrInUse => {
             TcpListener::bind((address.ip(), 0)).await
         }
         bound => bound,

@@ -1,4 +1,4 @@
-//! The client of a session, and what `app` says to its wishes.
+//! The client of a submission session; answers its commands by asking `app`.
 
 use postroad_app::send::Submission;
 use postroad_app::{App, Caller, LoginFailure, Peer, Submitter};

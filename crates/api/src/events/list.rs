@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postroad_app::{FeedStart, FeedWish};
+use postroad_app::{FeedRequest, FeedStart};
 use postroad_events::body::standard;
 use postroad_model::{EventCursor, EventKind, EventSet, MessageId};
 use serde::Serialize;
@@ -63,11 +63,11 @@ pub(crate) struct EventListOut {
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<EventListOut>, Failure> {
     let mut findings = Findings::default();
-    let wish = read(&call.text, &mut findings)?;
+    let request = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
     call.release_request();
-    let page = call.app.list_events(call.caller.server_id, wish).await?;
-    let pagination = Pagination::of_stream(wish.limit, &page.next.to_string(), page.has_more);
+    let page = call.app.list_events(call.caller.server_id, request).await?;
+    let pagination = Pagination::of_stream(request.limit, &page.next.to_string(), page.has_more);
     let flags = Flags { pagination: Some(pagination), warnings, ..Flags::default() };
     let memory = call.reserve_answer(page.events.len() * EVENT_BYTES).await?.into();
     let items = page.events.iter().map(standard).collect();
@@ -75,9 +75,9 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<EventListOut>, Fail
 }
 
 /// The fields of the request; their names are those of `ListEventsIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<FeedWish, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<FeedRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let wish = FeedWish {
+    let request = FeedRequest {
         kinds: read_types(&mut fields, findings),
         message_id: read_message_id(&mut fields, findings),
         start: read_start(&mut fields, findings),
@@ -85,7 +85,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<FeedWish, Fai
         limit: read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX),
     };
     fields.finish(findings);
-    Ok(wish)
+    Ok(request)
 }
 
 fn read_types(fields: &mut Fields<'_>, findings: &mut Findings) -> EventSet {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use postroad_app::send::{
-    AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, TemplateDraft, TrackWish,
+    AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, TemplateDraft, TrackingOverride,
 };
 use postroad_model::{Limits, split_address_list};
 
@@ -159,11 +159,12 @@ fn metadata(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<(String, St
     pairs.collect()
 }
 
-fn track(fields: &mut Fields<'_>, findings: &mut Findings) -> TrackWish {
-    let Some(mut track) = fields.object("track", findings) else { return TrackWish::default() };
-    let wish = TrackWish { opens: track.flag("opens", findings), clicks: track.flag("clicks", findings) };
+fn track(fields: &mut Fields<'_>, findings: &mut Findings) -> TrackingOverride {
+    let Some(mut track) = fields.object("track", findings) else { return TrackingOverride::default() };
+    let overrides =
+        TrackingOverride { opens: track.flag("opens", findings), clicks: track.flag("clicks", findings) };
     track.finish(findings);
-    wish
+    overrides
 }
 
 fn template<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Option<TemplateDraft<'a>> {
@@ -183,13 +184,13 @@ fn template<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Option<Temp
 
 fn list_unsubscribe<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Option<ListUnsubscribe<'a>> {
     let mut list = fields.object("list_unsubscribe", findings)?;
-    let wishes = ListUnsubscribe {
+    let unsubscribe = ListUnsubscribe {
         url: list.text("url", findings),
         mailto: list.text("mailto", findings),
         one_click: list.flag("one_click", findings).unwrap_or(false),
     };
     list.finish(findings);
-    Some(wishes)
+    Some(unsubscribe)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! webhooks/create: have events posted to a URL from now on.
 
-use postroad_app::{WebhookWish, WishedEvents};
+use postroad_app::{EventFilter, WebhookDraft};
 use utoipa::ToSchema;
 
 use super::shared_params::read_settings;
@@ -43,26 +43,26 @@ pub(crate) struct CreateWebhookIn {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<WebhookOut>, Failure> {
     let mut findings = Findings::default();
-    let wish = read(&call.text, &mut findings)?;
+    let draft = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let created = call.app.create_webhook(&call.caller, wish).await.map_err(Failure::from);
+    let created = call.app.create_webhook(&call.caller, draft).await.map_err(Failure::from);
     let shown = created.map(|webhook| WebhookOut::with_secret(webhook, call.webhooks.as_ref()));
     Success::with_warnings(shown, warnings)
 }
 
 /// The fields of the request; their names are those of `CreateWebhookIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WebhookWish, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<WebhookDraft, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     if fields.is_absent("url") {
         findings.missing("url");
     }
     let given = read_settings(&mut fields, findings);
-    let wish = WebhookWish {
+    let draft = WebhookDraft {
         url: given.url.unwrap_or_default(),
-        events: given.events.unwrap_or(WishedEvents::All),
+        events: given.events.unwrap_or(EventFilter::All),
         format: given.format,
         enabled: given.enabled.unwrap_or(true),
     };
     fields.finish(findings);
-    Ok(wish)
+    Ok(draft)
 }

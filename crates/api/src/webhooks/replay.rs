@@ -1,6 +1,6 @@
 //! webhooks/replay: tell a webhook again, one event or those of a time range.
 
-use postroad_app::ReplayWish;
+use postroad_app::ReplayRequest;
 use postroad_model::{EventId, Timestamp, WebhookAttemptId, WebhookId};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -57,9 +57,9 @@ pub(crate) struct ReplayedOut {
 )]
 pub(crate) async fn handle(call: Call) -> Result<Success<ReplayedOut>, Failure> {
     let mut findings = Findings::default();
-    let (id, wish) = read(&call.text, &mut findings)?;
+    let (id, request) = read(&call.text, &mut findings)?;
     let warnings = findings.into_warnings()?;
-    let replayed = call.app.replay_webhook(&call.caller, id, wish).await?;
+    let replayed = call.app.replay_webhook(&call.caller, id, request).await?;
     let next = replayed.continue_after.map(|event| event.0.to_string());
     let pagination = next.map(|next| Pagination::new(EVENTS_MAX, Some(next)));
     let flags = Flags { pagination, warnings, ..Flags::default() };
@@ -67,7 +67,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ReplayedOut>, Failure> 
 }
 
 /// The fields of the request; their names are those of `ReplayWebhookIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, ReplayWish), Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, ReplayRequest), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let ways = ["event_id", "attempt_id", "since"].into_iter().filter(|name| fields.has(name)).count();
     let id = read_id(&mut fields, findings);
@@ -80,16 +80,16 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, R
     if ways != 1 {
         findings.problem("", "one of `event_id`, `attempt_id` and `since` says what to tell again");
     }
-    let wish = match (event, attempt, since) {
-        (Some(event), _, _) => ReplayWish::Event(event),
-        (_, Some(attempt), _) => ReplayWish::Attempt(WebhookAttemptId(attempt)),
-        (_, _, since) => ReplayWish::Between {
+    let request = match (event, attempt, since) {
+        (Some(event), _, _) => ReplayRequest::Event(event),
+        (_, Some(attempt), _) => ReplayRequest::Attempt(WebhookAttemptId(attempt)),
+        (_, _, since) => ReplayRequest::Between {
             since: since.unwrap_or(Timestamp::from_micros(0)),
             until: until.unwrap_or(LATEST),
             after,
         },
     };
-    Ok((id, wish))
+    Ok((id, request))
 }
 
 /// The year 9999: everything so far.

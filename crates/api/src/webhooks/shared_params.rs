@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use postroad_app::{WebhookChanges, WishedEvents};
+use postroad_app::{EventFilter, WebhookChanges};
 use postroad_model::{EventId, WebhookId};
 
 use crate::fields::{Fields, Findings, expect_text};
@@ -47,9 +47,9 @@ pub(super) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) ->
 }
 
 /// `"all"`, or an array of names.
-fn read_events(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<WishedEvents> {
+fn read_events(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<EventFilter> {
     match fields.take("events", findings)? {
-        Json::Text(text) if text == "all" => Some(WishedEvents::All),
+        Json::Text(text) if text == "all" => Some(EventFilter::All),
         Json::Text(_) => {
             findings.problem("/events", "`events` should be \"all\" or an array of event names");
             None
@@ -61,7 +61,7 @@ fn read_events(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Wishe
         Json::Array(values) => {
             let names = values.into_iter().enumerate();
             let names = names.filter_map(|(at, json)| expect_text(&format!("/events/{at}"), json, findings));
-            Some(WishedEvents::Named(names.map(Cow::into_owned).collect()))
+            Some(EventFilter::Named(names.map(Cow::into_owned).collect()))
         }
         other => {
             findings.wrong_type("/events", "Array", other.type_name());

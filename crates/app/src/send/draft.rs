@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::idempotency::IdempotencyRequest;
-use super::tracking::TrackWish;
+use super::tracking::TrackingOverride;
 use crate::Caller;
 
 /// Who sends, and how.
@@ -38,7 +38,7 @@ pub struct MessageDraft<'a> {
     pub metadata: Vec<(String, String)>,
     pub send_at: Option<Cow<'a, str>>,
     pub expires_at: Option<Cow<'a, str>>,
-    pub track: TrackWish,
+    pub track: TrackingOverride,
     pub ip_pool: Option<Cow<'a, str>>,
     pub require_tls: bool,
     pub list_unsubscribe: Option<ListUnsubscribe<'a>>,

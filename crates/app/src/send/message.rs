@@ -122,8 +122,8 @@ impl App {
                 .map(|text| parse_reply_to("/headers/Reply-To", &text, &mut problems))
                 .unwrap_or_default(),
         };
-        let wishes = options::check(&draft, limits, now, pool_id, &mut problems);
-        headers.custom.extend(wishes.headers);
+        let checked_options = options::check(&draft, limits, now, pool_id, &mut problems);
+        headers.custom.extend(checked_options.headers);
         let contents = check_attachments(&mut draft.attachments, limits, &mut problems);
         check_size(&draft, &contents, limits, &mut problems);
         let Some(from) = from.filter(|_| problems.is_empty()) else {
@@ -167,13 +167,13 @@ impl App {
                 .or(headers.tag.as_deref())
                 .filter(|tag| !tag.is_empty())
                 .map(str::to_owned),
-            metadata: wishes.metadata,
-            options: wishes.options,
+            metadata: checked_options.metadata,
+            options: checked_options.options,
             bounce: draft.bounce,
             recipients,
             warnings: headers.ignored,
         };
-        Ok((checked, wishes.unsubscribe))
+        Ok((checked, checked_options.unsubscribe))
     }
 }
 

@@ -11,9 +11,9 @@ mod message;
 mod options;
 mod pool;
 mod raw;
+mod submission_options;
 mod submit;
 mod tracking;
-mod wishes;
 
 pub use accept::{AcceptedMessage, SendAnswer};
 pub use draft::{
@@ -23,6 +23,6 @@ pub(crate) use idempotency::{InProgress, KEPT as IDEMPOTENCY_KEYS_KEPT};
 
 pub use idempotency::{IdempotencyRequest, is_idempotency_key};
 pub(crate) use pool::UsablePool;
+pub use submission_options::{TEST_MODE_PROBLEM, read_test_mode};
 pub use submit::Submission;
-pub use tracking::TrackWish;
-pub use wishes::{TEST_MODE_PROBLEM, read_test_mode};
+pub use tracking::TrackingOverride;

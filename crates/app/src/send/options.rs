@@ -1,4 +1,4 @@
-//! The optional wishes of a send: tag, metadata, times, template, pool, list-unsubscribe.
+//! Optional settings of a send: tag, metadata, times, template, pool, list-unsubscribe.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const TARGET_BYTES_MAX: usize = 900;
 pub(super) struct CheckedOptions {
     pub(super) metadata: BTreeMap<String, String>,
     pub(super) options: SendOptions,
-    /// Headers that the wishes turn into.
+    /// Headers that the options turn into.
     pub(super) headers: Vec<(String, String)>,
     /// Likewise, for what differs from recipient to recipient.
     pub(super) unsubscribe: Option<OwnUnsubscribe>,

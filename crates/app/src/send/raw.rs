@@ -10,7 +10,7 @@ use super::accept::{Checked, SendAnswer};
 use super::built::{built_domain, built_refusal, built_subject};
 use super::draft::{RawDraft, SendContext};
 use super::message::too_large;
-use super::{TrackWish, addresses, base64_text, options};
+use super::{TrackingOverride, addresses, base64_text, options};
 use crate::{App, FieldProblem, Refusal};
 
 impl App {
@@ -57,7 +57,7 @@ impl App {
         }
         let from_domain = built_domain(&raw);
         let tracking =
-            self.decide_tracking(&context.caller, &from_domain, TrackWish::default(), None).await?;
+            self.decide_tracking(&context.caller, &from_domain, TrackingOverride::default(), None).await?;
         Ok(Checked {
             from_domain,
             subject: built_subject(&raw),

@@ -10,7 +10,7 @@ use super::addresses;
 use super::built::{built_domain, built_refusal, built_subject};
 use super::draft::SendContext;
 use super::idempotency::IdempotencyRequest;
-use super::wishes;
+use super::submission_options;
 use crate::{App, Caller, Refusal};
 
 /// A whole message and its envelope, as the SMTP session let them through: sizes and counts are within the limits.
@@ -45,13 +45,13 @@ impl App {
             other => built_refusal(other),
         })?;
         self.authorise_built(caller.server_id, &raw).await?;
-        let wishes = wishes::read(&raw, &self.inner.limits)?;
+        let options = submission_options::read(&raw, &self.inner.limits)?;
         let from_domain = built_domain(&raw);
-        let tracking = self.decide_tracking(&caller, &from_domain, wishes.track, None).await?;
-        let idempotency = wishes.idempotency_key.zip(fingerprint);
+        let tracking = self.decide_tracking(&caller, &from_domain, options.track, None).await?;
+        let idempotency = options.idempotency_key.zip(fingerprint);
         let context = SendContext {
             caller,
-            test: wishes.test,
+            test: options.test,
             idempotency: idempotency.map(|(key, fingerprint)| IdempotencyRequest { key, fingerprint }),
             warnings: Vec::new(),
         };
@@ -61,8 +61,8 @@ impl App {
             message_id: raw.message_id,
             mail_from: envelope.mail_from,
             bytes: raw.bytes,
-            tag: wishes.tag,
-            metadata: wishes.metadata,
+            tag: options.tag,
+            metadata: options.metadata,
             options: SendOptions { tracking, protocol, ..SendOptions::default() },
             bounce,
             recipients: envelope.recipients,

@@ -1,4 +1,4 @@
-//! Whether a send is tracked, and how: the message's own wish, else its domain's setting, else its server's. Decided when
+//! Whether a send is tracked, and how: the message's own setting, else its domain's setting, else its server's. Decided when
 //! it is accepted and kept with it, so that every attempt sends the same bytes whatever is changed meanwhile.
 
 use postroad_model::DomainName;
@@ -8,7 +8,7 @@ use crate::{App, Caller, Refusal};
 
 /// What a message asks for; what it does not say is decided by its domain and server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TrackWish {
+pub struct TrackingOverride {
     pub opens: Option<bool>,
     pub clicks: Option<bool>,
 }
@@ -18,7 +18,7 @@ impl App {
         &self,
         caller: &Caller,
         from_domain: &str,
-        wish: TrackWish,
+        message: TrackingOverride,
         unsubscribe: Option<OwnUnsubscribe>,
     ) -> Result<Option<Box<SendTracking>>, Refusal> {
         let domain = match DomainName::parse(from_domain) {
@@ -26,8 +26,8 @@ impl App {
             Err(_) => DomainTracking::default(),
         };
         let server = &caller.tracking;
-        let opens = wish.opens.or(domain.opens).unwrap_or(server.opens);
-        let clicks = wish.clicks.or(domain.clicks).unwrap_or(server.clicks);
+        let opens = message.opens.or(domain.opens).unwrap_or(server.opens);
+        let clicks = message.clicks.or(domain.clicks).unwrap_or(server.clicks);
         if !opens && !clicks && unsubscribe.is_none() {
             return Ok(None);
         }

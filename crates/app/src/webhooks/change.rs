@@ -5,14 +5,14 @@ use postroad_store::{Webhook, WebhookChange};
 
 use super::WebhookRefusal;
 use super::create::{checked_format, checked_url};
-use super::events::{WishedEvents, all_of, resolve};
+use super::events::{EventFilter, all_of, resolve};
 use crate::{App, Caller, FieldProblem};
 
 /// What to change, as it was asked for; `None` stays as it is.
 #[derive(Debug, Clone, Default)]
 pub struct WebhookChanges {
     pub url: Option<String>,
-    pub events: Option<WishedEvents>,
+    pub events: Option<EventFilter>,
     pub format: Option<String>,
     pub enabled: Option<bool>,
 }
@@ -29,8 +29,8 @@ impl App {
         let url = changes.url.as_deref().and_then(|url| checked_url(url, &mut problems));
         let format = changes.format.as_deref().and_then(|text| checked_format(text, &mut problems));
         let after = format.unwrap_or(before.format);
-        let wished = changes.events.or_else(|| (after != before.format).then(|| kept(&before)));
-        let events = wished.map(|events| resolve(&events, after, &mut problems));
+        let filter = changes.events.or_else(|| (after != before.format).then(|| kept(&before)));
+        let events = filter.map(|events| resolve(&events, after, &mut problems));
         if !problems.is_empty() {
             return Err(WebhookRefusal::Validation(explained(problems, after, &before)));
         }
@@ -45,12 +45,12 @@ impl App {
 }
 
 /// What a webhook wants, to be read anew for another format.
-fn kept(webhook: &Webhook) -> WishedEvents {
+fn kept(webhook: &Webhook) -> EventFilter {
     if webhook.events == all_of(webhook.format) {
-        return WishedEvents::All;
+        return EventFilter::All;
     }
     let wanted = EventKind::ALL.iter().filter(|kind| webhook.events.contains(**kind));
-    WishedEvents::Named(wanted.map(|kind| kind.as_str().to_owned()).collect())
+    EventFilter::Named(wanted.map(|kind| kind.as_str().to_owned()).collect())
 }
 
 /// Events that were not in the request can be wrong for the new format: the fix is to name others.

@@ -4,15 +4,15 @@ use postroad_model::{WebhookFormat, WebhookUrl};
 use postroad_store::{NewWebhook, Webhook};
 
 use super::WebhookRefusal;
-use super::events::{WishedEvents, resolve};
+use super::events::{EventFilter, resolve};
 use super::new_secret;
 use crate::{App, Caller, FieldProblem};
 
 /// As it was asked for; nothing is checked yet.
 #[derive(Debug, Clone)]
-pub struct WebhookWish {
+pub struct WebhookDraft {
     pub url: String,
-    pub events: WishedEvents,
+    pub events: EventFilter,
     /// `standard` if left out.
     pub format: Option<String>,
     pub enabled: bool,
@@ -22,15 +22,15 @@ impl App {
     pub async fn create_webhook(
         &self,
         caller: &Caller,
-        wish: WebhookWish,
+        draft: WebhookDraft,
     ) -> Result<Webhook, WebhookRefusal> {
         let mut problems = Vec::new();
-        let url = checked_url(&wish.url, &mut problems);
-        let format = wish
+        let url = checked_url(&draft.url, &mut problems);
+        let format = draft
             .format
             .as_deref()
             .map_or(Some(WebhookFormat::Standard), |text| checked_format(text, &mut problems));
-        let events = resolve(&wish.events, format.unwrap_or(WebhookFormat::Standard), &mut problems);
+        let events = resolve(&draft.events, format.unwrap_or(WebhookFormat::Standard), &mut problems);
         let (Some(url), Some(format), true) = (url, format, problems.is_empty()) else {
             return Err(WebhookRefusal::Validation(problems));
         };
@@ -44,7 +44,7 @@ impl App {
             url: url.as_str().to_owned(),
             events,
             format,
-            enabled: wish.enabled,
+            enabled: draft.enabled,
             secret: new_secret(),
         };
         Ok(store.create_webhook(new).await?)

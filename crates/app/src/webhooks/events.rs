@@ -6,7 +6,7 @@ use crate::FieldProblem;
 
 /// As they were asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WishedEvents {
+pub enum EventFilter {
     All,
     Named(Vec<String>),
 }
@@ -20,13 +20,13 @@ pub(super) fn all_of(format: WebhookFormat) -> EventSet {
 }
 
 pub(super) fn resolve(
-    wished: &WishedEvents,
+    filter: &EventFilter,
     format: WebhookFormat,
     problems: &mut Vec<FieldProblem>,
 ) -> EventSet {
-    let names = match wished {
-        WishedEvents::All => return all_of(format),
-        WishedEvents::Named(names) => names,
+    let names = match filter {
+        EventFilter::All => return all_of(format),
+        EventFilter::Named(names) => names,
     };
     if names.is_empty() {
         problems.push(FieldProblem::new("/events", "`events` should name at least one event, or be \"all\""));
@@ -64,15 +64,15 @@ pub fn shown_events(events: EventSet, format: WebhookFormat) -> Option<Vec<Event
 mod tests {
     use super::*;
 
-    fn named(names: &[&str]) -> WishedEvents {
-        WishedEvents::Named(names.iter().map(|name| (*name).to_owned()).collect())
+    fn named(names: &[&str]) -> EventFilter {
+        EventFilter::Named(names.iter().map(|name| (*name).to_owned()).collect())
     }
 
     #[test]
     fn all_is_what_the_format_has_words_for() {
         let mut problems = Vec::new();
         for format in [WebhookFormat::Standard, WebhookFormat::Postal] {
-            let set = resolve(&WishedEvents::All, format, &mut problems);
+            let set = resolve(&EventFilter::All, format, &mut problems);
             assert_eq!(shown_events(set, format), None);
         }
         let some =

@@ -15,10 +15,10 @@ use postroad_store::{Webhook, WebhookAttempt, WebhookSecret};
 use rand::RngCore as _;
 
 pub use change::WebhookChanges;
-pub use create::WebhookWish;
-pub use events::{WishedEvents, shown_events};
+pub use create::WebhookDraft;
+pub use events::{EventFilter, shown_events};
 pub use refusal::WebhookRefusal;
-pub use replay::ReplayWish;
+pub use replay::ReplayRequest;
 
 use crate::{App, Caller};
 

@@ -11,7 +11,7 @@ const STEPS_MAX: usize = 100;
 
 /// What to tell again.
 #[derive(Debug, Clone, Copy)]
-pub enum ReplayWish {
+pub enum ReplayRequest {
     Event(EventId),
     /// The event of an attempt.
     Attempt(WebhookAttemptId),
@@ -28,7 +28,7 @@ impl App {
         &self,
         caller: &Caller,
         id: WebhookId,
-        wish: ReplayWish,
+        request: ReplayRequest,
     ) -> Result<Replayed, WebhookRefusal> {
         let webhook = self.find_webhook(caller, id).await?;
         if !webhook.enabled {
@@ -36,15 +36,15 @@ impl App {
             return Err(WebhookRefusal::Validation(vec![FieldProblem::new("/id", text)]));
         }
         let store = &self.inner.store;
-        match wish {
-            ReplayWish::Event(event) => self.replay_event(caller, id, event).await,
-            ReplayWish::Attempt(attempt) => {
+        match request {
+            ReplayRequest::Event(event) => self.replay_event(caller, id, event).await,
+            ReplayRequest::Attempt(attempt) => {
                 let found = store.find_webhook_attempt(caller.server_id, attempt).await?;
                 let found =
                     found.filter(|found| found.webhook_id == id).ok_or(WebhookRefusal::EventNotFound)?;
                 self.replay_event(caller, id, found.attempt.event_id).await
             }
-            ReplayWish::Between { since, until, after } => {
+            ReplayRequest::Between { since, until, after } => {
                 let mut sum = Replayed { events: 0, continue_after: after };
                 for _ in 0..STEPS_MAX {
                     let after = sum.continue_after.unwrap_or(EventId(0));

@@ -113,7 +113,7 @@ fn set_smtp(config: &mut Config, args: &DevArgs) {
         *listen = given.map(here).or(*listen);
         if listen.is_none() {
             *listen = Some(here(usual));
-            smtp.wishes.push(here(usual));
+            smtp.preferred.push(here(usual));
         }
     }
     if config.tls.certificate.is_none() {

@@ -19,7 +19,7 @@ pub(crate) struct Smtp {
     pub(crate) sessions_max: usize,
     pub(crate) sessions_per_address_max: usize,
     /// Addresses that nobody asked for, of `postroad dev`: when their ports are taken, any free ones will do. Not a key.
-    pub(crate) wishes: Vec<SocketAddr>,
+    pub(crate) preferred: Vec<SocketAddr>,
 }
 
 impl Smtp {

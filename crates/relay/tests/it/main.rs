@@ -10,4 +10,4 @@ mod messages;
 mod service;
 mod smuggling;
 mod stopping;
-mod wishes;
+mod submission_options;

@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use postroad_mail::RawMessage;
 use postroad_model::Limits;
 
-use super::{TrackWish, is_idempotency_key, options};
+use super::{TrackingOverride, is_idempotency_key, options};
 use crate::{FieldProblem, Refusal};
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Wishes {
+pub(super) struct SubmissionOptions {
     pub(super) tag: Option<String>,
     pub(super) metadata: BTreeMap<String, String>,
     pub(super) test: bool,
-    pub(super) track: TrackWish,
+    pub(super) track: TrackingOverride,
     pub(super) idempotency_key: Option<String>,
 }
 
 /// Everything that is wrong is told at once, as for the HTTP API.
-pub(super) fn read(raw: &RawMessage, limits: &Limits) -> Result<Wishes, Refusal> {
+pub(super) fn read(raw: &RawMessage, limits: &Limits) -> Result<SubmissionOptions, Refusal> {
     let mut problems = Vec::new();
     let tag = raw.tag().map(str::to_owned);
     if let Some(tag) = &tag {
@@ -43,11 +43,11 @@ pub(super) fn read(raw: &RawMessage, limits: &Limits) -> Result<Wishes, Refusal>
     if !problems.is_empty() {
         return Err(Refusal::Validation(problems));
     }
-    Ok(Wishes {
+    Ok(SubmissionOptions {
         tag,
         metadata,
         test: is_test.unwrap_or(false),
-        track: TrackWish { opens, clicks },
+        track: TrackingOverride { opens, clicks },
         idempotency_key,
     })
 }
@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    fn wishes(headers: &str) -> Result<Wishes, Refusal> {
+    fn parse(headers: &str) -> Result<SubmissionOptions, Refusal> {
         let fallback = RawFallback { date: "x", message_id: "x" };
         let message = format!("From: a@example.test\r\n{headers}\r\nbody");
         read(&prepare_submission(message.into(), &fallback).unwrap(), &Limits::default())
@@ -104,18 +104,18 @@ mod tests {
 
     #[test]
     fn a_message_that_asks_for_nothing_gets_nothing() {
-        assert_eq!(wishes(""), Ok(Wishes::default()));
+        assert_eq!(parse(""), Ok(SubmissionOptions::default()));
         assert_eq!(
-            wishes("X-Test-Mode: off\r\nX-Postroad-Other: x\r\nX-Track-Opens:\r\n"),
-            Ok(Wishes::default())
+            parse("X-Test-Mode: off\r\nX-Postroad-Other: x\r\nX-Track-Opens:\r\n"),
+            Ok(SubmissionOptions::default())
         );
     }
 
     #[test]
     fn switches_are_read_in_any_case() {
-        let found = wishes("X-Test-Mode: TRUE\r\nX-Track-Opens: No\r\nX-Track-Clicks: true\r\n").unwrap();
+        let found = parse("X-Test-Mode: TRUE\r\nX-Track-Opens: No\r\nX-Track-Clicks: true\r\n").unwrap();
         assert!(found.test);
-        assert_eq!(found.track, TrackWish { opens: Some(false), clicks: Some(true) });
+        assert_eq!(found.track, TrackingOverride { opens: Some(false), clicks: Some(true) });
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         let headers = format!(
             "X-Postroad-Tag: {tag}\r\n{pairs}X-Track-Opens: maybe\r\nX-Test-Mode:\r\nX-Idempotency-Key: {key}\r\n"
         );
-        let Err(Refusal::Validation(problems)) = wishes(&headers) else { panic!("it was taken") };
+        let Err(Refusal::Validation(problems)) = parse(&headers) else { panic!("it was taken") };
         let texts: Vec<_> = problems.into_iter().map(|problem| problem.message).collect();
         assert_eq!(
             texts,

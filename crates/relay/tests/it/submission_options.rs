@@ -1,4 +1,4 @@
-//! Wishes by header: the same that the HTTP API takes as fields.
+//! SubmissionOptions by header: the same that the HTTP API takes as fields.
 
 use postroad_model::Status;
 
