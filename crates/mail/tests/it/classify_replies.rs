@@ -261,6 +261,8 @@ fn limits_are_seen_whatever_they_are_called() {
         rate_limited slow 451 4.7.1 <jo@example.com>: hourly limit exceeded
         rate_limited slow 451 4.7.1 Received too much mail from 192.0.2.1, hourly limit exceeded, please try again later
         rate_limited slow 451 4.7.1 <jo@example.com>: Recipient address rejected: hourly limit exceeded
+        rate_limited slow 451 4.7.1 Greylisting in action: hourly limit exceeded
+        rate_limited slow 451 4.7.1 Hourly e-mail limit exceeded, come back later
         rate_limited slow 421 RP-001 (BAY004-MC1F12) Unfortunately, some messages from 192.0.2.1 weren't sent. Please try again.
         rate_limited slow 421 RP-002 Unfortunately, some messages on this connection weren't sent
         rate_limited slow 421-gmx.net (mxgmx115) Nemesis ESMTP Service not available\n421-No SMTP service\n421 Try again later
