@@ -52,6 +52,9 @@ pub const SIMULATOR_DOMAIN: &str = "sim.postroad.test";
 /// Webhooks of one server, unless the configuration says otherwise.
 const WEBHOOKS_PER_SERVER: usize = 50;
 
+/// Days of the usual warm-up plan.
+const WARM_UP_DAYS: u32 = 21;
+
 /// What an operator sets about it.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -66,6 +69,8 @@ pub struct Settings {
     pub retention: Retention,
     /// Webhooks of one server: each costs a row for every event it wants, in the transaction that accepts.
     pub webhooks_per_server: usize,
+    /// Days of the warm-up plan of a new source address.
+    pub warm_up_days: u32,
 }
 
 impl Settings {
@@ -79,6 +84,7 @@ impl Settings {
             dkim_ed25519: false,
             retention: Retention::default(),
             webhooks_per_server: WEBHOOKS_PER_SERVER,
+            warm_up_days: WARM_UP_DAYS,
         }
     }
 }
@@ -124,6 +130,8 @@ struct Inner {
     /// How long what is kept.
     retention: Retention,
     webhooks_per_server: usize,
+    /// After so many days of its plan an address is warm.
+    warm_up_days: u32,
     /// Places for questions about counters, which may hold many rows.
     analytics_reads: analytics::Reads,
     /// Calls that wait for events.
@@ -136,8 +144,15 @@ impl App {
     }
 
     pub fn with_settings(store: Store, clock: Arc<dyn Clock>, settings: Settings) -> Self {
-        let Settings { hostname, limits, simulator_domain, dkim_ed25519, retention, webhooks_per_server } =
-            settings;
+        let Settings {
+            hostname,
+            limits,
+            simulator_domain,
+            dkim_ed25519,
+            retention,
+            webhooks_per_server,
+            warm_up_days,
+        } = settings;
         let analytics_reads = analytics::Reads::with_readers(store.long_reads_max());
         Self {
             inner: Arc::new(Inner {
@@ -158,6 +173,7 @@ impl App {
                 used: upkeep::Used::default(),
                 retention,
                 webhooks_per_server,
+                warm_up_days,
                 analytics_reads,
                 waiting: feed::Waiting::default(),
             }),

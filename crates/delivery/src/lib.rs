@@ -42,6 +42,7 @@ pub use schedule::warm_up::WarmUpPlan;
 pub use settings::{Settings, SmartHost, SmartHostTls};
 
 use attempt::connection::Patience;
+use attempt::host_order::HostOrder;
 use attempt::{Connector, Router};
 use engine::{Beginner, Feeder, Hub, Intake, Parts, ProviderNotes, Settler};
 pub use inbox::{CaughtMessage, Inbox, InboxServer, Wanted};
@@ -137,6 +138,7 @@ impl Delivery {
         let sts_settings = MtaStsSettings {
             port: settings.mta_sts_port,
             allow_private: settings.allow_private_destinations,
+            file: Some(settings.mta_sts_file.clone()),
             ..MtaStsSettings::default()
         };
         let router = Router {
@@ -161,6 +163,7 @@ impl Delivery {
                 busy_greeting: settings.busy_greeting_timeout,
             },
             allow_private_destinations: settings.allow_private_destinations,
+            host_order: HostOrder::default(),
             stop,
             is_short: shortage,
         };

@@ -55,6 +55,8 @@ pub struct Settings {
     pub ca_file: Option<PathBuf>,
     /// The port of MTA-STS policy hosts; not 443 in tests only.
     pub mta_sts_port: u16,
+    /// Keeps MTA-STS policies over a restart.
+    pub mta_sts_file: PathBuf,
     pub nameservers: Vec<SocketAddr>,
     pub ipv6: bool,
 }

@@ -118,6 +118,7 @@ async fn start_delivery(
         drain_timeout: Duration::from_secs(30),
         ca_file: None,
         mta_sts_port: 443,
+        mta_sts_file: folder.path().join("mta-sts-policies"),
         nameservers: Vec::new(),
         ipv6: false,
     };

@@ -14,12 +14,12 @@ impl App {
         let name = check_name(&name)?;
         let what = format!("the pool `{name}`");
         let pool = self.inner.store.create_pool(name, shared).await.map_err(taken(what))?;
-        Ok(shown(&pool, &[]))
+        Ok(self.shown_pool(&pool, &[]))
     }
 
     pub(super) async fn list_pools(&self) -> Result<Value, AdminError> {
         let setup = self.inner.store.delivery_setup().await?;
-        Ok(setup.pools.iter().map(|pool| shown(pool, &setup.sources)).collect())
+        Ok(setup.pools.iter().map(|pool| self.shown_pool(pool, &setup.sources)).collect())
     }
 
     pub(super) async fn delete_pool(&self, name: &str) -> Result<Value, AdminError> {
@@ -106,7 +106,7 @@ impl App {
     async fn pool_by_id(&self, id: PoolId) -> Result<Value, AdminError> {
         let setup = self.inner.store.delivery_setup().await?;
         let pool = setup.pools.iter().find(|pool| pool.id == id);
-        Ok(pool.map_or(Value::Null, |pool| shown(pool, &setup.sources)))
+        Ok(pool.map_or(Value::Null, |pool| self.shown_pool(pool, &setup.sources)))
     }
 
     async fn find_source(&self, address: IpAddr) -> Result<Source, AdminError> {
@@ -128,27 +128,33 @@ pub enum WarmUpState {
     End,
 }
 
-fn shown(pool: &Pool, sources: &[Source]) -> Value {
-    let addresses: Vec<Value> = sources
-        .iter()
-        .filter(|source| source.pool_id == pool.id)
-        .map(|source| {
-            json!({
-                "address": source.address,
-                "helo": source.helo,
-                "weight": source.weight,
-                "warm_up": match (&source.warmup_started_at, &source.warmup_paused_reason) {
-                    (None, _) => "none",
-                    (Some(_), None) => "running",
-                    (Some(_), Some(_)) => "paused",
-                },
-                "warm_up_started_at": source.warmup_started_at.map(postroad_model::Timestamp::to_rfc3339),
-                "warm_up_paused_reason": source.warmup_paused_reason,
-                "sent_today": source.sent_today,
-                "bounced_today": source.bounced_today,
-                "complained_today": source.complained_today,
+impl App {
+    fn shown_pool(&self, pool: &Pool, sources: &[Source]) -> Value {
+        let now = self.inner.clock.now();
+        let is_over =
+            |source: &Source| source.warmup_day(now).is_some_and(|day| day >= self.inner.warm_up_days);
+        let addresses: Vec<Value> = sources
+            .iter()
+            .filter(|source| source.pool_id == pool.id)
+            .map(|source| {
+                json!({
+                    "address": source.address,
+                    "helo": source.helo,
+                    "weight": source.weight,
+                    "warm_up": match (&source.warmup_started_at, &source.warmup_paused_reason) {
+                        (None, _) => "none",
+                        (Some(_), None) if is_over(source) => "done",
+                        (Some(_), None) => "running",
+                        (Some(_), Some(_)) => "paused",
+                    },
+                    "warm_up_started_at": source.warmup_started_at.map(postroad_model::Timestamp::to_rfc3339),
+                    "warm_up_paused_reason": source.warmup_paused_reason,
+                    "sent_today": source.sent_today,
+                    "bounced_today": source.bounced_today,
+                    "complained_today": source.complained_today,
+                })
             })
-        })
-        .collect();
-    json!({ "id": pool.id, "name": pool.name, "shared": pool.shared, "addresses": addresses })
+            .collect();
+        json!({ "id": pool.id, "name": pool.name, "shared": pool.shared, "addresses": addresses })
+    }
 }

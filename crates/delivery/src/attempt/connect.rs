@@ -9,18 +9,18 @@ use postroad_net::client_tls::ClientTls;
 use postroad_net::dns::Dns;
 use postroad_net::guard;
 use postroad_smtp::{ClientConfig, ClientSession, Closed, Credentials, EndCause, HeloName, Reply, TlsMode};
-use rand::seq::SliceRandom;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::connection::{Connection, Patience, Peer};
 use super::ending::explain;
+use super::host_order::HostOrder;
 use super::stream::DialError;
 use super::{dial, stream};
 use crate::route::{Route, RouteHost, RouteKind, Security};
 use crate::schedule::Source;
 
-/// However many hosts and addresses a domain has: after so many it is tried again later.
+/// However many hosts and addresses a domain has: after so many the next attempt goes on with the others.
 const ADDRESSES_TRIED_MAX: usize = 8;
 
 #[derive(Debug)]
@@ -31,6 +31,7 @@ pub(crate) struct Connector {
     pub(crate) connect_timeout: Duration,
     pub(crate) patience: Patience,
     pub(crate) allow_private_destinations: bool,
+    pub(crate) host_order: HostOrder,
     pub(crate) stop: watch::Receiver<bool>,
     /// Whether connections are short: hosts have less time to greet then.
     pub(crate) is_short: watch::Receiver<bool>,
@@ -85,8 +86,9 @@ impl Connector {
                 failure = Some(new);
             }
         };
-        let mut tried = 0;
-        for host in shuffled(&route.hosts) {
+        let (mut tried, mut is_cut_short) = (0, false);
+        let order = self.host_order.begin(&route.base_site, &route.hosts);
+        'hosts: for (host, first) in &order.hosts {
             let addresses = match self.addresses(route, host, source).await {
                 Ok(addresses) => addresses,
                 Err(failure) if failure.was_stopped => return Err(failure),
@@ -95,17 +97,25 @@ impl Connector {
                     continue;
                 }
             };
-            for address in addresses {
+            for place in (0..addresses.len()).map(|place| (first + place) % addresses.len()) {
                 if tried == ADDRESSES_TRIED_MAX {
-                    break;
+                    self.host_order.stopped_before(&order, host, place);
+                    is_cut_short = true;
+                    break 'hosts;
                 }
                 tried += 1;
-                match self.connect_to(route, host, address, source, heard).await {
-                    Ok(connection) => return Ok(connection),
+                match self.connect_to(route, host, addresses[place], source, heard).await {
+                    Ok(connection) => {
+                        self.host_order.reached(&order, host, place);
+                        return Ok(connection);
+                    }
                     Err(failure) if failure.was_stopped => return Err(failure),
                     Err(failure) => keep(failure),
                 }
             }
+        }
+        if !is_cut_short {
+            self.host_order.exhausted(&order);
         }
         Err(failure.unwrap_or_else(|| {
             ConnectFailure::untried(&route.site, "the site has no hosts".into(), BounceClass::Dns)
@@ -123,7 +133,8 @@ impl Connector {
         let mut failure = None;
         let mut tried = 0;
         let heard = watch::Sender::new(false);
-        for host in shuffled(&route.hosts).into_iter().filter(|host| host.name != except) {
+        let order = self.host_order.begin(&route.base_site, &route.hosts);
+        for (host, _) in order.hosts.iter().filter(|(host, _)| host.name != except) {
             let addresses = match self.addresses(route, host, source).await {
                 Ok(addresses) => addresses,
                 Err(failure) if failure.was_stopped => return Err(failure),
@@ -244,8 +255,12 @@ impl Connector {
                     problem = failure.failure.problem,
                     "TLS failed; trying without"
                 );
-                let plain = self.try_once(route, host, address, source, TlsMode::Never, heard);
-                plain.await.map_err(|f| f.failure)
+                let mut connection = self
+                    .try_once(route, host, address, source, TlsMode::Never, heard)
+                    .await
+                    .map_err(|plain| plain.failure)?;
+                connection.peer.without_tls = Some(failure.failure.problem);
+                Ok(connection)
             }
             other => other.map_err(|failure| failure.failure),
         }
@@ -266,6 +281,7 @@ impl Connector {
             remote_ip: self.shown(address.ip()),
             source_ip: source.address.and_then(|own| self.shown(own)),
             tls: None,
+            without_tls: None,
             log_id: dial::log_id(),
         };
         let at = peer.remote_ip.map(|_| format!(" ({address})")).unwrap_or_default();
@@ -326,7 +342,12 @@ impl Connector {
         let mut connection =
             Connection::new(session, Box::new(socket), &host.name, peer, tls, patience, self.stop.clone());
         match connection.open(mode, heard, self.is_short.clone()).await {
-            Ok(()) => Ok(connection),
+            Ok(()) => {
+                if mode == TlsMode::Opportunistic && connection.was_starttls_refused() {
+                    connection.peer.without_tls = Some(format!("{name} offers STARTTLS and refused it"));
+                }
+                Ok(connection)
+            }
             Err(closed) => Err(refusal(&mut connection, &closed, &route.security)),
         }
     }
@@ -371,12 +392,4 @@ fn refusal(connection: &mut Connection, closed: &Closed, security: &Security) ->
             peer: connection.peer.clone(),
         },
     }
-}
-
-/// By preference, and by chance among equals (RFC 5321 5.1).
-fn shuffled(hosts: &[RouteHost]) -> Vec<&RouteHost> {
-    let mut hosts: Vec<&RouteHost> = hosts.iter().collect();
-    hosts.shuffle(&mut rand::rng());
-    hosts.sort_by_key(|host| host.preference);
-    hosts
 }

@@ -27,6 +27,8 @@ pub(crate) struct Peer {
     pub(crate) source_ip: Option<IpAddr>,
     /// Version and cipher.
     pub(crate) tls: Option<String>,
+    /// Why the host's TLS was not used, where it has some.
+    pub(crate) without_tls: Option<String>,
     /// Names the connection in delivery records.
     pub(crate) log_id: String,
 }
@@ -173,6 +175,11 @@ impl Connection {
     /// Whether the peer takes addresses beyond ASCII (RFC 6531).
     pub(crate) fn offers_smtputf8(&self) -> bool {
         self.session.capabilities().smtputf8
+    }
+
+    /// Whether the session went on without the TLS that the host announces (RFC 3207 4).
+    pub(crate) fn was_starttls_refused(&self) -> bool {
+        self.session.capabilities().starttls && !self.is_encrypted()
     }
 
     /// After an outcome: until the session takes the next message. `false` if it does not.

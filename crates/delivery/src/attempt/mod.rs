@@ -4,6 +4,7 @@ pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dial;
 pub(crate) mod ending;
+pub(crate) mod host_order;
 pub(crate) mod router;
 pub(crate) mod settle;
 pub(crate) mod stream;

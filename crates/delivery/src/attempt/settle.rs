@@ -117,7 +117,7 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
         Ending::Accepted(reply) => Judged {
             class: None,
             reply: Some(reply),
-            ..Judged::temporary(BounceClass::Other, format!("Accepted by {host}"))
+            ..Judged::temporary(BounceClass::Other, accepted_by(host, peer))
         },
         Ending::Refused { reply, phase } => judge_refusal(reply, host, phase, is_simulated),
         Ending::TooLarge { size, size_max } => Judged::permanent(
@@ -178,6 +178,14 @@ fn speaks_against_source(signal: Option<Signal>) -> bool {
         signal,
         Some(Signal::Reputation | Signal::TooFast | Signal::TooManyConnections | Signal::ConnectionUsedUp)
     )
+}
+
+/// That the message went in plain text is said where it need not have.
+fn accepted_by(host: &str, peer: &Peer) -> String {
+    match &peer.without_tls {
+        Some(problem) => format!("Accepted by {host} without TLS, which failed: {problem}"),
+        None => format!("Accepted by {host}"),
+    }
 }
 
 fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> Judged {

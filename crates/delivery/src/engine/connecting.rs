@@ -21,7 +21,7 @@ pub(super) struct Connecting {
 /// How an attempt ended.
 pub(super) enum Connected {
     Open(Box<Connection>),
-    Failed(ConnectFailure),
+    Failed(Box<ConnectFailure>),
     /// It made way for others. Nothing is known of the host but that it had not greeted yet.
     MadeWay,
 }
@@ -58,7 +58,10 @@ impl Connecting {
             tokio::select! {
                 biased;
                 connected = &mut connecting => {
-                    return connected.map_or_else(Connected::Failed, |open| Connected::Open(Box::new(open)));
+                    return match connected {
+                        Ok(open) => Connected::Open(Box::new(open)),
+                        Err(failure) => Connected::Failed(Box::new(failure)),
+                    };
                 }
                 Ok(()) = hearing.changed(), if !has_answered => {
                     hub.with(|schedule, now| schedule.answered(path, now));

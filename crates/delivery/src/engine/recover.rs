@@ -121,6 +121,7 @@ fn peer(answered: &Answered) -> Peer {
         remote_ip: answered.remote_ip.parse().ok(),
         source_ip: answered.source_ip.parse().ok(),
         tls: answered.tls.clone(),
+        without_tls: None,
         log_id: "recovered".to_owned(),
     }
 }

@@ -152,7 +152,7 @@ impl Worker {
                     let since = self.hub.clock.now();
                     self.open = Some(Open { connection: *connection, since, carried: 0, rules });
                 }
-                Connected::Failed(failure) => return self.strand(job, work, failure, started_at).await,
+                Connected::Failed(failure) => return self.strand(job, work, *failure, started_at).await,
                 Connected::MadeWay => {
                     self.hub.with(|schedule, _| schedule.note_silence(self.path));
                     self.put_back(job).await;

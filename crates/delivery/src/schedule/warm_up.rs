@@ -4,7 +4,6 @@
 use postroad_model::Timestamp;
 use postroad_store::{Source, SourceCounts};
 
-const DAY_SECS: i64 = 86_400;
 /// Fewer bounces or complaints say nothing about a rate: one complaint about 150 messages is no reason to stop.
 const COUNT_MIN: u64 = 5;
 const BOUNCED_PERMILLE_MAX: u64 = 40;
@@ -22,18 +21,17 @@ impl WarmUpPlan {
 
     /// Messages that the address may send today. `None` without a limit: it does not warm up, or the plan is over.
     pub(crate) fn quota(&self, source: &Source, now: Timestamp) -> Option<u32> {
-        let started_at = source.warmup_started_at?;
+        let day = source.warmup_day(now)?;
         if source.warmup_paused_reason.is_some() {
             return Some(0);
         }
-        let days = day_of(now) - day_of(started_at) - i64::from(source.warmup_days_paused);
-        self.0.get(days.max(0) as usize).copied()
+        self.0.get(day as usize).copied()
     }
-}
 
-/// Of the calendar (UTC), as the counts of what was sent.
-fn day_of(moment: Timestamp) -> i64 {
-    moment.as_secs().div_euclid(DAY_SECS)
+    /// After so many days an address is warm.
+    pub fn days(&self) -> u32 {
+        self.0.len() as u32
+    }
 }
 
 impl Default for WarmUpPlan {

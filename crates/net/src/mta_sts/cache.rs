@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use postroad_model::{DomainName, Timestamp};
 
+use super::file::Stored;
 use super::policy::Policy;
 
 /// RFC 8461 3.3 leaves the pause after a failed fetch to us, and names five minutes.
@@ -32,6 +33,7 @@ struct Entry {
 struct Kept {
     id: String,
     policy: Arc<Policy>,
+    fetched_at: Timestamp,
     refresh_at: Timestamp,
     expires_at: Timestamp,
 }
@@ -66,6 +68,7 @@ impl PolicyCache {
     pub(super) fn keep(&mut self, domain: &DomainName, id: String, policy: Policy, now: Timestamp) {
         let kept = Kept {
             id,
+            fetched_at: now,
             refresh_at: now.plus((policy.max_age / 2).min(REFRESH_AFTER_MAX)),
             expires_at: now.plus(policy.max_age),
             policy: Arc::new(policy),
@@ -73,6 +76,22 @@ impl PolicyCache {
         let entry = self.entry(domain);
         entry.kept = Some(kept);
         entry.failed = None;
+    }
+
+    /// Every policy, the one fetched last at the end.
+    pub(super) fn all(&self) -> Vec<Stored> {
+        let stored = |(domain, entry): (&DomainName, &Entry)| {
+            let kept = entry.kept.as_ref()?;
+            Some(Stored {
+                domain: domain.clone(),
+                id: kept.id.clone(),
+                policy: Policy::clone(&kept.policy),
+                fetched_at: kept.fetched_at,
+            })
+        };
+        let mut all: Vec<Stored> = self.entries.iter().filter_map(stored).collect();
+        all.sort_by_key(|stored| stored.fetched_at);
+        all
     }
 
     pub(super) fn note_failure(&mut self, domain: &DomainName, id: String, now: Timestamp) {

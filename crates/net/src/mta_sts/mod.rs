@@ -5,10 +5,12 @@
 
 mod cache;
 mod fetch;
+mod file;
 mod policy;
 mod record;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ use crate::dns::Dns;
 use crate::single_flight::SingleFlight;
 use cache::PolicyCache;
 use fetch::Fetcher;
+use file::{PolicyFile, Stored};
 
 #[derive(Debug, Clone)]
 pub struct MtaStsSettings {
@@ -32,11 +35,19 @@ pub struct MtaStsSettings {
     pub fetch_timeout: Duration,
     /// Of domains; the least recently used goes first.
     pub policies_max: usize,
+    /// Where policies outlive the process.
+    pub file: Option<PathBuf>,
 }
 
 impl Default for MtaStsSettings {
     fn default() -> Self {
-        Self { port: 443, allow_private: false, fetch_timeout: Duration::from_secs(10), policies_max: 10_000 }
+        Self {
+            port: 443,
+            allow_private: false,
+            fetch_timeout: Duration::from_secs(10),
+            policies_max: 10_000,
+            file: None,
+        }
     }
 }
 
@@ -71,15 +82,26 @@ struct Inner {
     dns: Dns,
     fetcher: Fetcher,
     policies: Mutex<PolicyCache>,
+    file: Option<PolicyFile>,
     flights: SingleFlight<DomainName, StsVerdict>,
 }
 
 impl MtaSts {
+    /// Reads the policies that an earlier process stored, if there is a file.
     pub fn new(dns: Dns, tls: &ClientTls, settings: &MtaStsSettings) -> Self {
+        let mut policies = PolicyCache::new(settings.policies_max);
+        let file = settings.file.as_ref().map(|path| {
+            let (file, known) = PolicyFile::open(path, settings.policies_max);
+            for Stored { domain, id, policy, fetched_at } in known {
+                policies.keep(&domain, id, policy, fetched_at);
+            }
+            file
+        });
         let inner = Inner {
             fetcher: Fetcher::new(dns.clone(), tls.verified(), settings),
             dns,
-            policies: Mutex::new(PolicyCache::new(settings.policies_max)),
+            policies: Mutex::new(policies),
+            file,
             flights: SingleFlight::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -97,7 +119,7 @@ impl MtaSts {
 }
 
 impl Inner {
-    async fn find(&self, domain: &DomainName, now: Timestamp) -> StsVerdict {
+    async fn find(self: &Arc<Self>, domain: &DomainName, now: Timestamp) -> StsVerdict {
         let texts = self.dns.texts(&format!("_mta-sts.{domain}")).await.unwrap_or_default();
         let Some(id) = record::id_in(&texts) else {
             // RFC 8461 3.1: that the record is gone does not end a policy.
@@ -107,13 +129,31 @@ impl Inner {
             return self.known(domain, now);
         }
         match self.fetcher.fetch(domain).await {
-            Ok(policy) => self.policies().keep(domain, id, policy, now),
+            Ok(policy) => {
+                self.policies().keep(domain, id.clone(), policy.clone(), now);
+                self.store(Stored { domain: domain.clone(), id, policy, fetched_at: now }).await;
+            }
             Err(error) => {
                 tracing::info!(%domain, %error, "could not fetch the MTA-STS policy");
                 self.policies().note_failure(domain, id, now);
             }
         }
         self.known(domain, now)
+    }
+
+    /// Before the policy is used: what was enforced once stays enforced after a crash.
+    async fn store(self: &Arc<Self>, stored: Stored) {
+        if self.file.is_none() {
+            return;
+        }
+        let inner = Arc::clone(self);
+        let write = move || {
+            if let Some(file) = &inner.file {
+                file.add(&stored, || inner.policies().all());
+            }
+        };
+        // It ends early only if the process does.
+        let _ = tokio::task::spawn_blocking(write).await;
     }
 
     fn known(&self, domain: &DomainName, now: Timestamp) -> StsVerdict {

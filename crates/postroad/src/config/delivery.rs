@@ -101,6 +101,17 @@ impl Delivery {
     }
 }
 
+impl Delivery {
+    /// Of new source addresses.
+    pub(crate) fn warm_up(&self) -> WarmUpPlan {
+        if self.warm_up_plan.is_empty() {
+            WarmUpPlan::default()
+        } else {
+            WarmUpPlan::new(self.warm_up_plan.clone())
+        }
+    }
+}
+
 /// The usual pauses of `dev`.
 fn dev_pauses() -> Vec<Duration> {
     [1, 2, 5, 10, 30, 60, 120, 300, 600].map(Duration::from_secs).to_vec()
@@ -149,11 +160,7 @@ impl Config {
             dkim: given.dkim,
             signing_threads: if given.signing_threads == 0 { cores } else { given.signing_threads },
             fresh_bytes_max: given.fresh_bytes_max,
-            warm_up: if given.warm_up_plan.is_empty() {
-                WarmUpPlan::default()
-            } else {
-                WarmUpPlan::new(given.warm_up_plan.clone())
-            },
+            warm_up: given.warm_up(),
             provider_overrides: overrides,
             simulator_domain: given.simulator_domain.clone(),
             simulator: given.simulator.unwrap_or(dev),
@@ -161,6 +168,7 @@ impl Config {
             drain_timeout: given.drain_timeout,
             ca_file: given.ca_file.clone(),
             mta_sts_port: given.mta_sts_port,
+            mta_sts_file: self.data_dir.join("mta-sts-policies"),
             nameservers: self.dns.nameservers.clone(),
             ipv6: given.ipv6,
         })

@@ -66,6 +66,15 @@ pub struct Source {
     pub to_judge: SourceCounts,
 }
 
+impl Source {
+    /// The day of the warm-up plan, from zero; days on which it was paused do not count. `None` for a warm address.
+    pub fn warmup_day(&self, now: Timestamp) -> Option<u32> {
+        let day_of = |moment: Timestamp| moment.as_secs().div_euclid(86_400);
+        let days = day_of(now) - day_of(self.warmup_started_at?) - i64::from(self.warmup_days_paused);
+        Some(u32::try_from(days).unwrap_or(0))
+    }
+}
+
 /// Messages that left from a source, and what became of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceCounts {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use postroad_testkit::dns_server::Failure;
-use postroad_testkit::smtp_peer::Script;
+use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
 use super::outcomes::{assert_pause, told};
@@ -39,6 +39,41 @@ async fn a_dead_host_is_passed_over() {
     assert_eq!(deliveries.len(), 1, "the next host is no next attempt: {deliveries:#?}");
     assert_eq!(deliveries[0]["mx"], "alive.shop.example");
     assert_eq!(alive.messages().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_thirteenth_host_is_tried_when_twelve_are_dead() {
+    let outside = Outside::new();
+    for number in 1..=12 {
+        let host = format!("dead{number}.shop.example");
+        outside.dns.mx("shop.example", number, &host).a(&host, outside.new_address());
+    }
+    outside.dns.mx("shop.example", 13, "alive.shop.example");
+    let alive = outside.host("alive.shop.example", Script::new());
+    let world = outside.start(Engine::Sqlite, &[]);
+    let id = world.accepted_id(&to("ann@shop.example")).await;
+    let deliveries = world.until_status(id, "Sent").await;
+    assert_eq!(deliveries.len(), 2, "the second attempt goes on where the first stopped: {deliveries:#?}");
+    assert_eq!(deliveries[1]["mx"], "alive.shop.example");
+    assert_eq!(alive.messages().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn equal_hosts_get_the_same_number_of_connections() {
+    let outside = Outside::new();
+    // Each connection carries one message.
+    let script = || Script::new().on(Stage::Message, Answer::reply("250 2.0.0 Taken").then_close());
+    let hosts = ["one.shop.example", "two.shop.example", "three.shop.example"];
+    let peers = hosts.map(|host| {
+        outside.dns.mx("shop.example", 10, host);
+        outside.host(host, script())
+    });
+    let world = outside.start(Engine::Sqlite, &[]);
+    for number in 0..9 {
+        let id = world.accepted_id(&to(&format!("ann{number}@shop.example"))).await;
+        world.until_status(id, "Sent").await;
+    }
+    assert_eq!(peers.map(|peer| peer.messages().len()), [3, 3, 3]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

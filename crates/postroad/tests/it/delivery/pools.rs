@@ -154,6 +154,24 @@ both_engines! {
     }
 }
 
+both_engines! {
+    async fn an_address_whose_plan_is_over_is_shown_as_done(engine: Engine) {
+        let outside = Outside::new();
+        let mut world = outside.start(engine, &[("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10")]);
+        world.admin(&["pool", "create", "fresh"]);
+        add_address(&world, "fresh", FIRST, &["--warm-up"]);
+        let state = |world: &World| world.admin(&["pool", "list"])[0]["addresses"][0]["warm_up"].clone();
+        assert_eq!(state(&world), "running");
+        let store = world.stopped_store().await;
+        let source = store.list_sources().await.unwrap().remove(0);
+        let days_ago = |days: u64| SystemClock.now().minus(Duration::from_hours(days * 24));
+        store.set_source_warmup(source.id, Some(days_ago(2))).await.unwrap();
+        drop(store);
+        world.restart();
+        assert_eq!(state(&world), "done");
+    }
+}
+
 /// On SQLite alone, where a test can set a warm-up that began long ago; `store` has the same on both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_paused_warm_up_sends_nothing_after_the_end_of_its_plan() {

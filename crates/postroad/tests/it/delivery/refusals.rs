@@ -106,6 +106,8 @@ async fn broken_tls_falls_back_to_plain() {
         assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
         assert_eq!(deliveries[0]["sent_with_ssl"], false);
         assert_eq!(deliveries[0]["tls"], Value::Null);
+        let details = deliveries[0]["details"].as_str().unwrap();
+        assert!(details.contains(" without TLS, which failed: mx."), "{details}");
         let connections = peer.connections();
         assert!(connections[0].commands.contains(&"STARTTLS".to_owned()), "{connections:#?}");
         assert!(!connections[1].commands.contains(&"STARTTLS".to_owned()), "{connections:#?}");

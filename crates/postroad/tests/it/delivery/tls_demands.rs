@@ -88,6 +88,35 @@ async fn an_mta_sts_policy_is_enforced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_mta_sts_policy_survives_a_restart() {
+    let outside = Outside::new();
+    let web = TestCertificate::for_names(&["mta-sts.plain.example"]);
+    let policies = HttpsServer::start(&web);
+    let policy = "version: STSv1\r\nmode: enforce\r\nmx: mx.plain.example\r\nmax_age: 86400\r\n";
+    policies.answer("mta-sts.plain.example/.well-known/mta-sts.txt", HttpsAnswer::text(policy));
+    outside.dns.txt("_mta-sts.plain.example", "v=STSv1; id=1;").a("mta-sts.plain.example", [127, 0, 0, 1]);
+    let plain = outside.site("plain.example", Script::new());
+    let authorities = Authorities::of(&[&web]);
+    let port = policies.address().port().to_string();
+    let envs = [
+        ("POSTROAD_DELIVERY_CA_FILE", authorities.path()),
+        ("POSTROAD_DELIVERY_MTA_STS_PORT", port.as_str()),
+    ];
+    let mut world = outside.start(Engine::Sqlite, &envs);
+    let id = world.accepted_id(&good_but(json!({"to": ["ann@plain.example"]}))).await;
+    let before = world.until_deliveries(id, 1).await.len();
+    // Somebody breaks the domain's DNS and its web server, and waits for a restart.
+    outside.dns.remove("_mta-sts.plain.example").remove("mta-sts.plain.example");
+    drop(policies);
+    world.crash_and_restart();
+    for delivery in &world.until_deliveries(id, before + 2).await[before + 1..] {
+        let details = delivery["details"].as_str().unwrap();
+        assert!(details.contains("is required"), "{details}");
+    }
+    assert!(plain.messages().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sender_can_demand_tls() {
     let outside = Outside::new();
     let trusted = TestCertificate::for_names(&["mx.good.example"]);

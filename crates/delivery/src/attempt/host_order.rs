@@ -1,0 +1,170 @@
+//! In which order a site's hosts are tried: by preference, equals in turn, and from where the last attempt stopped if
+//! all that it had time for were dead.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::route::RouteHost;
+
+/// Sites whose turn is remembered. One that is forgotten begins at a random host again.
+const SITES_MAX: usize = 10_000;
+/// After this long the preferred hosts are tried first again.
+const RESUME_FOR: Duration = Duration::from_mins(10);
+
+/// Turns of all sites, shared by all connections.
+#[derive(Debug, Default)]
+pub(crate) struct HostOrder {
+    sites: Mutex<HashMap<Arc<str>, SiteTurn>>,
+}
+
+#[derive(Debug)]
+struct SiteTurn {
+    /// Counts connections.
+    turn: usize,
+    resume: Option<Resume>,
+}
+
+/// Where the next attempt begins.
+#[derive(Debug, Clone)]
+struct Resume {
+    host: String,
+    /// Among the addresses of the host.
+    address: usize,
+    /// The turn whose order goes on.
+    turn: usize,
+    until: Instant,
+}
+
+/// The order of one attempt.
+#[derive(Debug)]
+pub(crate) struct Attempt<'r> {
+    site: &'r Arc<str>,
+    turn: usize,
+    is_resumed: bool,
+    /// Each with the number of the address to begin with.
+    pub(crate) hosts: Vec<(&'r RouteHost, usize)>,
+}
+
+impl HostOrder {
+    /// Begins an attempt. Equals take turns (RFC 5321 5.1 asks to spread the load among them).
+    pub(crate) fn begin<'r>(&self, site: &'r Arc<str>, hosts: &'r [RouteHost]) -> Attempt<'r> {
+        let mut sites = self.sites();
+        if !sites.contains_key(site)
+            && sites.len() >= SITES_MAX
+            && let Some(any) = sites.keys().next().cloned()
+        {
+            sites.remove(&any);
+        }
+        // Nodes and restarts must not all begin with the same host.
+        let new = || SiteTurn { turn: usize::from(rand::random::<u16>()), resume: None };
+        let own = sites.entry(Arc::clone(site)).or_insert_with(new);
+        own.resume.take_if(|resume| Instant::now() >= resume.until);
+        let turn = own.resume.as_ref().map_or(own.turn, |resume| resume.turn);
+        own.turn = own.turn.wrapping_add(1);
+        let mut ordered: Vec<(&RouteHost, usize)> = hosts.iter().map(|host| (host, 0)).collect();
+        ordered.sort_by_key(|(host, _)| host.preference);
+        for equals in ordered.chunk_by_mut(|(one, _), (next, _)| one.preference == next.preference) {
+            let len = equals.len();
+            equals.rotate_left(turn % len);
+        }
+        let resumed = own.resume.as_ref().and_then(|resume| {
+            let place = ordered.iter().position(|(host, _)| host.name == resume.host)?;
+            Some((place, resume.address))
+        });
+        if let Some((place, address)) = resumed {
+            ordered.rotate_left(place);
+            ordered[0].1 = address;
+        }
+        Attempt { site, turn, is_resumed: resumed.is_some(), hosts: ordered }
+    }
+
+    /// The attempt had to stop before this address: the next one begins with it.
+    pub(crate) fn stopped_before(&self, attempt: &Attempt<'_>, host: &RouteHost, address: usize) {
+        self.resume_at(attempt, host, address);
+    }
+
+    /// A host answered. While preferred hosts are passed over, the next attempt begins with it.
+    pub(crate) fn reached(&self, attempt: &Attempt<'_>, host: &RouteHost, address: usize) {
+        if attempt.is_resumed {
+            self.resume_at(attempt, host, address);
+        }
+    }
+
+    /// No host answered, and all were tried: the next attempt begins with the preferred ones.
+    pub(crate) fn exhausted(&self, attempt: &Attempt<'_>) {
+        if let Some(own) = self.sites().get_mut(attempt.site) {
+            own.resume = None;
+        }
+    }
+
+    fn resume_at(&self, attempt: &Attempt<'_>, host: &RouteHost, address: usize) {
+        if let Some(own) = self.sites().get_mut(attempt.site) {
+            // Reached again and again, it would never look at the preferred hosts.
+            let until = own.resume.as_ref().map_or_else(|| Instant::now() + RESUME_FOR, |old| old.until);
+            own.resume = Some(Resume { host: host.name.clone(), address, turn: attempt.turn, until });
+        }
+    }
+
+    fn sites(&self) -> MutexGuard<'_, HashMap<Arc<str>, SiteTurn>> {
+        self.sites.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(preferences: &[u16]) -> Vec<RouteHost> {
+        let host = |(number, preference): (usize, &u16)| RouteHost {
+            name: format!("mx{number}.example"),
+            preference: *preference,
+            address: None,
+            port: 25,
+        };
+        preferences.iter().enumerate().map(host).collect()
+    }
+
+    fn names(attempt: &Attempt<'_>) -> Vec<String> {
+        attempt.hosts.iter().map(|(host, _)| host.name.trim_end_matches(".example").to_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn equals_get_the_same_number_of_connections_and_worse_hosts_none() {
+        let (order, site) = (HostOrder::default(), Arc::from("site"));
+        let hosts = hosts(&[20, 10, 10, 10]);
+        let mut first = HashMap::new();
+        for _ in 0..30 {
+            *first.entry(names(&order.begin(&site, &hosts))[0].clone()).or_insert(0) += 1;
+        }
+        let expected = ["mx1", "mx2", "mx3"].map(|name| (name.to_owned(), 10));
+        assert_eq!(first, HashMap::from(expected));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_goes_on_where_the_last_one_stopped_until_some_time_has_passed() {
+        let (order, site) = (HostOrder::default(), Arc::from("site"));
+        let hosts = hosts(&[1, 2, 3]);
+        let attempt = order.begin(&site, &hosts);
+        assert_eq!(names(&attempt), ["mx0", "mx1", "mx2"]);
+        order.stopped_before(&attempt, &hosts[1], 3);
+        let attempt = order.begin(&site, &hosts);
+        assert_eq!(names(&attempt), ["mx1", "mx2", "mx0"]);
+        assert_eq!(attempt.hosts[0].1, 3);
+        order.reached(&attempt, &hosts[2], 0);
+        assert_eq!(names(&order.begin(&site, &hosts)), ["mx2", "mx0", "mx1"]);
+        tokio::time::advance(RESUME_FOR).await;
+        assert_eq!(names(&order.begin(&site, &hosts)), ["mx0", "mx1", "mx2"]);
+    }
+
+    #[tokio::test]
+    async fn all_dead_means_from_the_start() {
+        let (order, site) = (HostOrder::default(), Arc::from("site"));
+        let hosts = hosts(&[1, 2]);
+        order.stopped_before(&order.begin(&site, &hosts), &hosts[1], 0);
+        order.exhausted(&order.begin(&site, &hosts));
+        assert_eq!(names(&order.begin(&site, &hosts)), ["mx0", "mx1"]);
+    }
+}

@@ -1,0 +1,186 @@
+//! Policies on disk, one line each: a restart does not forget what domains demand, whoever breaks their DNS meanwhile.
+//!
+//! New policies are added at the end, the last line of a domain counts. The file is written anew when it is opened and
+//! when it has grown too large. Trouble with it is logged, and policies are then kept in memory only.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use postroad_model::{DomainName, Timestamp};
+
+use super::policy::{Mode, Policy};
+
+/// Ten thousand policies of the usual size take two megabytes.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// A policy as it was fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub(super) domain: DomainName,
+    pub(super) id: String,
+    pub(super) policy: Policy,
+    pub(super) fetched_at: Timestamp,
+}
+
+#[derive(Debug)]
+pub(super) struct PolicyFile {
+    path: PathBuf,
+    /// What is written at the end, and how many bytes there are. `None` after trouble.
+    open: Mutex<Option<(File, u64)>>,
+}
+
+impl PolicyFile {
+    /// The file and what it held, the newest last.
+    pub(super) fn open(path: &Path, policies_max: usize) -> (Self, Vec<Stored>) {
+        let known = read(path, policies_max);
+        let open = write_anew(path, &known);
+        if let Err(error) = &open {
+            tracing::warn!(
+                path = %path.display(), %error,
+                "MTA-STS policies cannot be stored; a restart forgets those fetched from now on"
+            );
+        }
+        (Self { path: path.to_owned(), open: Mutex::new(open.ok()) }, known)
+    }
+
+    /// Adds a policy; `all` gives everything that is known, should the file have to be written anew.
+    pub(super) fn add(&self, stored: &Stored, all: impl FnOnce() -> Vec<Stored>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((file, bytes)) = open.as_mut() else { return };
+        let line = line_of(stored);
+        let written = if *bytes + line.len() as u64 > FILE_BYTES_MAX {
+            write_anew(&self.path, &all()).map(|anew| *open = Some(anew))
+        } else {
+            *bytes += line.len() as u64;
+            file.write_all(line.as_bytes())
+        };
+        if let Err(error) = written {
+            tracing::warn!(
+                path = %self.path.display(), %error,
+                "an MTA-STS policy could not be stored; a restart forgets those fetched from now on"
+            );
+            *open = None;
+        }
+    }
+}
+
+/// Lines that are damaged, as the last one may be after a crash, are passed over.
+fn read(path: &Path, policies_max: usize) -> Vec<Stored> {
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut text));
+    if let Err(error) = read
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(path = %path.display(), %error, "stored MTA-STS policies cannot be read");
+    }
+    let text = String::from_utf8_lossy(&text);
+    let mut newest: HashMap<DomainName, (usize, Stored)> = HashMap::new();
+    for (number, stored) in text.lines().filter_map(parse_line).enumerate() {
+        newest.insert(stored.domain.clone(), (number, stored));
+    }
+    let mut known: Vec<(usize, Stored)> = newest.into_values().collect();
+    known.sort_by_key(|(number, _)| *number);
+    let surplus = known.len().saturating_sub(policies_max);
+    known.into_iter().skip(surplus).map(|(_, stored)| stored).collect()
+}
+
+/// Beside the old file first, so that a crash leaves one of the two whole.
+fn write_anew(path: &Path, known: &[Stored]) -> io::Result<(File, u64)> {
+    let beside = path.with_extension("new");
+    let lines: Vec<String> = known.iter().map(line_of).collect();
+    // The newest are kept if they do not all fit; half of the room is for those to come.
+    let mut bytes = 0;
+    let fits = |line: &&String| {
+        bytes += line.len() as u64;
+        bytes <= FILE_BYTES_MAX / 2
+    };
+    let kept = lines.iter().rev().take_while(fits).count();
+    let text = lines[lines.len() - kept..].concat();
+    let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_data()?;
+    std::fs::rename(&beside, path)?;
+    Ok((File::options().append(true).open(path)?, text.len() as u64))
+}
+
+/// Fields without white space: ids are letters and digits, hosts are names.
+fn line_of(stored: &Stored) -> String {
+    let Stored { domain, id, policy, fetched_at } = stored;
+    let mode = match policy.mode {
+        Mode::None => "none",
+        Mode::Testing => "testing",
+        Mode::Enforce => "enforce",
+    };
+    let mut line = format!("v1 {domain} {id} {} {mode} {}", fetched_at.as_micros(), policy.max_age.as_secs());
+    // One with white space in it is no host.
+    for host in policy.mx.iter().filter(|host| !host.contains(char::is_whitespace)) {
+        line.push(' ');
+        line.push_str(host);
+    }
+    line.push_str(" .\n");
+    line
+}
+
+fn parse_line(line: &str) -> Option<Stored> {
+    // The dot at the end tells a whole line from one that was cut short.
+    let mut words = line.strip_prefix("v1 ")?.strip_suffix(" .")?.split(' ');
+    let domain = DomainName::parse(words.next()?).ok()?;
+    let id = words.next()?.to_owned();
+    let fetched_at = Timestamp::from_micros(words.next()?.parse().ok()?);
+    let mode = match words.next()? {
+        "none" => Mode::None,
+        "testing" => Mode::Testing,
+        "enforce" => Mode::Enforce,
+        _ => return None,
+    };
+    let max_age = Duration::from_secs(words.next()?.parse().ok()?);
+    let mx: Vec<String> = words.map(str::to_owned).collect();
+    Some(Stored { domain, id, policy: Policy { mode, mx, max_age }, fetched_at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(domain: &str, id: &str) -> Stored {
+        let mx = vec!["mx.example.com".to_owned(), "*.example.net".to_owned()];
+        Stored {
+            domain: DomainName::parse(domain).unwrap(),
+            id: id.to_owned(),
+            policy: Policy { mode: Mode::Enforce, mx, max_age: Duration::from_hours(24) },
+            fetched_at: Timestamp::from_micros(1_794_700_800_000_000),
+        }
+    }
+
+    #[test]
+    fn the_last_line_of_a_domain_counts_and_damaged_ones_do_not() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("policies");
+        let (file, known) = PolicyFile::open(&path, 10);
+        assert!(known.is_empty());
+        for one in [stored("a.example", "1"), stored("b.example", "1"), stored("a.example", "2")] {
+            file.add(&one, Vec::new);
+        }
+        drop(file);
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str("v1 c.example 1 1794700800000000 enforce 86400 mx.exam");
+        std::fs::write(&path, text).unwrap();
+        let (_, known) = PolicyFile::open(&path, 10);
+        assert_eq!(known, [stored("b.example", "1"), stored("a.example", "2")]);
+        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2, "written anew");
+        let (_, known) = PolicyFile::open(&path, 1);
+        assert_eq!(known, [stored("a.example", "2")], "the newest stay");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_stops_nothing() {
+        let (file, known) = PolicyFile::open(Path::new("/nowhere/at/all"), 10);
+        assert!(known.is_empty());
+        file.add(&stored("a.example", "1"), Vec::new);
+    }
+}
