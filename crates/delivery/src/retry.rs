@@ -60,7 +60,9 @@ impl RetryPolicy {
             .take_while(|sum| *sum <= age)
             .count();
         let step = (attempts.saturating_sub(1) as usize).max(by_age).min(self.pauses.len() - 1);
-        let jitter = rng.random_range(1.0 - JITTER..=1.0 + JITTER);
+        // Greylisting counts from the first attempt, and often a minute: whoever comes a second early is refused again.
+        let earliest = if step == 0 { 1.0 } else { 1.0 - JITTER };
+        let jitter = rng.random_range(earliest..=1.0 + JITTER);
         Some(now.plus(self.pauses[step].mul_f64(jitter)))
     }
 }

@@ -1,8 +1,9 @@
 //! Settle: from how an attempt ended to what is recorded, told and done next.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use postroad_mail::{ReplyPhase, Signal, classify, classify_in};
+use postroad_mail::{ReplyPhase, Signal, classify_in};
 use postroad_model::{BounceClass, DomainName, EventKind, SourceId, Status, SuppressionReason, Timestamp};
 use postroad_smtp::{Phase, Reply};
 use postroad_store::{NewDelivery, NewEvent, NewSuppression, Outcome};
@@ -37,6 +38,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) transcript: String,
     pub(crate) flight: Option<FlightKey>,
+    /// The receiver's greylisting lasts so long.
+    pub(crate) come_again_after: Option<Duration>,
 }
 
 /// An outcome on its way to the store, and what is done once it is there.
@@ -92,9 +95,21 @@ impl Judged {
     }
 }
 
-/// Whether the other side's words ask for less mail.
-pub(crate) fn asks_for_less(reply: &Reply) -> bool {
-    mail_reply(reply).is_some_and(|reply| classify(&reply).throttle)
+/// What the other side's words in this phase say about other messages.
+pub(crate) fn signal_of(reply: &Reply, phase: Phase) -> Option<Signal> {
+    classify_in(reply_phase(phase), &mail_reply(reply)?).signal
+}
+
+/// The same of a greeting that refused the connection.
+pub(crate) fn signal_of_greeting(reply: &Reply) -> Option<Signal> {
+    classify_in(ReplyPhase::Greeting, &mail_reply(reply)?).signal
+}
+
+/// Whether a message that was refused just waits again, without a failed attempt: the refusal was about its connection.
+/// `is_early`: before the end of its data. `is_stale`: the connection had carried others, and closes.
+pub(crate) fn is_put_back(signal: Option<Signal>, is_early: bool, is_stale: bool) -> bool {
+    let is_about_connection = matches!(signal, Some(Signal::TooManyConnections | Signal::ConnectionUsedUp));
+    is_early && (is_about_connection || is_stale)
 }
 
 fn mail_reply(reply: &Reply) -> Option<postroad_mail::Reply> {
@@ -209,6 +224,10 @@ fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> 
     }
 }
 
+fn is_greylisting(ending: &Ending) -> bool {
+    matches!(ending, Ending::Refused { reply, phase } if signal_of(reply, *phase) == Some(Signal::Greylisted))
+}
+
 /// `horizon_end`: retries before it stay with this node.
 pub(crate) fn settle(
     attempt: &Attempt<'_>,
@@ -220,6 +239,7 @@ pub(crate) fn settle(
 ) -> Settlement {
     let Attempt { entry, domain, work, peer, source, is_encrypted, is_simulated, started_at, .. } = attempt;
     let transcript = Some(attempt.transcript.clone()).filter(|text| !text.is_empty());
+    let greylisted_at = is_greylisting(&ending).then(|| entry.greylisted_at.unwrap_or(now));
     let judged = judge(ending, peer, *is_simulated);
     let attempts = entry.attempts + u32::from(judged.counts);
     let first_due = work.map_or(entry.due_at, |work| {
@@ -228,6 +248,10 @@ pub(crate) fn settle(
     });
     let next = policy
         .next_attempt(attempts, first_due, now, rng)
+        .map(|next| match attempt.come_again_after {
+            Some(pause) => now.plus(pause.mul_f64(rng.random_range(1.0..1.05))),
+            None => next,
+        })
         .filter(|next| entry.expires_at.is_none_or(|expiry| *next < expiry));
     let (status, kind, next_attempt_at, details) = match judged.class {
         None => (Status::Sent, EventKind::Delivered, None, judged.details),
@@ -282,7 +306,15 @@ pub(crate) fn settle(
     let retry = next_attempt_at.filter(|_| keep_claim).map(|due_at| Retry {
         domain: domain.clone(),
         require_tls: work.is_some_and(|work| work.send.info.options.require_tls),
-        entry: Entry { due_at, attempts, source: kept_source, begun: false, work: None, ..entry.clone() },
+        entry: Entry {
+            due_at,
+            attempts,
+            source: kept_source,
+            greylisted_at,
+            begun: false,
+            work: None,
+            ..entry.clone()
+        },
     });
     let data =
         EventData { ip_pool: attempt.ip_pool.as_deref(), ..EventData::of(&delivery, kind, attempt_number) };

@@ -42,10 +42,10 @@ impl Connecting {
         Self::ordered(hub, path)
     }
 
-    /// The connection takes messages.
-    pub(super) fn succeeded(mut self) {
+    /// The connection takes messages; `is_first` of its task.
+    pub(super) fn succeeded(mut self, is_first: bool) {
         self.is_connected = true;
-        self.hub.with(|schedule, _| schedule.connected(self.path));
+        self.hub.with(|schedule, now| schedule.connected(self.path, is_first, now));
     }
 
     pub(super) async fn connect(&self, job: &Job) -> Connected {

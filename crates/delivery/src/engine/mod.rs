@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use postroad_model::{Clock, ClockWatch, GateAction, GateScope, MessageId, ServerId, Timestamp};
-use postroad_store::{Claimed, Fresh, FreshSink, NewGate, Store, StoreError};
+use postroad_model::{Clock, ClockWatch, MessageId, ServerId, Timestamp};
+use postroad_store::{Claimed, Fresh, FreshSink, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
@@ -174,21 +174,6 @@ impl Hub {
             Action::GiveWay { path } => self.ask_to_make_way(path),
             Action::Open { path } => self.spawn(worker::work(Arc::clone(self), path)),
             Action::Resolve { lane, key } => self.spawn(resolve::resolve(Arc::clone(self), lane, key)),
-            Action::Suspend { source, provider, until, reason } => {
-                let gate = NewGate {
-                    scope: GateScope::SourceProvider { source, provider: provider.to_string() },
-                    action: GateAction::Suspend,
-                    reason,
-                    automatic: true,
-                    ends_at: Some(until),
-                };
-                let store = self.store.clone();
-                self.spawn(async move {
-                    if let Err(error) = store.set_gate(gate).await {
-                        tracing::warn!(%error, "a suspension was not written down; it holds until a restart");
-                    }
-                });
-            }
         }
     }
 
@@ -373,6 +358,7 @@ fn bare_entry(claimed: &Claimed) -> Entry {
         attempts: claimed.attempts,
         pool_wish: claimed.pool_id,
         source: claimed.source_id,
+        greylisted_at: None,
         begun: false,
         work: None,
     }

@@ -76,6 +76,7 @@ async fn settlement(
         ended_at: None,
         transcript: String::new(),
         flight: None,
+        come_again_after: None,
     };
     let ending = match outcome {
         None => Ending::Abandoned,

@@ -60,6 +60,7 @@ impl Hub {
             ended_at: None,
             transcript: String::new(),
             flight: None,
+            come_again_after: None,
         };
         self.judge(&attempt, ending)
     }

@@ -1,22 +1,24 @@
 //! Connection tasks: ask for work, connect, send, settle, again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use postroad_mail::Signal;
 use postroad_model::{SourceId, Status, Timestamp};
-use postroad_smtp::{Phase, Reply, SendError, Verdict};
+use postroad_smtp::{Phase, SendError, Verdict};
 use postroad_store::{Begun, Message, NewDelivery, Outcome, StoreError, Suppression};
 
 use super::Hub;
 use super::connecting::{Connected, Connecting};
 use super::flight::Flight;
-use crate::attempt::settle::{Attempt, Settlement, asks_for_less};
+use crate::attempt::settle::{Attempt, Settlement, is_put_back, signal_of, signal_of_greeting};
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
 use crate::journal::FlightKey;
 use crate::prepare::{PrepareError, Work};
 use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
-use crate::schedule::{Asking, Entry, Job, Left, Next};
+use crate::schedule::{Answer, Asking, Entry, Job, Left, Next};
 
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 /// After the store failed to give a message.
@@ -27,9 +29,15 @@ const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
 /// The life of one connection task.
 pub(super) async fn work(hub: Arc<Hub>, path: usize) {
     // Also when the task panics: a connection that is gone must not count for ever.
-    let mut farewell = Farewell { hub: Arc::clone(&hub), path, left: Left::Working };
+    let was_connected = Arc::new(AtomicBool::new(false));
+    let mut farewell = Farewell {
+        hub: Arc::clone(&hub),
+        path,
+        left: Left::Working,
+        was_connected: Arc::clone(&was_connected),
+    };
     let connecting = Some(Connecting::ordered(&hub, path));
-    let mut worker = Worker { hub, path, connecting, open: None };
+    let mut worker = Worker { hub, path, connecting, open: None, was_connected };
     farewell.left = worker.run().await;
     if let Some(open) = worker.open.take() {
         open.connection.quit().await;
@@ -41,11 +49,13 @@ struct Farewell {
     hub: Arc<Hub>,
     path: usize,
     left: Left,
+    was_connected: Arc<AtomicBool>,
 }
 
 impl Drop for Farewell {
     fn drop(&mut self) {
-        self.hub.with(|schedule, now| schedule.closed(self.path, self.left, now));
+        let was_connected = self.was_connected.load(Ordering::Relaxed);
+        self.hub.with(|schedule, now| schedule.closed(self.path, self.left, was_connected, now));
     }
 }
 
@@ -55,6 +65,8 @@ struct Worker {
     /// Until a connection is there.
     connecting: Option<Connecting>,
     open: Option<Open>,
+    /// The schedule knows that this task has, or had, a connection.
+    was_connected: Arc<AtomicBool>,
 }
 
 /// A connection that takes messages.
@@ -147,7 +159,7 @@ impl Worker {
             };
             match connected {
                 Connected::Open(connection) => {
-                    attempt.succeeded();
+                    attempt.succeeded(!self.was_connected.swap(true, Ordering::Relaxed));
                     let rules = Arc::clone(&job.route.rules);
                     let since = self.hub.clock.now();
                     self.open = Some(Open { connection: *connection, since, carried: 0, rules });
@@ -293,7 +305,8 @@ impl Worker {
         })
     }
 
-    /// No host could be spoken to: this message and those that would have gone over the same connection learn it.
+    /// No host could be spoken to. If the receiver just takes no connection now, the message was not offered, and waits; else
+    /// it learns of it. Those behind it wait for the path.
     async fn strand(
         &mut self,
         job: Job,
@@ -301,44 +314,22 @@ impl Worker {
         failure: ConnectFailure,
         started_at: Timestamp,
     ) -> After {
-        let hub = Arc::clone(&self.hub);
         if failure.was_stopped {
             self.give_back(&job).await;
             return After::Leave;
         }
-        if let Some(reply) = &failure.reply
-            && asks_for_less(reply)
-        {
-            hub.with(|schedule, now| schedule.throttled(self.path, &reply.to_string(), now));
+        let reply = failure.reply.as_ref();
+        let told = reply.map(|reply| (signal_of_greeting(reply), reply.to_string()));
+        let waits = told.is_some_and(|(signal, reason)| {
+            let answer = answer(&job, signal, &reason);
+            self.hub.with(|schedule, now| schedule.connection_refused(self.path, answer, now))
+        });
+        if waits {
+            self.put_back(job).await;
+            return After::Leave;
         }
-        hub.with(|schedule, now| schedule.connect_failed(self.path, failure.problem.clone(), now));
-        let ending = || Ending::Unreachable {
-            problem: failure.problem.clone(),
-            class: failure.class,
-            reply: failure.reply.clone(),
-            was_tried: failure.was_tried,
-        };
-        let others = job.route.rules.messages_per_connection_max.saturating_sub(1);
-        let others = hub.with(|schedule, now| schedule.take_stranded(self.path, others as usize, now));
-        let transcript = failure.transcript.clone();
-        let settlement =
-            self.judge(&job, &work, &failure.peer, false, started_at, transcript.clone(), None, ending());
-        hub.settle(settlement).await;
-        for other in others {
-            let Some((other, work)) = self.load(other).await else { continue };
-            let settlement = self.judge(
-                &other,
-                &work,
-                &failure.peer,
-                false,
-                started_at,
-                transcript.clone(),
-                None,
-                ending(),
-            );
-            hub.settle(settlement).await;
-        }
-        After::Leave
+        self.hub.with(|schedule, now| schedule.connect_failed(self.path, failure.problem.clone(), now));
+        self.unreachable(&job, &work, failure, started_at).await
     }
 
     async fn transact(&mut self, job: Job, work: Arc<Work>, started_at: Timestamp) -> After {
@@ -434,7 +425,8 @@ impl Worker {
             self.give_back(&job).await;
             return After::Leave;
         };
-        if open.carried > 0 && is_stale_connection(&ending, flight.is_marked) {
+        let come_again_after = tell_schedule(&hub, self.path, &job, &ending);
+        if waits_again(&ending, open.carried > 0, flight.is_marked) {
             if flight.is_marked {
                 // It was refused, so nothing of it is left over there.
                 hub.journal.settled([key]);
@@ -449,9 +441,9 @@ impl Worker {
         open.carried += 1;
         let (peer, is_encrypted) = (connection.peer.clone(), connection.is_encrypted());
         let transcript = connection.take_transcript().to_string();
-        self.tell_schedule(&ending);
         let flight = flight.is_marked.then_some(key);
-        let settlement = self.judge(&job, &work, &peer, is_encrypted, started_at, transcript, flight, ending);
+        let attempt = self.attempt(&job, &work, &peer, is_encrypted, started_at, transcript, flight);
+        let settlement = hub.judge(&Attempt { come_again_after, ..attempt }, ending);
         hub.settle(settlement).await;
         if let Some(open) = &mut self.open
             && !open.connection.settle_down().await
@@ -506,16 +498,6 @@ impl Worker {
         }
     }
 
-    fn tell_schedule(&self, ending: &Ending) {
-        self.hub.with(|schedule, now| match ending {
-            Ending::Accepted(_) => schedule.accepted(self.path, now),
-            Ending::Refused { reply, .. } if asks_for_less(reply) => {
-                schedule.throttled(self.path, &reply.to_string(), now);
-            }
-            _ => {}
-        });
-    }
-
     #[expect(clippy::too_many_arguments, reason = "the facts of an attempt come from all sides here, once")]
     fn judge(
         &self,
@@ -528,8 +510,23 @@ impl Worker {
         flight: Option<FlightKey>,
         ending: Ending,
     ) -> Settlement {
-        let is_simulated = job.route.kind == RouteKind::Simulator;
-        let attempt = Attempt {
+        let attempt = self.attempt(job, work, peer, is_encrypted, started_at, transcript, flight);
+        self.hub.judge(&attempt, ending)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "as above")]
+    #[expect(clippy::unused_self, reason = "beside `judge`")]
+    fn attempt<'a>(
+        &self,
+        job: &Job,
+        work: &'a Work,
+        peer: &Peer,
+        is_encrypted: bool,
+        started_at: Timestamp,
+        transcript: String,
+        flight: Option<FlightKey>,
+    ) -> Attempt<'a> {
+        Attempt {
             entry: job.entry.clone(),
             domain: job.lane.domain.clone(),
             work: Some(work),
@@ -537,13 +534,13 @@ impl Worker {
             source: counted_source(job),
             ip_pool: job.source.pool.clone(),
             is_encrypted,
-            is_simulated,
+            is_simulated: job.route.kind == RouteKind::Simulator,
             started_at,
             ended_at: None,
             transcript,
             flight,
-        };
-        self.hub.judge(&attempt, ending)
+            come_again_after: None,
+        }
     }
 }
 
@@ -559,11 +556,39 @@ fn needs_another_route(job: &Job, work: &Work) -> bool {
     leaves && work.send.info.options.require_tls && !is_demanded
 }
 
-/// A connection that was used before and is gone now, or wants no more: the message goes over a new one.
-fn is_stale_connection(ending: &Ending, is_marked: bool) -> bool {
+/// How long the receiver's greylisting lasts, if it was that.
+fn tell_schedule(hub: &Arc<Hub>, path: usize, job: &Job, ending: &Ending) -> Option<Duration> {
     match ending {
-        Ending::Refused { reply: Reply { code: 421, .. }, phase: Phase::MailFrom } => true,
-        Ending::Interrupted { phase: Phase::MailFrom, after_final: false, .. } => !is_marked,
+        Ending::Accepted(_) => hub.with(|schedule, now| {
+            if let Some(first) = job.entry.greylisted_at {
+                schedule.greylisting_over(path, first, now);
+            }
+            schedule.accepted(path, &job.lane, now);
+            None
+        }),
+        Ending::Refused { reply, phase } => {
+            let reason = reply.to_string();
+            let answer = answer(job, signal_of(reply, *phase), &reason);
+            hub.with(|schedule, now| schedule.refused(path, answer, now))
+        }
+        _ => None,
+    }
+}
+
+fn answer<'a>(job: &'a Job, signal: Option<Signal>, reason: &'a str) -> Answer<'a> {
+    let (server, greylisted_at) = (job.entry.server_id, job.entry.greylisted_at);
+    Answer { lane: &job.lane, server, greylisted_at, signal, reason }
+}
+
+/// The message goes over a new connection: this one has carried enough, or it was used before and is gone now.
+fn waits_again(ending: &Ending, was_used: bool, is_marked: bool) -> bool {
+    match ending {
+        Ending::Refused { reply, phase } => {
+            let is_early = !matches!(phase, Phase::Body | Phase::Final);
+            let is_stale = was_used && reply.code == 421 && *phase == Phase::MailFrom;
+            is_put_back(signal_of(reply, *phase), is_early, is_stale)
+        }
+        Ending::Interrupted { phase: Phase::MailFrom, after_final: false, .. } => was_used && !is_marked,
         _ => false,
     }
 }

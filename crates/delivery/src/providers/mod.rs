@@ -10,7 +10,6 @@ use postroad_model::{DomainName, SendRate};
 
 pub use self::provider_file::ProviderProblem;
 use self::provider_file::{DEFAULT_NAME, Entry, parse_entries};
-use crate::pacing::PacingLimits;
 
 /// Checked by the tests: built-in text is as good as code.
 const BUILT_IN: &str = include_str!("../../rules/providers.toml");
@@ -44,11 +43,6 @@ impl Provider {
     /// The entry for everybody who has none.
     pub fn is_default(&self) -> bool {
         self.name == DEFAULT_NAME
-    }
-
-    /// Where adaptive pacing starts and ends.
-    pub fn pacing_limits(&self) -> PacingLimits {
-        PacingLimits { connections_max: self.connections_max, per_minute: self.messages_per_minute }
     }
 }
 

@@ -78,7 +78,7 @@ fn an_operator_changes_single_keys_and_adds_providers() {
     .unwrap();
     let google = providers.find("smtp.google.com");
     assert_eq!((google.connections_max, google.messages_per_connection_max), (3, 50));
-    assert_eq!(google.pacing_limits(), PacingLimits { connections_max: 3, per_minute: Some(90.0) });
+    assert_eq!(google.messages_per_minute, Some(90.0));
     // A changed default reaches those that say nothing themselves.
     assert_eq!(google.idle_max, Duration::from_secs(7));
     assert_eq!(providers.find("mx1.comcast.net").idle_max, Duration::from_secs(20));

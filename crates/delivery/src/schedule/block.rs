@@ -32,10 +32,20 @@ pub(crate) enum Why {
         site: String,
         reason: String,
     },
-    /// The provider asked for less.
-    Pacing {
-        provider: String,
-        state: &'static str,
+    /// The receiver asked for less: messages a minute that it seems to take.
+    TooFast {
+        receiver: String,
+        per_minute: u64,
+        reason: String,
+    },
+    /// The receiver takes no connection now.
+    NoConnection {
+        receiver: String,
+    },
+    /// A receiver, or a domain, refuses everything; one message at a time tries whether that has ended.
+    Standstill {
+        receiver: String,
+        since: Timestamp,
         reason: String,
     },
     /// The provider's usual rate.
@@ -68,9 +78,18 @@ impl fmt::Display for Why {
                 write!(f, "{} {what} {by}: {}", gate.scope, gate.reason)
             }
             Self::BackOff { site, reason } => write!(f, "{site} could not be reached ({reason})"),
-            Self::Pacing { provider, state, reason } => {
-                write!(f, "sending to {provider} is {state} because it asked for less ({reason})")
+            Self::TooFast { receiver, per_minute, reason } => write!(
+                f,
+                "{receiver} seems to take about {per_minute} messages a minute from this address (it said: {reason})"
+            ),
+            Self::NoConnection { receiver } => {
+                write!(f, "{receiver} takes no connection now (it said: too many connections)")
             }
+            Self::Standstill { receiver, since, reason } => write!(
+                f,
+                "{receiver} has refused everything since {}, and one message at a time tries again (it said: {reason})",
+                since.to_rfc3339()
+            ),
             Self::ProviderRate { provider } => write!(f, "the usual rate for {provider} is used up"),
             Self::WarmUp { source, paused_reason: None } => {
                 write!(f, "today's warm-up quota of {source} is used up")

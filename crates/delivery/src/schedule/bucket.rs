@@ -24,16 +24,6 @@ impl Bucket {
         Self { interval: interval(rate), free_at: Timestamp::from_micros(i64::MIN) }
     }
 
-    /// Another rate, the same place in time.
-    pub(crate) fn set_per_minute(&mut self, rate: f64) {
-        let interval = interval(rate);
-        if interval < self.interval {
-            // A faster pace counts from the last message on.
-            self.free_at = self.free_at.minus(self.interval.saturating_sub(interval));
-        }
-        self.interval = interval;
-    }
-
     /// `None` if one may go now.
     pub(crate) fn blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
         (self.free_at > now).then_some(self.free_at)
@@ -72,15 +62,5 @@ mod tests {
             assert!(window <= 50, "{window}");
         }
         assert!(sent.len() > 230, "{}", sent.len());
-    }
-
-    #[test]
-    fn a_faster_pace_takes_effect_at_once() {
-        let mut bucket = Bucket::per_minute(1.0);
-        let start = Timestamp::from_micros(0);
-        bucket.take(start);
-        bucket.set_per_minute(60.0);
-        assert!(bucket.blocked_until(start.plus(Duration::from_secs(2))).is_none());
-        assert!(bucket.blocked_until(start.plus(Duration::from_millis(500))).is_some());
     }
 }

@@ -34,9 +34,18 @@ impl Schedule {
             path.back_off.shift_back(by);
             path.taken_at = path.taken_at.map(|at| at.minus(by));
         }
+        for (_, link) in &mut self.links {
+            link.connection_limit.shift_back(by);
+            link.rate.shift_back(by);
+            link.standstill.shift_back(by);
+        }
+        for (_, lane) in &mut self.lanes {
+            lane.trouble.shift_back(by);
+        }
         for pace in self.paces.values_mut() {
-            pace.pacing.shift_back(by);
-            for bucket in [&mut pace.bucket, &mut pace.openings].into_iter().flatten() {
+            pace.rate.shift_back(by);
+            pace.standstill.shift_back(by);
+            for bucket in [&mut pace.limit, &mut pace.openings].into_iter().flatten() {
                 bucket.shift_back(by);
             }
         }
@@ -86,6 +95,7 @@ mod tests {
             attempts: 0,
             pool_wish: None,
             source: None,
+            greylisted_at: None,
             begun: false,
             work: None,
         }

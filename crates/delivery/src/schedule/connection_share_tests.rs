@@ -42,6 +42,7 @@ impl World {
             attempts: 0,
             pool_wish: None,
             source: None,
+            greylisted_at: None,
             begun: false,
             work: None,
         };
@@ -61,7 +62,7 @@ impl World {
                     Action::Resolve { lane, key } => self.schedule.resolved(lane, route(&key), self.now),
                     Action::Open { path } => self.open(path),
                     Action::GiveWay { path } => self.give_way(path),
-                    Action::Wake { .. } | Action::Suspend { .. } => {}
+                    Action::Wake { .. } => {}
                 }
             }
         }
@@ -69,7 +70,7 @@ impl World {
 
     fn open(&mut self, path: usize) {
         let Next::Job(job) = self.schedule.next(path, Asking::First, self.now) else {
-            return self.schedule.closed(path, Left::Working, self.now);
+            return self.schedule.closed(path, Left::Working, false, self.now);
         };
         self.opened.insert(job.route.site.to_string());
         self.schedule.dialling(path, self.now);
@@ -77,7 +78,7 @@ impl World {
             assert!(self.dialling.insert(path, *job).is_none(), "one attempt for each silent site");
         } else {
             self.schedule.answered(path, self.now);
-            self.schedule.connected(path);
+            self.schedule.connected(path, true, self.now);
             self.busy.push((path, *job));
         }
     }
@@ -87,7 +88,7 @@ impl World {
         self.schedule.note_silence(path);
         self.schedule.put_back(job.lane, job.entry, self.now);
         self.schedule.connecting_ended(path, self.now);
-        self.schedule.closed(path, Left::Working, self.now);
+        self.schedule.closed(path, Left::Working, false, self.now);
     }
 
     fn pass(&mut self, time: Duration) {
@@ -101,11 +102,11 @@ impl World {
     /// A connection has sent its message and asks for the next.
     fn send_one(&mut self) -> i64 {
         let (path, job) = self.busy.remove(0);
-        self.schedule.accepted(path, self.now);
+        self.schedule.accepted(path, &job.lane, self.now);
         match self.schedule.next(path, Asking::Again, self.now) {
             Next::Job(next) => self.busy.push((path, *next)),
-            Next::Wait => self.schedule.closed(path, Left::Waiting, self.now),
-            Next::Close => self.schedule.closed(path, Left::Working, self.now),
+            Next::Wait => self.schedule.closed(path, Left::Waiting, true, self.now),
+            Next::Close => self.schedule.closed(path, Left::Working, true, self.now),
         }
         self.work();
         job.entry.server_id.0
@@ -170,7 +171,7 @@ fn a_silent_site_that_gives_up_lets_the_next_one_try() {
         world.dialling.remove(path);
         world.schedule.connect_failed(*path, "no greeting".to_owned(), world.now);
         world.schedule.connecting_ended(*path, world.now);
-        world.schedule.closed(*path, Left::Working, world.now);
+        world.schedule.closed(*path, Left::Working, false, world.now);
         world.work();
     }
     assert_eq!(world.dialling.len(), 2);

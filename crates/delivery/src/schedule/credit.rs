@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use postroad_model::{GateScope, SourceId, Timestamp};
+use postroad_model::{SourceId, Timestamp};
 
 use super::block::{Block, Why};
 use super::bucket::Bucket;
-use super::{Pace, Schedule, sources};
-use crate::pacing::Pacing;
+use super::{Pace, Schedule};
+use crate::pacing::{Evidence, RateEstimate, Standstill};
 use crate::route::Route;
 
 /// Of those who wait for a connection, so many are looked at.
@@ -17,30 +17,33 @@ impl Schedule {
     /// An idle connection to wake, or room for another one. Where messages go one at a time, so do the connections
     /// that come for them.
     pub(super) fn can_take_more(&mut self, path_id: usize, now: Timestamp) -> bool {
-        let limit = self.connections_max(path_id, now);
         let path = &self.paths[path_id];
         if path.retired || (path.coming() > 0 && self.is_paced(path_id)) {
             return false;
         }
-        let room = self.links[path.link].connections < limit.min(path.ramp)
-            && self.connections_to_provider(path_id) < limit
+        let room = self.has_room_at_site(path_id, now)
+            && self.connections_to_provider(path_id) < self.connections_max(path_id)
             && self.connections < self.connections_max
             && self.has_share(path_id, now);
         path.idle > path.notified || (room && self.opening_block(path_id, now).is_none())
     }
 
+    /// As the rules, the receiver's own limit and the slow start say.
+    fn has_room_at_site(&self, path_id: usize, now: Timestamp) -> bool {
+        let path = &self.paths[path_id];
+        let link = &self.links[path.link];
+        let limit = link.connection_limit.limit(now).unwrap_or(u32::MAX);
+        link.connections < self.connections_max(path_id).min(limit).min(path.ramp)
+    }
+
     /// Only the connections of others are in the way: to the same provider, of the whole node, or of other sites that do not
     /// answer.
     pub(super) fn lacks_room(&mut self, path_id: usize, now: Timestamp) -> bool {
-        let limit = self.connections_max(path_id, now);
         let path = &self.paths[path_id];
         let is_full = self.connections >= self.connections_max
-            || self.connections_to_provider(path_id) >= limit
+            || self.connections_to_provider(path_id) >= self.connections_max(path_id)
             || self.line_for_share(path_id, now).is_some();
-        !path.retired
-            && path.coming() == 0
-            && self.links[path.link].connections < limit.min(path.ramp)
-            && is_full
+        !path.retired && path.coming() == 0 && self.has_room_at_site(path_id, now) && is_full
     }
 
     /// Whether somebody waits for the room that this path's connection takes.
@@ -71,41 +74,31 @@ impl Schedule {
 
     pub(super) fn is_paced(&self, path_id: usize) -> bool {
         let path = &self.paths[path_id];
+        let link = &self.links[path.link];
         let provider = &self.queues[path.queue].route.provider;
-        let has_bucket =
-            self.paces.get(&(path.source, Arc::clone(provider))).is_some_and(|p| p.bucket.is_some());
-        has_bucket || self.gates.is_paced(&path.scopes)
+        let is_limited =
+            |pace: &Pace| pace.limit.is_some() || pace.rate.is_limiting() || pace.standstill.is_standing();
+        link.rate.is_limiting()
+            || link.standstill.is_standing()
+            || self.paces.get(&(path.source, Arc::clone(provider))).is_some_and(is_limited)
+            || self.gates.is_paced(&path.scopes)
     }
 
-    /// As the provider's rules and its pacing say.
-    pub(super) fn connections_max(&mut self, path_id: usize, now: Timestamp) -> u32 {
-        let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
-        let most = route.rules.connections_max;
-        if route.is_exempt {
-            return most;
-        }
-        let source = self.paths[path_id].source;
-        self.pace(source, &route).pacing.poll(now).connections_max.min(most)
+    /// As the provider's rules say.
+    pub(super) fn connections_max(&self, path_id: usize) -> u32 {
+        self.queues[self.paths[path_id].queue].route.rules.connections_max
     }
 
     pub(super) fn pace(&mut self, source: SourceId, route: &Route) -> &mut Pace {
-        let (sources, gates) = (&self.sources, &self.gates);
-        let pacing = || {
-            let address = sources.find(source).map_or(sources::ANY_ADDRESS, |source| source.scope_address());
-            let scope = GateScope::SourceProvider { source: address, provider: route.provider.to_string() };
-            let mut pacing = Pacing::new(route.rules.pacing_limits());
-            // Suspended by a process before this one: it ends with a probe, not at full speed.
-            if let Some((until, reason)) = gates.automatic_end(&scope) {
-                pacing.restore(until, reason);
-            }
-            pacing
-        };
         self.paces.entry((source, Arc::clone(&route.provider))).or_insert_with(|| Pace {
-            pacing: pacing(),
-            bucket: route.rules.messages_per_minute.map(Bucket::per_minute),
+            is_wider: route.provider != route.base_site,
+            limit: route.rules.messages_per_minute.map(Bucket::per_minute),
             connections: 0,
             openings: route.rules.connections_per_minute.map(|rate| Bucket::per_minute(f64::from(rate))),
-            was_suspended: false,
+            rate: RateEstimate::default(),
+            standstill: Standstill::default(),
+            hurried_sites: Evidence::default(),
+            refusing_sites: Evidence::default(),
         })
     }
 
@@ -133,37 +126,57 @@ impl Schedule {
             let paused_reason = source.paused_reason.clone();
             return Some(Block { until: None, why: Why::WarmUp { source: source.name(), paused_reason } });
         }
-        self.pace_block(source_id, &route, now)
+        let link = path.link;
+        self.site_block(link, &route, now).or_else(|| self.provider_block(source_id, &route, now))
     }
 
-    fn pace_block(&mut self, source: SourceId, route: &Route, now: Timestamp) -> Option<Block> {
-        let provider = &route.provider;
+    /// What the receiver itself told us, at this site.
+    fn site_block(&mut self, link: usize, route: &Route, now: Timestamp) -> Option<Block> {
+        let link = &mut self.links[link];
+        let receiver = || route.base_site.to_string();
+        if let Some(until) = link.connection_limit.blocked_until(now) {
+            return Some(Block { until: Some(until), why: Why::NoConnection { receiver: receiver() } });
+        }
+        standstill_block(&link.standstill, receiver, now)
+            .or_else(|| rate_block(&mut link.rate, receiver, now))
+    }
+
+    /// The same over all sites of the provider, and its rules.
+    fn provider_block(&mut self, source: SourceId, route: &Route, now: Timestamp) -> Option<Block> {
+        let provider = || route.provider.to_string();
         let pace = self.pace(source, route);
-        let told = pace.pacing.poll(now);
-        if told.connections_max == 0 {
-            let why = Why::Pacing {
-                provider: provider.to_string(),
-                state: told.state.as_str(),
-                reason: told.reason.as_deref().unwrap_or_default().to_owned(),
-            };
-            return Some(Block { until: told.until, why });
+        if pace.is_wider {
+            let told = standstill_block(&pace.standstill, provider, now)
+                .or_else(|| rate_block(&mut pace.rate, provider, now));
+            if told.is_some() {
+                return told;
+            }
         }
-        match (told.per_minute, &mut pace.bucket) {
-            (Some(rate), Some(bucket)) => bucket.set_per_minute(rate),
-            (Some(rate), slot @ None) => *slot = Some(Bucket::per_minute(rate)),
-            (None, slot) => *slot = None,
-        }
-        let until = pace.bucket.as_ref()?.blocked_until(now)?;
-        Some(Block { until: Some(until), why: Why::ProviderRate { provider: provider.to_string() } })
+        let until = pace.limit.as_ref()?.blocked_until(now)?;
+        Some(Block { until: Some(until), why: Why::ProviderRate { provider: provider() } })
     }
 
-    /// More connections than the limit, which has shrunk.
-    pub(super) fn is_superfluous(&mut self, path_id: usize, now: Timestamp) -> bool {
-        let limit = self.connections_max(path_id, now);
+    /// More connections than the limit, which has shrunk. Where the receiver takes fewer than before, those that are open
+    /// stay: it has taken them.
+    pub(super) fn is_superfluous(&self, path_id: usize) -> bool {
+        let limit = self.connections_max(path_id).max(1);
         let path = &self.paths[path_id];
-        let limit = limit.max(1);
         path.retired
             || self.links[path.link].connections > limit
             || self.connections_to_provider(path_id) > limit
     }
+}
+
+fn standstill_block(standstill: &Standstill, receiver: impl Fn() -> String, now: Timestamp) -> Option<Block> {
+    let until = standstill.blocked_until(now)?;
+    let since = standstill.since().unwrap_or(now);
+    let why = Why::Standstill { receiver: receiver(), since, reason: standstill.reason().to_owned() };
+    Some(Block { until: Some(until), why })
+}
+
+fn rate_block(rate: &mut RateEstimate, receiver: impl Fn() -> String, now: Timestamp) -> Option<Block> {
+    let until = rate.blocked_until(now)?;
+    let per_minute = rate.per_minute(now).unwrap_or_default().round() as u64;
+    let why = Why::TooFast { receiver: receiver(), per_minute, reason: rate.reason().to_owned() };
+    Some(Block { until: Some(until), why })
 }

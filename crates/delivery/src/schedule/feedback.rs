@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
+use postroad_model::{ServerId, SourceId, Timestamp};
 
-use super::{Action, Line, Schedule, sources};
+use super::{Line, Schedule};
 
 impl Schedule {
     /// The size turned out to be large.
@@ -14,10 +14,14 @@ impl Schedule {
         self.queues[queue].waiting.charge(server, super::cost(bytes) - 1);
     }
 
-    /// The connection is there and the peer has greeted.
-    pub(crate) fn connected(&mut self, path_id: usize) {
-        self.paths[path_id].back_off.clear();
-        self.paths[path_id].connecting = self.paths[path_id].connecting.saturating_sub(1);
+    /// A connection is there and the peer has greeted; `is_first` of its connection task.
+    pub(crate) fn connected(&mut self, path_id: usize, is_first: bool, now: Timestamp) {
+        let path = &mut self.paths[path_id];
+        path.back_off.clear();
+        path.connecting = path.connecting.saturating_sub(1);
+        let link = &mut self.links[path.link];
+        link.open += u32::from(is_first);
+        link.connection_limit.taken(link.open, now);
         self.note_answer(path_id);
     }
 
@@ -35,67 +39,16 @@ impl Schedule {
         }
     }
 
-    /// A message was accepted: more connections may be tried, and the pace recovers.
-    pub(crate) fn accepted(&mut self, path_id: usize, now: Timestamp) {
-        let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
-        let source = self.paths[path_id].source;
-        self.paths[path_id].ramp = self.paths[path_id].ramp.saturating_add(1).min(1_000);
-        self.note_use(path_id);
-        if !route.is_exempt {
-            let pace = self.pace(source, &route);
-            pace.pacing.on_accepted(now);
-            pace.was_suspended = false;
-        }
-        let queue = self.paths[path_id].queue;
-        self.pump(queue, now);
-    }
-
-    /// The other side asked for less.
-    pub(crate) fn throttled(&mut self, path_id: usize, reason: &str, now: Timestamp) {
-        let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
-        if route.is_exempt {
-            return;
-        }
-        let source = self.paths[path_id].source;
-        let address = self.sources.find(source).map_or(sources::ANY_ADDRESS, |source| source.scope_address());
-        let pace = self.pace(source, &route);
-        pace.pacing.on_throttled(now, reason);
-        let told = pace.pacing.poll(now);
-        let is_suspended = told.connections_max == 0;
-        if is_suspended
-            && !std::mem::replace(&mut pace.was_suspended, is_suspended)
-            && let Some(until) = told.until
-        {
-            self.actions.push(Action::Suspend {
-                source: address,
-                provider: Arc::clone(&route.provider),
-                until,
-                reason: reason.to_owned(),
-            });
-        }
-    }
-
-    /// An operator lifted a suspension before its time: the next message decides.
-    pub(super) fn probe_again(&mut self, scope: &GateScope, now: Timestamp) {
-        let GateScope::SourceProvider { source, provider } = scope else { return };
-        for ((id, name), pace) in &mut self.paces {
-            let is_meant = self.sources.find(*id).is_some_and(|known| known.scope_address() == *source);
-            if is_meant && **name == **provider {
-                pace.pacing.restore(now, "lifted by an operator");
-                pace.was_suspended = false;
-            }
-        }
-    }
-
     /// The outcome of a message that this path carried is stored.
     pub(crate) fn settled(&mut self, source: SourceId, sent: bool) {
         self.sources.settled(source, sent);
     }
 
     /// A connection task has ended.
-    pub(crate) fn closed(&mut self, path_id: usize, left: Left, now: Timestamp) {
+    pub(crate) fn closed(&mut self, path_id: usize, left: Left, was_connected: bool, now: Timestamp) {
         let path = &mut self.paths[path_id];
         let coming = path.coming();
+        self.links[path.link].open -= u32::from(was_connected);
         path.connections -= 1;
         path.idle -= u32::from(left != Left::Working);
         path.notified -= u32::from(left == Left::Woken).min(path.notified);

@@ -45,19 +45,6 @@ impl GateBoard {
         }
     }
 
-    /// When a suspension of Postroad's own ends, and why it is.
-    pub(super) fn automatic_end(&self, scope: &GateScope) -> Option<(Timestamp, &str)> {
-        let closed = self.gates.get(scope)?.iter().find(|closed| closed.gate.automatic)?;
-        Some((closed.gate.ends_at?, &closed.gate.reason))
-    }
-
-    /// Suspensions that Postroad decided on itself and that are not over yet.
-    pub(super) fn automatic(&self, now: Timestamp) -> Vec<GateScope> {
-        let is_running =
-            |closed: &&Closed| closed.gate.automatic && closed.gate.ends_at.is_some_and(|end| end > now);
-        self.gates.values().flatten().filter(is_running).map(|closed| closed.gate.scope.clone()).collect()
-    }
-
     /// What keeps these scopes from sending now.
     pub(super) fn block(&self, scopes: &[GateScope], now: Timestamp) -> Option<Block> {
         if self.gates.is_empty() {

@@ -11,6 +11,7 @@ use super::lookups::Rank;
 use super::path::{BackOff, Path};
 use super::site_queue::SiteQueue;
 use super::{Queue, Schedule, Wake};
+use crate::pacing::Standstill;
 use crate::route::Route;
 
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(super) struct Lane {
     pub(super) entries: usize,
     /// Site queues and servers whose ring it was taken out of.
     pub(super) parked_in: HashSet<(usize, ServerId)>,
+    /// The domain refuses our mail by a policy of its own.
+    pub(super) trouble: Standstill,
 }
 
 #[derive(Debug)]
@@ -80,6 +83,7 @@ impl Schedule {
             unrouted: VecDeque::new(),
             entries: 0,
             parked_in: HashSet::new(),
+            trouble: Standstill::default(),
         });
         self.lane_ids.insert(key, id);
         id

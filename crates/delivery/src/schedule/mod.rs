@@ -4,6 +4,7 @@
 //! A message moves: timeline (not due) → lane (its domain's route is not known) → site queue (waits for its turn) →
 //! job (a connection has it).
 
+mod answers;
 mod attempts;
 pub(crate) mod block;
 mod bucket;
@@ -21,6 +22,8 @@ mod lane;
 mod lookups;
 mod path;
 mod pull;
+#[cfg(test)]
+mod receivers;
 mod shares;
 mod site_queue;
 mod sources;
@@ -32,7 +35,6 @@ pub(crate) mod warm_up;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +42,7 @@ use postroad_model::{DomainName, PoolId, ServerId, SourceId, Timestamp};
 use postroad_store::DeliverySetup;
 use slab::Slab;
 
+pub(crate) use answers::Answer;
 pub(crate) use block::{Block, PauseCause};
 pub(crate) use entry::{Entry, LaneKey};
 pub(crate) use explain::Totals;
@@ -48,7 +51,7 @@ pub(crate) use pull::{Asking, Job, Next};
 pub(crate) use site_queue::cost;
 pub(crate) use sources::Source;
 
-use crate::pacing::{Pacing, PacingState};
+use crate::pacing::{ConnectionEstimate, Evidence, GreylistTime, RateEstimate, Standstill};
 use crate::route::Route;
 use bucket::Bucket;
 use connection_shares::{ConnectionShares, Counted, Health, Line};
@@ -77,10 +80,12 @@ pub(crate) struct Schedule {
     queue_ids: HashMap<(PoolId, Arc<str>), usize>,
     paths: Slab<Path>,
     path_ids: HashMap<(SourceId, Arc<str>), usize>,
-    /// Connections per (source, site), whatever their TLS demands.
+    /// What is known of each (source, site), whatever its TLS demands.
     links: Slab<Link>,
     link_ids: HashMap<(SourceId, Arc<str>), usize>,
     paces: HashMap<(SourceId, Arc<str>), Pace>,
+    /// Lanes that refused something since they took something.
+    troubled_lanes: usize,
     servers: HashMap<ServerId, Turnstile>,
     sources: Sources,
     shares: Shares,
@@ -113,9 +118,13 @@ struct Queue {
     line: Option<Line>,
 }
 
+/// One source at one site.
 #[derive(Debug, Default)]
 struct Link {
+    /// Connection tasks.
     connections: u32,
+    /// Of these, with a connection that the receiver has greeted.
+    open: u32,
     /// Those that share them.
     paths: Vec<usize>,
     health: Health,
@@ -123,18 +132,29 @@ struct Link {
     counted: Option<Counted>,
     /// When the oldest attempt without an answer began to dial.
     dialling_since: Option<Timestamp>,
+    connection_limit: ConnectionEstimate,
+    rate: RateEstimate,
+    standstill: Standstill,
+    /// Recipient domains that were refused.
+    refusing_domains: Evidence,
+    greylist: GreylistTime,
 }
 
-/// The pace towards one provider from one source.
+/// One source at one provider, over all of its sites.
 #[derive(Debug)]
 struct Pace {
-    pacing: Pacing,
-    bucket: Option<Bucket>,
-    /// To all sites of the provider together.
+    /// The provider has several sites: what several of them say counts for all.
+    is_wider: bool,
+    /// As the rules say.
+    limit: Option<Bucket>,
     connections: u32,
     /// New connections.
     openings: Option<Bucket>,
-    was_suspended: bool,
+    rate: RateEstimate,
+    standstill: Standstill,
+    /// Sites that were too fast for, and that stand still.
+    hurried_sites: Evidence,
+    refusing_sites: Evidence,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -164,13 +184,6 @@ pub(crate) enum Action {
     GiveWay {
         path: usize,
     },
-    /// A suspension that Postroad decided on itself, to be kept over restarts.
-    Suspend {
-        source: IpAddr,
-        provider: Arc<str>,
-        until: Timestamp,
-        reason: String,
-    },
 }
 
 impl Schedule {
@@ -187,6 +200,7 @@ impl Schedule {
             links: Slab::new(),
             link_ids: HashMap::new(),
             paces: HashMap::new(),
+            troubled_lanes: 0,
             servers: HashMap::new(),
             sources: Sources::new(helo, plan),
             shares: Shares::default(),
@@ -224,12 +238,7 @@ impl Schedule {
             turnstile.set_rate(server.send_rate, setup.live_nodes);
         }
         self.sources.configure(setup, now);
-        let automatic = self.gates.automatic(now);
         self.gates.replace(&setup.gates);
-        let still_automatic = self.gates.automatic(now);
-        for scope in automatic.iter().filter(|scope| !still_automatic.contains(scope)) {
-            self.probe_again(scope, now);
-        }
         if let Some(end) = self.gates.next_end(now) {
             self.wake_at(end, Wake::Gates);
         }
@@ -355,10 +364,11 @@ impl Schedule {
     pub(crate) fn sweep(&mut self, now: Timestamp) {
         self.sweep_shares();
         let is_done = |lane: &Lane| lane.entries == 0 && lane.is_stale(now);
-        let lanes = &mut self.lanes;
+        let (lanes, troubled) = (&mut self.lanes, &mut self.troubled_lanes);
         self.lane_ids.retain(|_, id| {
             let done = is_done(&lanes[*id]);
             if done {
+                *troubled -= usize::from(!lanes[*id].trouble.is_clear());
                 lanes.remove(*id);
             }
             !done
@@ -385,12 +395,10 @@ impl Schedule {
                 self.remove_path(path, &queue.route.base_site);
             }
         }
-        // Small sites are providers of their own, so there are as many as sites; one that slowed us down is remembered.
+        // Small sites are providers of their own, so there are as many as sites.
         let known: HashSet<Arc<str>> =
             self.queues.iter().map(|(_, queue)| Arc::clone(&queue.route.provider)).collect();
-        self.paces.retain(|(_, provider), pace| {
-            known.contains(provider) || pace.pacing.poll(now).state != PacingState::Normal
-        });
+        self.paces.retain(|(_, provider), pace| known.contains(provider) || pace.standstill.is_standing());
     }
 
     fn remove_path(&mut self, id: usize, base_site: &Arc<str>) {

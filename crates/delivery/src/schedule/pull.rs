@@ -119,7 +119,7 @@ impl Schedule {
     /// A connection of this path asks what to do.
     pub(crate) fn next(&mut self, path_id: usize, asking: Asking, now: Timestamp) -> Next {
         self.note_asking(path_id, asking);
-        if self.is_stopping || self.is_superfluous(path_id, now) {
+        if self.is_stopping || self.is_superfluous(path_id) {
             return Next::Close;
         }
         if asking == Asking::Again && self.is_over_its_share(path_id) {
@@ -243,24 +243,23 @@ impl Schedule {
             self.gates.pass(&turnstile.scope, now);
             turnstile.pass(now);
         }
-        if let Some(bucket) = &mut self.pace(source, &route).bucket {
-            bucket.take(now);
+        let link = &mut self.links[self.paths[path_id].link];
+        link.connection_limit.take(now);
+        link.standstill.take(now);
+        link.rate.take(now);
+        self.lanes[lane].trouble.take(now);
+        let pace = self.pace(source, &route);
+        if pace.is_wider {
+            pace.standstill.take(now);
+            pace.rate.take(now);
+        }
+        if let Some(limit) = &mut pace.limit {
+            limit.take(now);
         }
         self.sources.take(source);
         if self.sources.is_exhausted(self.queues[self.paths[path_id].queue].pool) {
             self.overflow(now);
         }
-    }
-
-    /// The messages that would have gone over a connection that failed; they are told so together.
-    pub(crate) fn take_stranded(&mut self, path_id: usize, limit: usize, now: Timestamp) -> Vec<Job> {
-        let queue = self.paths[path_id].queue;
-        let others = self.queues[queue].paths.clone();
-        let another_serves =
-            others.into_iter().any(|other| other != path_id && self.path_block(other, now).is_none());
-        // Another address of the pool may have better luck with them.
-        let limit = if another_serves { 0 } else { limit };
-        std::iter::from_fn(|| self.pop(path_id, now)).take(limit).collect()
     }
 }
 
@@ -296,9 +295,15 @@ impl Doorkeeper for Door<'_> {
             return true;
         }
         let state = &mut self.lanes[lane];
-        let Some(block) = self.gates.block(&state.scopes, self.now) else { return true };
+        let until = match self.gates.block(&state.scopes, self.now) {
+            Some(block) => block.until,
+            None => match state.trouble.blocked_until(self.now) {
+                Some(until) => Some(until),
+                None => return true,
+            },
+        };
         state.parked_in.insert((self.queue, server));
-        self.woken.extend(block.until.map(|until| (until, Wake::Lane(lane))));
+        self.woken.extend(until.map(|until| (until, Wake::Lane(lane))));
         false
     }
 }

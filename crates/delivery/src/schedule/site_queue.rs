@@ -250,6 +250,7 @@ mod tests {
             attempts: 0,
             pool_wish: None,
             source: None,
+            greylisted_at: None,
             begun: false,
             work: None,
         }

@@ -38,7 +38,6 @@ struct World {
     /// Sites that nothing answers at.
     dead: Vec<String>,
     rules: crate::providers::Provider,
-    suspensions: usize,
     /// Takes a message when it comes from the same source for the second time.
     greylists: bool,
     /// Messages with the sources they came from, as a greylisting receiver remembers them.
@@ -49,12 +48,13 @@ struct World {
 struct Connection {
     path: usize,
     is_idle: bool,
+    was_connected: bool,
 }
 
 #[derive(Debug)]
 enum Event {
     Ask(usize, Asking),
-    Done(usize, SourceId),
+    Done(usize, SourceId, LaneKey),
     Resolved(usize, LaneKey),
 }
 
@@ -94,7 +94,6 @@ impl World {
             most_connections: 0,
             dead: Vec::new(),
             rules,
-            suspensions: 0,
             greylists: false,
             greylisted: HashSet::new(),
         }
@@ -135,7 +134,7 @@ impl World {
                 Action::Open { path } => {
                     self.next_connection += 1;
                     let id = self.next_connection;
-                    self.connections.insert(id, Connection { path, is_idle: false });
+                    self.connections.insert(id, Connection { path, is_idle: false, was_connected: false });
                     self.most_connections = self.most_connections.max(self.connections.len());
                     self.plan(Duration::from_micros(50), Event::Ask(id, Asking::First));
                 }
@@ -149,7 +148,6 @@ impl World {
                         self.plan(Duration::from_micros(50), Event::Ask(id, Asking::AfterWait));
                     }
                 }
-                Action::Suspend { .. } => self.suspensions += 1,
                 Action::GiveWay { .. } => {}
             }
         }
@@ -186,9 +184,9 @@ impl World {
                 self.schedule.resolved(lane, route, self.now);
             }
             Event::Ask(id, asking) => self.ask(id, asking),
-            Event::Done(id, source) => {
+            Event::Done(id, source, lane) => {
                 let path = self.connections[&id].path;
-                self.schedule.accepted(path, self.now);
+                self.schedule.accepted(path, &lane, self.now);
                 self.schedule.settled(source, true);
                 self.ask(id, Asking::Again);
             }
@@ -219,7 +217,7 @@ impl World {
             Next::Job(job)
                 if self.greylists && self.greylisted.insert((job.entry.message_id.0, job.source.id.0)) =>
             {
-                self.schedule.connected(path);
+                self.connected(id);
                 self.schedule.settled(job.source.id, false);
                 let due_at = self.now.plus(Duration::from_mins(1));
                 let (attempts, source) = (job.entry.attempts + 1, Some(job.source.id));
@@ -235,15 +233,22 @@ impl World {
                     source: job.source.id.0,
                     attempts: job.entry.attempts + 1,
                 });
-                self.schedule.connected(path);
-                self.plan(ON_THE_WIRE, Event::Done(id, job.source.id));
+                self.connected(id);
+                self.plan(ON_THE_WIRE, Event::Done(id, job.source.id, job.lane));
             }
+        }
+    }
+
+    fn connected(&mut self, id: usize) {
+        let connection = self.connections.get_mut(&id).unwrap();
+        if !std::mem::replace(&mut connection.was_connected, true) {
+            self.schedule.connected(connection.path, true, self.now);
         }
     }
 
     fn close(&mut self, id: usize, left: Left) {
         let connection = self.connections.remove(&id).unwrap();
-        self.schedule.closed(connection.path, left, self.now);
+        self.schedule.closed(connection.path, left, connection.was_connected, self.now);
     }
 
     /// Every domain has a site of its own.
@@ -276,6 +281,7 @@ fn entry(server: i64, message: i64, due_at: Timestamp) -> Entry {
         attempts: 0,
         pool_wish: None,
         source: None,
+        greylisted_at: None,
         begun: false,
         work: None,
     }
@@ -451,25 +457,6 @@ fn a_dead_site_is_left_alone_for_a_while_and_tried_again() {
     world.dead.clear();
     world.run(Duration::from_mins(10));
     assert_eq!(world.sent.len(), 150);
-}
-
-#[test]
-fn a_provider_that_asks_for_less_gets_less_and_is_suspended_when_it_goes_on() {
-    let mut world = World::new();
-    (0..2_000).for_each(|id| world.add(1, id, "one.example"));
-    world.run(Duration::from_secs(1));
-    let before = world.sent.len();
-    for _ in 0..6 {
-        world.schedule.throttled(0, "421 4.7.0 slow down", world.now);
-        world.run(Duration::from_secs(31));
-    }
-    assert_eq!(world.suspensions, 1, "it is written down once");
-    let at_suspension = world.sent.len();
-    assert!(at_suspension > before);
-    world.run(Duration::from_mins(2));
-    assert_eq!(world.sent.len(), at_suspension);
-    world.run(Duration::from_hours(2));
-    assert_eq!(world.sent.len(), 2_000);
 }
 
 fn source(id: i64, pool: i64, weight: u32) -> Source {

@@ -1,0 +1,93 @@
+//! How many connections a receiver takes at once from one source address: lowered to what is open when it says "too many",
+//! and tried one higher now and then.
+
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+
+use super::probe::Probe;
+
+/// Before one more is tried. Receivers count a connection for a moment after it was closed, so the first "too many" may
+/// be about one that is gone.
+const TRY_AFTER: Duration = Duration::from_secs(10);
+const TRY_AFTER_MAX: Duration = Duration::from_mins(10);
+/// When none is open and none is taken.
+const PAUSE: Duration = Duration::from_secs(5);
+const PAUSE_MAX: Duration = Duration::from_secs(45);
+
+#[derive(Debug, Clone, Default)]
+pub struct ConnectionEstimate {
+    /// `None`: nothing was ever refused.
+    most: Option<u32>,
+    try_at: Option<Timestamp>,
+    try_after: Duration,
+    /// Others use up what it takes: even the first one is refused.
+    pause: Probe,
+    pause_last: Duration,
+}
+
+impl ConnectionEstimate {
+    /// As another process found it.
+    pub fn restored(most: u32, now: Timestamp) -> Self {
+        let most = Some(most.max(1));
+        Self { most, try_at: Some(now.plus(TRY_AFTER)), try_after: TRY_AFTER, ..Self::default() }
+    }
+
+    /// How many there may be now; `None` for any number.
+    pub fn limit(&self, now: Timestamp) -> Option<u32> {
+        let may_try = self.try_at.is_some_and(|at| at <= now);
+        Some(self.most? + u32::from(may_try))
+    }
+
+    /// As far as it is known.
+    pub fn known(&self) -> Option<u32> {
+        self.most
+    }
+
+    /// "Too many connections", with so many open.
+    pub fn refused(&mut self, open: u32, now: Timestamp) {
+        if open == 0 {
+            if self.pause.is_waiting(now) {
+                return;
+            }
+            self.pause_last = (self.pause_last * 2).clamp(PAUSE, PAUSE_MAX);
+            self.pause.close_until(now.plus(self.pause_last));
+            self.most = Some(1);
+            self.try_at = Some(now.plus(TRY_AFTER));
+            return;
+        }
+        let is_again = self.most.is_some_and(|most| open >= most) && self.try_at.is_some_and(|at| at <= now);
+        if is_again {
+            self.try_after = (self.try_after * 2).min(TRY_AFTER_MAX);
+        } else if self.most.is_none_or(|most| open < most) {
+            self.try_after = TRY_AFTER;
+        }
+        self.most = Some(open);
+        self.try_at = Some(now.plus(self.try_after));
+    }
+
+    /// One more was taken, and now so many are open.
+    pub fn taken(&mut self, open: u32, now: Timestamp) {
+        self.pause.open();
+        self.pause_last = Duration::ZERO;
+        if self.most.is_some_and(|most| open > most) {
+            self.most = Some(open);
+            self.try_after = TRY_AFTER;
+            self.try_at = Some(now.plus(TRY_AFTER));
+        }
+    }
+
+    pub fn blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.pause.blocked_until(now)
+    }
+
+    /// A message goes out.
+    pub fn take(&mut self, now: Timestamp) {
+        self.pause.take(now);
+    }
+
+    pub fn shift_back(&mut self, by: Duration) {
+        self.try_at = self.try_at.map(|at| at.minus(by));
+        self.pause.shift_back(by);
+    }
+}

@@ -1,0 +1,82 @@
+//! The way back to a rate that was refused: fast at first, slowly near it, a little beyond it, and fast from there if
+//! nobody objects.
+
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+
+const PER_MINUTE_MIN: f64 = 4.0;
+/// Messages between two refusals: the way back takes as long as so many need, within these seconds.
+const MESSAGES_PER_RISE: f64 = 320.0;
+const RISE_SECS: (f64, f64) = (45.0, 150.0);
+const RISE_SECS_ROUGH: (f64, f64) = (10.0, 25.0);
+/// Beyond the known rate: so much more in this time, and then twice as much in each of the others.
+const BEYOND_SHARE: f64 = 0.05;
+const BEYOND_SECS: f64 = 50.0;
+const BEYOND_SECS_ROUGH: f64 = 15.0;
+const DOUBLING_SECS: f64 = 25.0;
+const DOUBLING_SECS_ROUGH: f64 = 15.0;
+const DOUBLING_SECS_SEARCH: f64 = 5.0;
+/// While it is searched for, one message counts for so long at most.
+const SEARCH_STEP: Duration = Duration::from_millis(2_500);
+
+/// How well the rate is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Knowledge {
+    /// Only a lower bound: refused after a burst, long before a minute was over.
+    Search,
+    /// From a few messages between two refusals.
+    Rough,
+    /// From about a minute.
+    Measured,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Curve {
+    /// Where it begins, in messages a minute.
+    base: f64,
+    /// The rate that was refused.
+    pub(super) goal: f64,
+    pub(super) since: Timestamp,
+    /// How long it was really used since then: a rate that nobody tried proves nothing.
+    used: Duration,
+    pub(super) knowledge: Knowledge,
+}
+
+impl Curve {
+    pub(super) fn new(goal: f64, knowledge: Knowledge, now: Timestamp) -> Self {
+        let goal = goal.max(PER_MINUTE_MIN);
+        Self { base: goal, goal, since: now, used: Duration::ZERO, knowledge }
+    }
+
+    /// Anew, from this share of the goal.
+    pub(super) fn begin(&mut self, share: f64, now: Timestamp) {
+        (self.base, self.since, self.used) = (self.goal * share, now, Duration::ZERO);
+    }
+
+    /// Messages went out at this rate for so long.
+    pub(super) fn use_for(&mut self, time: Duration) {
+        let is_search = self.knowledge == Knowledge::Search;
+        self.used += if is_search { time.min(SEARCH_STEP) } else { time };
+    }
+
+    pub(super) fn per_minute(&self) -> f64 {
+        let used = self.used.as_secs_f64();
+        let (rise, beyond, doubling) = match self.knowledge {
+            Knowledge::Search => return self.base * 2_f64.powf((used / DOUBLING_SECS_SEARCH).min(64.0)),
+            Knowledge::Rough => (RISE_SECS_ROUGH, BEYOND_SECS_ROUGH, DOUBLING_SECS_ROUGH),
+            Knowledge::Measured => (RISE_SECS, BEYOND_SECS, DOUBLING_SECS),
+        };
+        let rise = (MESSAGES_PER_RISE * 60.0 / self.goal).clamp(rise.0, rise.1);
+        if used < rise {
+            let left = 1.0 - used / rise;
+            return self.goal - (self.goal - self.base) * left.powi(3);
+        }
+        let used = used - rise;
+        if used < beyond {
+            return self.goal * (1.0 + BEYOND_SHARE * used / beyond);
+        }
+        let doublings = (used - beyond) / doubling;
+        self.goal * (1.0 + BEYOND_SHARE) * 2_f64.powf(doublings.min(64.0))
+    }
+}

@@ -1,0 +1,39 @@
+//! Who refused lately without taking anything in between: a wider scope is slowed only when several of its parts and
+//! several senders were refused.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use postroad_model::{ServerId, Timestamp};
+
+const KEPT_MAX: usize = 16;
+const KEPT_FOR: Duration = Duration::from_mins(10);
+
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    seen: Vec<(u64, ServerId, Timestamp)>,
+}
+
+impl Evidence {
+    /// `part` is a recipient domain of a site, or a site of a provider.
+    pub fn add(&mut self, part: u64, server: ServerId, now: Timestamp) {
+        self.seen.retain(|(_, _, at)| now.since(*at) < KEPT_FOR);
+        self.seen.retain(|(other, of, _)| (*other, *of) != (part, server));
+        if self.seen.len() >= KEPT_MAX {
+            self.seen.remove(0);
+        }
+        self.seen.push((part, server, now));
+    }
+
+    pub fn clear(&mut self) {
+        self.seen.clear();
+    }
+
+    pub fn parts(&self) -> usize {
+        self.seen.iter().map(|(part, _, _)| part).collect::<HashSet<_>>().len()
+    }
+
+    pub fn servers(&self) -> usize {
+        self.seen.iter().map(|(_, server, _)| server).collect::<HashSet<_>>().len()
+    }
+}

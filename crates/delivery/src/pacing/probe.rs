@@ -1,0 +1,69 @@
+//! A pause that ends with one message: whether it is taken decides how it goes on.
+
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+
+/// A message that was not answered for so long decides nothing: another one is tried.
+const UNANSWERED_MAX: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Probe {
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+enum State {
+    /// Nothing is kept back.
+    #[default]
+    Open,
+    Closed {
+        until: Timestamp,
+    },
+    /// One message is on its way.
+    Out {
+        since: Timestamp,
+    },
+}
+
+impl Probe {
+    pub(super) fn close_until(&mut self, until: Timestamp) {
+        self.state = State::Closed { until };
+    }
+
+    pub(super) fn open(&mut self) {
+        self.state = State::Open;
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// Still waiting: answers to what went out before it began tell nothing.
+    pub(super) fn is_waiting(&self, now: Timestamp) -> bool {
+        matches!(self.state, State::Closed { until } if until > now)
+    }
+
+    pub(super) fn blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let until = match self.state {
+            State::Open => return None,
+            State::Closed { until } => until,
+            State::Out { since } => since.plus(UNANSWERED_MAX),
+        };
+        (until > now).then_some(until)
+    }
+
+    /// A message goes out.
+    pub(super) fn take(&mut self, now: Timestamp) {
+        if self.state != State::Open {
+            self.state = State::Out { since: now };
+        }
+    }
+
+    pub(super) fn shift_back(&mut self, by: Duration) {
+        match &mut self.state {
+            State::Open => {}
+            State::Closed { until: at } | State::Out { since: at } => *at = at.minus(by),
+        }
+    }
+}

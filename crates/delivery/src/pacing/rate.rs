@@ -1,0 +1,230 @@
+//! How many messages a minute a receiver takes from one source address, found out by its refusals: a pause, then below the
+//! rate that was really reached. `curve.rs` has the way back up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+
+use super::curve::{Curve, Knowledge};
+use super::probe::Probe;
+use super::recent::Recent;
+
+/// Of the rate that was refused, after one refusal, after another one soon after it, and after the receiver took nothing
+/// for a while.
+const LESS: f64 = 0.9;
+const BIT_LESS: f64 = 0.75;
+const MUCH_LESS: f64 = 0.5;
+const LONG_HOLD: Duration = Duration::from_secs(15);
+const HOLD_MIN: Duration = Duration::from_secs(2);
+const HOLD_FIRST_MAX: Duration = Duration::from_secs(12);
+const HOLD_MAX: Duration = Duration::from_secs(25);
+/// Signals closer together than this tell the rate by what was taken between them.
+const CLOSE_TOGETHER: Duration = Duration::from_secs(30);
+/// Nobody needs to be held to more than that.
+const FREE_PER_MINUTE: f64 = 60_000.0;
+/// Without a refusal for so long, what was known is not true any more.
+const AGE_MAX: Duration = Duration::from_hours(6);
+/// Timers are late; so much is caught up.
+const LAG_MAX: Duration = Duration::from_millis(50);
+const AFTER_STANDSTILL_PER_MINUTE: f64 = 120.0;
+
+#[derive(Debug, Clone, Default)]
+pub struct RateEstimate {
+    /// `None`: nothing was ever refused, and nothing is held back.
+    curve: Option<Curve>,
+    hold: Probe,
+    hold_last: Duration,
+    /// When the receiver began to take nothing.
+    held_since: Option<Timestamp>,
+    /// The last signal came soon after the one before it.
+    was_close: bool,
+    next_at: Option<Timestamp>,
+    taken_at: Option<Timestamp>,
+    recent: Recent,
+    signal_at: Option<Timestamp>,
+    accepted_since_signal: u32,
+    /// Since when messages were accepted without a gap.
+    active_since: Option<Timestamp>,
+    accepted_at: Option<Timestamp>,
+    reason: Option<Arc<str>>,
+}
+
+impl RateEstimate {
+    /// As another process found it, or this one some time ago.
+    pub fn restored(per_minute: f64, reason: &str, now: Timestamp) -> Self {
+        let mut curve = Curve::new(per_minute, Knowledge::Measured, now);
+        curve.begin(LESS, now);
+        Self { curve: Some(curve), reason: Some(reason.into()), ..Self::default() }
+    }
+
+    /// Messages a minute that are sent at most; `None` for any number.
+    pub fn per_minute(&mut self, now: Timestamp) -> Option<f64> {
+        let curve = self.curve?;
+        let rate = curve.per_minute();
+        if rate >= FREE_PER_MINUTE || now.since(curve.since) > AGE_MAX {
+            self.curve = None;
+            self.reason = None;
+            return None;
+        }
+        Some(rate)
+    }
+
+    /// The rate that the receiver refused last, and its words.
+    pub fn known(&self) -> Option<(f64, &str)> {
+        let curve = self.curve.filter(|curve| curve.knowledge != Knowledge::Search)?;
+        Some((curve.goal, self.reason()))
+    }
+
+    /// The receiver's words.
+    pub fn reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or_default()
+    }
+
+    /// The receiver said that it was too fast.
+    pub fn signal(&mut self, reason: &str, now: Timestamp) {
+        if self.hold.is_waiting(now) {
+            // The answer to something that was under way already.
+            return;
+        }
+        self.reason = Some(reason.into());
+        let since_signal = self.signal_at.map_or(Duration::MAX, |at| now.since(at));
+        let is_measured = self.curve.is_some_and(|curve| curve.knowledge == Knowledge::Measured);
+        let is_first_close = is_measured && !self.was_close && since_signal < CLOSE_TOGETHER;
+        if !self.hold.is_open() || is_first_close {
+            // The message that tried again was refused, or one soon after it: the receiver's minute may still be full.
+            self.was_close |= self.hold.is_open();
+            self.held_since.get_or_insert(now);
+            self.hold_last = self.hold_last.mul_f64(2.4).min(HOLD_MAX);
+        } else {
+            let (goal, knowledge) = self.refused_rate(now);
+            let curve = Curve::new(goal, knowledge, now);
+            self.curve = Some(curve);
+            self.was_close = since_signal < CLOSE_TOGETHER;
+            self.held_since = Some(now);
+            let hold = if knowledge == Knowledge::Search { 0.0 } else { 150.0 / curve.goal };
+            self.hold_last = Duration::from_secs_f64(hold).clamp(HOLD_MIN, HOLD_FIRST_MAX);
+        }
+        self.hold.close_until(now.plus(self.hold_last));
+        self.signal_at = Some(now);
+        self.accepted_since_signal = 0;
+    }
+
+    /// The rate that was really reached.
+    fn refused_rate(&mut self, now: Timestamp) -> (f64, Knowledge) {
+        let in_last_minute = f64::from(self.recent.sum(now));
+        let active_for = self.active_since.map_or(Duration::ZERO, |since| now.since(since));
+        let rate = self.per_minute(now);
+        let (Some(rate), Some(curve)) = (rate, self.curve) else {
+            let is_short = active_for < Duration::from_secs(40);
+            return (in_last_minute, if is_short { Knowledge::Search } else { Knowledge::Measured });
+        };
+        let since_signal = self.signal_at.map_or(active_for, |at| now.since(at));
+        let taken = f64::from(self.accepted_since_signal);
+        let measured = taken * 60.0 / since_signal.as_secs_f64().max(0.5);
+        if curve.knowledge == Knowledge::Search {
+            // The last step was one too many.
+            return (rate.min(measured.max(rate * 0.6)), Knowledge::Rough);
+        }
+        if since_signal >= CLOSE_TOGETHER {
+            let is_steady = active_for >= Duration::from_secs(50);
+            let is_after_signal = taken >= in_last_minute;
+            let reached = match (is_steady, is_after_signal) {
+                (true, _) => in_last_minute,
+                (false, true) => measured.max(in_last_minute),
+                (false, false) => measured,
+            };
+            return (rate.min(reached), Knowledge::Measured);
+        }
+        let trust = taken / (taken + 10.0);
+        let goal = rate * 0.8 * (1.0 - trust) + measured * trust;
+        (rate.min(goal), if taken >= 30.0 { Knowledge::Measured } else { Knowledge::Rough })
+    }
+
+    /// A message was taken.
+    pub fn accepted(&mut self, now: Timestamp) {
+        let is_gap = self.accepted_at.is_none_or(|at| now.since(at) > Duration::from_secs(10));
+        if is_gap {
+            self.active_since = Some(now);
+        }
+        self.accepted_at = Some(now);
+        self.recent.add(now);
+        self.accepted_since_signal = self.accepted_since_signal.saturating_add(1);
+        self.passed(now);
+    }
+
+    /// A message was answered, and not with "too fast".
+    pub fn passed(&mut self, now: Timestamp) {
+        if self.hold.is_open() || self.hold.is_waiting(now) {
+            return;
+        }
+        self.hold.open();
+        let held = self.held_since.take().map_or(Duration::ZERO, |since| now.since(since));
+        let Some(curve) = &mut self.curve else { return };
+        if held > LONG_HOLD {
+            if curve.knowledge == Knowledge::Search {
+                // It counts by the minute: what it took before is its limit.
+                curve.knowledge = Knowledge::Measured;
+            }
+            curve.begin(MUCH_LESS, now);
+        } else {
+            curve.begin(if self.was_close { BIT_LESS } else { LESS }, now);
+        }
+    }
+
+    /// The receiver takes messages again after it took none: not all at once.
+    pub fn begin_slowly(&mut self, now: Timestamp) {
+        match &mut self.curve {
+            Some(curve) => curve.begin(MUCH_LESS, now),
+            None => self.curve = Some(Curve::new(AFTER_STANDSTILL_PER_MINUTE, Knowledge::Search, now)),
+        }
+    }
+
+    /// Nothing is sent, or one message to try.
+    pub fn is_held(&self) -> bool {
+        !self.hold.is_open()
+    }
+
+    pub fn is_limiting(&self) -> bool {
+        self.curve.is_some() || self.is_held()
+    }
+
+    pub fn blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let by_pace = || self.next_at.filter(|at| *at > now && self.curve.is_some());
+        self.hold.blocked_until(now).or_else(by_pace)
+    }
+
+    /// A message goes out.
+    pub fn take(&mut self, now: Timestamp) {
+        self.hold.take(now);
+        let Some(rate) = self.per_minute(now) else { return };
+        let interval = Duration::from_secs_f64(60.0 / rate);
+        // Only one that had to wait for its time says that more is wanted.
+        let had_to_wait = self.next_at.is_some_and(|at| now.since(at) <= interval.max(LAG_MAX));
+        if let (true, Some(curve), Some(last)) = (had_to_wait, &mut self.curve, self.taken_at) {
+            curve.use_for(now.since(last).min(interval * 2));
+        }
+        self.taken_at = Some(now);
+        let from = self.next_at.map_or(now, |at| at.max(now.minus(LAG_MAX)));
+        self.next_at = Some(from.plus(interval));
+    }
+
+    pub fn shift_back(&mut self, by: Duration) {
+        self.hold.shift_back(by);
+        self.recent.shift_back(by);
+        let moments = [
+            &mut self.held_since,
+            &mut self.next_at,
+            &mut self.taken_at,
+            &mut self.signal_at,
+            &mut self.active_since,
+            &mut self.accepted_at,
+        ];
+        for at in moments.into_iter().flatten() {
+            *at = at.minus(by);
+        }
+        if let Some(curve) = &mut self.curve {
+            curve.since = curve.since.minus(by);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! How many messages were accepted lately, by the second.
+
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+
+const SECONDS: usize = 60;
+
+#[derive(Debug, Clone)]
+pub(super) struct Recent {
+    counts: [u32; SECONDS],
+    sum: u32,
+    /// The second that was counted last.
+    newest: i64,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self { counts: [0; SECONDS], sum: 0, newest: 0 }
+    }
+}
+
+impl Recent {
+    pub(super) fn add(&mut self, now: Timestamp) {
+        self.advance(now);
+        self.counts[place(self.newest)] += 1;
+        self.sum += 1;
+    }
+
+    /// Within the last minute.
+    pub(super) fn sum(&mut self, now: Timestamp) -> u32 {
+        self.advance(now);
+        self.sum
+    }
+
+    pub(super) fn shift_back(&mut self, by: Duration) {
+        let seconds = by.as_secs() as i64;
+        self.counts.rotate_left(place(seconds));
+        self.newest -= seconds;
+    }
+
+    fn advance(&mut self, now: Timestamp) {
+        let second = now.as_secs();
+        if second - self.newest >= SECONDS as i64 {
+            *self = Self { newest: second, ..Self::default() };
+        }
+        while self.newest < second {
+            self.newest += 1;
+            self.sum -= std::mem::take(&mut self.counts[place(self.newest)]);
+        }
+    }
+}
+
+fn place(second: i64) -> usize {
+    second.rem_euclid(SECONDS as i64) as usize
+}

@@ -1,0 +1,100 @@
+//! A receiver, or one of its domains, that refuses everything: nothing is sent but one message now and then, until one is
+//! taken.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+
+use super::probe::Probe;
+
+/// Before the first message that tries again.
+const PAUSE_FIRST: Duration = Duration::from_secs(20);
+/// An end is found within a minute.
+const PAUSE: Duration = Duration::from_secs(45);
+/// After so long it is tried less and less often.
+const PATIENT_AFTER: Duration = Duration::from_mins(30);
+const PAUSE_MAX: Duration = Duration::from_mins(5);
+
+#[derive(Debug, Clone, Default)]
+pub struct Standstill {
+    probe: Probe,
+    /// Without a message taken in between.
+    refused_in_a_row: u32,
+    since: Option<Timestamp>,
+    last_pause: Duration,
+    reason: Option<Arc<str>>,
+}
+
+impl Standstill {
+    /// A message was refused; so many in a row are needed before everything stops. Whether it stands still now and did not
+    /// before.
+    pub fn refused(&mut self, needed: u32, reason: &str, now: Timestamp) -> bool {
+        if self.probe.is_waiting(now) {
+            return false;
+        }
+        self.refused_in_a_row = self.refused_in_a_row.saturating_add(1);
+        let was_open = self.probe.is_open();
+        if was_open && self.refused_in_a_row < needed {
+            return false;
+        }
+        let since = *self.since.get_or_insert(now);
+        self.last_pause = if was_open {
+            PAUSE_FIRST
+        } else if now.since(since) < PATIENT_AFTER {
+            PAUSE
+        } else {
+            self.last_pause.mul_f64(1.5).clamp(PAUSE, PAUSE_MAX)
+        };
+        self.probe.close_until(now.plus(self.last_pause));
+        self.reason = Some(reason.into());
+        was_open
+    }
+
+    /// A message was taken: whether everything stood still until now.
+    pub fn accepted(&mut self) -> bool {
+        let stood = !self.probe.is_open();
+        if stood || self.refused_in_a_row > 0 {
+            *self = Self::default();
+        }
+        stood
+    }
+
+    pub fn is_standing(&self) -> bool {
+        !self.probe.is_open()
+    }
+
+    /// Nothing is remembered of it.
+    pub fn is_clear(&self) -> bool {
+        self.refused_in_a_row == 0 && self.probe.is_open()
+    }
+
+    pub fn blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.probe.blocked_until(now)
+    }
+
+    pub fn take(&mut self, now: Timestamp) {
+        self.probe.take(now);
+    }
+
+    pub fn since(&self) -> Option<Timestamp> {
+        self.since
+    }
+
+    /// The receiver's words.
+    pub fn reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or_default()
+    }
+
+    /// An operator wants it tried now.
+    pub fn try_now(&mut self, now: Timestamp) {
+        if self.is_standing() {
+            self.probe.close_until(now);
+        }
+    }
+
+    pub fn shift_back(&mut self, by: Duration) {
+        self.probe.shift_back(by);
+        self.since = self.since.map(|since| since.minus(by));
+    }
+}

@@ -1,0 +1,213 @@
+//! What receivers answer, taken at its scope: the connection, the recipient's domain, the site, the provider.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_mail::Signal;
+use postroad_model::{ServerId, Timestamp};
+
+use super::{LaneKey, Schedule};
+
+/// Refusals in a row before a domain stands still.
+const DOMAIN_REFUSALS: u32 = 3;
+/// Evidence before a whole site stands still: so many domains of several senders, or so many domains of one.
+const SITE_DOMAINS: usize = 3;
+const SITE_SERVERS: usize = 2;
+const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
+/// Evidence before something counts for a whole provider.
+const PROVIDER_SITES: usize = 3;
+
+/// A refusal of a message or of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answer<'a> {
+    /// The message that met it.
+    pub(crate) lane: &'a LaneKey,
+    pub(crate) server: ServerId,
+    pub(crate) greylisted_at: Option<Timestamp>,
+    /// What it says about other messages.
+    pub(crate) signal: Option<Signal>,
+    /// The receiver's words.
+    pub(crate) reason: &'a str,
+}
+
+impl Schedule {
+    /// A message was accepted: more connections may be tried, and what was kept back goes on.
+    pub(crate) fn accepted(&mut self, path_id: usize, lane: &LaneKey, now: Timestamp) {
+        let path = &mut self.paths[path_id];
+        path.ramp = path.ramp.saturating_add(1).min(1_000);
+        let (queue, link_id, source) = (path.queue, path.link, path.source);
+        self.note_use(path_id);
+        let route = Arc::clone(&self.queues[queue].route);
+        if route.is_exempt {
+            return self.pump(queue, now);
+        }
+        let link = &mut self.links[link_id];
+        let was_held = link.rate.is_held();
+        link.rate.accepted(now);
+        link.refusing_domains.clear();
+        let stood = link.standstill.accepted();
+        if stood {
+            link.rate.begin_slowly(now);
+        }
+        let pace = self.pace(source, &route);
+        let mut provider_stood = false;
+        if pace.is_wider {
+            provider_stood = pace.standstill.accepted() || pace.rate.is_held();
+            pace.rate.accepted(now);
+            pace.refusing_sites.clear();
+        }
+        self.clear_trouble(lane, now);
+        if provider_stood {
+            self.pump_provider(&route.provider, now);
+        } else if stood || was_held {
+            self.pump_link(link_id, now);
+        } else {
+            self.pump(queue, now);
+        }
+    }
+
+    /// A message was refused; also when nothing follows for others, so that one that tried again has its answer. Returns how
+    /// long this receiver's greylisting is known to last, if it was that.
+    pub(crate) fn refused(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) -> Option<Duration> {
+        let link_id = self.paths[path_id].link;
+        if self.queues[self.paths[path_id].queue].route.is_exempt {
+            return None;
+        }
+        let link = &mut self.links[link_id];
+        let mut come_again_after = None;
+        match answer.signal {
+            Some(Signal::TooFast) => self.too_fast(path_id, answer, now),
+            Some(Signal::TooManyConnections) => {
+                let others = link.open.saturating_sub(1);
+                link.connection_limit.refused(others, now);
+                link.rate.passed(now);
+            }
+            Some(Signal::Reputation | Signal::Content | Signal::RecipientPolicy) => {
+                link.rate.passed(now);
+                self.unwelcome(path_id, answer, now);
+            }
+            Some(Signal::ConnectionUsedUp | Signal::Greylisted) | None => {
+                if answer.signal == Some(Signal::Greylisted) {
+                    if let Some(first) = answer.greylisted_at {
+                        link.greylist.refused_after(now.since(first));
+                    } else {
+                        come_again_after = link.greylist.pause();
+                    }
+                }
+                link.rate.passed(now);
+                link.standstill.accepted();
+                self.clear_trouble(answer.lane, now);
+            }
+        }
+        self.pump_link(link_id, now);
+        come_again_after
+    }
+
+    /// One that greylisting had sent away was taken.
+    pub(crate) fn greylisting_over(&mut self, path_id: usize, first: Timestamp, now: Timestamp) {
+        self.links[self.paths[path_id].link].greylist.taken_after(now.since(first));
+    }
+
+    /// The greeting refused the connection. Whether the message that asked for it just waits: it was not offered.
+    pub(crate) fn connection_refused(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) -> bool {
+        let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
+        if route.is_exempt {
+            return false;
+        }
+        let link = &mut self.links[self.paths[path_id].link];
+        match answer.signal {
+            Some(Signal::TooManyConnections | Signal::ConnectionUsedUp) => {
+                link.connection_limit.refused(link.open, now);
+            }
+            Some(Signal::TooFast) => self.too_fast(path_id, answer, now),
+            // Said before any recipient was named, it is about the whole site.
+            Some(Signal::Reputation) => {
+                if link.standstill.refused(1, answer.reason, now) {
+                    self.site_stands_still(path_id, answer, now);
+                }
+            }
+            Some(Signal::Content | Signal::RecipientPolicy | Signal::Greylisted) | None => return false,
+        }
+        true
+    }
+
+    fn too_fast(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
+        let (link, source) = (self.paths[path_id].link, self.paths[path_id].source);
+        let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
+        self.links[link].rate.signal(answer.reason, now);
+        self.links[link].standstill.accepted();
+        let pace = self.pace(source, &route);
+        if pace.is_wider {
+            pace.hurried_sites.add(hash_of(&route.base_site), answer.server, now);
+            if pace.hurried_sites.parts() >= PROVIDER_SITES {
+                pace.rate.signal(answer.reason, now);
+                pace.hurried_sites.clear();
+            }
+        }
+    }
+
+    /// Refused for what we are or what we send: first it is the domain's own matter.
+    fn unwelcome(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
+        if let Some(lane) = self.lane_ids.get(answer.lane) {
+            let trouble = &mut self.lanes[*lane].trouble;
+            self.troubled_lanes += usize::from(trouble.is_clear());
+            trouble.refused(DOMAIN_REFUSALS, answer.reason, now);
+        }
+        let link = &mut self.links[self.paths[path_id].link];
+        let domains = &mut link.refusing_domains;
+        domains.add(hash_of(&answer.lane.domain), answer.server, now);
+        let by_several = domains.servers() >= SITE_SERVERS && domains.parts() >= SITE_DOMAINS;
+        let by_one =
+            answer.signal == Some(Signal::Reputation) && domains.parts() >= SITE_DOMAINS_OF_ONE_SERVER;
+        if (by_several || by_one || link.standstill.is_standing())
+            && link.standstill.refused(1, answer.reason, now)
+        {
+            self.site_stands_still(path_id, answer, now);
+        }
+    }
+
+    fn site_stands_still(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
+        let source = self.paths[path_id].source;
+        let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
+        let pace = self.pace(source, &route);
+        if pace.is_wider {
+            pace.refusing_sites.add(hash_of(&route.base_site), answer.server, now);
+            if pace.refusing_sites.parts() >= PROVIDER_SITES {
+                pace.standstill.refused(1, answer.reason, now);
+            }
+        }
+    }
+
+    fn clear_trouble(&mut self, key: &LaneKey, now: Timestamp) {
+        if self.troubled_lanes == 0 {
+            return;
+        }
+        let Some(lane_id) = self.lane_ids.get(key).copied() else { return };
+        let trouble = &mut self.lanes[lane_id].trouble;
+        self.troubled_lanes -= usize::from(!trouble.is_clear());
+        if trouble.accepted() {
+            self.wake_lane(lane_id, now);
+        }
+    }
+
+    fn pump_link(&mut self, link: usize, now: Timestamp) {
+        for path in self.links[link].paths.clone() {
+            let queue = self.paths[path].queue;
+            self.pump(queue, now);
+        }
+    }
+
+    fn pump_provider(&mut self, provider: &str, now: Timestamp) {
+        let of_provider = self.queues.iter().filter(|(_, queue)| *queue.route.provider == *provider);
+        for queue in of_provider.map(|(id, _)| id).collect::<Vec<_>>() {
+            self.pump(queue, now);
+        }
+    }
+}
+
+fn hash_of(name: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
+}

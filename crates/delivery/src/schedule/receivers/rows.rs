@@ -1,0 +1,227 @@
+//! The rows of the table: a receiver, a load, and what is measured.
+
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+use postroad_testkit::hidden_receiver::{
+    BlockedTime, Greylist, HiddenLimits, HiddenReceiver, RateLimit, RefusedAt, Window,
+};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::world::{START, World};
+
+/// An unknown receiver, and a large one.
+const UNKNOWN: &str = "mx.receiver.example";
+const LARGE: &str = "aspmx.l.google.com";
+
+/// What a row measured with one seed; what it does not measure is `None`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Measured {
+    /// Of the receiver's capacity, in percent.
+    pub(super) share: Option<f64>,
+    /// Of the attempts, in percent.
+    pub(super) refused: Option<f64>,
+    pub(super) refusals: Option<f64>,
+    /// Waits, in seconds.
+    pub(super) p90: Option<f64>,
+    pub(super) p95: Option<f64>,
+    /// Messages that were told to have failed for now without being offered.
+    pub(super) unoffered: Option<f64>,
+    /// Messages sent twice, or lost.
+    pub(super) faults: f64,
+}
+
+fn minutes(count: u64) -> Duration {
+    Duration::from_mins(count)
+}
+
+/// How receivers count, where they refuse and what they say: each seed has another mixture.
+fn rate(per_minute: f64, seed: u64) -> RateLimit {
+    let windows = [
+        Window::Sliding,
+        Window::Bucket { reserve_secs: 10 },
+        Window::Fixed,
+        Window::Bucket { reserve_secs: 2 },
+    ];
+    let places = [RefusedAt::MailFrom, RefusedAt::EndOfData, RefusedAt::Banner];
+    let replies =
+        ["421 4.7.28 Rate limit exceeded, slow down", "451 4.7.1 Too many messages, try again slower"];
+    let at = places[seed as usize % 3];
+    let reply = if at == RefusedAt::Banner { replies[0] } else { replies[(seed / 3) as usize % 2] };
+    RateLimit { per_minute, window: windows[(seed / 2) as usize % 4], at, reply: reply.to_owned() }
+}
+
+fn limits(seed: u64) -> HiddenLimits {
+    let mut rng = StdRng::seed_from_u64(seed ^ 0x5eed);
+    HiddenLimits {
+        connect_time: Duration::from_millis(rng.random_range(20..150)),
+        message_time: Duration::from_millis(rng.random_range(30..110)),
+        ..HiddenLimits::default()
+    }
+}
+
+fn world(limits: HiddenLimits, host: &str, seed: u64) -> World {
+    World::new(vec![HiddenReceiver::new(limits, START)], host, seed)
+}
+
+/// Three senders with a backlog for a few domains of the receiver.
+fn backlog(world: &mut World, count: usize) {
+    for id in 0..count {
+        world.add_at(Duration::ZERO, 1 + id as i64 % 3, &format!("domain{}.example", id % 7));
+    }
+}
+
+fn accepted_between(world: &World, from: Duration, to: Duration) -> f64 {
+    let is_in = |at: &Timestamp| (from..to).contains(&at.since(START));
+    world.receivers[0].accepted.iter().filter(|(_, at)| is_in(at)).count() as f64
+}
+
+fn refused_between(world: &World, from: Duration, to: Duration) -> f64 {
+    let is_in = |at: &Timestamp| (from..to).contains(&at.since(START));
+    world.receivers[0].refused.iter().filter(|(_, at)| is_in(at)).count() as f64
+}
+
+fn share(world: &World, from: Duration, to: Duration) -> f64 {
+    100.0 * accepted_between(world, from, to) / world.receivers[0].limits().capacity(from, to)
+}
+
+fn refused_share(world: &World, from: Duration, to: Duration) -> f64 {
+    let (refused, accepted) = (refused_between(world, from, to), accepted_between(world, from, to));
+    100.0 * refused / (refused + accepted).max(1.0)
+}
+
+/// Of those of a server; what was not sent waits until the end.
+fn wait(world: &World, servers: &[i64], quantile: f64) -> f64 {
+    let of = world.messages.iter().filter(|message| servers.contains(&message.server));
+    let mut waits: Vec<f64> = of
+        .map(|message| message.sent_at.unwrap_or(world.now).since(message.added_at).as_secs_f64())
+        .collect();
+    waits.sort_by(f64::total_cmp);
+    waits[((waits.len() - 1) as f64 * quantile) as usize]
+}
+
+fn unoffered(world: &World) -> f64 {
+    world.messages.iter().map(|message| f64::from(message.delayed_unoffered)).sum()
+}
+
+/// Every message is sent once, has failed, or still waits here.
+fn faults(world: &World) -> f64 {
+    let twice = world.messages.iter().filter(|message| message.taken > 1).count();
+    let waiting = world.messages.iter().filter(|message| message.taken == 0 && !message.failed).count();
+    let lost = waiting.saturating_sub(world.held());
+    (twice + lost) as f64
+}
+
+/// A rate that nobody tells us, for `length` minutes.
+pub(super) fn rate_limit(per_minute: f64, length: u64, seed: u64) -> Measured {
+    let mut world = world(HiddenLimits { rate: Some(rate(per_minute, seed)), ..limits(seed) }, UNKNOWN, seed);
+    backlog(&mut world, (per_minute * (length as f64 + 1.5)) as usize);
+    world.run_until(minutes(length));
+    Measured {
+        share: Some(share(&world, minutes(2), minutes(length))),
+        refused: Some(refused_share(&world, minutes(2), minutes(length))),
+        faults: faults(&world),
+        ..Measured::default()
+    }
+}
+
+/// So many connections at once, and "too many connections" beyond.
+pub(super) fn connection_limit(most: u32, seed: u64) -> Measured {
+    let limits = HiddenLimits {
+        connections_max: Some(most),
+        message_time: Duration::from_millis(300),
+        ..limits(seed)
+    };
+    let length = minutes(5);
+    let mut world = world(limits, UNKNOWN, seed);
+    let capacity = world.receivers[0].limits().capacity(Duration::ZERO, length);
+    backlog(&mut world, capacity as usize + 100);
+    world.run_until(length);
+    Measured {
+        share: Some(share(&world, Duration::ZERO, length)),
+        refused: Some(refused_share(&world, Duration::ZERO, length)),
+        unoffered: Some(unoffered(&world)),
+        faults: faults(&world),
+        ..Measured::default()
+    }
+}
+
+/// The limit changes in the sixth minute.
+pub(super) fn step(before: f64, after: f64, seed: u64) -> Measured {
+    let (at, length) = (minutes(5), minutes(12));
+    let limits =
+        HiddenLimits { rate: Some(rate(before, seed)), rate_steps: vec![(at, after)], ..limits(seed) };
+    let mut world = world(limits, UNKNOWN, seed);
+    backlog(&mut world, (before.max(after) * 12.0) as usize);
+    world.run_until(length);
+    Measured {
+        share: Some(share(&world, at + minutes(3), length)),
+        refusals: Some(refused_between(&world, at, at + minutes(3))),
+        faults: faults(&world),
+        ..Measured::default()
+    }
+}
+
+pub(super) fn greylisting(wait_for: Duration, seed: u64) -> Measured {
+    let greylist = Some(Greylist { wait: wait_for, by_source: false });
+    let mut world = world(HiddenLimits { greylist, ..limits(seed) }, UNKNOWN, seed);
+    for id in 0..300_u64 {
+        world.add_at(Duration::from_millis(id * 2_000), 1, "domain.example");
+    }
+    world.run_until(minutes(40));
+    Measured {
+        p90: Some(wait(&world, &[1], 0.9)),
+        p95: Some(wait(&world, &[1], 0.95)),
+        faults: faults(&world),
+        ..Measured::default()
+    }
+}
+
+/// One customer's domain at a large receiver refuses by its own policy; others send to other domains there.
+pub(super) fn refusing_domain(seed: u64) -> Measured {
+    let reply = "550 5.7.1 Message rejected due to policy".to_owned();
+    let limits = HiddenLimits { refused_domains: vec![("picky.example".to_owned(), reply)], ..limits(seed) };
+    let mut world = world(limits, LARGE, seed);
+    for id in 0..12_u64 {
+        world.add_at(Duration::from_secs(30) + Duration::from_secs(id * 5), 1, "picky.example");
+    }
+    for id in 0..1_200_u64 {
+        let domain = format!("domain{}.example", id % 30);
+        world.add_at(Duration::from_secs(id), 2 + id as i64 % 4, &domain);
+    }
+    world.run_until(minutes(25));
+    Measured { p95: Some(wait(&world, &[2, 3, 4, 5], 0.95)), faults: faults(&world), ..Measured::default() }
+}
+
+/// The receiver blocks us for ten minutes. `share` is how long after its end the first message is taken, in seconds.
+pub(super) fn block(seed: u64) -> Measured {
+    let (from, to) = (minutes(2), minutes(12));
+    let replies = [
+        (
+            RefusedAt::MailFrom,
+            "421 4.7.0 [TSS04] Messages from 192.0.2.25 temporarily deferred due to user complaints",
+        ),
+        (
+            RefusedAt::Banner,
+            "554 5.7.1 Your access to this mail system has been rejected due to poor reputation",
+        ),
+        (RefusedAt::EndOfData, "550 5.7.1 blocked due to the very low reputation of the sending domain"),
+    ];
+    let (at, reply) = replies[seed as usize % 3];
+    let blocks = vec![BlockedTime { from, to, at, reply: reply.to_owned() }];
+    let mut world = world(HiddenLimits { blocks, ..limits(seed) }, LARGE, seed);
+    for id in 0..1_500_u64 {
+        let domain = format!("domain{}.example", id % 30);
+        world.add_at(Duration::from_secs(id), 1 + id as i64 % 2, &domain);
+    }
+    world.run_until(minutes(40));
+    let first = world.receivers[0].accepted.iter().map(|(_, at)| at.since(START)).find(|at| *at >= to);
+    Measured {
+        p90: first.map(|at| at.saturating_sub(to).as_secs_f64()),
+        p95: Some(wait(&world, &[2], 0.95)),
+        refusals: Some(refused_between(&world, from, to)),
+        faults: faults(&world),
+        ..Measured::default()
+    }
+}

@@ -1,0 +1,98 @@
+//! The table, and the thresholds that every change has to keep.
+
+use std::time::Duration;
+
+use super::rows::{self, Measured};
+
+/// `cargo xtask bench pacing` sets it; the tests take a few.
+const SEEDS_VARIABLE: &str = "POSTROAD_PACING_SEEDS";
+/// Of the tests: one for each way in which receivers count a minute.
+const SEEDS: [u64; 3] = [2, 4, 9];
+const MINUTES: u64 = 6;
+const MINUTES_OF_BENCH: u64 = 12;
+
+struct Row {
+    name: String,
+    play: Box<dyn Fn(u64) -> Measured>,
+    wanted: Measured,
+}
+
+fn row(name: impl Into<String>, wanted: Measured, play: impl Fn(u64) -> Measured + 'static) -> Row {
+    Row { name: name.into(), play: Box::new(play), wanted }
+}
+
+fn all(length: u64) -> Vec<Row> {
+    let mut all = Vec::new();
+    for rate in [100.0, 300.0, 1_000.0, 3_000.0] {
+        let wanted = Measured { share: Some(90.0), refused: Some(1.0), ..Measured::default() };
+        all.push(row(format!("{rate} a minute"), wanted, move |seed| rows::rate_limit(rate, length, seed)));
+    }
+    let wanted = Measured { share: Some(90.0), refused: Some(3.0), ..Measured::default() };
+    all.push(row("30 a minute", wanted, move |seed| rows::rate_limit(30.0, length, seed)));
+    for most in [2, 3] {
+        let wanted = Measured { share: Some(95.0), unoffered: Some(0.0), ..Measured::default() };
+        all.push(row(format!("{most} connections"), wanted, move |seed| rows::connection_limit(most, seed)));
+    }
+    let wanted = Measured { share: Some(85.0), ..Measured::default() };
+    all.push(row("limit rises x 4", wanted, |seed| rows::step(300.0, 1_200.0, seed)));
+    let wanted = Measured { share: Some(85.0), refusals: Some(20.0), ..Measured::default() };
+    all.push(row("limit falls to a twelfth", wanted, |seed| rows::step(1_200.0, 100.0, seed)));
+    let wanted = Measured { p90: Some(90.0), ..Measured::default() };
+    all.push(row("greylisting 60 s", wanted, |seed| rows::greylisting(Duration::from_mins(1), seed)));
+    all.push(row("greylisting 300 s", Measured { p90: Some(400.0), ..Measured::default() }, |seed| {
+        rows::greylisting(Duration::from_mins(5), seed)
+    }));
+    all.push(row(
+        "one domain refuses",
+        Measured { p95: Some(5.0), ..Measured::default() },
+        rows::refusing_domain,
+    ));
+    all.push(row("block of 10 min", Measured { p90: Some(60.0), ..Measured::default() }, rows::block));
+    all
+}
+
+fn median(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let mut values: Vec<f64> = values.flatten().collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+fn shown(value: Option<f64>, wanted: Option<f64>) -> String {
+    let value = value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
+    wanted.map_or(value.clone(), |wanted| format!("{value} ({wanted})"))
+}
+
+#[test]
+fn receivers_get_their_mail_at_the_speed_they_want() {
+    let wanted = std::env::var(SEEDS_VARIABLE).ok().and_then(|text| text.parse::<u64>().ok());
+    let length = if wanted.is_some() { MINUTES_OF_BENCH } else { MINUTES };
+    let seeds: Vec<u64> = wanted.map_or_else(|| SEEDS.to_vec(), |count| (0..count).collect());
+    let head = ["receiver", "share %", "refused %", "refusals", "p90 s", "p95 s", "unoffered", "faults"];
+    println!(
+        "median of {} seeds; wanted in brackets\n| {} |\n|{}",
+        seeds.len(),
+        head.join(" | "),
+        "---|".repeat(head.len())
+    );
+    let mut short = Vec::new();
+    for row in all(length) {
+        let measured: Vec<Measured> = seeds.iter().map(|seed| (row.play)(*seed)).collect();
+        let of = |get: fn(&Measured) -> Option<f64>| median(measured.iter().map(get));
+        let figures: [fn(&Measured) -> Option<f64>; 6] =
+            [|m| m.share, |m| m.refused, |m| m.refusals, |m| m.p90, |m| m.p95, |m| m.unoffered];
+        let cells = figures.map(|get| shown(of(get), get(&row.wanted)));
+        let faults: f64 = measured.iter().map(|m| m.faults).sum();
+        println!("| {} | {} | {faults} |", row.name, cells.join(" | "));
+        for (at, get) in figures.iter().enumerate() {
+            let (Some(wanted), Some(got)) = (get(&row.wanted), of(*get)) else { continue };
+            let is_kept = if at == 0 { got >= wanted } else { got <= wanted };
+            if !is_kept {
+                short.push(format!("{}, {}: {got:.1} instead of {wanted}", row.name, head[at + 1]));
+            }
+        }
+        if faults > 0.0 {
+            short.push(format!("{}: {faults} messages lost or sent twice", row.name));
+        }
+    }
+    assert!(short.is_empty(), "{}", short.join("\n"));
+}

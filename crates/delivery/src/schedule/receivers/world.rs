@@ -1,0 +1,447 @@
+//! A simulated engine around a schedule: connection tasks are records, receivers are testkit's, time jumps from event to
+//! event. What follows a refusal is decided by the same functions as in the real engine.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_mail::{Reply, ReplyPhase, Signal, classify_in};
+use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
+use postroad_testkit::hidden_receiver::{HiddenReceiver, Offered, Refusal, RefusedAt};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::attempt::settle::is_put_back;
+use crate::providers::{Provider, Providers};
+use crate::retry::RetryPolicy;
+use crate::route::{Route, RouteHost, RouteKind, Security};
+use crate::schedule::warm_up::WarmUpPlan;
+use crate::schedule::{Action, Answer, Asking, Entry, Job, LaneKey, Left, Next, Schedule};
+
+pub(super) const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
+
+pub(super) struct World {
+    pub(super) schedule: Schedule,
+    pub(super) now: Timestamp,
+    pub(super) rng: StdRng,
+    pub(super) receivers: Vec<HiddenReceiver>,
+    pub(super) messages: Vec<Message>,
+    /// Which receiver takes a domain's mail, and the name of its host; those not named go to the first.
+    pub(super) hosts: HashMap<String, (usize, String)>,
+    first_host: String,
+    providers: Providers,
+    policy: RetryPolicy,
+    tasks: HashMap<usize, Task>,
+    next_task: usize,
+    agenda: BTreeMap<(Timestamp, usize), Event>,
+    next_event: usize,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone)]
+pub(super) struct Message {
+    pub(super) server: i64,
+    domain: String,
+    pub(super) added_at: Timestamp,
+    pub(super) sent_at: Option<Timestamp>,
+    /// Times it was taken; more than one is a fault.
+    pub(super) taken: u32,
+    /// Times a host was asked to take it.
+    pub(super) offered: u32,
+    /// Times it was told to have failed for now.
+    pub(super) delayed: u32,
+    /// Of these, without being offered.
+    pub(super) delayed_unoffered: u32,
+    pub(super) failed: bool,
+    pub(super) sources: Vec<i64>,
+}
+
+struct Task {
+    path: usize,
+    receiver: usize,
+    connection: Option<u64>,
+    carried: u32,
+    opened_at: Timestamp,
+    was_connected: bool,
+    is_idle: bool,
+    rules: Option<Arc<Provider>>,
+    /// Counts its waits, so that an old time-out does not end a new one.
+    waits: usize,
+}
+
+enum Event {
+    Add(usize),
+    Ask(usize, Asking),
+    Connected(usize, Box<Job>),
+    Answered(usize, Box<Job>, Result<(), Refusal>),
+    IdleEnd(usize, usize),
+    Resolved(usize, LaneKey),
+}
+
+impl World {
+    /// `host` names the receiver, and so its provider.
+    pub(super) fn new(receivers: Vec<HiddenReceiver>, host: &str, seed: u64) -> Self {
+        let policy = RetryPolicy::default();
+        Self {
+            schedule: Schedule::new(
+                policy.pauses().to_vec(),
+                "mx.here.example".to_owned(),
+                WarmUpPlan::default(),
+                1_000,
+            ),
+            now: START,
+            rng: StdRng::seed_from_u64(seed),
+            receivers,
+            messages: Vec::new(),
+            hosts: HashMap::new(),
+            first_host: host.to_owned(),
+            providers: Providers::built_in(),
+            policy,
+            tasks: HashMap::new(),
+            next_task: 0,
+            agenda: BTreeMap::new(),
+            next_event: 0,
+        }
+    }
+
+    /// A message that comes so long after the start.
+    pub(super) fn add_at(&mut self, after: Duration, server: i64, domain: &str) -> usize {
+        let id = self.messages.len();
+        self.messages.push(Message {
+            server,
+            domain: domain.to_owned(),
+            added_at: START.plus(after),
+            sent_at: None,
+            taken: 0,
+            offered: 0,
+            delayed: 0,
+            delayed_unoffered: 0,
+            failed: false,
+            sources: Vec::new(),
+        });
+        self.plan(START.plus(after), Event::Add(id));
+        id
+    }
+
+    /// Messages in the schedule or with a connection.
+    pub(super) fn held(&self) -> usize {
+        let with_tasks = self.agenda.values().filter(|event| match event {
+            Event::Connected(..) | Event::Add(_) => true,
+            Event::Answered(_, _, answer) => answer.is_err(),
+            _ => false,
+        });
+        self.schedule.entries() + with_tasks.count()
+    }
+
+    fn plan(&mut self, at: Timestamp, event: Event) {
+        self.next_event += 1;
+        self.agenda.insert((at, self.next_event), event);
+    }
+
+    fn plan_in(&mut self, after: Duration, event: Event) {
+        self.plan(self.now.plus(after), event);
+    }
+
+    /// Until so long after the start.
+    pub(super) fn run_until(&mut self, after_start: Duration) {
+        let end = START.plus(after_start);
+        loop {
+            self.perform_actions();
+            let next_event = self.agenda.first_key_value().map(|((at, _), _)| *at);
+            match [next_event, self.schedule.next_wakeup()].into_iter().flatten().min() {
+                Some(next) if next <= end => self.now = next.max(self.now),
+                _ => break,
+            }
+            self.schedule.tick(self.now);
+            self.perform_actions();
+            while let Some(entry) = self.agenda.first_entry()
+                && entry.key().0 <= self.now
+            {
+                let event = entry.remove();
+                self.happen(event);
+            }
+        }
+        self.now = end;
+    }
+
+    fn perform_actions(&mut self) {
+        for action in self.schedule.take_actions() {
+            match action {
+                Action::GiveWay { .. } => {}
+                Action::Resolve { lane, key } => {
+                    self.plan_in(Duration::from_millis(5), Event::Resolved(lane, key));
+                }
+                Action::Open { path } => {
+                    self.next_task += 1;
+                    let id = self.next_task;
+                    let task = Task {
+                        path,
+                        receiver: 0,
+                        connection: None,
+                        carried: 0,
+                        opened_at: self.now,
+                        was_connected: false,
+                        is_idle: false,
+                        rules: None,
+                        waits: 0,
+                    };
+                    self.tasks.insert(id, task);
+                    self.plan_in(Duration::from_micros(100), Event::Ask(id, Asking::First));
+                }
+                Action::Wake { path } => {
+                    let mut idle: Vec<usize> = self
+                        .tasks
+                        .iter()
+                        .filter(|(_, task)| task.path == path && task.is_idle)
+                        .map(|(id, _)| *id)
+                        .collect();
+                    idle.sort_unstable();
+                    if let Some(id) = idle.first() {
+                        self.tasks.get_mut(id).unwrap().is_idle = false;
+                        // A timer of the real engine is about so late.
+                        let late = Duration::from_micros(self.rng.random_range(100..1_500));
+                        self.plan_in(late, Event::Ask(*id, Asking::AfterWait));
+                    }
+                }
+            }
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Add(id) => {
+                let message = &self.messages[id];
+                let entry = entry(message.server, id, self.now);
+                let domain = DomainName::parse(&message.domain).unwrap();
+                self.schedule.add(domain, false, entry, self.now);
+            }
+            Event::Resolved(lane, key) => {
+                let route = self.route(&key);
+                self.schedule.resolved(lane, route, self.now);
+            }
+            Event::Ask(id, asking) => self.ask(id, asking),
+            Event::Connected(id, job) => self.connected(id, job),
+            Event::Answered(id, job, answer) => self.answered(id, *job, answer),
+            Event::IdleEnd(id, waits) => {
+                if self.tasks.get(&id).is_some_and(|task| task.is_idle && task.waits == waits) {
+                    self.close(id, Left::Waiting);
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, id: usize, asking: Asking) {
+        let task = &self.tasks[&id];
+        if let Some(rules) = &task.rules
+            && task.connection.is_some()
+            && (task.carried >= rules.messages_per_connection_max
+                || self.now.since(task.opened_at) >= rules.connection_age_max)
+        {
+            let left = if asking == Asking::AfterWait { Left::Woken } else { Left::Working };
+            return self.close(id, left);
+        }
+        let (path, has_connection) = (task.path, task.connection.is_some());
+        match self.schedule.next(path, asking, self.now) {
+            Next::Close => self.close(id, Left::Working),
+            Next::Wait if has_connection => {
+                let task = self.tasks.get_mut(&id).unwrap();
+                task.is_idle = true;
+                task.waits += 1;
+                let (idle_max, waits) = (Duration::from_secs(30), task.waits);
+                self.plan_in(idle_max, Event::IdleEnd(id, waits));
+            }
+            Next::Wait => self.close(id, Left::Waiting),
+            Next::Job(job) if has_connection => self.offer(id, job),
+            Next::Job(job) => {
+                let receiver = self.receiver_of(job.lane.domain.as_str());
+                let task = self.tasks.get_mut(&id).unwrap();
+                task.receiver = receiver;
+                task.rules = Some(Arc::clone(&job.route.rules));
+                let time = self.jittered(self.receivers[receiver].limits().connect_time);
+                self.plan_in(time, Event::Connected(id, job));
+            }
+        }
+    }
+
+    fn connected(&mut self, id: usize, job: Box<Job>) {
+        let task = &self.tasks[&id];
+        match self.receivers[task.receiver].connect(job.source.id.0, self.now) {
+            Ok(number) => {
+                let task = self.tasks.get_mut(&id).unwrap();
+                (task.connection, task.carried, task.opened_at) = (Some(number), 0, self.now);
+                let is_first = !std::mem::replace(&mut task.was_connected, true);
+                self.schedule.connected(task.path, is_first, self.now);
+                self.offer(id, job);
+            }
+            Err(refusal) => self.not_connected(id, *job, &refusal),
+        }
+    }
+
+    fn offer(&mut self, id: usize, job: Box<Job>) {
+        let task = &self.tasks[&id];
+        let number = job.entry.message_id.0;
+        let message = &mut self.messages[number as usize];
+        message.offered += 1;
+        message.sources.push(job.source.id.0);
+        let (sender, recipient) =
+            (format!("news@sender{}.example", message.server), recipient(number, message));
+        let offered = Offered { id: number, sender: &sender, recipient: &recipient };
+        let receiver = &mut self.receivers[task.receiver];
+        let answer = receiver.message(task.connection.unwrap(), offered, self.now);
+        let whole = receiver.limits().message_time;
+        if answer.is_ok() {
+            message.taken += 1;
+        }
+        let is_early = answer.as_ref().is_err_and(|refusal| refusal.at != RefusedAt::EndOfData);
+        let time = self.jittered(if is_early { whole / 4 } else { whole });
+        self.plan_in(time, Event::Answered(id, job, answer));
+    }
+
+    fn answered(&mut self, id: usize, job: Job, answer: Result<(), Refusal>) {
+        let Err(refusal) = answer else {
+            let task = self.tasks.get_mut(&id).unwrap();
+            task.carried += 1;
+            let path = task.path;
+            self.messages[job.entry.message_id.0 as usize].sent_at = Some(self.now);
+            if let Some(first) = job.entry.greylisted_at {
+                self.schedule.greylisting_over(path, first, self.now);
+            }
+            self.schedule.accepted(path, &job.lane, self.now);
+            self.schedule.settled(job.source.id, true);
+            return self.ask(id, Asking::Again);
+        };
+        self.refused(id, job, &refusal);
+        self.ask(id, Asking::Again);
+    }
+
+    fn soft_fail(&mut self, job: Job, was_offered: bool, come_again_after: Option<Duration>) {
+        let message = &mut self.messages[job.entry.message_id.0 as usize];
+        message.delayed += 1;
+        message.delayed_unoffered += u32::from(!was_offered);
+        let attempts = job.entry.attempts + u32::from(was_offered);
+        let added_at = message.added_at;
+        let next = self.policy.next_attempt(attempts, added_at, self.now, &mut self.rng);
+        self.schedule.settled(job.source.id, false);
+        let Some(next) = next else { return };
+        let due_at = come_again_after.map_or(next, |pause| self.now.plus(pause.mul_f64(1.02)));
+        let entry = Entry { due_at, attempts, ..job.entry };
+        self.schedule.add(job.lane.domain, false, entry, self.now);
+    }
+
+    fn close(&mut self, id: usize, left: Left) {
+        let task = self.tasks.remove(&id).unwrap();
+        if let Some(number) = task.connection {
+            self.receivers[task.receiver].disconnect(number);
+        }
+        self.schedule.closed(task.path, left, task.was_connected, self.now);
+    }
+
+    fn jittered(&mut self, time: Duration) -> Duration {
+        time.mul_f64(self.rng.random_range(0.8..1.2))
+    }
+
+    fn receiver_of(&self, domain: &str) -> usize {
+        self.hosts.get(domain).map_or(0, |(receiver, _)| *receiver)
+    }
+
+    fn route(&self, key: &LaneKey) -> Route {
+        let host = self.hosts.get(key.domain.as_str()).map_or(&self.first_host, |(_, host)| host);
+        let rules = self.providers.find(host);
+        let site: Arc<str> = host.as_str().into();
+        let provider = if rules.is_default() { Arc::clone(&site) } else { rules.name.as_str().into() };
+        Route {
+            site: Arc::clone(&site),
+            base_site: Arc::clone(&site),
+            provider,
+            rules: Arc::clone(rules),
+            hosts: vec![RouteHost { name: host.clone(), preference: 0, address: None, port: 25 }],
+            security: Security::Opportunistic,
+            kind: RouteKind::Mx,
+            is_exempt: false,
+            valid_until: self.now.plus(Duration::from_hours(12)),
+        }
+    }
+}
+
+fn recipient(id: i64, message: &Message) -> String {
+    format!("user{id}@{}", message.domain)
+}
+
+fn entry(server: i64, message: usize, due_at: Timestamp) -> Entry {
+    Entry {
+        server_id: ServerId(server),
+        message_id: MessageId(message as i64),
+        due_at,
+        expires_at: None,
+        attempts: 0,
+        pool_wish: None,
+        source: None,
+        greylisted_at: None,
+        begun: false,
+        work: None,
+    }
+}
+
+fn phase(at: RefusedAt) -> ReplyPhase {
+    match at {
+        RefusedAt::Banner => ReplyPhase::Greeting,
+        RefusedAt::MailFrom => ReplyPhase::MailFrom,
+        RefusedAt::RcptTo => ReplyPhase::Recipient,
+        RefusedAt::EndOfData => ReplyPhase::Data,
+    }
+}
+
+/// What the engine does with refusals.
+impl World {
+    fn not_connected(&mut self, id: usize, job: Job, refusal: &Refusal) {
+        let path = self.tasks[&id].path;
+        self.schedule.answered(path, self.now);
+        self.schedule.connecting_ended(path, self.now);
+        let signal = signal(refusal);
+        let server = job.entry.server_id;
+        let greylisted_at = job.entry.greylisted_at;
+        let answer = Answer { lane: &job.lane, server, greylisted_at, signal, reason: &refusal.reply };
+        if self.schedule.connection_refused(path, answer, self.now) {
+            self.schedule.settled(job.source.id, false);
+            self.schedule.put_back(job.lane, job.entry, self.now);
+        } else {
+            self.schedule.connect_failed(path, refusal.reply.clone(), self.now);
+            self.soft_fail(job, false, None);
+        }
+        self.close(id, Left::Working);
+    }
+
+    fn refused(&mut self, id: usize, job: Job, refusal: &Refusal) {
+        let task = self.tasks.get_mut(&id).unwrap();
+        if refusal.closes {
+            task.connection = None;
+        }
+        let (path, carried) = (task.path, task.carried);
+        let verdict = classify_in(phase(refusal.at), &Reply::parse(&refusal.reply).unwrap());
+        let (server, greylisted_at) = (job.entry.server_id, job.entry.greylisted_at);
+        let reason = &refusal.reply;
+        let answer = Answer { lane: &job.lane, server, greylisted_at, signal: verdict.signal, reason };
+        let come_again_after = self.schedule.refused(path, answer, self.now);
+        let is_early = refusal.at != RefusedAt::EndOfData;
+        if is_put_back(
+            verdict.signal,
+            is_early,
+            carried > 0 && refusal.closes && refusal.at == RefusedAt::MailFrom,
+        ) {
+            self.schedule.settled(job.source.id, false);
+            self.schedule.put_back(job.lane, job.entry, self.now);
+        } else if verdict.permanent {
+            self.messages[job.entry.message_id.0 as usize].failed = true;
+            self.schedule.settled(job.source.id, false);
+        } else {
+            let mut job = job;
+            let is_greylisting = verdict.signal == Some(Signal::Greylisted);
+            job.entry.greylisted_at = is_greylisting.then(|| greylisted_at.unwrap_or(self.now));
+            self.soft_fail(job, true, come_again_after);
+        }
+    }
+}
+
+fn signal(refusal: &Refusal) -> Option<Signal> {
+    classify_in(phase(refusal.at), &Reply::parse(&refusal.reply).unwrap()).signal
+}

@@ -1,0 +1,181 @@
+//! A receiver with limits that it tells nobody: so many connections, so many messages a minute, greylisting, blocks, slow
+//! answers. A pure state machine: time is an argument, so hours of mail are played in seconds.
+
+mod limits;
+mod rate;
+
+use std::collections::HashMap;
+
+use postroad_model::Timestamp;
+
+pub use limits::{BlockedTime, Greylist, HiddenLimits, RateLimit, RefusedAt, Window};
+
+use rate::RateCount;
+
+/// What it says to a connection or a message that it does not take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub at: RefusedAt,
+    pub reply: String,
+    /// After a 421 the connection is gone.
+    pub closes: bool,
+}
+
+/// A message as the receiver sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Offered<'a> {
+    pub id: i64,
+    pub sender: &'a str,
+    pub recipient: &'a str,
+}
+
+#[derive(Debug)]
+pub struct HiddenReceiver {
+    limits: HiddenLimits,
+    start: Timestamp,
+    rate: HashMap<i64, RateCount>,
+    /// By number: the source it comes from, and the messages it has carried.
+    open: HashMap<u64, (i64, u32)>,
+    connections_made: u64,
+    first_seen: HashMap<(String, String, i64), Timestamp>,
+    /// What it took, in order.
+    pub accepted: Vec<(i64, Timestamp)>,
+    /// Messages and connections that it refused.
+    pub refused: Vec<(RefusedAt, Timestamp)>,
+    pub most_open: usize,
+}
+
+impl HiddenReceiver {
+    pub fn new(limits: HiddenLimits, start: Timestamp) -> Self {
+        Self {
+            limits,
+            start,
+            rate: HashMap::new(),
+            open: HashMap::new(),
+            connections_made: 0,
+            first_seen: HashMap::new(),
+            accepted: Vec::new(),
+            refused: Vec::new(),
+            most_open: 0,
+        }
+    }
+
+    pub fn limits(&self) -> &HiddenLimits {
+        &self.limits
+    }
+
+    /// A connection from this source address: its number, or the banner that refuses it.
+    pub fn connect(&mut self, source: i64, now: Timestamp) -> Result<u64, Refusal> {
+        if let Some(block) = self.block(now, RefusedAt::Banner) {
+            return Err(self.refuse(RefusedAt::Banner, block, now));
+        }
+        let of_source = self.open.values().filter(|(other, _)| *other == source).count();
+        if self.limits.connections_max.is_some_and(|most| of_source >= most as usize) {
+            let reply = self.limits.connections_reply.clone();
+            return Err(self.refuse(RefusedAt::Banner, reply, now));
+        }
+        let rate = self.limits.rate.clone().filter(|rate| rate.at == RefusedAt::Banner);
+        if let Some(rate) = rate
+            && !self.is_within_rate(source, now)
+        {
+            return Err(self.refuse(RefusedAt::Banner, rate.reply, now));
+        }
+        self.connections_made += 1;
+        self.open.insert(self.connections_made, (source, 0));
+        self.most_open = self.most_open.max(self.open.len());
+        Ok(self.connections_made)
+    }
+
+    pub fn disconnect(&mut self, connection: u64) {
+        self.open.remove(&connection);
+    }
+
+    /// The whole of one message: taken, or refused at some point.
+    pub fn message(&mut self, connection: u64, offered: Offered<'_>, now: Timestamp) -> Result<(), Refusal> {
+        let Some((source, carried)) = self.open.get(&connection).copied() else {
+            let reply = "421 4.4.2 connection lost".to_owned();
+            return Err(Refusal { at: RefusedAt::MailFrom, reply, closes: true });
+        };
+        if let Some((at, reply)) = self.objection(source, carried, offered, now) {
+            let refusal = self.refuse(at, reply, now);
+            if refusal.closes {
+                self.open.remove(&connection);
+            }
+            return Err(refusal);
+        }
+        if let Some(rate) = &self.limits.rate {
+            let per_minute = self.limits.per_minute_at(now.since(self.start));
+            let count = self.rate.entry(source).or_default();
+            count.take(rate.window, per_minute, now);
+        }
+        if let Some((_, carried)) = self.open.get_mut(&connection) {
+            *carried += 1;
+        }
+        self.accepted.push((offered.id, now));
+        Ok(())
+    }
+
+    fn objection(
+        &mut self,
+        source: i64,
+        carried: u32,
+        offered: Offered<'_>,
+        now: Timestamp,
+    ) -> Option<(RefusedAt, String)> {
+        if self.limits.messages_per_connection.is_some_and(|most| carried >= most) {
+            return Some((RefusedAt::MailFrom, "421 4.7.0 Too many messages per connection".to_owned()));
+        }
+        for at in [RefusedAt::Banner, RefusedAt::MailFrom, RefusedAt::RcptTo, RefusedAt::EndOfData] {
+            // A connection that is open already hears at MAIL what new ones hear at the banner.
+            let said_at = if at == RefusedAt::Banner { RefusedAt::MailFrom } else { at };
+            if let Some(reply) = self.block(now, at) {
+                return Some((said_at, reply));
+            }
+            let rate = self.limits.rate.clone().filter(|rate| rate.at == at);
+            if let Some(rate) = rate
+                && !self.is_within_rate(source, now)
+            {
+                return Some((said_at, rate.reply));
+            }
+            if at == RefusedAt::RcptTo
+                && let Some(reply) = self.recipient_objection(source, offered, now)
+            {
+                return Some((at, reply));
+            }
+        }
+        None
+    }
+
+    fn recipient_objection(&mut self, source: i64, offered: Offered<'_>, now: Timestamp) -> Option<String> {
+        let domain = offered.recipient.rsplit('@').next().unwrap_or_default();
+        let refused = self.limits.refused_domains.iter().find(|(name, _)| name == domain);
+        if let Some((_, reply)) = refused {
+            return Some(reply.clone());
+        }
+        let greylist = self.limits.greylist?;
+        let of_source = if greylist.by_source { source } else { 0 };
+        let triple = (offered.sender.to_owned(), offered.recipient.to_owned(), of_source);
+        let first = *self.first_seen.entry(triple).or_insert(now);
+        (now.since(first) < greylist.wait)
+            .then(|| "450 4.2.0 Recipient address rejected: Greylisted, try again later".to_owned())
+    }
+
+    fn is_within_rate(&mut self, source: i64, now: Timestamp) -> bool {
+        let Some(rate) = &self.limits.rate else { return true };
+        let per_minute = self.limits.per_minute_at(now.since(self.start));
+        self.rate.entry(source).or_default().has_room(rate.window, per_minute, now)
+    }
+
+    fn block(&self, now: Timestamp, at: RefusedAt) -> Option<String> {
+        let since_start = now.since(self.start);
+        let is_running =
+            |block: &&BlockedTime| block.at == at && (block.from..block.to).contains(&since_start);
+        self.limits.blocks.iter().find(is_running).map(|block| block.reply.clone())
+    }
+
+    fn refuse(&mut self, at: RefusedAt, reply: String, now: Timestamp) -> Refusal {
+        self.refused.push((at, now));
+        let closes = at == RefusedAt::Banner || reply.starts_with("421");
+        Refusal { at, reply, closes }
+    }
+}
