@@ -40,6 +40,7 @@ fn make_marks_until_killed(folder: &Path) {
             phase: String::new(),
             source_id: None,
             ip_pool: None,
+            provider: None,
         };
         journal.answered(key(message), &answered).unwrap();
         told.write_all(format!("answered {message}\n").as_bytes()).unwrap();

@@ -526,6 +526,11 @@ pub(crate) enum PoolCommand {
         #[arg(value_parser = parse_warm_up)]
         state: WarmUpState,
     },
+    /// Show what an address sent on each day to each provider, and what bounced or was complained about
+    History {
+        /// Address as `pool list` shows it
+        address: std::net::IpAddr,
+    },
 }
 
 #[derive(Debug, Subcommand)]

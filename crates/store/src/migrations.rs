@@ -37,6 +37,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     15 => "0015_warm_up_pauses.sql",
     16 => "0016_server_ceilings.sql",
     17 => "0017_source_of_retries.sql",
+    18 => "0018_warm_up_by_provider.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

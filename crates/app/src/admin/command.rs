@@ -100,6 +100,9 @@ pub enum Command {
         address: IpAddr,
         state: WarmUpState,
     },
+    PoolHistory {
+        address: IpAddr,
+    },
     KeyCreate(NewKey),
     KeyList {
         server: Option<String>,

@@ -71,6 +71,7 @@ impl App {
             }
             Command::PoolRemoveAddress { address } => self.remove_address(address).await,
             Command::PoolWarmUp { address, state } => self.set_warm_up(address, state).await,
+            Command::PoolHistory { address } => self.address_history(address).await,
             Command::KeyCreate(new) => self.create_key(new).await,
             Command::KeyList { server } => self.list_keys(server.as_deref()).await,
             Command::KeyRevoke { id } => self.revoke_key(id).await,

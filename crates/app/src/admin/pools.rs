@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use postroad_model::{DomainName, PoolId};
-use postroad_store::{NewSource, Pool, Source, StoreError};
+use postroad_store::{NewSource, Pool, Source, SourceDay, StoreError};
 use serde_json::{Value, json};
 
 use super::{AdminError, check_name, taken};
@@ -70,6 +70,22 @@ impl App {
             WarmUpState::End => store.set_source_warmup(source.id, None).await?,
         }
         self.pool_by_id(source.pool_id).await
+    }
+
+    /// What an address sent on each day to each group of receivers, and what became of it.
+    pub(super) async fn address_history(&self, address: IpAddr) -> Result<Value, AdminError> {
+        let source = self.find_source(address).await?;
+        let days = self.inner.store.source_days(source.id).await?;
+        let shown = |day: &SourceDay| {
+            json!({
+                "day": day.day.to_rfc3339().split('T').next(),
+                "provider": day.provider,
+                "sent": day.counts.sent,
+                "bounced": day.counts.bounced,
+                "complained": day.counts.complained,
+            })
+        };
+        Ok(days.iter().map(shown).collect())
     }
 
     pub(super) async fn set_server_pool(

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_mail::{ReplyPhase, Signal, classify_in};
-use postroad_model::{BounceClass, DomainName, EventKind, SourceId, Status, SuppressionReason, Timestamp};
+use postroad_model::{BounceClass, DomainName, EventKind, Status, SuppressionReason, Timestamp};
 use postroad_smtp::{Phase, Reply};
-use postroad_store::{NewDelivery, NewEvent, NewSuppression, Outcome};
+use postroad_store::{NewDelivery, NewEvent, NewSuppression, OTHER_PROVIDER, Outcome};
 use rand::Rng;
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use super::ending::Ending;
 use crate::journal::FlightKey;
 use crate::prepare::Work;
 use crate::retry::RetryPolicy;
-use crate::schedule::Entry;
+use crate::schedule::{CountedSource, Entry};
 
 /// What is said of a remote server's words at most.
 const OUTPUT_BYTES_MAX: usize = 2_000;
@@ -28,7 +28,7 @@ pub(crate) struct Attempt<'a> {
     /// `None` when it never came so far as to be loaded.
     pub(crate) work: Option<&'a Work>,
     pub(crate) peer: Peer,
-    pub(crate) source: Option<SourceId>,
+    pub(crate) source: Option<CountedSource>,
     /// The pool of the source, by name.
     pub(crate) ip_pool: Option<Arc<str>>,
     pub(crate) is_encrypted: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Attempt<'a> {
 pub(crate) struct Settlement {
     pub(crate) outcome: Arc<Outcome>,
     pub(crate) flight: Option<FlightKey>,
-    pub(crate) source: Option<SourceId>,
+    pub(crate) source: Option<CountedSource>,
     pub(crate) retry: Option<Retry>,
 }
 
@@ -301,7 +301,8 @@ pub(crate) fn settle(
             origin_message_id: Some(entry.message_id),
             expires_at: None,
         });
-    let kept_source = source.filter(|source| source.0 != 0 && judged.keeps_source);
+    let source_id = source.as_ref().map(|source| source.id).filter(|id| id.0 != 0);
+    let kept_source = source_id.filter(|_| judged.keeps_source);
     let keep_claim = next_attempt_at.is_some_and(|at| at <= horizon_end) && status == Status::SoftFail;
     let retry = next_attempt_at.filter(|_| keep_claim).map(|due_at| Retry {
         domain: domain.clone(),
@@ -321,7 +322,7 @@ pub(crate) fn settle(
     let data = serde_json::to_string(&data);
     let event = NewEvent { kind, data: data.expect("texts and numbers are JSON") };
     Settlement {
-        source: *source,
+        source: source.clone(),
         retry,
         outcome: Arc::new(Outcome {
             server_id: entry.server_id,
@@ -334,8 +335,11 @@ pub(crate) fn settle(
             transcript,
             // What an address of ours is judged by: what was taken from it and what was refused. Simulated mail and
             // failures of our own making say nothing.
-            source_id: source
-                .filter(|source| source.0 != 0 && !is_simulated)
+            provider: source
+                .as_ref()
+                .map_or_else(|| OTHER_PROVIDER.into(), |source| Arc::clone(&source.provider)),
+            source_id: source_id
+                .filter(|_| !is_simulated)
                 .filter(|_| matches!(kind, EventKind::Delivered | EventKind::Bounced)),
             retry_source_id: kept_source,
             delivery,

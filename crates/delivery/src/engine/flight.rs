@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use postroad_model::{SourceId, Timestamp};
+use postroad_model::Timestamp;
 use postroad_smtp::{Phase, Reply};
 use tokio::sync::Notify;
 
 use super::Hub;
-use super::worker::counted_source;
 use crate::attempt::Peer;
 use crate::attempt::connection::FlightMarks;
 use crate::journal::{Answered, FlightKey, Journal};
-use crate::schedule::Job;
+use crate::schedule::{CountedSource, Job};
 
 /// Messages whose end is sent and whose reply is missing: what a service that stops waits for.
 #[derive(Debug, Default)]
@@ -29,14 +28,14 @@ pub(super) struct Flight {
     pub(super) key: FlightKey,
     pub(super) is_marked: bool,
     started_at: Timestamp,
-    source: Option<SourceId>,
+    source: Option<CountedSource>,
     ip_pool: Option<Arc<str>>,
 }
 
 impl Flight {
     pub(super) fn new(hub: &Hub, key: FlightKey, started_at: Timestamp, job: &Job) -> Self {
         let (journal, ends) = (Arc::clone(&hub.journal), Arc::clone(&hub.ends));
-        let (source, ip_pool) = (counted_source(job), job.source.pool.clone());
+        let (source, ip_pool) = (job.counted_source(), job.source.pool.clone());
         Self { journal, ends, key, is_marked: false, started_at, source, ip_pool }
     }
 
@@ -57,7 +56,8 @@ impl Flight {
             tls: peer.tls.clone(),
             duration_us: Some(at.since(self.started_at).as_micros() as i64),
             phase: phase.name().to_owned(),
-            source_id: self.source,
+            source_id: self.source.as_ref().map(|source| source.id),
+            provider: self.source.as_ref().map(|source| source.provider.to_string()),
             ip_pool: self.ip_pool.as_deref().map(str::to_owned),
         };
         if let Err(error) = self.journal.answered(self.key, &answered) {

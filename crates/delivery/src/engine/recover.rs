@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use postroad_model::{MessageId, ServerId, Timestamp};
 use postroad_smtp::{Phase, Reply};
-use postroad_store::{Claimed, StoreError};
+use postroad_store::{Claimed, OTHER_PROVIDER, StoreError};
 
 use super::{Hub, bare_entry};
 use crate::attempt::settle::{Attempt, Settlement};
 use crate::attempt::{Ending, Peer};
 use crate::journal::{Answered, FlightKey, Recovered, RecoveredOutcome};
+use crate::schedule::CountedSource;
 
 const AT_ONCE: usize = 500;
 
@@ -83,7 +84,10 @@ async fn settlement(
         Some(RecoveredOutcome::Unanswered) => Ending::Unanswered,
         Some(RecoveredOutcome::Answered(answered)) => {
             attempt.peer = peer(answered);
-            attempt.source = answered.source_id;
+            attempt.source = answered.source_id.map(|id| CountedSource {
+                id,
+                provider: answered.provider.as_deref().unwrap_or(OTHER_PROVIDER).into(),
+            });
             attempt.ip_pool = answered.ip_pool.as_deref().map(Into::into);
             attempt.is_encrypted = answered.tls.is_some();
             attempt.started_at = started(answered);

@@ -180,7 +180,7 @@ fn conclude(hub: &Arc<Hub>, batch: Vec<Settlement>, settled: &[bool]) {
         for (settlement, settled) in batch.into_iter().zip(settled) {
             let is_sent = settlement.outcome.delivery.status == Status::Sent;
             hub.no_longer_in_flight(settlement.outcome.key());
-            if let Some(source) = settlement.source {
+            if let Some(source) = &settlement.source {
                 schedule.settled(source, is_sent);
             }
             if let Some(retry) = settlement.retry.filter(|_| *settled) {

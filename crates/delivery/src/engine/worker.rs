@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use postroad_mail::Signal;
-use postroad_model::{SourceId, Status, Timestamp};
+use postroad_model::{Status, Timestamp};
 use postroad_smtp::{Phase, SendError, Verdict};
-use postroad_store::{Begun, Message, NewDelivery, Outcome, StoreError, Suppression};
+use postroad_store::{Begun, Message, NewDelivery, OTHER_PROVIDER, Outcome, StoreError, Suppression};
 
 use super::Hub;
 use super::connecting::{Connected, Connecting};
@@ -229,8 +229,8 @@ impl Worker {
 
     /// The source's quota is not used up by what was not sent.
     fn unused(&self, job: &Job) {
-        if let Some(source) = counted_source(job) {
-            self.hub.with(|schedule, _| schedule.settled(source, false));
+        if let Some(source) = job.counted_source() {
+            self.hub.with(|schedule, _| schedule.settled(&source, false));
         }
     }
 
@@ -285,11 +285,12 @@ impl Worker {
             suppress: None,
             transcript: None,
             source_id: None,
+            provider: OTHER_PROVIDER.into(),
             retry_source_id: None,
             delivery: NewDelivery::local(now, Status::Held, details),
             event: suppression.held_event(),
         };
-        Settlement { outcome: Arc::new(outcome), flight: None, source: counted_source(job), retry: None }
+        Settlement { outcome: Arc::new(outcome), flight: None, source: job.counted_source(), retry: None }
     }
 
     /// A connection that has carried enough makes room: the next one may belong to others who wait for the same site.
@@ -531,7 +532,7 @@ impl Worker {
             domain: job.lane.domain.clone(),
             work: Some(work),
             peer: peer.clone(),
-            source: counted_source(job),
+            source: job.counted_source(),
             ip_pool: job.source.pool.clone(),
             is_encrypted,
             is_simulated: job.route.kind == RouteKind::Simulator,
@@ -542,11 +543,6 @@ impl Worker {
             come_again_after: None,
         }
     }
-}
-
-/// Simulated mail was not counted when it was taken.
-pub(super) fn counted_source(job: &Job) -> Option<SourceId> {
-    (!job.route.is_exempt).then_some(job.source.id)
 }
 
 /// A message that needs TLS came over a route that does not demand it: it was not known before it was read.

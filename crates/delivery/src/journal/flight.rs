@@ -36,6 +36,9 @@ pub struct Answered {
     /// The name of that pool.
     #[serde(default)]
     pub ip_pool: Option<String>,
+    /// The group of receivers that the warm-up of that address counts by.
+    #[serde(default)]
+    pub provider: Option<String>,
 }
 
 impl Answered {
@@ -52,6 +55,7 @@ impl Answered {
             source_ip: cut(&self.source_ip, Self::NAME_BYTES_MAX),
             tls: self.tls.as_ref().map(|tls| cut(tls, Self::NAME_BYTES_MAX)),
             phase: cut(&self.phase, Self::NAME_BYTES_MAX),
+            provider: self.provider.as_ref().map(|provider| cut(provider, Self::NAME_BYTES_MAX)),
             ip_pool: self.ip_pool.as_ref().map(|pool| cut(pool, Self::NAME_BYTES_MAX)),
             ..*self
         }

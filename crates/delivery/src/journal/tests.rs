@@ -23,6 +23,7 @@ fn answer(code: u16) -> Answered {
         phase: "final".to_owned(),
         source_id: Some(postroad_model::SourceId(7)),
         ip_pool: Some("main".to_owned()),
+        provider: Some("google".to_owned()),
     }
 }
 

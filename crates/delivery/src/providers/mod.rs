@@ -19,6 +19,8 @@ const BUILT_IN: &str = include_str!("../../rules/providers.toml");
 pub struct Provider {
     /// As pacing states, gates and metrics name it.
     pub name: String,
+    /// Receivers that an address is made known to together: a provider with rules of its own, or all others.
+    pub group: Arc<str>,
     /// In lower case. None for the default.
     pub mx_suffixes: Vec<String>,
     /// Domains of its own users, for the numbers by provider: known without a lookup.
@@ -114,6 +116,7 @@ impl Providers {
     pub(crate) fn here(&self) -> Arc<Provider> {
         Arc::new(Provider {
             name: "local".to_owned(),
+            group: "local".into(),
             connections_max: 20,
             connections_per_minute: None,
             messages_per_connection_max: u32::MAX,
@@ -127,6 +130,7 @@ impl Providers {
     pub(crate) fn smart_host(&self, connections_max: u32, rate: Option<SendRate>) -> Arc<Provider> {
         Arc::new(Provider {
             name: "smarthost".to_owned(),
+            group: "smarthost".into(),
             connections_max,
             connections_per_minute: None,
             messages_per_connection_max: 1_000,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use postroad_model::DomainName;
+use postroad_store::OTHER_PROVIDER;
 use serde::Deserialize;
 
 use super::Provider;
@@ -116,6 +117,7 @@ impl Entry {
         let seconds = |key, value| Ok(Duration::from_secs(u64::from(at_least_one(key, value)?)));
         Ok(Provider {
             name: provider(),
+            group: if is_default { OTHER_PROVIDER } else { name }.into(),
             mx_suffixes: mx_suffixes.iter().map(|suffix| suffix.to_ascii_lowercase()).collect(),
             recipient_domains,
             connections_max,

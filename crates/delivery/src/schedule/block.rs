@@ -55,6 +55,7 @@ pub(crate) enum Why {
     /// Today's quota of a new address is used up, or its warm-up is paused.
     WarmUp {
         source: String,
+        provider: String,
         paused_reason: Option<String>,
     },
     ServerSuspended {
@@ -91,10 +92,10 @@ impl fmt::Display for Why {
                 since.to_rfc3339()
             ),
             Self::ProviderRate { provider } => write!(f, "the usual rate for {provider} is used up"),
-            Self::WarmUp { source, paused_reason: None } => {
-                write!(f, "today's warm-up quota of {source} is used up")
+            Self::WarmUp { source, provider, paused_reason: None } => {
+                write!(f, "today's warm-up quota of {source} for {provider} is used up")
             }
-            Self::WarmUp { source, paused_reason: Some(reason) } => {
+            Self::WarmUp { source, paused_reason: Some(reason), .. } => {
                 write!(f, "the warm-up of {source} is paused: {reason}")
             }
             Self::ServerSuspended { reason } => write!(f, "the sending server is suspended: {reason}"),

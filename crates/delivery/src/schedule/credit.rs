@@ -121,10 +121,11 @@ impl Schedule {
         }
         let source_id = path.source;
         if let Some(source) = self.sources.find(source_id)
-            && source.is_exhausted()
+            && self.sources.has_sent_quota(source, &route.rules.group)
         {
-            let paused_reason = source.paused_reason.clone();
-            return Some(Block { until: None, why: Why::WarmUp { source: source.name(), paused_reason } });
+            let (source, paused_reason) = (source.name(), source.paused_reason.clone());
+            let why = Why::WarmUp { source, provider: route.rules.group.to_string(), paused_reason };
+            return Some(Block { until: None, why });
         }
         let link = path.link;
         self.site_block(link, &route, now).or_else(|| self.provider_block(source_id, &route, now))

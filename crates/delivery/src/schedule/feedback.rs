@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::{ServerId, SourceId, Timestamp};
+use postroad_model::{ServerId, Timestamp};
 
-use super::{Line, Schedule};
+use super::{CountedSource, Line, Schedule};
 
 impl Schedule {
     /// The size turned out to be large.
@@ -40,7 +40,7 @@ impl Schedule {
     }
 
     /// The outcome of a message that this path carried is stored.
-    pub(crate) fn settled(&mut self, source: SourceId, sent: bool) {
+    pub(crate) fn settled(&mut self, source: &CountedSource, sent: bool) {
         self.sources.settled(source, sent);
     }
 

@@ -146,6 +146,7 @@ impl Schedule {
         for entry in std::mem::take(&mut lane.unrouted) {
             self.queues[queue].waiting.push(lane_id, entry);
         }
+        self.overflow_queue(queue, now);
         self.pump(queue, now);
     }
 

@@ -49,7 +49,7 @@ pub(crate) use explain::Totals;
 pub(crate) use feedback::Left;
 pub(crate) use pull::{Asking, Job, Next};
 pub(crate) use site_queue::cost;
-pub(crate) use sources::Source;
+pub(crate) use sources::{CountedSource, Source};
 
 use crate::pacing::{ConnectionEstimate, Evidence, GreylistTime, RateEstimate, Standstill};
 use crate::route::Route;
@@ -226,6 +226,7 @@ impl Schedule {
         for source in &mut without_counts.sources {
             (source.sent_today, source.bounced_today, source.complained_today) = (0, 0, 0);
             source.to_judge = postroad_store::SourceCounts::default();
+            source.today_by_provider.clear();
         }
         if !is_warming && self.setup.as_ref() == Some(&without_counts) {
             return;
@@ -268,7 +269,11 @@ impl Schedule {
     fn lane_of(&mut self, domain: DomainName, require_tls: bool, entry: &Entry) -> usize {
         let of_server = self.servers.get(&entry.server_id).and_then(|server| server.pool_wish);
         let pool = self.sources.choose(entry.pool_wish, of_server, entry.source);
-        let lane = self.lane(LaneKey { pool, domain, require_tls });
+        let key = LaneKey { pool, domain, require_tls };
+        let mut lane = self.lane(key.clone());
+        if let Some(pool) = self.overflow_of(lane) {
+            lane = self.lane(LaneKey { pool, ..key });
+        }
         self.lanes[lane].entries += 1;
         lane
     }
@@ -493,22 +498,40 @@ impl Schedule {
 
     /// Moves what waits for addresses that have done their day's work to the pool that takes it now.
     fn overflow(&mut self, now: Timestamp) {
-        let full: Vec<usize> = self
-            .queues
-            .iter()
-            .filter(|(_, queue)| queue.waiting.waiting() > 0 && !self.sources.can_send(queue.pool))
-            .map(|(id, _)| id)
-            .collect();
-        for id in full {
-            let pool = self.queues[id].pool;
-            if self.sources.choose(Some(pool), None, None) == pool {
-                continue;
-            }
-            for (lane, entry) in self.queues[id].waiting.drain() {
-                self.lanes[lane].entries -= 1;
-                let key = self.lanes[lane].key.clone();
-                self.add_due(key.domain, key.require_tls, entry, now);
+        for id in self.queues.iter().map(|(id, _)| id).collect::<Vec<_>>() {
+            self.overflow_queue(id, now);
+        }
+    }
+
+    fn overflow_queue(&mut self, id: usize, now: Timestamp) {
+        for path in self.queues[id].paths.clone() {
+            self.let_go_if_unhealthy(path, now);
+        }
+        let queue = &self.queues[id];
+        // A pool that lost its last address sends nothing, either.
+        let is_empty = self.sources.of_pool(queue.pool).next().is_none();
+        let overflow = self.sources.overflow_of(queue.pool, &queue.route.rules.group);
+        if queue.waiting.waiting() == 0 || (overflow.is_none() && !is_empty) {
+            return;
+        }
+        for (lane, entry) in self.queues[id].waiting.drain() {
+            self.lanes[lane].entries -= 1;
+            let key = self.lanes[lane].key.clone();
+            match overflow {
+                Some(pool) => {
+                    let lane = self.lane(LaneKey { pool, ..key });
+                    self.lanes[lane].entries += 1;
+                    self.enqueue(lane, entry, now);
+                }
+                None => self.add_due(key.domain, key.require_tls, entry, now),
             }
         }
+    }
+
+    /// The pool that takes the messages of a lane whose own pool has done its day's work for their receivers.
+    fn overflow_of(&self, lane: usize) -> Option<PoolId> {
+        let lane = &self.lanes[lane];
+        let queue = &self.queues[lane.queue()?];
+        self.sources.overflow_of(lane.key.pool, &queue.route.rules.group)
     }
 }

@@ -12,7 +12,7 @@ use super::gates::GateBoard;
 use super::lane::Lane;
 use super::site_queue::Doorkeeper;
 use super::turnstile::Turnstile;
-use super::{Action, Schedule, Source, Wake};
+use super::{Action, CountedSource, Schedule, Source, Wake};
 use crate::route::Route;
 
 /// A connection with nothing to do for longer than this is closed rather than kept.
@@ -47,6 +47,14 @@ pub(crate) struct Job {
     pub(crate) entry: Entry,
     pub(crate) route: Arc<Route>,
     pub(crate) source: Arc<Source>,
+}
+
+impl Job {
+    /// What it counts by in warm-ups. Simulated mail does not count.
+    pub(crate) fn counted_source(&self) -> Option<CountedSource> {
+        let counted = || CountedSource { id: self.source.id, provider: Arc::clone(&self.route.rules.group) };
+        (!self.route.is_exempt).then(counted)
+    }
 }
 
 impl Schedule {
@@ -256,8 +264,9 @@ impl Schedule {
         if let Some(limit) = &mut pace.limit {
             limit.take(now);
         }
-        self.sources.take(source);
-        if self.sources.is_exhausted(self.queues[self.paths[path_id].queue].pool) {
+        let counted = CountedSource { id: source, provider: Arc::clone(&route.rules.group) };
+        self.sources.take(&counted);
+        if self.sources.is_exhausted(self.queues[self.paths[path_id].queue].pool, &counted.provider) {
             self.overflow(now);
         }
     }

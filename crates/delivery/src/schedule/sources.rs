@@ -25,8 +25,8 @@ pub(crate) struct Source {
     pub(crate) weight: f64,
     /// The name of its pool; `None` for the machine's choice.
     pub(crate) pool: Option<Arc<str>>,
-    /// Messages that it may still send today; `None` without a limit.
-    pub(super) quota_left: Option<i64>,
+    /// Messages that it may send today to each group of receivers; `None` without a limit.
+    pub(super) quota: Option<u32>,
     /// Why its warm-up is paused.
     pub(super) paused_reason: Option<String>,
 }
@@ -40,11 +40,17 @@ impl Source {
     pub(super) fn scope_address(&self) -> IpAddr {
         self.address.unwrap_or(ANY_ADDRESS)
     }
-
-    pub(super) fn is_exhausted(&self) -> bool {
-        self.quota_left.is_some_and(|left| left <= 0)
-    }
 }
+
+/// What a warm-up counts a message by: the address it leaves from and the group of receivers it goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CountedSource {
+    pub(crate) id: SourceId,
+    pub(crate) provider: Arc<str>,
+}
+
+/// Messages by address and group of receivers.
+type Counts = HashMap<SourceId, HashMap<Arc<str>, i64>>;
 
 #[derive(Debug)]
 pub(super) struct Sources {
@@ -54,8 +60,10 @@ pub(super) struct Sources {
     /// Where messages go that a warming address may not take.
     shared: Option<PoolId>,
     by_id: HashMap<SourceId, Arc<Source>>,
+    /// Sent today.
+    sent: Counts,
     /// Handed out and not settled yet, so not in the store's counts.
-    in_flight: HashMap<SourceId, i64>,
+    in_flight: Counts,
 }
 
 #[derive(Debug)]
@@ -72,6 +80,7 @@ impl Sources {
             pools: HashMap::new(),
             shared: None,
             by_id: HashMap::new(),
+            sent: HashMap::new(),
             in_flight: HashMap::new(),
         };
         sources.add_default();
@@ -85,7 +94,7 @@ impl Sources {
             helo: self.default_helo.clone(),
             weight: 1.0,
             pool: None,
-            quota_left: None,
+            quota: None,
             paused_reason: None,
         };
         self.pools.insert(DEFAULT_POOL, Pool { name: "default".to_owned(), sources: vec![DEFAULT_SOURCE] });
@@ -95,22 +104,23 @@ impl Sources {
     pub(super) fn configure(&mut self, setup: &DeliverySetup, now: Timestamp) {
         self.pools.clear();
         self.by_id.clear();
+        self.sent.clear();
         self.add_default();
         self.shared = setup.pools.iter().find(|pool| pool.shared).map(|pool| pool.id);
         for pool in &setup.pools {
             self.pools.insert(pool.id, Pool { name: pool.name.clone(), sources: Vec::new() });
         }
         for source in &setup.sources {
-            let in_flight = self.in_flight.get(&source.id).copied().unwrap_or(0);
-            let quota = self.plan.quota(source, now);
-            let quota_left = quota.map(|quota| i64::from(quota) - source.sent_today as i64 - in_flight);
+            let by_provider = source.today_by_provider.iter();
+            let sent = by_provider.map(|(provider, counts)| (provider.as_str().into(), counts.sent as i64));
+            self.sent.insert(source.id, sent.collect());
             let shown = Source {
                 id: source.id,
                 address: Some(source.address),
                 helo: source.helo.as_str().to_owned(),
                 weight: f64::from(source.weight.max(1)),
                 pool: self.pools.get(&source.pool_id).map(|pool| pool.name.as_str().into()),
-                quota_left,
+                quota: self.plan.quota(source, now),
                 paused_reason: source.warmup_paused_reason.clone(),
             };
             self.by_id.insert(source.id, Arc::new(shown));
@@ -121,8 +131,7 @@ impl Sources {
     }
 
     /// The pool that a message leaves from: its own wish, the server's, the shared one, or the machine's default; and
-    /// the shared one while all addresses of that pool have done their day's work, or if `before`, the address of the
-    /// last attempt, is there.
+    /// the shared one while no address of that pool may send, or if `before`, the address of the last attempt, is there.
     pub(super) fn choose(
         &self,
         wish: Option<PoolId>,
@@ -138,18 +147,35 @@ impl Sources {
             {
                 shared
             }
-            Some(shared) if self.is_exhausted(chosen) && has_sources(&shared) => shared,
+            Some(shared) if self.is_closed(chosen) && has_sources(&shared) => shared,
             _ => chosen,
         }
     }
 
-    /// Whether it has an address that may send today.
-    pub(super) fn can_send(&self, pool: PoolId) -> bool {
-        self.of_pool(pool).any(|source| !source.is_exhausted())
+    /// The pool that takes what this one may not send to these receivers today.
+    pub(super) fn overflow_of(&self, pool: PoolId, provider: &str) -> Option<PoolId> {
+        let shared =
+            self.shared.filter(|shared| *shared != pool && self.of_pool(*shared).next().is_some())?;
+        self.is_exhausted(pool, provider).then_some(shared)
     }
 
-    pub(super) fn is_exhausted(&self, pool: PoolId) -> bool {
-        self.of_pool(pool).next().is_some() && self.of_pool(pool).all(|source| source.is_exhausted())
+    /// Whether all addresses of a pool have done their day's work for these receivers.
+    pub(super) fn is_exhausted(&self, pool: PoolId, provider: &str) -> bool {
+        let mut sources = self.of_pool(pool).peekable();
+        sources.peek().is_some() && sources.all(|source| self.has_sent_quota(source, provider))
+    }
+
+    /// Whether none of its addresses may send to anybody today.
+    fn is_closed(&self, pool: PoolId) -> bool {
+        let mut sources = self.of_pool(pool).peekable();
+        sources.peek().is_some() && sources.all(|source| source.quota == Some(0))
+    }
+
+    /// Whether an address has done its day's work for these receivers.
+    pub(super) fn has_sent_quota(&self, source: &Source, provider: &str) -> bool {
+        let count =
+            |counts: &Counts| counts.get(&source.id).and_then(|of| of.get(provider)).copied().unwrap_or(0);
+        source.quota.is_some_and(|quota| count(&self.sent) + count(&self.in_flight) >= i64::from(quota))
     }
 
     pub(super) fn of_pool(&self, pool: PoolId) -> impl Iterator<Item = &Arc<Source>> {
@@ -165,27 +191,19 @@ impl Sources {
     }
 
     /// A message is handed to this source.
-    pub(super) fn take(&mut self, id: SourceId) {
-        *self.in_flight.entry(id).or_default() += 1;
-        self.change_quota(id, -1);
+    pub(super) fn take(&mut self, source: &CountedSource) {
+        *count(&mut self.in_flight, source) += 1;
     }
 
     /// Its outcome is stored. What was not sent does not count.
-    pub(super) fn settled(&mut self, id: SourceId, sent: bool) {
-        if let Some(count) = self.in_flight.get_mut(&id) {
-            *count -= 1;
-        }
-        if !sent {
-            self.change_quota(id, 1);
+    pub(super) fn settled(&mut self, source: &CountedSource, sent: bool) {
+        *count(&mut self.in_flight, source) -= 1;
+        if sent {
+            *count(&mut self.sent, source) += 1;
         }
     }
+}
 
-    fn change_quota(&mut self, id: SourceId, by: i64) {
-        if let Some(source) = self.by_id.get_mut(&id)
-            && source.quota_left.is_some()
-            && let Some(left) = &mut Arc::make_mut(source).quota_left
-        {
-            *left += by;
-        }
-    }
+fn count<'a>(counts: &'a mut Counts, source: &CountedSource) -> &'a mut i64 {
+    counts.entry(source.id).or_default().entry(Arc::clone(&source.provider)).or_default()
 }

@@ -54,7 +54,7 @@ struct Connection {
 #[derive(Debug)]
 enum Event {
     Ask(usize, Asking),
-    Done(usize, SourceId, LaneKey),
+    Done(usize, CountedSource, LaneKey),
     Resolved(usize, LaneKey),
 }
 
@@ -187,7 +187,7 @@ impl World {
             Event::Done(id, source, lane) => {
                 let path = self.connections[&id].path;
                 self.schedule.accepted(path, &lane, self.now);
-                self.schedule.settled(source, true);
+                self.schedule.settled(&source, true);
                 self.ask(id, Asking::Again);
             }
         }
@@ -207,7 +207,7 @@ impl World {
             }
             Next::Job(job) if self.dead.contains(&job.route.base_site.to_string()) => {
                 self.schedule.connect_failed(path, "refused".into(), self.now);
-                self.schedule.settled(job.source.id, false);
+                self.schedule.settled(&job.counted_source().unwrap(), false);
                 // What an engine would do with a SoftFail.
                 let due_at = self.now.plus(Duration::from_mins(1));
                 let entry = Entry { due_at, attempts: job.entry.attempts + 1, ..job.entry };
@@ -218,7 +218,7 @@ impl World {
                 if self.greylists && self.greylisted.insert((job.entry.message_id.0, job.source.id.0)) =>
             {
                 self.connected(id);
-                self.schedule.settled(job.source.id, false);
+                self.schedule.settled(&job.counted_source().unwrap(), false);
                 let due_at = self.now.plus(Duration::from_mins(1));
                 let (attempts, source) = (job.entry.attempts + 1, Some(job.source.id));
                 let entry = Entry { due_at, attempts, source, ..job.entry };
@@ -234,7 +234,8 @@ impl World {
                     attempts: job.entry.attempts + 1,
                 });
                 self.connected(id);
-                self.plan(ON_THE_WIRE, Event::Done(id, job.source.id, job.lane));
+                let counted = job.counted_source().unwrap();
+                self.plan(ON_THE_WIRE, Event::Done(id, counted, job.lane));
             }
         }
     }
@@ -254,11 +255,13 @@ impl World {
     /// Every domain has a site of its own.
     fn route(&self, key: &LaneKey) -> Route {
         let site: Arc<str> = format!("mx.{}", key.domain).into();
+        let is_google = key.domain.as_str().ends_with(".google.example");
+        let group = if is_google { "google".into() } else { Arc::clone(&self.rules.group) };
         Route {
             site: Arc::clone(&site),
             base_site: Arc::clone(&site),
             provider: self.rules.name.as_str().into(),
-            rules: Arc::new(self.rules.clone()),
+            rules: Arc::new(crate::providers::Provider { group, ..self.rules.clone() }),
             hosts: vec![RouteHost { name: site.to_string(), preference: 0, address: None, port: 25 }],
             security: Security::Opportunistic,
             kind: RouteKind::Mx,
@@ -473,6 +476,7 @@ fn source(id: i64, pool: i64, weight: u32) -> Source {
         sent_today: 0,
         bounced_today: 0,
         complained_today: 0,
+        today_by_provider: Vec::new(),
         to_judge: postroad_store::SourceCounts::default(),
     }
 }
@@ -617,6 +621,51 @@ fn a_warming_address_sends_its_quota_and_the_rest_leaves_by_the_shared_pool() {
     world.run(Duration::from_mins(1));
     let of = |id| world.sent.iter().filter(|sent| sent.source == id).count();
     assert_eq!((of(1), of(2)), (10, 90));
+}
+
+#[test]
+fn a_warm_up_counts_each_group_of_receivers_by_itself() {
+    let mut world = World::new();
+    let counts = postroad_store::SourceCounts { sent: 4, bounced: 0, complained: 0 };
+    let warming = Source {
+        warmup_started_at: Some(START),
+        today_by_provider: vec![("google".into(), counts)],
+        ..source(1, 1, 1)
+    };
+    world.configure(|setup| {
+        setup.pools = vec![pool(1, false), pool(2, true)];
+        setup.sources = vec![warming.clone(), source(2, 2, 1)];
+        setup.servers = vec![ServerDelivery { pool_id: Some(PoolId(1)), ..server(1, None) }];
+    });
+    (0..50).for_each(|id| world.add(1, id, &format!("d{}.google.example", id % 2)));
+    world.run(Duration::from_mins(1));
+    assert_eq!(by_source(&world, 2), [6, 44], "ten a day, and four were sent before");
+    // What Google got says nothing to the others, whether their domains were seen before or not.
+    (50..70).for_each(|id| world.add(1, id, &format!("d{}.example", id % 4)));
+    world.run(Duration::from_mins(1));
+    assert_eq!(by_source(&world, 2), [16, 54]);
+    (70..80).for_each(|id| world.add(1, id, "new.google.example"));
+    world.run(Duration::from_mins(1));
+    assert_eq!(by_source(&world, 2), [16, 64]);
+    assert_eq!(world.schedule.entries(), 0);
+}
+
+#[test]
+fn without_a_shared_pool_what_is_beyond_the_warm_up_waits_and_says_for_whom() {
+    let mut world = World::new();
+    let warming = Source { warmup_started_at: Some(START), ..source(1, 1, 1) };
+    world.configure(|setup| {
+        setup.pools = vec![pool(1, false)];
+        setup.sources = vec![warming.clone()];
+        setup.servers = vec![ServerDelivery { pool_id: Some(PoolId(1)), ..server(1, None) }];
+    });
+    (0..15).for_each(|id| world.add(1, id, "a.google.example"));
+    (15..20).for_each(|id| world.add(1, id, "one.example"));
+    world.run(Duration::from_mins(1));
+    assert_eq!(world.sent.len(), 15);
+    let domain = DomainName::parse("a.google.example").unwrap();
+    let why = world.schedule.why_waiting(&domain, ServerId(1), world.now);
+    assert_eq!(why, "It waits because today's warm-up quota of 192.0.2.1 for google is used up.");
 }
 
 #[test]

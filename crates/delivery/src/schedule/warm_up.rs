@@ -10,7 +10,8 @@ const BOUNCED_PERMILLE_MAX: u64 = 40;
 /// 0.08 %, in hundredths of a thousandth.
 const COMPLAINED_PER_100_000_MAX: u64 = 80;
 
-/// Messages on each day of the warm-up; after the last one there is no limit.
+/// Messages on each day of the warm-up to each group of receivers; after the last one there is no limit. An address that one
+/// large provider knows is unknown to the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WarmUpPlan(Vec<u32>);
 
@@ -19,7 +20,7 @@ impl WarmUpPlan {
         Self(days)
     }
 
-    /// Messages that the address may send today. `None` without a limit: it does not warm up, or the plan is over.
+    /// Messages that the address may send today to each group of receivers. `None` without a limit: it does not warm up, or the plan is over.
     pub(crate) fn quota(&self, source: &Source, now: Timestamp) -> Option<u32> {
         let day = source.warmup_day(now)?;
         if source.warmup_paused_reason.is_some() {
@@ -78,6 +79,7 @@ mod tests {
             sent_today: 0,
             bounced_today: 0,
             complained_today: 0,
+            today_by_provider: Vec::new(),
             to_judge: SourceCounts::default(),
         }
     }

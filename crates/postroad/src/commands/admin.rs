@@ -158,6 +158,7 @@ fn order(given: AdminCommand) -> Order {
             }
             PoolCommand::RemoveAddress { address } => Command::PoolRemoveAddress { address },
             PoolCommand::WarmUp { address, state } => Command::PoolWarmUp { address, state },
+            PoolCommand::History { address } => Command::PoolHistory { address },
         },
         AdminCommand::Suppression(suppression) => return Order::Suppressions(suppression),
         AdminCommand::Reports { domain } => Command::Reports { domain },

@@ -309,7 +309,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.warmup_plan",
         default: "[]",
-        doc: "Messages a day while a new address is warmed up, like [\"150\", \"210\", …].\n\
+        doc: "Messages a day to each provider while a new address is warmed up, like [\"150\", \"210\", …].\n\
               Empty: 150, then 1.4 times as many each day for three weeks.",
         set: |config, given| put(&mut config.delivery.warm_up_plan, given.counts()),
     },

@@ -91,12 +91,12 @@ table! { Requeues, "UPDATE queue SET begun_at = NULL, due_at = coalesce(row.due_
     server_id: i64, message_id: i64, due_at: Option<i64>, attempt: i64, keep: bool, source_id: Option<i64>,
 }
 
-table! { SourceDays, "INSERT INTO source_days AS known (source_id, day, sent, bounced)
-    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])
-        AS row (source_id, day, sent, bounced) ORDER BY source_id, day
-    ON CONFLICT (source_id, day) DO UPDATE
+table! { SourceDays, "INSERT INTO source_days AS known (source_id, provider, day, sent, bounced)
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
+        AS row (source_id, provider, day, sent, bounced) ORDER BY source_id, provider COLLATE \"C\", day
+    ON CONFLICT (source_id, provider, day) DO UPDATE
         SET sent = known.sent + excluded.sent, bounced = known.bounced + excluded.bounced",
-    source_id: i64, day: i64, sent: i64, bounced: i64,
+    source_id: i64, provider: String, day: i64, sent: i64, bounced: i64,
 }
 
 #[derive(Default)]
@@ -161,8 +161,9 @@ pub(super) async fn finish(
             AttemptMatch::Other => Settled::OtherAttempt,
         });
     }
-    for ((source_id, day), (sent, bounced)) in counts.iter() {
+    for ((source_id, provider, day), (sent, bounced)) in counts.iter() {
         changes.source_days.source_id.push(source_id.0);
+        changes.source_days.provider.push(provider.to_string());
         changes.source_days.day.push(*day);
         changes.source_days.sent.push(*sent);
         changes.source_days.bounced.push(*bounced);

@@ -1,5 +1,7 @@
 //! Attempts, their outcomes, and the events that tell of them.
 
+use std::sync::Arc;
+
 use postroad_model::{
     DeliveryId, DomainName, EventId, EventKind, MessageId, PoolId, ServerId, SourceId, Status, Timestamp,
 };
@@ -125,6 +127,8 @@ pub struct Outcome {
     pub transcript: Option<String>,
     /// The address of ours it was sent from; `Sent` and `HardFail` are counted for it.
     pub source_id: Option<SourceId>,
+    /// The group of receivers it went to, by which warm-ups count: a provider with rules of its own, or `OTHER_PROVIDER`.
+    pub provider: Arc<str>,
     /// The source address that the next attempt should keep.
     pub retry_source_id: Option<SourceId>,
     pub delivery: NewDelivery,

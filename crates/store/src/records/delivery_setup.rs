@@ -62,6 +62,8 @@ pub struct Source {
     pub sent_today: u64,
     pub bounced_today: u64,
     pub complained_today: u64,
+    /// The same by group of receivers.
+    pub today_by_provider: Vec<(String, SourceCounts)>,
     /// Of today's counts, those since the warm-up was started or resumed: only they can pause it.
     pub to_judge: SourceCounts,
 }
@@ -83,14 +85,13 @@ pub struct SourceCounts {
     pub complained: u64,
 }
 
-/// What a source did on one UTC day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a source did on one UTC day at one group of receivers.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceDay {
     /// Midnight, when it began.
     pub day: Timestamp,
-    pub sent: u64,
-    pub bounced: u64,
-    pub complained: u64,
+    pub provider: String,
+    pub counts: SourceCounts,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

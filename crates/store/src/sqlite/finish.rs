@@ -172,11 +172,11 @@ fn requeue_or_remove(connection: &Connection, outcome: &Outcome) -> Result<After
 
 pub(super) fn count_sources(connection: &Connection, counts: &SourceCounts) -> Result<(), StoreError> {
     let mut add = connection.prepare_cached(
-        "INSERT INTO source_days (source_id, day, sent, bounced) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT (source_id, day) DO UPDATE SET sent = sent + excluded.sent, bounced = bounced + excluded.bounced",
+        "INSERT INTO source_days (source_id, provider, day, sent, bounced) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (source_id, provider, day) DO UPDATE SET sent = sent + excluded.sent, bounced = bounced + excluded.bounced",
     )?;
-    for ((source, day), (sent, bounced)) in counts.iter() {
-        add.execute(params![source.0, day, sent, bounced])?;
+    for ((source, provider, day), (sent, bounced)) in counts.iter() {
+        add.execute(params![source.0, &**provider, day, sent, bounced])?;
     }
     Ok(())
 }

@@ -158,12 +158,13 @@ pub(crate) async fn pull_small_tables(sql: &Sql<'_>, now: Timestamp) -> Result<(
     sql.execute("DELETE FROM server_hours WHERE hour > $1", &[hour_at(now).into()]).await?;
     let today = [day_of(now).into()];
     sql.execute(
-        "INSERT INTO source_days (source_id, day, sent, bounced, complained, sent_before, bounced_before, complained_before)
-         SELECT source_id, CAST($1 AS BIGINT), CAST(sum(sent) AS BIGINT), CAST(sum(bounced) AS BIGINT),
+        "INSERT INTO source_days (source_id, provider, day, sent, bounced, complained, sent_before, bounced_before,
+             complained_before)
+         SELECT source_id, provider, CAST($1 AS BIGINT), CAST(sum(sent) AS BIGINT), CAST(sum(bounced) AS BIGINT),
                 CAST(sum(complained) AS BIGINT), CAST(sum(sent_before) AS BIGINT),
                 CAST(sum(bounced_before) AS BIGINT), CAST(sum(complained_before) AS BIGINT)
-         FROM source_days WHERE day > $1 GROUP BY source_id
-         ON CONFLICT (source_id, day) DO UPDATE SET sent = source_days.sent + excluded.sent,
+         FROM source_days WHERE day > $1 GROUP BY source_id, provider
+         ON CONFLICT (source_id, provider, day) DO UPDATE SET sent = source_days.sent + excluded.sent,
              bounced = source_days.bounced + excluded.bounced, complained = source_days.complained + excluded.complained,
              sent_before = source_days.sent_before + excluded.sent_before,
              bounced_before = source_days.bounced_before + excluded.bounced_before,

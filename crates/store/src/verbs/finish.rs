@@ -1,14 +1,18 @@
 //! What outcomes add up to; the same on both engines.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use postroad_model::{SourceId, Status, Timestamp};
 
 use crate::records::Outcome;
 
-/// Sent and bounced per source and day, in the order in which rows are locked.
+/// What is counted together: a source, a group of receivers, a day.
+pub(crate) type SourceDayKey = (SourceId, Arc<str>, i64);
+
+/// Sent and bounced, in the order in which rows are locked.
 #[derive(Debug, Default)]
-pub(crate) struct SourceCounts(BTreeMap<(SourceId, i64), (i64, i64)>);
+pub(crate) struct SourceCounts(BTreeMap<SourceDayKey, (i64, i64)>);
 
 impl SourceCounts {
     pub(crate) fn add(&mut self, outcome: &Outcome) {
@@ -18,12 +22,13 @@ impl SourceCounts {
             _ => return,
         };
         if let Some(source_id) = outcome.source_id {
-            let counts = self.0.entry((source_id, day_of(outcome.delivery.at))).or_default();
+            let key = (source_id, Arc::clone(&outcome.provider), day_of(outcome.delivery.at));
+            let counts = self.0.entry(key).or_default();
             *counts = (counts.0 + sent, counts.1 + bounced);
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&(SourceId, i64), &(i64, i64))> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&SourceDayKey, &(i64, i64))> {
         self.0.iter()
     }
 }

@@ -156,22 +156,42 @@ pub(crate) async fn pause_warmup(
 pub(crate) async fn list_sources(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<Source>, StoreError> {
     let rows = sql
         .query(
-            "SELECT s.id, s.pool_id, s.address, s.helo, s.weight, s.warmup_started_at, s.warmup_paused_reason,
-                    coalesce(d.sent, 0), coalesce(d.bounced, 0), coalesce(d.complained, 0),
-                    s.warmup_paused_at, s.warmup_days_paused, coalesce(d.sent - d.sent_before, 0),
-                    coalesce(d.bounced - d.bounced_before, 0), coalesce(d.complained - d.complained_before, 0)
-             FROM sources s LEFT JOIN source_days d ON d.source_id = s.id AND d.day = $1 ORDER BY s.id",
+            "SELECT id, pool_id, address, helo, weight, warmup_started_at, warmup_paused_reason, warmup_paused_at,
+                    warmup_days_paused FROM sources ORDER BY id",
+            &[],
+        )
+        .await?;
+    let mut sources = rows.iter().map(read_source).collect::<Result<Vec<_>, StoreError>>()?;
+    let today = sql
+        .query(
+            "SELECT source_id, provider, sent, bounced, complained, sent - sent_before, bounced - bounced_before,
+                    complained - complained_before
+             FROM source_days WHERE day = $1 ORDER BY source_id, provider",
             &[day_of(now).into()],
         )
         .await?;
-    rows.iter().map(read_source).collect()
+    for row in &today {
+        let id = SourceId(row.int(0)?);
+        if let Some(source) = sources.iter_mut().find(|source| source.id == id) {
+            let (counts, to_judge) = (read_counts(row, 2)?, read_counts(row, 5)?);
+            source.sent_today += counts.sent;
+            source.bounced_today += counts.bounced;
+            source.complained_today += counts.complained;
+            source.to_judge.sent += to_judge.sent;
+            source.to_judge.bounced += to_judge.bounced;
+            source.to_judge.complained += to_judge.complained;
+            source.today_by_provider.push((row.text(1)?, counts));
+        }
+    }
+    Ok(sources)
 }
 
-/// In time order.
+/// In time order, and by provider.
 pub(crate) async fn list_days(sql: &Sql<'_>, id: SourceId) -> Result<Vec<SourceDay>, StoreError> {
     let rows = sql
         .query(
-            "SELECT day, sent, bounced, complained FROM source_days WHERE source_id = $1 ORDER BY day",
+            "SELECT day, provider, sent, bounced, complained FROM source_days WHERE source_id = $1
+             ORDER BY day, provider",
             &[id.0.into()],
         )
         .await?;
@@ -179,12 +199,20 @@ pub(crate) async fn list_days(sql: &Sql<'_>, id: SourceId) -> Result<Vec<SourceD
         .map(|row| {
             Ok(SourceDay {
                 day: Timestamp::from_micros(row.int(0)? * DAY_MICROS),
-                sent: row.int(1)? as u64,
-                bounced: row.int(2)? as u64,
-                complained: row.int(3)? as u64,
+                provider: row.text(1)?,
+                counts: read_counts(row, 2)?,
             })
         })
         .collect()
+}
+
+/// From this column on: sent, bounced, complained.
+fn read_counts(row: &Row, at: usize) -> Result<SourceCounts, StoreError> {
+    Ok(SourceCounts {
+        sent: row.int(at)? as u64,
+        bounced: row.int(at + 1)? as u64,
+        complained: row.int(at + 2)? as u64,
+    })
 }
 
 fn read_pool(row: &Row) -> Result<Pool, StoreError> {
@@ -200,15 +228,12 @@ fn read_source(row: &Row) -> Result<Source, StoreError> {
         weight: row.int(4)? as u32,
         warmup_started_at: row.time_opt(5)?,
         warmup_paused_reason: row.text_opt(6)?,
-        sent_today: row.int(7)? as u64,
-        bounced_today: row.int(8)? as u64,
-        complained_today: row.int(9)? as u64,
-        warmup_paused_at: row.time_opt(10)?,
-        warmup_days_paused: row.int(11)? as u32,
-        to_judge: SourceCounts {
-            sent: row.int(12)? as u64,
-            bounced: row.int(13)? as u64,
-            complained: row.int(14)? as u64,
-        },
+        warmup_paused_at: row.time_opt(7)?,
+        warmup_days_paused: row.int(8)? as u32,
+        sent_today: 0,
+        bounced_today: 0,
+        complained_today: 0,
+        today_by_provider: Vec::new(),
+        to_judge: SourceCounts::default(),
     })
 }

@@ -1,6 +1,6 @@
 //! Whose mail servers recipient domains have.
 
-use postroad_model::{DomainName, Timestamp};
+use postroad_model::{DomainName, EmailAddress, Timestamp};
 
 use crate::counting::OTHER_PROVIDER;
 use crate::error::StoreError;
@@ -27,4 +27,12 @@ pub(crate) async fn learn(
         .await?;
     }
     Ok(())
+}
+
+/// The group of receivers that an address belongs to.
+pub(crate) async fn of_address(sql: &Sql<'_>, address: &str) -> Result<String, StoreError> {
+    let Ok(address) = EmailAddress::parse(address) else { return Ok(OTHER_PROVIDER.to_owned()) };
+    let text = "SELECT provider FROM recipient_providers WHERE domain = $1";
+    let row = sql.query_opt(text, &[address.domain().as_str().into()]).await?;
+    row.map_or_else(|| Ok(OTHER_PROVIDER.to_owned()), |row| row.text(0))
 }

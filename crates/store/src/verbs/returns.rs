@@ -4,7 +4,7 @@ use postroad_model::{DeliveryId, EventId, IdGenerator, MessageId, ServerId, Stat
 
 use super::events::EventPlace;
 use super::finish::day_of;
-use super::{deliveries, events, suppressions};
+use super::{deliveries, events, recipient_providers, suppressions};
 use crate::body::INLINE_BYTES_MAX;
 use crate::error::StoreError;
 use crate::records::{NewReturn, ReturnEffect, Taken};
@@ -147,17 +147,25 @@ async fn count_for_source(
     }
     let source = sql
         .query_opt(
-            "SELECT s.id FROM deliveries d JOIN sources s ON s.address = d.source_ip
+            "SELECT s.id, m.rcpt_to FROM deliveries d JOIN sources s ON s.address = d.source_ip
+             JOIN messages m ON m.server_id = d.server_id AND m.id = d.message_id
              WHERE d.server_id = $1 AND d.message_id = $2 AND d.status = $3 ORDER BY d.id DESC LIMIT 1",
             &[new.info.server_id.0.into(), new.about.0.into(), Status::Sent.as_str().into()],
         )
         .await?;
     let Some(source) = source else { return Ok(()) };
+    let provider = recipient_providers::of_address(sql, &source.text(1)?).await?;
     sql.execute(
-        "INSERT INTO source_days (source_id, day, sent, bounced, complained) VALUES ($1, $2, 0, $3, $4)
-         ON CONFLICT (source_id, day) DO UPDATE SET bounced = source_days.bounced + excluded.bounced,
+        "INSERT INTO source_days (source_id, provider, day, sent, bounced, complained) VALUES ($1, $5, $2, 0, $3, $4)
+         ON CONFLICT (source_id, provider, day) DO UPDATE SET bounced = source_days.bounced + excluded.bounced,
              complained = source_days.complained + excluded.complained",
-        &[source.int(0)?.into(), day_of(new.info.created_at).into(), bounced.into(), complained.into()],
+        &[
+            source.int(0)?.into(),
+            day_of(new.info.created_at).into(),
+            bounced.into(),
+            complained.into(),
+            provider.into(),
+        ],
     )
     .await?;
     Ok(())

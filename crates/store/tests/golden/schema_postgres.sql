@@ -318,7 +318,8 @@ TABLE source_days
     sent_before bigint NOT NULL DEFAULT 0
     bounced_before bigint NOT NULL DEFAULT 0
     complained_before bigint NOT NULL DEFAULT 0
-    PRIMARY KEY (source_id, day)
+    provider text NOT NULL
+    PRIMARY KEY (source_id, provider, day)
 
 TABLE sources
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY

@@ -273,13 +273,17 @@ CREATE TABLE settings (
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TABLE source_days (
+CREATE TABLE "source_days" (
     source_id INTEGER NOT NULL,
+    provider TEXT NOT NULL,
     day INTEGER NOT NULL,
     sent INTEGER NOT NULL,
     bounced INTEGER NOT NULL,
-    complained INTEGER NOT NULL DEFAULT 0, sent_before INTEGER NOT NULL DEFAULT 0, bounced_before INTEGER NOT NULL DEFAULT 0, complained_before INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (source_id, day)
+    complained INTEGER NOT NULL DEFAULT 0,
+    sent_before INTEGER NOT NULL DEFAULT 0,
+    bounced_before INTEGER NOT NULL DEFAULT 0,
+    complained_before INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (source_id, provider, day)
 ) WITHOUT ROWID;
 
 CREATE TABLE sources (

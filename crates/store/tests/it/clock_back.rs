@@ -122,7 +122,9 @@ async fn holds_gates_and_limits_of_the_day_ahead_end_in_time(fixture: Fixture) {
     fixture.store.set_gate(gate).await.expect("the store works");
     let tomorrow = fixture.now().as_secs() / 86_400;
     for day in [tomorrow - 1, tomorrow] {
-        let row = format!("INSERT INTO source_days (source_id, day, sent, bounced) VALUES (1, {day}, 10, 1)");
+        let row = format!(
+            "INSERT INTO source_days (source_id, provider, day, sent, bounced) VALUES (1, 'other', {day}, 10, 1)"
+        );
         fixture.execute(&row).await;
     }
     fixture.clock.set(right);

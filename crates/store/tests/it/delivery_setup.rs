@@ -15,6 +15,7 @@ on_both_engines!(
     pool_in_use_is_not_deleted,
     sources_are_added_warmed_up_and_removed,
     source_days_are_read_in_order,
+    sources_are_counted_by_provider,
     pausing_stops_the_days_of_a_warm_up,
     resumed_warm_up_is_judged_by_what_follows,
     gates_are_replaced_listed_and_end,
@@ -126,7 +127,8 @@ async fn source_days_are_read_in_order(fixture: Fixture) {
         fixture.clock.advance(Duration::from_hours(24));
     }
     let days = store.source_days(source).await.expect("the store works");
-    let counts: Vec<_> = days.iter().map(|day| (day.day.to_rfc3339(), day.sent, day.bounced)).collect();
+    let counts: Vec<_> =
+        days.iter().map(|day| (day.day.to_rfc3339(), day.counts.sent, day.counts.bounced)).collect();
     assert_eq!(
         counts,
         [("2026-11-15T00:00:00Z".to_owned(), 1, 0), ("2026-11-16T00:00:00Z".to_owned(), 0, 1)]
@@ -135,6 +137,33 @@ async fn source_days_are_read_in_order(fixture: Fixture) {
     let today = &store.delivery_setup().await.expect("the store works").sources[0];
     assert_eq!((today.sent_today, today.bounced_today), (0, 1));
     assert!(store.source_days(SourceId(99)).await.expect("the store works").is_empty());
+}
+
+async fn sources_are_counted_by_provider(fixture: Fixture) {
+    let store = &fixture.store;
+    let pool = store.create_pool("main".into(), false).await.expect("the name is free").id;
+    let source = store.add_source(new_source(pool, "192.0.2.1")).await.expect("the address is free").id;
+    let counted = [
+        ("google", Status::Sent),
+        ("google", Status::Sent),
+        ("other", Status::Sent),
+        ("google", Status::HardFail),
+        ("other", Status::SoftFail),
+    ];
+    for (provider, status) in counted {
+        let id = fixture.claimed_message().await;
+        let provider = provider.into();
+        let outcome = Outcome { source_id: Some(source), provider, ..fixture.outcome(id, status) };
+        assert!(fixture.finish(outcome).await);
+    }
+    let counts = |sent, bounced| SourceCounts { sent, bounced, complained: 0 };
+    let by_provider = vec![("google".to_owned(), counts(2, 1)), ("other".to_owned(), counts(1, 0))];
+    let today = &store.delivery_setup().await.expect("the store works").sources[0];
+    assert_eq!((today.sent_today, today.bounced_today), (3, 1));
+    assert_eq!(today.today_by_provider, by_provider);
+    let days = store.source_days(source).await.expect("the store works");
+    let days: Vec<_> = days.into_iter().map(|day| (day.provider, day.counts)).collect();
+    assert_eq!(days, by_provider);
 }
 
 /// A source whose warm-up began now.

@@ -11,8 +11,8 @@ use postroad_model::{
 };
 use postroad_store::{
     Accepted, Claimed, Database, Delivery, Event, Idempotency, InitialState, Message, NewDelivery, NewEvent,
-    NewRecipient, NewSend, NewServer, OpenError, Outcome, Role, SendInfo, SendOptions, Settings, Store,
-    StoreError, StoredBody,
+    NewRecipient, NewSend, NewServer, OTHER_PROVIDER, OpenError, Outcome, Role, SendInfo, SendOptions,
+    Settings, Store, StoreError, StoredBody,
 };
 use postroad_testkit::MovedClock;
 use tempfile::TempDir;
@@ -203,6 +203,7 @@ impl Fixture {
             suppress: None,
             transcript: None,
             source_id: None,
+            provider: OTHER_PROVIDER.into(),
             retry_source_id: None,
             delivery,
             event: NewEvent { kind, data: format!(r#"{{"status":"{status}"}}"#) },

@@ -265,6 +265,8 @@ async fn sources_count_what_came_back(fixture: Fixture) {
         warmup_started_at: None,
     };
     let source: SourceId = fixture.store.add_source(new).await.expect("the store works").id;
+    let domain = postroad_model::DomainName::parse("example.com").expect("a name");
+    fixture.store.learn_recipient_providers(vec![(domain, "big".into())]).await.expect("the store works");
     for source_ip in [Some(address), Some("192.0.2.99"), None] {
         let id = fixture.claimed_message().await;
         let mut outcome = Outcome { source_id: None, ..fixture.outcome(id, Status::Sent) };
@@ -282,6 +284,8 @@ async fn sources_count_what_came_back(fixture: Fixture) {
     };
     assert_eq!((of("sent").await, of("bounced").await, of("complained").await), (0, 0, 1));
     assert_eq!(fixture.query_int("SELECT count(*) FROM source_days").await, 1);
+    let of_big = "SELECT count(*) FROM source_days WHERE provider = 'big'";
+    assert_eq!(fixture.query_int(of_big).await, 1, "by the provider of the recipient");
 }
 
 async fn two_bounces_at_once_make_one(fixture: Fixture) {

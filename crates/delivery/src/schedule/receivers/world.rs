@@ -307,7 +307,7 @@ impl World {
                 self.schedule.greylisting_over(path, first, self.now);
             }
             self.schedule.accepted(path, &job.lane, self.now);
-            self.schedule.settled(job.source.id, true);
+            self.schedule.settled(&job.counted_source().unwrap(), true);
             return self.ask(id, Asking::Again);
         };
         self.refused(id, job, &refusal);
@@ -321,7 +321,7 @@ impl World {
         let attempts = job.entry.attempts + u32::from(was_offered);
         let added_at = message.added_at;
         let next = self.policy.next_attempt(attempts, added_at, self.now, &mut self.rng);
-        self.schedule.settled(job.source.id, false);
+        self.schedule.settled(&job.counted_source().unwrap(), false);
         let Some(next) = next else { return };
         let due_at = come_again_after.map_or(next, |pause| self.now.plus(pause.mul_f64(1.02)));
         let entry = Entry { due_at, attempts, ..job.entry };
@@ -402,7 +402,7 @@ impl World {
         let greylisted_at = job.entry.greylisted_at;
         let answer = Answer { lane: &job.lane, server, greylisted_at, signal, reason: &refusal.reply };
         if self.schedule.connection_refused(path, answer, self.now) {
-            self.schedule.settled(job.source.id, false);
+            self.schedule.settled(&job.counted_source().unwrap(), false);
             self.schedule.put_back(job.lane, job.entry, self.now);
         } else {
             self.schedule.connect_failed(path, refusal.reply.clone(), self.now);
@@ -428,11 +428,11 @@ impl World {
             is_early,
             carried > 0 && refusal.closes && refusal.at == RefusedAt::MailFrom,
         ) {
-            self.schedule.settled(job.source.id, false);
+            self.schedule.settled(&job.counted_source().unwrap(), false);
             self.schedule.put_back(job.lane, job.entry, self.now);
         } else if verdict.permanent {
             self.messages[job.entry.message_id.0 as usize].failed = true;
-            self.schedule.settled(job.source.id, false);
+            self.schedule.settled(&job.counted_source().unwrap(), false);
         } else {
             let mut job = job;
             let is_greylisting = verdict.signal == Some(Signal::Greylisted);

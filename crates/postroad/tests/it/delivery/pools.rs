@@ -11,7 +11,7 @@ use postroad_testkit::SmtpPeer;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};
 
-use super::limits::send_many;
+use super::limits::{providers, send_many};
 use super::outside::{Outside, to};
 use crate::analytics::{TOP, asked, until_counted};
 use crate::world::{Engine, World, both_engines};
@@ -74,6 +74,45 @@ both_engines! {
         let counts = by_source(&peer);
         assert_eq!(counts[&SECOND.parse::<IpAddr>().unwrap()], 5, "{counts:?}");
         assert_eq!(counts[&FIRST.parse::<IpAddr>().unwrap()], 15, "{counts:?}");
+    }
+
+    async fn a_warm_up_counts_by_provider_and_shows_its_history(engine: Engine) {
+        let outside = Outside::new();
+        let shop = outside.site("shop.example", Script::new());
+        let big = outside.site("big.example", Script::new());
+        let rules = providers("[big]\nmx = [\"mx.big.example\"]\n");
+        let envs = [
+            ("POSTROAD_DELIVERY_WARMUP_PLAN", "5,10"),
+            ("POSTROAD_DELIVERY_PROVIDERS_FILE", rules.path().to_str().unwrap()),
+        ];
+        let mut world = outside.start(engine, &envs);
+        world.admin(&["pool", "create", "everybody", "--shared"]);
+        add_address(&world, "everybody", FIRST, &[]);
+        world.admin(&["pool", "create", "fresh"]);
+        add_address(&world, "fresh", SECOND, &["--warm-up"]);
+        world.admin(&["server", "set-pool", "dev", "fresh"]);
+        world.have_changes_heeded();
+        send_many(&world, &world.key, "big.example", 8).await;
+        big.wait_until(|record| record.messages.len() == 8).await;
+        // The store knows what was sent today.
+        drop(world.stopped_store().await);
+        world.restart();
+        send_many(&world, &world.key, "shop.example", 3).await;
+        shop.wait_until(|record| record.messages.len() == 3).await;
+        send_many(&world, &world.key, "shop.example", 9).await;
+        send_many(&world, &world.key, "big.example", 2).await;
+        shop.wait_until(|record| record.messages.len() == 12).await;
+        big.wait_until(|record| record.messages.len() == 10).await;
+        for (peer, all) in [(&shop, 12), (&big, 10)] {
+            let counts = by_source(peer);
+            assert_eq!(counts[&SECOND.parse::<IpAddr>().unwrap()], 5, "{counts:?}");
+            assert_eq!(counts[&FIRST.parse::<IpAddr>().unwrap()], all - 5, "{counts:?}");
+        }
+        until_counted(&world, "sent", 22).await;
+        let history = world.admin(&["pool", "history", SECOND]);
+        let shown: Vec<_> = history.as_array().unwrap().iter().map(|row| (&row["provider"], &row["sent"])).collect();
+        assert_eq!(shown, [(&json!("big"), &json!(5)), (&json!("other"), &json!(5))], "{history:#}");
+        assert_eq!(history[0]["bounced"], 0);
     }
 
     async fn numbers_by_pool_name_the_pool_that_was_used(engine: Engine) {

@@ -33,6 +33,7 @@ async fn leave_reply(world: &mut World, id: i64, attempt: u32, reply: (u16, &str
         phase: "final".to_owned(),
         source_id,
         ip_pool: source.map(|_| "own".to_owned()),
+        provider: None,
     };
     journal.finishing(key).unwrap();
     journal.answered(key, &answered).unwrap();

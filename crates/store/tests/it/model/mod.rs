@@ -10,7 +10,7 @@ use std::time::Duration;
 use postroad_model::{EventKind, HoldReason, MessageId, ServerId, Status, SuppressionReason, Timestamp};
 use postroad_store::{
     Accepted, Begin, Begun, Idempotency, InitialState, NewDelivery, NewEvent, NewSend, NewSuppression,
-    Outcome,
+    OTHER_PROVIDER, Outcome,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -175,6 +175,7 @@ impl Run {
                 suppress: None,
                 transcript: None,
                 source_id: None,
+                provider: OTHER_PROVIDER.into(),
                 retry_source_id: None,
                 delivery,
                 event: NewEvent { kind: EventKind::Delayed, data: format!(r#"{{"n":{number}}}"#) },
