@@ -17,7 +17,7 @@ use crate::schedule::{Entry, LaneKey};
 /// Retries before this stay in memory.
 pub(crate) const HORIZON: Duration = Duration::from_mins(15);
 /// A look-up that takes longer gives its place to the next one.
-const LOOKUP_WAIT: Duration = Duration::from_millis(250);
+const LOOKUP_WAIT: Duration = Duration::from_millis(150);
 /// A look-up that found too many others before it is tried again after this time.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
 /// Messages of a domain without an answer from the DNS that are told so at a time.

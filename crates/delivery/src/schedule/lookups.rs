@@ -10,7 +10,7 @@ use super::{Action, Schedule};
 use crate::turns::Turns;
 
 /// First look-ups and re-checks at a time. One that is not answered soon gives its place to the next.
-const FIRST_MAX: u32 = 384;
+const FIRST_MAX: u32 = 512;
 /// Look-ups of domains that failed before, at a time.
 const LATER_MAX: u32 = 256;
 

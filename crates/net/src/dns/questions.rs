@@ -1,5 +1,6 @@
 //! Places for questions under way. Names that are answered soon never wait for those that are not: a question without an
-//! answer after a moment moves to the places for slow names, and if these are taken, it is asked again when one is free.
+//! answer after a moment moves to the places for slow names, and if these are taken, it is asked again: once soon, then when
+//! one is free.
 //! Names whose last question had no answer begin there.
 
 use std::collections::HashSet;
@@ -21,7 +22,9 @@ const SLOW_WAITING_MAX: usize = 1_024;
 /// Time for an answer before a question counts as slow.
 const QUICK_TIME: Duration = Duration::from_millis(500);
 /// The same while all places are taken.
-const QUICK_TIME_IN_A_CROWD: Duration = Duration::from_millis(200);
+const QUICK_TIME_IN_A_CROWD: Duration = Duration::from_millis(150);
+/// Before a slow question that found no place is asked once more: many name servers have found the answer by then.
+const SECOND_TRY_AFTER: Duration = Duration::from_secs(1);
 /// Names without an answer are remembered in two generations of this size.
 const UNANSWERED_MAX: usize = 8_192;
 
@@ -54,7 +57,7 @@ impl Default for Questions {
 }
 
 impl Questions {
-    /// The outcome of `asking`, which may be begun twice. `patience` is for the answer, and as long again for a place.
+    /// The outcome of `asking`, which may be begun three times. `patience` is for the answer, and as long again for a place.
     pub(super) async fn ask<T, F: Future<Output = T>>(
         &self,
         name: &Name,
@@ -62,7 +65,11 @@ impl Questions {
         asking: impl Fn() -> F,
     ) -> Result<T, Unasked> {
         let late = |_| Unasked::Late;
-        if !self.is_unanswered(name) {
+        let tries = if self.is_unanswered(name) { 0 } else { 2 };
+        for number in 0..tries {
+            if number > 0 {
+                tokio::time::sleep(SECOND_TRY_AFTER).await;
+            }
             let place = timeout_at(Instant::now() + patience, self.quick.acquire()).await.map_err(late)?;
             let begun = Instant::now();
             let is_crowd = self.quick.available_permits() == 0;
