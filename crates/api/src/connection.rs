@@ -107,6 +107,7 @@ impl Connections {
         let mut connection = pin!(self.protocol.serve_connection(TokioIo::new(stream), service));
         let mut timer = pin!(sleep(self.times.first_request));
         let mut ending: Option<Ending> = None;
+        let mut cut_off_at: Option<Instant> = None;
         let mut looks = interval(self.times.body_stall);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -124,7 +125,17 @@ impl Connections {
                     connection.as_mut().graceful_shutdown();
                 }
                 _ = looks.tick() => {
-                    if unsent.has_stalled(2 * self.times.body_stall) {
+                    let stall_max = 2 * self.times.body_stall;
+                    if !unsent.has_stalled(stall_max) {
+                        continue;
+                    }
+                    // The other streams of an HTTP/2 connection finish first.
+                    let until = *cut_off_at.get_or_insert_with(|| {
+                        connection.as_mut().graceful_shutdown();
+                        Instant::now() + LAST_ANSWER_MAX
+                    });
+                    let has_others = activity.is_busy() || !unsent.has_only_stalled(stall_max);
+                    if !has_others || Instant::now() >= until {
                         tracing::info!("a connection is cut off: its reader takes nothing of an answer");
                         return;
                     }

@@ -1,5 +1,6 @@
 //! Answers of one connection that are not sent yet. hyper keeps a piece of an HTTP/2 answer until its reader has room
-//! for it, however long that takes: a connection with such an answer has to end.
+//! for it, however long that takes: a connection with such an answer has to end. hyper cannot end one stream alone, so the
+//! others get time to finish first.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -39,6 +40,11 @@ impl Unsent {
     /// Whether the reader took nothing of some answer for longer than `stall_max`.
     pub(crate) fn has_stalled(&self, stall_max: Duration) -> bool {
         self.with(|answers| answers.taken_at.values().any(|taken_at| taken_at.elapsed() > stall_max))
+    }
+
+    /// Whether no answer is left of which the reader takes something.
+    pub(crate) fn has_only_stalled(&self, stall_max: Duration) -> bool {
+        self.with(|answers| answers.taken_at.values().all(|taken_at| taken_at.elapsed() > stall_max))
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Answers) -> T) -> T {

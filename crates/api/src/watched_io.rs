@@ -41,6 +41,11 @@ impl Activity {
         answered_at.map(|at| at + idle_max)
     }
 
+    /// Whether a request waits for its answer.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) > 0
+    }
+
     pub(crate) fn written_bytes(&self) -> u64 {
         self.written_bytes.load(Ordering::Relaxed)
     }

@@ -112,6 +112,14 @@ mod tests {
         assert!(parse_object(deep.as_bytes()).unwrap_err().message.contains("recursion limit"));
         let wide = format!("{{\"a\":[{}0]}}", "0,".repeat(100_000));
         assert!(parse_object(wide.as_bytes()).unwrap_err().message.contains("too many values"));
+        // Many small objects are read: what their lists take follows the text.
+        let keys = "abcdefghijkl"
+            .split("")
+            .map(|key| format!("\"a_key_{key}\": \"its value\","))
+            .collect::<Vec<_>>()
+            .concat();
+        let many = format!("{{\"a\":[{}0]}}", format!("{{{keys}\"b\":1}},").repeat(1_000));
+        assert!(parse_object(many.as_bytes()).is_ok(), "{} bytes", many.len());
         let digits = format!("{{\"a\":{}}}", "1".repeat(2_000));
         assert!(parse_object(digits.as_bytes()).unwrap_err().message.contains("out of range"));
     }

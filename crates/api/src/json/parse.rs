@@ -10,7 +10,7 @@ use super::number::Number;
 use super::{Json, Object};
 
 const DEPTH_MAX: usize = 128;
-/// Lists may take this and half as many bytes as the text has.
+/// Lists may take this and as many bytes as the text has.
 const LISTS_BYTES: usize = 512 << 10;
 /// As many digits as other programs can read.
 const NUMBER_BYTES_MAX: usize = 300;
@@ -29,7 +29,7 @@ enum Fault {
 pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, String> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| format!("invalid unicode code point at {}", place(bytes, error.valid_up_to())))?;
-    let mut parser = Parser { text, at: 0, depth: 0, lists_left: LISTS_BYTES + bytes.len() / 2 };
+    let mut parser = Parser { text, at: 0, depth: 0, lists_left: LISTS_BYTES + bytes.len() };
     parser.document().map_err(|fault| {
         let what = match fault {
             Fault::Syntax => match serde_json::from_slice::<Skipped>(bytes) {
@@ -119,6 +119,7 @@ impl<'a> Parser<'a> {
             let value = self.value()?;
             self.push(&mut values, value)?;
             if self.is_last(b']')? {
+                self.shrink(&mut values);
                 return Ok(Json::Array(values));
             }
         }
@@ -143,6 +144,7 @@ impl<'a> Parser<'a> {
             self.push(&mut entries, (name, value))?;
             if self.is_last(b'}')? {
                 keep_last(&mut entries);
+                self.shrink(&mut entries);
                 return Ok(Json::Object(entries));
             }
         }
@@ -167,6 +169,13 @@ impl<'a> Parser<'a> {
         }
         list.push(value);
         Ok(())
+    }
+
+    /// Gives back what a complete list does not need.
+    fn shrink<T>(&mut self, list: &mut Vec<T>) {
+        let before = list.capacity();
+        list.shrink_to_fit();
+        self.lists_left += (before - list.capacity()) * size_of::<T>();
     }
 
     fn number(&mut self) -> Result<Json<'a>, Fault> {

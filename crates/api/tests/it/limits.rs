@@ -206,3 +206,50 @@ async fn slow_request_headers_end_after_their_time_in_total() {
     tokio::time::timeout(Duration::from_secs(10), dripping).await.expect("the server closes it");
     assert!(begun.elapsed() >= Duration::from_millis(400), "{:?}", begun.elapsed());
 }
+
+#[tokio::test]
+async fn a_stream_that_nobody_reads_lets_the_others_of_its_connection_finish() {
+    let mut settings = Settings::default();
+    settings.times.body_stall = Duration::from_millis(300);
+    let service = Service::start_with(settings, Mode::Serve, 0).await;
+    let mut send = message_to("a@example.net");
+    send["plain_body"] = json!("x".repeat(4 << 20));
+    let sent = service.call(SEND_MESSAGE, &send).await;
+    let id = &sent["data"]["messages"]["a@example.net"]["id"];
+    let stream = TcpStream::connect(service.address).await.unwrap();
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(64 << 10);
+    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let everything = json!({"id": id, "_expansions": true});
+    let unread = sender.send_request(h2_post(&service, &service.key, MESSAGE, &everything)).await.unwrap();
+    assert_eq!(unread.status(), 200);
+    // Answered long after the first answer has stalled.
+    let wait = json!({"since_cursor": "latest", "wait_s": 3});
+    let begun = Instant::now();
+    let answer = sender.send_request(h2_post(&service, &service.key, "/api/v1/events/list", &wait)).await;
+    assert_eq!(answer.expect("the other stream finishes").status(), 200);
+    assert!(begun.elapsed() > Duration::from_secs(2), "it waited: {:?}", begun.elapsed());
+    // Then the connection ends, and with it what the unread answer held.
+    tokio::time::timeout(Duration::from_secs(20), connection)
+        .await
+        .expect("the connection ends")
+        .unwrap()
+        .ok();
+    drop(unread);
+}
+
+#[tokio::test]
+async fn a_thousand_suppressions_with_many_keys_are_taken() {
+    let service = Service::start().await;
+    let entry = |n: usize| {
+        let mut entry = json!({"address": format!("user{n}@example.net")});
+        for key in 0..12 {
+            entry[format!("note_{key}")] = json!(format!("value {key}"));
+        }
+        entry
+    };
+    let list: Vec<Value> = (0..1_000).map(entry).collect();
+    let answer = service.call("/api/v1/suppressions/add", &json!({ "items": list })).await;
+    assert_eq!((&answer["status"], &answer["data"]["added"]), (&json!("success"), &json!(1_000)), "{answer}");
+}
