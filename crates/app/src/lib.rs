@@ -8,6 +8,7 @@ mod bad_keys;
 mod dev_setup;
 mod feed;
 mod find_message;
+mod housekeeping;
 mod installation;
 mod log_in;
 mod maintenance;
@@ -21,7 +22,6 @@ mod server_settings;
 pub mod suppressions;
 pub mod tracking_events;
 mod ttl_cache;
-mod upkeep;
 mod webhook_key;
 mod webhooks;
 
@@ -34,14 +34,14 @@ pub use authenticate::{AuthFailure, Caller, Peer};
 pub use dev_setup::DevSetup;
 pub use feed::{FeedRequest, FeedStart};
 pub use find_message::{FoundMessage, LookupError, Wanted, view_message};
+pub use housekeeping::Housekeeping;
 pub use installation::Installation;
 pub use log_in::{LoginFailure, Submitter};
 pub use postroad_mail::{AttachmentView, MessageView};
 pub use refusal::{AddressList, FieldProblem, Refusal};
-pub use retention::{Remover, Retention};
+pub use retention::{Retention, RetentionTask};
 pub use returns::{Destination, ReportProblem, ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail};
 pub use server_settings::GivenServerChange;
-pub use upkeep::Upkeep;
 pub use webhooks::{EventFilter, ReplayRequest, WebhookChanges, WebhookDraft, WebhookRefusal, shown_events};
 
 use send::UsablePool;
@@ -125,8 +125,8 @@ struct Inner {
     bad_keys: bad_keys::BadKeys,
     /// Idempotency keys that requests are just working with.
     in_progress: send::InProgress,
-    /// When credentials were used, until the next upkeep writes it down.
-    used: upkeep::Used,
+    /// When credentials were used, until the next housekeeping writes it down.
+    used: housekeeping::Used,
     /// How long what is kept.
     retention: Retention,
     webhooks_per_server: usize,
@@ -170,7 +170,7 @@ impl App {
                 bound_networks: ttl_cache::TtlCache::default(),
                 bad_keys: bad_keys::BadKeys::default(),
                 in_progress: send::InProgress::default(),
-                used: upkeep::Used::default(),
+                used: housekeeping::Used::default(),
                 retention,
                 webhooks_per_server,
                 warm_up_days,

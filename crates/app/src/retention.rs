@@ -61,11 +61,11 @@ impl Retention {
 
 /// The running task.
 #[derive(Debug)]
-pub struct Remover {
+pub struct RetentionTask {
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Remover {
+impl RetentionTask {
     pub fn start(app: App) -> Self {
         let task = tokio::spawn(async move {
             loop {

@@ -1,4 +1,4 @@
-//! A running service: store, app, delivery, listeners, control socket and upkeep, started in this order and stopped in
+//! A running service: store, app, delivery, listeners, control socket and housekeeping, started in this order and stopped in
 //! the other.
 
 use std::net::SocketAddr;
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use postroad_api::{Api, Mode, Server};
-use postroad_app::analytics::Folder;
-use postroad_app::{App, Remover, Upkeep};
+use postroad_app::analytics::CounterTask;
+use postroad_app::{App, Housekeeping, RetentionTask};
 use postroad_delivery::{Delivery, Identity};
 use postroad_events::{PostalSigner, WebhookWorker};
 use postroad_mail::Signer;
@@ -39,9 +39,9 @@ pub(crate) struct Service {
     relays: Vec<Relay>,
     tracking: Option<Tracking>,
     certificate: Option<Arc<ReloadingCertificate>>,
-    upkeep: Upkeep,
-    folder: Folder,
-    remover: Remover,
+    housekeeping: Housekeeping,
+    counter_task: CounterTask,
+    remover: RetentionTask,
     delivery: Delivery,
     webhooks: WebhookWorker,
     _control: ControlSocket,
@@ -63,9 +63,9 @@ impl Service {
         )
         .await?;
         let webhooks = start_webhooks(config, dev, &app, store).await?;
-        let upkeep = Upkeep::start(app.clone());
-        let folder = Folder::start(app.clone());
-        let remover = Remover::start(app.clone());
+        let housekeeping = Housekeeping::start(app.clone());
+        let counter_task = CounterTask::start(app.clone());
+        let remover = RetentionTask::start(app.clone());
         let control = ControlSocket::listen(&config.data_dir, app.clone(), delivery.queue_desk())?;
         let mut service = Self {
             app,
@@ -76,8 +76,8 @@ impl Service {
             relays: Vec::new(),
             tracking: None,
             certificate: None,
-            upkeep,
-            folder,
+            housekeeping,
+            counter_task,
             remover,
             delivery,
             webhooks,
@@ -199,7 +199,7 @@ impl Service {
         // They would keep their connections for half a minute.
         self.app.stop_waiting();
         self.remover.stop();
-        self.folder.stop();
+        self.counter_task.stop();
         let mut stopping = tokio::task::JoinSet::new();
         for server in self.servers {
             stopping.spawn(server.stop());
@@ -219,7 +219,7 @@ impl Service {
             if let Some(tracking) = self.tracking {
                 tracking.stop().await;
             }
-            self.upkeep.stop().await;
+            self.housekeeping.stop().await;
         };
         if tokio::time::timeout(NOTES_TIME_MAX, notes).await.is_err() {
             tracing::warn!(

@@ -1,9 +1,9 @@
 //! What happened to a server's mail, in numbers: read from counters that the folder keeps, never from events.
 
 mod collect;
+mod counter_task;
 mod dimension;
 mod figures;
-mod folder;
 mod message;
 mod plan;
 mod reads;
@@ -12,9 +12,9 @@ mod timeseries;
 mod top;
 mod zone;
 
+pub use counter_task::CounterTask;
 pub use dimension::{Dimension, DimensionValue, Filter};
 pub use figures::{Figures, Latency, Percentiles, Rates};
-pub use folder::Folder;
 pub use message::{LinkClicks, MessageFigures};
 pub use postroad_store::{Metric, SURPLUS, WORDS_MAX};
 pub(crate) use reads::Reads;

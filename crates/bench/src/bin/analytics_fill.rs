@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use postroad_model::{Clock, DomainName, ServerId, ServerMode, SystemClock, Timestamp, idgen};
-use postroad_store::{CountingRules, Database, Folded, NewServer, Role, Settings, Store};
+use postroad_store::{CountProgress, CountingRules, Database, NewServer, Role, Settings, Store};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rusqlite::{Connection, Transaction, params};
@@ -78,7 +78,7 @@ async fn main() {
             let batch = Instant::now();
             let folded = store.fold_events(id, &rules).await.expect("counting works");
             batches.push(batch.elapsed());
-            if folded == Folded::AllDone {
+            if folded == CountProgress::AllDone {
                 break;
             }
         }

@@ -3,7 +3,7 @@
 use postroad_model::{DomainName, ServerId};
 
 use crate::counting::{CountingRules, Counts, Dimensions, Grain, Shape, Tally};
-use crate::records::{CounterRow, Folded};
+use crate::records::{CountProgress, CounterRow};
 use crate::verbs::counting::Uncounted;
 use crate::verbs::{counter_reads, counters, counting, recipient_providers};
 use crate::{Result, Store};
@@ -21,7 +21,7 @@ impl Store {
 
     /// Adds the next events of a server up. What they add and how far it went are one transaction: each event counts
     /// once, whoever crashes and however many are at it.
-    pub async fn fold_events(&self, server_id: ServerId, rules: &CountingRules) -> Result<Folded> {
+    pub async fn fold_events(&self, server_id: ServerId, rules: &CountingRules) -> Result<CountProgress> {
         let rules = rules.clone();
         let uncounted = self
             .read(move |sql| {
@@ -31,7 +31,7 @@ impl Store {
             })
             .await?;
         if uncounted.to == uncounted.from {
-            return Ok(Folded::AllDone);
+            return Ok(CountProgress::AllDone);
         }
         let Uncounted { from, mut to, mut is_full, events, providers, holds } = uncounted;
         let tally = Tally::of(&events, &providers, &holds, FOLD_ROWS_MAX);
@@ -47,9 +47,9 @@ impl Store {
             })
             .await?;
         Ok(match (added, is_full) {
-            (false, _) => Folded::Overtaken,
-            (true, true) => Folded::Some,
-            (true, false) => Folded::AllDone,
+            (false, _) => CountProgress::Overtaken,
+            (true, true) => CountProgress::Some,
+            (true, false) => CountProgress::AllDone,
         })
     }
 

@@ -14,7 +14,7 @@ pub struct CounterRow {
 
 /// How much of a server's events one turn of counting took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Folded {
+pub enum CountProgress {
     /// Nothing was left.
     AllDone,
     /// There may be more.

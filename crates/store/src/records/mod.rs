@@ -21,7 +21,7 @@ mod webhook;
 
 pub(crate) use ceilings::follow;
 pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
-pub use counter::{CounterRow, Folded};
+pub use counter::{CountProgress, CounterRow};
 pub(crate) use delivery::AttemptMatch;
 pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
 pub use delivery_setup::{

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use postroad_model::{DomainName, EventKind, MessageId, ServerId, Status};
 use postroad_store::{
-    CounterRow, CountingRules, Counts, Dimensions, Folded, Grain, InitialState, Metric, NewEvent, NewSend,
-    Outcome, Shape, Sums, WORDS_MAX,
+    CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, InitialState, Metric, NewEvent,
+    NewSend, Outcome, Shape, Sums, WORDS_MAX,
 };
 
 use crate::fixture::{Fixture, Place, on_both_engines};
@@ -37,7 +37,7 @@ pub(crate) async fn fold_all(fixture: &Fixture) {
         let servers = fixture.store.list_uncounted_servers().await.expect("reading works");
         for server in &servers {
             while fixture.store.fold_events(*server, &rules()).await.expect("folding works")
-                != Folded::AllDone
+                != CountProgress::AllDone
             {}
         }
         // On PostgreSQL some may wait for another transaction to end.
@@ -363,12 +363,12 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
     let first = loop {
         match fixture.store.fold_events(fixture.server, &rules()).await.expect("folding works") {
             // On PostgreSQL another transaction may be in the way.
-            Folded::AllDone if total(&fixture).await.counts.is_zero() => {}
+            CountProgress::AllDone if total(&fixture).await.counts.is_zero() => {}
             folded => break folded,
         }
     };
     let counted = total(&fixture).await.counts.of(Metric::Accepted);
-    assert_eq!(first, Folded::Some);
+    assert_eq!(first, CountProgress::Some);
     assert!((1..200).contains(&counted), "{counted}");
     fold_all(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 200);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use postroad_model::ServerId;
-use postroad_store::{CountingRules, Folded, StoreError};
+use postroad_store::{CountProgress, CountingRules, StoreError};
 
 use crate::App;
 
@@ -20,16 +20,16 @@ const BATCHES_PER_QUESTION: usize = 40;
 
 /// The running task.
 #[derive(Debug)]
-pub struct Folder {
+pub struct CounterTask {
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Folder {
+impl CounterTask {
     pub fn start(app: App) -> Self {
         let mut told = app.inner.store.told();
         let task = tokio::spawn(async move {
             loop {
-                match app.fold_all().await {
+                match app.count_all().await {
                     Ok(()) => {}
                     Err(error) => tracing::warn!(%error, "counting is put off"),
                 }
@@ -51,20 +51,20 @@ impl App {
         CountingRules { simulator_domain: self.inner.simulator_domain.clone() }
     }
 
-    async fn fold_all(&self) -> Result<(), StoreError> {
+    async fn count_all(&self) -> Result<(), StoreError> {
         let list = || self.inner.store.list_uncounted_servers();
         in_turns(list, |server| self.fold(server, BATCHES_PER_TURN)).await
     }
 
-    async fn fold(&self, server: ServerId, batches_max: usize) -> Result<Folded, StoreError> {
+    async fn fold(&self, server: ServerId, batches_max: usize) -> Result<CountProgress, StoreError> {
         let rules = self.counting_rules();
         for _ in 0..batches_max {
             match self.inner.store.fold_events(server, &rules).await? {
-                Folded::Some => {}
+                CountProgress::Some => {}
                 done => return Ok(done),
             }
         }
-        Ok(Folded::Some)
+        Ok(CountProgress::Some)
     }
 
     /// Counts what a server's events are not counted of yet. False if there is more than a question should wait for.
@@ -72,9 +72,9 @@ impl App {
         let rules = self.counting_rules();
         for _ in 0..BATCHES_PER_QUESTION {
             match self.inner.store.fold_events(server, &rules).await? {
-                Folded::AllDone => return Ok(true),
+                CountProgress::AllDone => return Ok(true),
                 // Another one was faster with this batch: on with the next.
-                Folded::Some | Folded::Overtaken => {}
+                CountProgress::Some | CountProgress::Overtaken => {}
             }
         }
         Ok(false)
@@ -86,7 +86,7 @@ impl App {
 async fn in_turns<L, T>(list: impl Fn() -> L, turn: impl Fn(ServerId) -> T) -> Result<(), StoreError>
 where
     L: Future<Output = Result<Vec<ServerId>, StoreError>>,
-    T: Future<Output = Result<Folded, StoreError>>,
+    T: Future<Output = Result<CountProgress, StoreError>>,
 {
     // What is wrong with one server's events is not the others' fault.
     let mut failed: HashMap<ServerId, StoreError> = HashMap::new();
@@ -97,7 +97,7 @@ where
                 continue;
             }
             match turn(server).await {
-                Ok(folded) => has_more |= folded == Folded::Some,
+                Ok(folded) => has_more |= folded == CountProgress::Some,
                 Err(error @ StoreError::Unavailable(_)) => return Err(error),
                 Err(error) => drop(failed.insert(server, error)),
             }
@@ -130,7 +130,7 @@ mod tests {
         let turn = |server| {
             turns.borrow_mut().push(server);
             let is_over = server == QUIET || turns.borrow().len() > 100;
-            ready(Ok(if is_over { Folded::AllDone } else { Folded::Some }))
+            ready(Ok(if is_over { CountProgress::AllDone } else { CountProgress::Some }))
         };
         in_turns(list, turn).await.unwrap();
         assert_eq!(turns.borrow()[..4], [BUSY, BUSY, QUIET, BUSY]);
@@ -142,7 +142,7 @@ mod tests {
         let turn = |server| {
             turns.borrow_mut().push(server);
             let damaged = || StoreError::Internal("damaged".into());
-            let rest = if turns.borrow().len() < 4 { Folded::Some } else { Folded::AllDone };
+            let rest = if turns.borrow().len() < 4 { CountProgress::Some } else { CountProgress::AllDone };
             ready(if server == BUSY { Err(damaged()) } else { Ok(rest) })
         };
         let folded = in_turns(|| ready(Ok(vec![BUSY, QUIET])), turn).await;

@@ -35,12 +35,12 @@ impl Used {
 
 /// The running background task; stop it to have the last notes written.
 #[derive(Debug)]
-pub struct Upkeep {
+pub struct Housekeeping {
     app: App,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Upkeep {
+impl Housekeeping {
     pub fn start(app: App) -> Self {
         let worker = app.clone();
         let task = tokio::spawn(async move {
@@ -57,8 +57,8 @@ impl Upkeep {
                     }
                 }
                 tokio::time::sleep(EVERY).await;
-                if let Err(error) = worker.upkeep().await {
-                    tracing::warn!(%error, "upkeep is put off");
+                if let Err(error) = worker.housekeeping().await {
+                    tracing::warn!(%error, "housekeeping is put off");
                 }
             }
         });
@@ -74,7 +74,7 @@ impl Upkeep {
 }
 
 impl App {
-    async fn upkeep(&self) -> Result<(), StoreError> {
+    async fn housekeeping(&self) -> Result<(), StoreError> {
         self.write_used().await?;
         while self.inner.store.purge_idempotency_keys(PURGE_AT_ONCE).await? == PURGE_AT_ONCE as u64 {}
         while self.inner.store.expire_holds(EXPIRE_AT_ONCE).await? == EXPIRE_AT_ONCE as u64 {}
