@@ -5,13 +5,14 @@
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
+use parking_lot::{Mutex, MutexGuard};
 use postroad_model::ServerId;
 use serde::Serialize;
 use tokio::task::JoinHandle;
@@ -221,7 +222,7 @@ async fn watch(rest: Weak<Mutex<Rest>>, stall_max: Duration, time_max: Duration)
 }
 
 fn lock(rest: &Mutex<Rest>) -> MutexGuard<'_, Rest> {
-    rest.lock().unwrap_or_else(PoisonError::into_inner)
+    rest.lock()
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! A pool of permits that no single server can use up: each server has a share of its own inside it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use postroad_model::ServerId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -67,7 +68,7 @@ impl FairPool {
     }
 
     fn share_of(&self, server_id: ServerId) -> Arc<Semaphore> {
-        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shares = self.shares.lock();
         if let Some(share) = shares.of_servers.get(&server_id).and_then(Weak::upgrade) {
             return share;
         }
@@ -149,6 +150,6 @@ mod tests {
         for server in 0..10_000 {
             drop(pool.acquire(ServerId(server), 1).await.unwrap());
         }
-        assert!(pool.shares.lock().unwrap().of_servers.len() <= 2 * SWEEP_SERVERS_MIN);
+        assert!(pool.shares.lock().of_servers.len() <= 2 * SWEEP_SERVERS_MIN);
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Counts by address. Refuses an address that has `each_max` already.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ impl PerAddressLimit {
     /// `None` if the address has as many as it may have.
     pub(crate) fn acquire(self: &Arc<Self>, address: IpAddr) -> Option<AddressPermit> {
         let address = network(address);
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         let count = counts.entry(address).or_default();
         if *count >= self.each_max {
             return None;
@@ -38,7 +40,7 @@ impl PerAddressLimit {
 
 impl Drop for AddressPermit {
     fn drop(&mut self) {
-        let mut counts = self.limit.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.limit.counts.lock();
         if let Some(count) = counts.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {
@@ -72,6 +74,6 @@ mod tests {
         drop(held);
         assert!(enter("192.0.2.1").is_some());
         drop(others);
-        assert!(limit.counts.lock().unwrap().is_empty());
+        assert!(limit.counts.lock().is_empty());
     }
 }

@@ -4,12 +4,13 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::held;
@@ -48,7 +49,7 @@ impl Unsent {
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Answers) -> T) -> T {
-        change(&mut self.answers.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.answers.lock())
     }
 }
 

@@ -5,10 +5,10 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
@@ -37,7 +37,7 @@ impl Activity {
         if self.in_flight.load(Ordering::Relaxed) > 0 {
             return Some(Instant::now() + idle_max);
         }
-        let answered_at = *self.answered_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let answered_at = *self.answered_at.lock();
         answered_at.map(|at| at + idle_max)
     }
 
@@ -61,7 +61,7 @@ pub(crate) struct Busy(Arc<Activity>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        *self.0.answered_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.0.answered_at.lock() = Some(Instant::now());
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 const WINDOW: Duration = Duration::from_mins(1);
@@ -39,7 +39,7 @@ impl BadKeys {
     /// Notes a failure, and says what it costs.
     pub(crate) fn note(&self, address: IpAddr) -> Penalty {
         let now = Instant::now();
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock();
         if failures.len() >= ADDRESSES_MAX && !failures.contains_key(&address) {
             failures.retain(|_, failures| failures.is_remembered(now));
             // Still full: a flood from many addresses. Delay them all rather than remember more.

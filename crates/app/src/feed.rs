@@ -1,9 +1,9 @@
 //! The stream of a server's events, pulled: in order, without gaps, waiting for what has not happened yet.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use postroad_model::{EventCursor, EventSet, MessageId, ServerId};
 use postroad_store::{FeedPage, FeedQuery, StoreError};
 use tokio::sync::watch;
@@ -71,7 +71,7 @@ impl Waiting {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ServerId, usize>> {
-        self.of_servers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.of_servers.lock()
     }
 }
 

@@ -3,9 +3,9 @@
 //! On failure (store unavailable) it keeps what it has and tries again at the next turn.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use postroad_model::{ClockWatch, CredentialId, Timestamp};
 use postroad_store::StoreError;
 
@@ -25,11 +25,11 @@ pub(crate) struct Used {
 
 impl Used {
     pub(crate) fn note(&self, id: CredentialId, at: Timestamp) {
-        self.at.lock().unwrap_or_else(PoisonError::into_inner).insert(id, at);
+        self.at.lock().insert(id, at);
     }
 
     fn take(&self) -> Vec<(CredentialId, Timestamp)> {
-        self.at.lock().unwrap_or_else(PoisonError::into_inner).drain().collect()
+        self.at.lock().drain().collect()
     }
 }
 

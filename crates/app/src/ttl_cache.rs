@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 const LIVES: Duration = Duration::from_secs(2);
@@ -24,13 +24,13 @@ impl<K, V> Default for TtlCache<K, V> {
 
 impl<K: Hash + Eq, V: Clone> TtlCache<K, V> {
     pub(crate) fn find(&self, key: &K) -> Option<V> {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.lock();
         entries.get(key).filter(|(_, read_at)| read_at.elapsed() < LIVES).map(|(value, _)| value.clone())
     }
 
     /// `read_at` is from before the value was read, so that its age is never underrated.
     pub(crate) fn put(&self, key: K, value: V, read_at: Instant) {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         if entries.len() >= ENTRIES_MAX {
             entries.clear();
         }
@@ -38,7 +38,7 @@ impl<K: Hash + Eq, V: Clone> TtlCache<K, V> {
     }
 
     pub(crate) fn clear(&self) {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.entries.lock().clear();
     }
 }
 

@@ -5,8 +5,9 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::default_provider;
@@ -61,7 +62,7 @@ impl ReloadingCertificate {
     /// Reads both files again; handshakes from now on get the new pair.
     pub fn reload(&self) -> Result<(), CertificateError> {
         let fresh = Arc::new(read_pair(&self.certificate, &self.key, &self.provider)?);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        *self.current.write() = fresh;
         Ok(())
     }
 
@@ -88,7 +89,7 @@ impl ReloadingCertificate {
 
 impl ResolvesServerCert for ReloadingCertificate {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(Arc::clone(&self.current.read()))
     }
 }
 
@@ -159,7 +160,7 @@ mod tests {
     }
 
     fn leaf(certificate: &ReloadingCertificate) -> Vec<u8> {
-        certificate.current.read().unwrap().cert[0].to_vec()
+        certificate.current.read().cert[0].to_vec()
     }
 
     #[test]

@@ -5,10 +5,11 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
+use parking_lot::Mutex;
 
 type Flight<V> = Shared<BoxFuture<'static, Option<V>>>;
 
@@ -28,7 +29,7 @@ where
         F: Future<Output = V> + Send + 'static,
     {
         let flight = {
-            let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut flights = self.flights.lock();
             if let Some(flight) = flights.get(&key) {
                 flight.clone()
             } else {
@@ -67,7 +68,7 @@ struct Landing<K: Eq + Hash, V> {
 
 impl<K: Eq + Hash, V> Drop for Landing<K, V> {
     fn drop(&mut self) {
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.flights.lock().remove(&self.key);
     }
 }
 

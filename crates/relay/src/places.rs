@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl Places {
             return Some(AddressPlace { places: Arc::clone(self), network: None });
         }
         let network = network_of(address);
-        let mut per_address = self.per_address.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut per_address = self.per_address.lock();
         let count = per_address.entry(network).or_insert(0);
         if *count >= self.per_address_max {
             return None;
@@ -73,7 +74,7 @@ impl Places {
 impl Drop for AddressPlace {
     fn drop(&mut self) {
         let Some(network) = self.network else { return };
-        let mut per_address = self.places.per_address.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut per_address = self.places.per_address.lock();
         if let Some(count) = per_address.get_mut(&network) {
             *count -= 1;
             if *count == 0 {
@@ -122,6 +123,6 @@ mod tests {
         let local: Vec<_> = (0..5).map(|_| take("127.0.0.1").unwrap()).collect();
         drop((held, in_network, local));
         assert!(take("192.0.2.1").is_some());
-        assert!(places.per_address.lock().unwrap().is_empty(), "nothing is left behind");
+        assert!(places.per_address.lock().is_empty(), "nothing is left behind");
     }
 }

@@ -5,9 +5,10 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustls::ServerConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -122,7 +123,7 @@ impl Drop for HttpsServer {
 }
 
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+    shared.lock()
 }
 
 async fn serve(listener: TcpListener, shared: Arc<Mutex<Shared>>, mut stopped: watch::Receiver<bool>) {

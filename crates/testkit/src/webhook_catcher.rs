@@ -6,10 +6,11 @@ mod conversation;
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustls::ServerConfig;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -174,8 +175,7 @@ impl WebhookCatcher {
             let left = deadline.saturating_duration_since(Instant::now());
             let have = state.counts.get(path).copied().unwrap_or_default();
             assert!(!left.is_zero(), "{have} posts to {path} after {patience:?}, not enough");
-            let waited = self.shared.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.shared.changed.wait_for(&mut state, left);
         }
         state.at(path)
     }
@@ -203,7 +203,7 @@ impl State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

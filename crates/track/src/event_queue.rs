@@ -1,8 +1,8 @@
 //! What waits to be written. Bounded: when the store is away for long, the oldest go first, and how many is told.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use postroad_app::tracking_events::{Bursts, CLICK_WINDOW, TrackingEvent};
 use postroad_mail::TrackKind;
 use postroad_model::Timestamp;
@@ -89,8 +89,8 @@ impl EventQueue {
         waiting.clicks.len() + waiting.others.len()
     }
 
-    fn waiting(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn waiting(&self) -> parking_lot::MutexGuard<'_, Waiting> {
+        self.waiting.lock()
     }
 }
 

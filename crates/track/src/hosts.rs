@@ -3,9 +3,10 @@
 //! On failure: while the store is away, the names that were read last stay.
 
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use postroad_app::App;
 
 /// How late a change is seen.
@@ -26,7 +27,7 @@ impl TrackingHosts {
     /// `host` without a port.
     pub fn contains(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
-        *self.own == *host || self.customers.read().unwrap_or_else(PoisonError::into_inner).contains(&host)
+        *self.own == *host || self.customers.read().contains(&host)
     }
 
     /// Reads them for ever.
@@ -35,7 +36,7 @@ impl TrackingHosts {
             match app.list_tracking_hosts().await {
                 Ok(hosts) => {
                     let hosts = hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect();
-                    *self.customers.write().unwrap_or_else(PoisonError::into_inner) = hosts;
+                    *self.customers.write() = hosts;
                 }
                 Err(error) => tracing::debug!(%error, "the names of tracking hosts could not be read"),
             }

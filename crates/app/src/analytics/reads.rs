@@ -3,8 +3,9 @@
 //! that its questions wait for each other and not everybody's for them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use postroad_model::ServerId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
@@ -40,7 +41,7 @@ impl Reads {
     /// Waits for one.
     pub(super) async fn place(&self, server_id: ServerId) -> Place<'_> {
         let own = {
-            let mut of_servers = self.of_servers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut of_servers = self.of_servers.lock();
             // Those whose places nobody has or waits for.
             of_servers.retain(|_, places| Arc::strong_count(places) > 1);
             let new = || Arc::new(Semaphore::new(self.server_max));
@@ -104,6 +105,6 @@ mod tests {
         for number in 0..100 {
             drop(reads.place(ServerId(number)).await);
         }
-        assert_eq!(reads.of_servers.lock().unwrap().len(), 1);
+        assert_eq!(reads.of_servers.lock().len(), 1);
     }
 }

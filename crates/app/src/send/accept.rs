@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::mem;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use postroad_model::{
     CredentialId, Direction, DomainName, EmailAddress, HoldReason, IdGenerator, MessageId, MessageToken,
     SendId, ServerMode, Timestamp,
@@ -126,7 +126,7 @@ impl App {
         let sealed = OnceCell::new();
         self.once(context, || async {
             let make = || async {
-                let draft = draft.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let draft = draft.lock().take();
                 let spent = || Refusal::Internal("a send was checked twice".into());
                 check(draft.ok_or_else(spent)?).await
             };

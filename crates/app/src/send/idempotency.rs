@@ -3,9 +3,10 @@
 //! other.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use postroad_model::{Limits, ServerId};
 use postroad_store::StoredAnswer;
 use tokio::sync::OwnedMutexGuard;
@@ -73,7 +74,7 @@ impl InProgress {
     }
 
     fn line_up(&self, slot: (ServerId, String)) -> (Place, Arc<Lock>) {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.turns.lock();
         let known = turns.get(&slot).and_then(Weak::upgrade);
         let lock = known.unwrap_or_else(|| {
             let lock = Arc::default();
@@ -102,7 +103,7 @@ struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // With the map locked nobody can join.
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.turns.lock();
         self.lock.take();
         if turns.get(&self.slot).is_some_and(|lock| lock.strong_count() == 0) {
             turns.remove(&self.slot);
@@ -124,7 +125,7 @@ mod tests {
         assert!(enter(2, "k").await.is_ok(), "keys are per server");
         drop(first);
         assert!(enter(1, "k").await.is_ok());
-        assert!(in_progress.turns.lock().unwrap().is_empty(), "nothing is left behind");
+        assert!(in_progress.turns.lock().is_empty(), "nothing is left behind");
     }
 
     #[tokio::test(start_paused = true)]
@@ -136,6 +137,6 @@ mod tests {
         assert!(tokio::time::timeout(Duration::from_secs(1), &mut second).await.is_err(), "it waits");
         drop(first);
         drop(second);
-        assert!(in_progress.turns.lock().unwrap().is_empty());
+        assert!(in_progress.turns.lock().is_empty());
     }
 }

@@ -9,9 +9,10 @@ mod places;
 mod settler;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use postroad_model::{Clock, ClockWatch, ServerId, Timestamp, WebhookId};
 use postroad_store::{Store, Webhook, WebhookDue};
 use tokio::sync::watch;
@@ -72,7 +73,7 @@ struct SharedPacing(Arc<Mutex<Pacing>>);
 
 impl SharedPacing {
     fn lock(&self) -> MutexGuard<'_, Pacing> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

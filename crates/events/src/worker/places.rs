@@ -5,8 +5,9 @@
 //! not wait for it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use postroad_model::ServerId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -97,7 +98,7 @@ impl Places {
     }
 
     fn of_server(&self, server_id: ServerId, class: Class) -> Arc<Semaphore> {
-        let mut of_servers = self.of_servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_servers = self.of_servers.lock();
         if of_servers.len() >= SERVERS_KEPT {
             // Permits and those who wait for one hold it.
             of_servers.retain(|_, places| Arc::strong_count(places) > 1);
@@ -162,7 +163,7 @@ mod tests {
         for server_id in 0..3 * SERVERS_KEPT as i64 {
             assert!(free(&places, server_id, Class::New).await.is_some());
         }
-        let known = places.of_servers.lock().unwrap();
+        let known = places.of_servers.lock();
         assert!(known.len() <= SERVERS_KEPT && known.contains_key(&(ServerId(0), Class::New)));
         drop((known, held));
     }

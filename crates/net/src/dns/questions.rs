@@ -6,10 +6,10 @@
 use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hickory_resolver::proto::rr::Name;
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
@@ -90,7 +90,7 @@ impl Questions {
 
     /// Remembers whether the name was answered.
     pub(super) fn note(&self, name: &Name, is_answered: bool) {
-        let mut generations = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut generations = self.unanswered.lock();
         if is_answered {
             for names in generations.iter_mut() {
                 names.remove(name);
@@ -105,7 +105,7 @@ impl Questions {
     }
 
     fn is_unanswered(&self, name: &Name) -> bool {
-        let generations = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        let generations = self.unanswered.lock();
         generations.iter().any(|names| names.contains(name))
     }
 }
@@ -194,7 +194,7 @@ mod tests {
         let questions = Questions::default();
         (0..5 * UNANSWERED_MAX).for_each(|number| questions.note(&name(number), false));
         assert!(questions.is_unanswered(&name(5 * UNANSWERED_MAX - 1)) && !questions.is_unanswered(&name(0)));
-        let known: usize = questions.unanswered.lock().unwrap().iter().map(HashSet::len).sum();
+        let known: usize = questions.unanswered.lock().iter().map(HashSet::len).sum();
         assert!(known <= 2 * UNANSWERED_MAX);
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1::SendRequest;
+use parking_lot::Mutex;
 use postroad_model::WebhookUrl;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -73,7 +73,7 @@ impl Pool {
     /// The one that was used last: it is the least likely to have ended.
     pub(super) fn take(&self, origin: &Origin) -> Option<Connection> {
         let now = Instant::now();
-        let mut kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.idle.lock();
         loop {
             let list = kept.by_origin.get_mut(origin)?;
             let Some(idle) = list.pop() else {
@@ -89,7 +89,7 @@ impl Pool {
 
     pub(super) fn keep(&self, origin: Origin, connection: Connection) {
         let now = Instant::now();
-        let mut kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.idle.lock();
         if kept.count >= self.max || kept.swept_at + self.idle_for <= now {
             kept.sweep(now);
         }

@@ -11,9 +11,10 @@ mod record;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use postroad_model::{DomainName, Timestamp};
 
 pub use policy::{Mode, Policy, PolicyError};
@@ -161,7 +162,7 @@ impl Inner {
     }
 
     fn policies(&self) -> MutexGuard<'_, PolicyCache> {
-        self.policies.lock().unwrap_or_else(PoisonError::into_inner)
+        self.policies.lock()
     }
 }
 

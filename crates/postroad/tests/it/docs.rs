@@ -118,6 +118,8 @@ impl Reader {
         let body = json!({"to": ["ann@example.net"], "from": "hello@example.test", "subject": "Your order",
             "html_body": "<p>It is on its way.</p>"});
         client.post_json(SEND, Some(&key), &body).await.expect("an answer");
+        let next_year = Timestamp::from_micros(SystemClock.now().as_micros() + 365 * DAY_MICROS).to_rfc3339();
+        self.replace("2027-01-31T00:00:00Z", &next_year);
         let tomorrow = Timestamp::from_micros(SystemClock.now().as_micros() + DAY_MICROS).to_rfc3339();
         let body = json!({"to": ["bob@example.net"], "from": "hello@example.test", "subject": "Tomorrow",
             "plain_body": "It will arrive.", "send_at": tomorrow});
@@ -156,8 +158,9 @@ impl Reader {
             self.replacements.iter().fold(script.to_owned(), |script, (from, to)| script.replace(from, to));
         let path = std::env::var("PATH").unwrap_or_default();
         let path = format!("{}:{path}", self.folder.path().join("bin").display());
-        let mut shell = daemon::command("sh", &[("PATH", path.as_str())]);
-        shell.args(["-e", "-c", &script]).current_dir(self.folder.path());
+        // No block takes long; one that hangs fails.
+        let mut shell = daemon::command("timeout", &[("PATH", path.as_str())]);
+        shell.args(["60", "sh", "-e", "-c", &script]).current_dir(self.folder.path());
         shell.output().expect("a POSIX shell is there")
     }
 

@@ -8,11 +8,12 @@ mod serving;
 mod zone;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use hickory_proto::rr::rdata::{A, AAAA, CNAME, MX, TXT};
 use hickory_proto::rr::{Name, RData};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 pub use failure::Failure;
@@ -134,8 +135,8 @@ impl DnsServer {
         self
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Zone> {
-        self.zone.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Zone> {
+        self.zone.lock()
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hickory_proto::op::{Edns, Message, OpCode, Query, ResponseCode};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
@@ -90,7 +91,7 @@ async fn reply_to(bytes: &[u8], transport: Transport, zone: &Mutex<Zone>) -> Opt
     let request = Message::from_vec(bytes).ok()?;
     let question = request.queries.first()?.clone();
     let (failure, mut reply) = {
-        let mut zone = zone.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut zone = zone.lock();
         let asked = zone.count(&question);
         match transport {
             Transport::Udp => asked.udp += 1,

@@ -10,10 +10,11 @@ mod tls;
 mod wire;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -42,12 +43,12 @@ struct Shared {
 
 impl Shared {
     fn script(&self) -> Arc<Script> {
-        Arc::clone(&self.script.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.script.lock())
     }
 
     /// Everybody who waits looks again.
     fn note<T>(&self, change: impl FnOnce(&mut Record) -> T) -> T {
-        let result = change(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner));
+        let result = change(&mut self.record.lock());
         self.changes.send_modify(|count| *count += 1);
         result
     }
@@ -90,12 +91,12 @@ impl SmtpPeer {
 
     /// From the next command on, also on open connections; extensions and TLS from the next EHLO on.
     pub fn set_script(&self, script: Script) {
-        *self.shared.script.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(script);
+        *self.shared.script.lock() = Arc::new(script);
     }
 
     /// Everything so far, without copying it.
     pub fn look<T>(&self, at: impl FnOnce(&Record) -> T) -> T {
-        at(&self.shared.record.lock().unwrap_or_else(PoisonError::into_inner))
+        at(&self.shared.record.lock())
     }
 
     /// In the order in which they were complete, also those that were refused then or never answered.

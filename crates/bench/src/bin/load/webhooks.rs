@@ -1,11 +1,12 @@
 //! How fast events reach a receiver: it makes a webhook that posts here, sends messages, and waits for all their events.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -53,7 +54,7 @@ impl Webhooks {
 type Events = Mutex<HashSet<String>>;
 
 fn count(events: &Events) -> usize {
-    events.lock().unwrap_or_else(PoisonError::into_inner).len()
+    events.lock().len()
 }
 
 async fn receive(listener: TcpListener, events: Arc<Events>) {
@@ -73,7 +74,7 @@ async fn answer(mut stream: TcpStream, events: &Events) -> anyhow::Result<()> {
     loop {
         while let Some((length, event)) = whole_request(&buffer)? {
             buffer.drain(..length);
-            events.lock().unwrap_or_else(PoisonError::into_inner).insert(event);
+            events.lock().insert(event);
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await?;
         }
         if stream.read_buf(&mut buffer).await? == 0 {
