@@ -8,9 +8,9 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use postroad_model::{DomainName, Timestamp};
 
 use super::policy::{Mode, Policy};
@@ -50,7 +50,7 @@ impl PolicyFile {
 
     /// Adds a policy; `all` gives everything that is known, should the file have to be written anew.
     pub(super) fn add(&self, stored: &Stored, all: impl FnOnce() -> Vec<Stored>) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let Some((file, bytes)) = open.as_mut() else { return };
         let line = line_of(stored);
         let written = if *bytes + line.len() as u64 > FILE_BYTES_MAX {
