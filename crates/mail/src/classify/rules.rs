@@ -139,12 +139,15 @@ impl Rule {
     /// enhanced code disagrees with it (`550 4.4.7`) it is the enhanced one that was made up.
     fn verdict(&self, reply: &Reply) -> Verdict<'_> {
         let permanent = self.permanent && reply.code() >= 500;
-        let hard_at_rcpt = self.hard && permanent;
+        let can_be_hard = self.hard && permanent;
+        let is_proven = self.proof.is_empty() || has_code(&self.proof, reply);
+        // A host that knows no such user may say 5.7.1 as well, but then its words must be clear.
+        let is_policy = reply.enhanced().is_some_and(|code| code.subject == 7);
         Verdict {
             class: self.class,
             permanent,
-            hard: hard_at_rcpt && (self.proof.is_empty() || has_code(&self.proof, reply)),
-            hard_at_rcpt,
+            hard: can_be_hard && is_proven,
+            hard_at_rcpt: can_be_hard && (is_proven || !is_policy),
             throttle: self.throttle,
             signal: self.signal,
             vague: self.vague,

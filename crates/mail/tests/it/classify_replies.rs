@@ -297,6 +297,67 @@ fn the_command_decides_where_the_words_do_not() {
     assert_eq!(said(Data, "550 User unknown"), ("policy", true, false, false));
 }
 
+/// Words about destinations, recipients and mailboxes that do not say that the address or the domain does not exist.
+#[test]
+fn no_address_is_suppressed_without_evidence_that_it_does_not_exist() {
+    let replies = [
+        "554 5.7.1 Message rejected due to policies of destination domain",
+        "550 5.7.1 Access to destination domain denied for 192.0.2.1",
+        "550 5.7.0 Quota for destination domain reached",
+        "550 5.7.1 client has no such hostname",
+        "550 5.7.1 192.0.2.1 has no such hostname",
+        "550 Too many rejected recipients from 192.0.2.1",
+        "550 Can't open mailbox path: Permission denied",
+        "554 5.4.0 The message could not be delivered to the destination domain: connection refused",
+        "550 5.4.317 Message expired, cannot connect to remote server: destination domain example.com",
+        "550 This service has been replaced by a new one, see https://example.com/",
+        "550 Unknown destination port",
+        "550 unknown destination: connection timed out",
+        "550 Error in name directory, try later",
+        "550 One or more recipients was undeliverable",
+        "550 No route found to domain example.com",
+        "550 5.7.1 Recipient is no longer accepting mail from your network",
+        "550 5.7.1 not registered with our allow list",
+    ];
+    let mut wrong = Vec::new();
+    for text in replies {
+        let reply = Reply::parse(text).expect("a reply");
+        for phase in ReplyPhase::ALL {
+            let verdict = classify_in(phase, &reply);
+            if verdict.hard || verdict.hard_at_rcpt {
+                wrong.push(format!("{} by {} at {}: {text}", verdict.class, verdict.rule, phase.as_str()));
+            }
+        }
+        let alone = classify(&reply);
+        if alone.hard || alone.hard_at_rcpt {
+            wrong.push(format!("{} by {}: {text}", alone.class, alone.rule));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// Postfix says "Recipient address rejected" before whatever a policy service told it.
+#[test]
+fn a_rejected_recipient_is_tried_again_where_the_reason_may_pass() {
+    let reasons = [
+        "temporarily blocked, try again later",
+        "You exceeded 100 mails",
+        "Mail from your address space is blocked",
+        "Server temporarily unavailable, retry",
+        "greylisted",
+        "Greylisting policy, come back in 5 minutes",
+        "Access denied, rate limit reached",
+        "Blocked for 300 seconds",
+        "Client 192.0.2.1 refused by policy",
+        "Not now",
+    ];
+    for reason in reasons {
+        let text = format!("554 5.7.1 <jo@example.com>: Recipient address rejected: {reason}");
+        let verdict = classify_in(ReplyPhase::Recipient, &Reply::parse(&text).expect("a reply"));
+        assert!(!verdict.permanent && !verdict.hard, "{text}: {verdict:?}");
+    }
+}
+
 /// The recipient's name is no evidence, whatever it is.
 #[test]
 fn addresses_do_not_decide() {
