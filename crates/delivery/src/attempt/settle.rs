@@ -188,7 +188,7 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
 
 /// Whether another address may have better luck with the message. A receiver that greylists by address knows only the one
 /// that came before.
-fn speaks_against_source(signal: Option<Signal>) -> bool {
+pub(crate) fn speaks_against_source(signal: Option<Signal>) -> bool {
     matches!(
         signal,
         Some(Signal::Reputation | Signal::TooFast | Signal::TooManyConnections | Signal::ConnectionUsedUp)

@@ -26,6 +26,8 @@ pub(super) struct Measured {
     /// Waits, in seconds.
     pub(super) p90: Option<f64>,
     pub(super) p95: Option<f64>,
+    /// The largest difference of an address's messages from its share, in percent of the share.
+    pub(super) uneven: Option<f64>,
     /// Messages that were told to have failed for now without being offered.
     pub(super) unoffered: Option<f64>,
     /// Messages sent twice, or lost.
@@ -173,6 +175,46 @@ pub(super) fn greylisting(wait_for: Duration, seed: u64) -> Measured {
     Measured {
         p90: Some(wait(&world, &[1], 0.9)),
         p95: Some(wait(&world, &[1], 0.95)),
+        faults: faults(&world),
+        ..Measured::default()
+    }
+}
+
+/// Addresses with these weights send `count` messages to each of so many domains with hosts of their own.
+pub(super) fn addresses(weights: &[u32], domains: usize, count: usize, seed: u64) -> Measured {
+    let mut world = world(limits(seed), UNKNOWN, seed).with_addresses(weights);
+    let mut rng = StdRng::seed_from_u64(seed);
+    for id in 0..domains * count {
+        let domain = format!("domain{}.example", id % domains);
+        world.hosts.insert(domain.clone(), (0, format!("mx.{domain}")));
+        // All at once, or one after another.
+        let spread = [0, 10_000, 60_000][seed as usize % 3];
+        world.add_at(Duration::from_millis(rng.random_range(0..=spread)), 1 + id as i64 % 3, &domain);
+    }
+    world.run_until(minutes(10));
+    let all: u32 = weights.iter().sum();
+    let uneven = weights.iter().enumerate().map(|(index, weight)| {
+        let share = (domains * count) as f64 * f64::from(*weight) / f64::from(all);
+        let is_its = |source: &&i64| **source == index as i64 + 1;
+        let sent = world.messages.iter().filter_map(|message| message.sources.last()).filter(is_its).count();
+        100.0 * (sent as f64 - share).abs() / share
+    });
+    Measured { uneven: uneven.reduce(f64::max), faults: faults(&world), ..Measured::default() }
+}
+
+/// A pool of four at a receiver that greylists by address. `share` are the messages that it took at their second attempt.
+pub(super) fn greylisting_by_address(seed: u64) -> Measured {
+    let greylist = Some(Greylist { wait: minutes(1), by_source: true });
+    let limits = HiddenLimits { greylist, ..limits(seed) };
+    let mut world = world(limits, UNKNOWN, seed).with_addresses(&[1; 4]);
+    for id in 0..100_u64 {
+        world.add_at(Duration::from_millis(id * 500), 1, "domain.example");
+    }
+    world.run_until(minutes(40));
+    let second = world.messages.iter().filter(|message| message.offered == 2).count();
+    Measured {
+        share: Some(100.0 * second as f64 / world.messages.len() as f64),
+        p90: Some(wait(&world, &[1], 0.9)),
         faults: faults(&world),
         ..Measured::default()
     }

@@ -42,6 +42,18 @@ fn all(length: u64) -> Vec<Row> {
     all.push(row("greylisting 300 s", Measured { p90: Some(400.0), ..Measured::default() }, |seed| {
         rows::greylisting(Duration::from_mins(5), seed)
     }));
+    let wanted = Measured { share: Some(95.0), p90: Some(90.0), ..Measured::default() };
+    all.push(row("greylisting by address, pool of 4", wanted, rows::greylisting_by_address));
+    all.push(row(
+        "4 addresses, 200 domains",
+        Measured { uneven: Some(20.0), ..Measured::default() },
+        |seed| rows::addresses(&[1; 4], 200, 1, seed),
+    ));
+    all.push(row(
+        "weights 1/2/5, 20 domains",
+        Measured { uneven: Some(5.0), ..Measured::default() },
+        |seed| rows::addresses(&[1, 2, 5], 20, 80, seed),
+    ));
     all.push(row(
         "one domain refuses",
         Measured { p95: Some(5.0), ..Measured::default() },
@@ -67,7 +79,8 @@ fn receivers_get_their_mail_at_the_speed_they_want() {
     let wanted = std::env::var(SEEDS_VARIABLE).ok().and_then(|text| text.parse::<u64>().ok());
     let length = if wanted.is_some() { MINUTES_OF_BENCH } else { MINUTES };
     let seeds: Vec<u64> = wanted.map_or_else(|| SEEDS.to_vec(), |count| (0..count).collect());
-    let head = ["receiver", "share %", "refused %", "refusals", "p90 s", "p95 s", "unoffered", "faults"];
+    let head =
+        ["receiver", "share %", "refused %", "refusals", "p90 s", "p95 s", "unoffered", "uneven %", "faults"];
     println!(
         "median of {} seeds; wanted in brackets\n| {} |\n|{}",
         seeds.len(),
@@ -78,8 +91,8 @@ fn receivers_get_their_mail_at_the_speed_they_want() {
     for row in all(length) {
         let measured: Vec<Measured> = seeds.iter().map(|seed| (row.play)(*seed)).collect();
         let of = |get: fn(&Measured) -> Option<f64>| median(measured.iter().map(get));
-        let figures: [fn(&Measured) -> Option<f64>; 6] =
-            [|m| m.share, |m| m.refused, |m| m.refusals, |m| m.p90, |m| m.p95, |m| m.unoffered];
+        let figures: [fn(&Measured) -> Option<f64>; 7] =
+            [|m| m.share, |m| m.refused, |m| m.refusals, |m| m.p90, |m| m.p95, |m| m.unoffered, |m| m.uneven];
         let cells = figures.map(|get| shown(of(get), get(&row.wanted)));
         let faults: f64 = measured.iter().map(|m| m.faults).sum();
         println!("| {} | {} | {faults} |", row.name, cells.join(" | "));

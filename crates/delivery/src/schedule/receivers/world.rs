@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_mail::{Reply, ReplyPhase, Signal, classify_in};
-use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
+use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
+use postroad_store::{DeliverySetup, Pool, Source, SourceCounts};
 use postroad_testkit::hidden_receiver::{HiddenReceiver, Offered, Refusal, RefusedAt};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::attempt::settle::is_put_back;
+use crate::attempt::settle::{is_put_back, speaks_against_source};
 use crate::providers::{Provider, Providers};
 use crate::retry::RetryPolicy;
 use crate::route::{Route, RouteHost, RouteKind, Security};
@@ -102,6 +103,35 @@ impl World {
             agenda: BTreeMap::new(),
             next_event: 0,
         }
+    }
+
+    /// Mail leaves from a pool of addresses with these weights; their ids count from 1.
+    pub(super) fn with_addresses(mut self, weights: &[u32]) -> Self {
+        let address = |(index, weight): (usize, &u32)| Source {
+            id: SourceId(index as i64 + 1),
+            pool_id: PoolId(1),
+            address: format!("192.0.2.{}", index + 1).parse().unwrap(),
+            helo: DomainName::parse("mx.here.example").unwrap(),
+            weight: *weight,
+            warmup_started_at: None,
+            warmup_paused_reason: None,
+            warmup_paused_at: None,
+            warmup_days_paused: 0,
+            sent_today: 0,
+            bounced_today: 0,
+            complained_today: 0,
+            today_by_provider: Vec::new(),
+            to_judge: SourceCounts::default(),
+        };
+        let setup = DeliverySetup {
+            servers: Vec::new(),
+            pools: vec![Pool { id: PoolId(1), name: "main".to_owned(), shared: true }],
+            sources: weights.iter().enumerate().map(address).collect(),
+            gates: Vec::new(),
+            live_nodes: 1,
+        };
+        self.schedule.configure(&setup, self.now);
+        self
     }
 
     /// A message that comes so long after the start.
@@ -314,7 +344,14 @@ impl World {
         self.ask(id, Asking::Again);
     }
 
-    fn soft_fail(&mut self, job: Job, was_offered: bool, come_again_after: Option<Duration>) {
+    /// `source` is the address that the next attempt keeps.
+    fn soft_fail(
+        &mut self,
+        job: Job,
+        was_offered: bool,
+        source: Option<SourceId>,
+        come_again_after: Option<Duration>,
+    ) {
         let message = &mut self.messages[job.entry.message_id.0 as usize];
         message.delayed += 1;
         message.delayed_unoffered += u32::from(!was_offered);
@@ -324,7 +361,7 @@ impl World {
         self.schedule.settled(&job.counted_source().unwrap(), false);
         let Some(next) = next else { return };
         let due_at = come_again_after.map_or(next, |pause| self.now.plus(pause.mul_f64(1.02)));
-        let entry = Entry { due_at, attempts, ..job.entry };
+        let entry = Entry { due_at, attempts, source, ..job.entry };
         self.schedule.add(job.lane.domain, false, entry, self.now);
     }
 
@@ -406,7 +443,7 @@ impl World {
             self.schedule.put_back(job.lane, job.entry, self.now);
         } else {
             self.schedule.connect_failed(path, refusal.reply.clone(), self.now);
-            self.soft_fail(job, false, None);
+            self.soft_fail(job, false, None, None);
         }
         self.close(id, Left::Working);
     }
@@ -437,7 +474,8 @@ impl World {
             let mut job = job;
             let is_greylisting = verdict.signal == Some(Signal::Greylisted);
             job.entry.greylisted_at = is_greylisting.then(|| greylisted_at.unwrap_or(self.now));
-            self.soft_fail(job, true, come_again_after);
+            let source = Some(job.source.id).filter(|_| !speaks_against_source(verdict.signal));
+            self.soft_fail(job, true, source, come_again_after);
         }
     }
 }
