@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::world::{World, both_engines, program};
 
 /// Clears the screen (7-bit and 8-bit), rings, erases, and writes from right to left.
-const ESCAPES: &str = "\u{1b}[2J\u{9b}31m\u{7}\u{7f}\u{202e}";
+pub(crate) const ESCAPES: &str = "\u{1b}[2J\u{9b}31m\u{7}\u{7f}\u{202e}";
 
 fn run(args: &[&str]) -> Output {
     daemon::command(program(), &[]).args(args).output().unwrap()
@@ -19,15 +19,24 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-fn assert_harmless(shown: &str) {
+pub(crate) fn assert_harmless(shown: &str) {
     let is_dangerous = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!shown.contains(is_dangerous), "{shown:?}");
 }
 
-/// As a person types it, without `--json`.
-fn admin_text(world: &World, args: &[&str]) -> String {
+/// What an `admin` command shows to a person, without `--json`.
+pub(crate) fn admin_text(world: &World, args: &[&str]) -> String {
+    command_text(world, "admin", args)
+}
+
+/// Likewise a `queue` command.
+pub(crate) fn queue_text(world: &World, args: &[&str]) -> String {
+    command_text(world, "queue", args)
+}
+
+fn command_text(world: &World, command: &str, args: &[&str]) -> String {
     let output = daemon::command(program(), &[])
-        .arg("admin")
+        .arg(command)
         .args(args)
         .arg("--data-dir")
         .arg(world.data_dir())

@@ -5,6 +5,7 @@ use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::json;
 
 use super::outside::Outside;
+use crate::terminal::{ESCAPES, assert_harmless, queue_text};
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
 /// Without a server the desk works on the store.
@@ -40,6 +41,19 @@ async fn a_recipients_address_cannot_reach_a_log_line() {
 }
 
 both_engines! {
+    async fn a_servers_words_cannot_send_escapes_to_the_terminal(engine: Engine) {
+        let outside = Outside::new();
+        let words = format!("451 4.3.0 later {ESCAPES}");
+        let _peer = outside.site("one.example", Script::new().on(Stage::RcptTo, Answer::reply(&words)));
+        let world = outside.start(engine, &[("POSTROAD_DELIVERY_RETRY_SCHEDULE", "1h")]);
+        let id = world.accepted_id(&good_but(json!({"to": ["a@one.example"]}))).await;
+        world.until_status(id, "SoftFail").await;
+        let shown = queue_text(&world, &["show", &id.to_string()]);
+        assert!(shown.contains("451 4.3.0 later"), "{shown:?}");
+        assert_harmless(&shown);
+        assert_harmless(&queue_text(&world, &["list"]));
+    }
+
     async fn queue_show_says_why_a_message_waits(engine: Engine) {
         let outside = Outside::new();
         let words = "451 4.7.1 Try again later: greylisted, see https://mx.one.example/why";

@@ -6,12 +6,16 @@ use std::time::{Duration, Instant};
 
 use postroad_testkit::dns_server::Failure;
 use postroad_testkit::smtp_peer::{Answer, PeerTls, Script, Stage};
-use postroad_testkit::{CatcherAnswer, SmtpClient, WebhookCatcher};
+use postroad_testkit::{
+    CatcherAnswer, HttpsAnswer, HttpsServer, SmtpClient, TestCertificate, WebhookCatcher,
+};
 use serde_json::json;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
 use super::limits::providers;
 use super::outside::Outside;
+use super::tls_demands::Authorities;
 use crate::world::{Engine, both_engines, good_but};
 
 const COUNT: usize = 20;
@@ -139,6 +143,83 @@ async fn sigterm_ends_within_ten_seconds_whatever_hangs() {
     handshake.set_script(Script::new());
     drop(stuck);
     let _hearing = outside.peer_at(deaf_address.into(), Script::new());
+    world.restart();
+    for id in ids {
+        let deliveries = world.until_status(id, "Sent").await;
+        assert_eq!(deliveries.len(), 1, "no attempt was counted: {deliveries:#?}");
+    }
+}
+
+/// A host at which connections are neither taken nor refused: its backlog is full.
+struct FullHost {
+    _listener: TcpListener,
+    _waiting: Vec<TcpStream>,
+}
+
+impl FullHost {
+    async fn start(address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().expect("there are sockets");
+        socket.set_reuseaddr(true).expect("a fresh socket takes options");
+        socket.bind(address).expect("nobody else has the address");
+        let listener = socket.listen(1).expect("a bound socket listens");
+        let mut waiting = Vec::new();
+        while let Ok(stream) =
+            tokio::time::timeout(Duration::from_millis(300), TcpStream::connect(address)).await
+        {
+            waiting.push(stream.expect("it is not refused"));
+            assert!(waiting.len() < 100, "the backlog does not fill");
+        }
+        Self { _listener: listener, _waiting: waiting }
+    }
+}
+
+/// Connections to `address` whose first packet was not answered, as the kernel lists them.
+fn unanswered_connects(address: SocketAddr) -> usize {
+    let SocketAddr::V4(address) = address else { panic!("{address} is not an IPv4 address") };
+    let remote = format!("{:08X}:{:04X}", u32::from_le_bytes(address.ip().octets()), address.port());
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("Linux lists its sockets");
+    let fields = |line: &str| line.split_whitespace().skip(2).take(2).map(str::to_owned).collect::<Vec<_>>();
+    table.lines().filter(|line| fields(line) == [remote.as_str(), "02"]).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sigterm_ends_within_ten_seconds_while_a_connect_and_a_policy_hang() {
+    let outside = Outside::new();
+    let full_address = outside.new_address();
+    outside.dns.mx("full.example", 10, "mx.full.example").a("mx.full.example", full_address);
+    let full_address = SocketAddr::from((full_address, outside.port()));
+    let full = FullHost::start(full_address).await;
+    let web = TestCertificate::for_names(&["mta-sts.policy.example"]);
+    let policies = HttpsServer::start(&web);
+    let policy = "mta-sts.policy.example/.well-known/mta-sts.txt";
+    policies.answer(policy, HttpsAnswer::Silent);
+    outside.dns.txt("_mta-sts.policy.example", "v=STSv1; id=1;").a("mta-sts.policy.example", [127, 0, 0, 1]);
+    let _peer = outside.site("policy.example", Script::new());
+    let authorities = Authorities::of(&[&web]);
+    let port = policies.address().port().to_string();
+    let envs = [
+        ("POSTROAD_DELIVERY_CA_FILE", authorities.path()),
+        ("POSTROAD_DELIVERY_MTA_STS_PORT", port.as_str()),
+    ];
+    let mut world = outside.start(Engine::Sqlite, &envs);
+    let mut ids = Vec::new();
+    // The probe that found the backlog full may still be in the table.
+    let before = unanswered_connects(full_address);
+    for domain in ["full.example", "policy.example"] {
+        ids.push(world.accepted_id(&good_but(json!({ "to": [format!("ann@{domain}")] }))).await);
+    }
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while unanswered_connects(full_address) <= before || policies.requests(policy) == 0 {
+        assert!(Instant::now() < deadline, "nothing hangs: {}", world.daemon.stderr_text());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let start = Instant::now();
+    assert!(world.daemon.terminate().success(), "{}", world.daemon.stderr_text());
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+
+    drop(full);
+    let _taking = outside.peer_at(full_address.ip(), Script::new());
+    policies.answer(policy, HttpsAnswer::text("version: STSv1\r\nmode: none\r\nmax_age: 86400\r\n"));
     world.restart();
     for id in ids {
         let deliveries = world.until_status(id, "Sent").await;

@@ -9,6 +9,7 @@ use flate2::write::GzEncoder;
 use serde_json::json;
 
 use super::mail_back;
+use crate::terminal::{ESCAPES, admin_text, assert_harmless};
 use crate::world::{Engine, World, both_engines};
 
 const OK: &str = "250 2.0.0 OK";
@@ -85,6 +86,16 @@ both_engines! {
         assert_eq!(first["details"]["sources"][0], json!({
             "address": "198.51.100.7", "messages": 2, "dkim_passed": 0, "spf_passed": 0, "failed": 2,
         }));
+    }
+
+    async fn a_report_cannot_send_escapes_to_the_terminal(world: World) {
+        let to = address(&world, "dmarc-reports").await;
+        let organisation = format!("<org_name>isp {ESCAPES}</org_name>");
+        let text = dmarc("example.test", 1, 10, 2).replace("<org_name>isp.example</org_name>", &organisation);
+        assert_eq!(mail_back(&world, &to, &report(text.as_bytes())).await, OK);
+        let shown = admin_text(&world, &["reports", "--domain", "example.test"]);
+        assert!(shown.contains("isp ") && shown.contains(r"\u202e"), "{shown:?}");
+        assert_harmless(&shown);
     }
 
     async fn bombs_and_strangers_are_refused(world: World) {
