@@ -194,7 +194,12 @@ impl Delivery {
             hub.put_queue_right(Vec::new());
         }
         let settler = tokio::spawn(settler.run(Arc::clone(&hub), all_done));
-        let feeder = Feeder { hub: Arc::clone(&hub), changes: store.changes(), abandoned: Vec::new() };
+        let feeder = Feeder {
+            hub: Arc::clone(&hub),
+            changes: store.changes(),
+            abandoned: Vec::new(),
+            notes_read_until: None,
+        };
         let tasks = vec![
             tokio::spawn(beginner.run()),
             tokio::spawn(provider_noter.run()),
@@ -242,6 +247,9 @@ impl Delivery {
         let waiting = self.hub.begin_stop();
         let settled = async {
             self.hub.give_back(waiting).await;
+            if let Err(error) = self.hub.save_pacing_notes().await {
+                tracing::warn!(%error, "what was found out about receivers was not written down");
+            }
             // The settler ends when everything is stored. It fails only if it panicked.
             let _ = (&mut self.settler).await;
         };

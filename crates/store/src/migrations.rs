@@ -38,6 +38,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     16 => "0016_server_ceilings.sql",
     17 => "0017_source_of_retries.sql",
     18 => "0018_warm_up_by_provider.sql",
+    19 => "0019_pacing_notes.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

@@ -19,6 +19,8 @@ pub(crate) enum Ending {
     Unreachable { problem: String, class: BounceClass, reply: Option<Reply>, was_tried: bool },
     /// The DNS says that there is nowhere to send to, or nothing at all.
     NoRoute { problem: String, class: BounceClass, is_permanent: bool },
+    /// Its receiver takes nothing for now, and it has waited for long without being offered.
+    Waited { cause: String },
     /// `expires_at` passed while it waited.
     Expired,
     /// The stored message cannot be put on the wire.

@@ -162,6 +162,10 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
         Ending::NoRoute { problem, class, is_permanent } => {
             Judged { is_permanent, counts: false, ..Judged::temporary(class, problem) }
         }
+        Ending::Waited { cause } => Judged {
+            counts: false,
+            ..Judged::temporary(BounceClass::Other, format!("It has not been offered yet: {cause}"))
+        },
         Ending::Expired => Judged {
             counts: false,
             ..Judged::permanent(BounceClass::Other, "Its time to be sent (`expires_at`) passed".to_owned())
@@ -240,14 +244,16 @@ pub(crate) fn settle(
     let Attempt { entry, domain, work, peer, source, is_encrypted, is_simulated, started_at, .. } = attempt;
     let transcript = Some(attempt.transcript.clone()).filter(|text| !text.is_empty());
     let greylisted_at = is_greylisting(&ending).then(|| entry.greylisted_at.unwrap_or(now));
+    let has_waited = matches!(ending, Ending::Waited { .. });
     let judged = judge(ending, peer, *is_simulated);
     let attempts = entry.attempts + u32::from(judged.counts);
     let first_due = work.map_or(entry.due_at, |work| {
         let info = &work.send.info;
         info.options.send_at.map_or(info.created_at, |at| at.max(info.created_at))
     });
-    let next = policy
-        .next_attempt(attempts, first_due, now, rng)
+    let by_policy = policy.next_attempt(attempts, first_due, now, rng);
+    let tell_at = by_policy.filter(|_| has_waited);
+    let next = by_policy
         .map(|next| match attempt.come_again_after {
             Some(pause) => now.plus(pause.mul_f64(rng.random_range(1.0..1.05))),
             None => next,
@@ -312,6 +318,7 @@ pub(crate) fn settle(
             attempts,
             source: kept_source,
             greylisted_at,
+            tell_at,
             begun: false,
             work: None,
             ..entry.clone()

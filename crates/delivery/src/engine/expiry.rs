@@ -45,7 +45,7 @@ async fn record_expired(hub: &Arc<Hub>) -> Result<(), StoreError> {
                 finished(writes.join_next().await)?;
             }
             let settlement =
-                hub.settle_unsent(Some(claimed.domain.clone()), bare_entry(&claimed), Ending::Expired);
+                hub.settle_unsent(Some(claimed.domain.clone()), bare_entry(&claimed), Ending::Expired, None);
             let (store, outcome): (_, Arc<Outcome>) = (hub.store.clone(), settlement.outcome);
             writes.spawn(async move { store.finish_waiting(outcome).await });
         }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use postroad_model::Timestamp;
 use postroad_store::{Claimed, DeliverySetup, ServerDelivery, Source, Store, StoreError, WarmupPause};
 use tokio::sync::watch;
 
@@ -20,10 +21,15 @@ const ENTRIES_MAX: usize = 2_000_000;
 const LANE_ENTRIES_MAX: usize = 50_000;
 /// Turns of `CLAIM_EVERY`.
 const SETUP_EVERY: u32 = 2;
+const LATE_EVERY: u32 = 5;
 const REAP_EVERY: u32 = 10;
 const REAP_STEPS_MAX: usize = 20;
 const ABANDONED_AT_ONCE: usize = 500;
 const SWEEP_EVERY: u32 = 60;
+/// What was found out about receivers.
+const NOTES_KEPT: Duration = Duration::from_hours(7 * 24);
+const NOTES_MAX: usize = 50_000;
+const NOTES_OVERLAP: Duration = Duration::from_mins(5);
 /// Servers that are told of a paused warm-up.
 const TOLD_MAX: usize = 200;
 
@@ -32,6 +38,8 @@ pub(crate) struct Feeder {
     pub(crate) changes: watch::Receiver<u64>,
     /// What nodes that are gone had begun, to be recorded as soon as it can be read.
     pub(crate) abandoned: Vec<Claimed>,
+    /// Until when the notes on receivers are read.
+    pub(crate) notes_read_until: Option<Timestamp>,
 }
 
 impl Feeder {
@@ -61,11 +69,29 @@ impl Feeder {
             self.reap().await?;
         }
         if turn.is_multiple_of(SWEEP_EVERY) {
+            self.exchange_notes().await?;
             self.hub.with(Schedule::sweep);
             self.hub.store.purge_gates().await?;
         }
+        if turn.is_multiple_of(LATE_EVERY) {
+            self.hub.tell_late().await;
+        }
         self.hub.give_back_now().await?;
         self.claim().await
+    }
+
+    /// Writes down what was found out about receivers, and reads what others did.
+    async fn exchange_notes(&mut self) -> Result<(), StoreError> {
+        let hub = &self.hub;
+        let begun_at = hub.clock.now();
+        hub.save_pacing_notes().await?;
+        let since = self.notes_read_until.unwrap_or_else(|| begun_at.minus(NOTES_KEPT));
+        let notes = hub.store.list_pacing_notes(since, NOTES_MAX).await?;
+        hub.with(|schedule, now| schedule.remember(notes, now));
+        // What another node writes at this moment may bear an earlier time.
+        self.notes_read_until = Some(begun_at.minus(NOTES_OVERLAP));
+        hub.store.purge_pacing_notes(begun_at.minus(NOTES_KEPT)).await?;
+        Ok(())
     }
 
     /// A node may have left a million claims; those who wait for the next turn shall not wait for all of them.

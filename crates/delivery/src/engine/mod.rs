@@ -270,6 +270,12 @@ impl Hub {
         *self.stopping.borrow()
     }
 
+    /// What was found out about receivers is known to the next process, and to other nodes.
+    pub(crate) async fn save_pacing_notes(&self) -> Result<(), StoreError> {
+        let notes = self.look(Schedule::take_pacing_notes);
+        if notes.is_empty() { Ok(()) } else { self.store.save_pacing_notes(notes).await }
+    }
+
     /// No new work. Returns what waited, to be given back; what is past its end may finish.
     pub(crate) fn begin_stop(self: &Arc<Self>) -> Vec<Entry> {
         let waiting = self.schedule().stop();
@@ -359,6 +365,7 @@ fn bare_entry(claimed: &Claimed) -> Entry {
         pool_wish: claimed.pool_id,
         source: claimed.source_id,
         greylisted_at: None,
+        tell_at: None,
         begun: false,
         work: None,
     }

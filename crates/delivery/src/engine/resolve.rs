@@ -1,4 +1,5 @@
-//! Messages that never meet a host: those whose domain has no route, and those whose time ran out while they waited.
+//! Messages that never meet a host: those whose domain has no route, those whose receiver takes nothing, and those whose time
+//! ran out while they waited.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,10 @@ const LOOKUP_WAIT: Duration = Duration::from_millis(150);
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
 /// Messages of a domain without an answer from the DNS that are told so at a time.
 const UNROUTED_AT_ONCE: usize = 500;
+/// Messages that are told at once that they wait.
+const LATE_AT_ONCE: usize = 500;
+/// They are looked at again after this time at least.
+const LATE_PAUSE: Duration = Duration::from_secs(5);
 
 impl Hub {
     pub(super) fn judge(&self, attempt: &Attempt<'_>, ending: Ending) -> Settlement {
@@ -42,6 +47,7 @@ impl Hub {
         domain: Option<DomainName>,
         entry: Entry,
         ending: Ending,
+        come_again_after: Option<Duration>,
     ) -> Settlement {
         let work = entry.work.clone();
         let now = self.clock.now();
@@ -60,7 +66,7 @@ impl Hub {
             ended_at: None,
             transcript: String::new(),
             flight: None,
-            come_again_after: None,
+            come_again_after,
         };
         self.judge(&attempt, ending)
     }
@@ -70,7 +76,7 @@ impl Hub {
         let hub = Arc::clone(self);
         self.spawn(async move {
             for entry in expired {
-                let settlement = hub.settle_unsent(None, entry, Ending::Expired);
+                let settlement = hub.settle_unsent(None, entry, Ending::Expired, None);
                 hub.settle(settlement).await;
             }
         });
@@ -134,7 +140,36 @@ pub(super) async fn resolve(hub: Arc<Hub>, lane: usize, key: LaneKey) {
 }
 
 impl Hub {
-    async fn tell_unroutable(self: &Arc<Self>, key: &LaneKey, mut entry: Entry, failure: &RouteFailure) {
+    async fn tell_unroutable(self: &Arc<Self>, key: &LaneKey, entry: Entry, failure: &RouteFailure) {
+        let ending = Ending::NoRoute {
+            problem: failure.problem.clone(),
+            class: failure.class,
+            is_permanent: failure.is_permanent,
+        };
+        self.tell_unsent(key, entry, ending, None).await;
+    }
+
+    /// Messages that their receiver's trouble has kept waiting for long.
+    pub(super) async fn tell_late(self: &Arc<Self>) {
+        for late in self.with(|schedule, now| schedule.take_late(LATE_AT_ONCE, now)) {
+            if self.is_stopping() {
+                self.give_back(vec![late.entry]).await;
+                continue;
+            }
+            let now = self.clock.now();
+            let again = late.block.until.map_or(LATE_PAUSE, |until| until.since(now).max(LATE_PAUSE));
+            let ending = Ending::Waited { cause: late.block.why.to_string() };
+            self.tell_unsent(&late.lane, late.entry, ending, Some(again)).await;
+        }
+    }
+
+    async fn tell_unsent(
+        self: &Arc<Self>,
+        key: &LaneKey,
+        mut entry: Entry,
+        ending: Ending,
+        come_again_after: Option<Duration>,
+    ) {
         if !entry.begun {
             match self.begin(&entry).await {
                 Ok(Begun::Go(message)) => {
@@ -153,12 +188,7 @@ impl Hub {
                 }
             }
         }
-        let ending = Ending::NoRoute {
-            problem: failure.problem.clone(),
-            class: failure.class,
-            is_permanent: failure.is_permanent,
-        };
-        let settlement = self.settle_unsent(Some(key.domain.clone()), entry, ending);
+        let settlement = self.settle_unsent(Some(key.domain.clone()), entry, ending, come_again_after);
         self.settle(settlement).await;
     }
 }

@@ -96,6 +96,7 @@ mod tests {
             pool_wish: None,
             source: None,
             greylisted_at: None,
+            tell_at: None,
             begun: false,
             work: None,
         }

@@ -43,6 +43,7 @@ impl World {
             pool_wish: None,
             source: None,
             greylisted_at: None,
+            tell_at: None,
             begun: false,
             work: None,
         };

@@ -29,6 +29,8 @@ pub struct PathTotals {
     pub waiting: usize,
     /// Why nothing goes out, if so.
     pub blocked: Option<String>,
+    /// What was found out about the receiver from its answers.
+    pub learned: Option<String>,
 }
 
 impl Schedule {
@@ -60,6 +62,7 @@ impl Schedule {
                 connections: path.connections,
                 waiting,
                 blocked,
+                learned: self.links[path.link].learned(),
             });
         }
         let in_memory = self.entries();
@@ -131,8 +134,11 @@ impl Schedule {
                 queue.route.base_site
             );
         }
+        let learned = paths.iter().find_map(|path| self.links[self.paths[*path].link].learned());
+        let learned = learned
+            .map_or_else(String::new, |learned| format!(" Of that receiver was found out: {learned}."));
         format!(
-            "It waits for its turn at {}: {} messages wait there, {} of them from the same server.",
+            "It waits for its turn at {}: {} messages wait there, {} of them from the same server.{learned}",
             queue.route.base_site,
             queue.waiting.waiting(),
             queue.waiting.waiting_of(server)

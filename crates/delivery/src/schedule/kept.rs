@@ -20,13 +20,14 @@ impl Schedule {
         self.is_healthy(keeper, now).then_some(keeper)
     }
 
-    /// One that has only to wait for its next turn by the provider's rate is healthy.
+    /// One that has only to wait for its next turn by the provider's rate or the receiver's is healthy.
     fn is_healthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
         if path.retired || path.has_taken_nothing_for(HUNG_AFTER, now) {
             return false;
         }
-        self.path_block(path_id, now).is_none_or(|block| matches!(block.why, Why::ProviderRate { .. }))
+        self.path_block(path_id, now)
+            .is_none_or(|block| matches!(block.why, Why::ProviderRate { .. } | Why::TooFast { .. }))
     }
 
     /// Orders connections for the retries that keep their paths' addresses.

@@ -243,8 +243,12 @@ impl Schedule {
                 continue;
             }
             let link_key = (source, Arc::clone(&route.base_site));
-            let links = &mut self.links;
-            let link = *self.link_ids.entry(link_key).or_insert_with(|| links.insert(super::Link::default()));
+            let known = self.link_ids.get(&link_key).copied();
+            let link = known.unwrap_or_else(|| {
+                let link = self.links.insert(self.remembered_link(address, &route.base_site));
+                self.link_ids.insert(link_key, link);
+                link
+            });
             let slow_start = route.rules.slow_start_connections;
             let id = self.paths.insert(Path {
                 source,

@@ -19,7 +19,9 @@ mod feedback;
 mod gates;
 mod kept;
 mod lane;
+mod late;
 mod lookups;
+mod memory;
 mod path;
 mod pull;
 #[cfg(test)]
@@ -86,6 +88,7 @@ pub(crate) struct Schedule {
     paces: HashMap<(SourceId, Arc<str>), Pace>,
     /// Lanes that refused something since they took something.
     troubled_lanes: usize,
+    memory: memory::Memory,
     servers: HashMap<ServerId, Turnstile>,
     sources: Sources,
     shares: Shares,
@@ -138,6 +141,8 @@ struct Link {
     /// Recipient domains that were refused.
     refusing_domains: Evidence,
     greylist: GreylistTime,
+    /// What was last written down of it.
+    noted: Option<(memory::Conclusions, Timestamp)>,
 }
 
 /// One source at one provider, over all of its sites.
@@ -201,6 +206,7 @@ impl Schedule {
             link_ids: HashMap::new(),
             paces: HashMap::new(),
             troubled_lanes: 0,
+            memory: memory::Memory::default(),
             servers: HashMap::new(),
             sources: Sources::new(helo, plan),
             shares: Shares::default(),

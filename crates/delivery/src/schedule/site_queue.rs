@@ -176,13 +176,44 @@ impl SiteQueue {
                 removed.extend(queue.entries);
             }
         }
+        self.drop_empty_turns();
+        removed
+    }
+
+    /// Takes out those at the head of their lanes that are meant, at most so many, with their lanes.
+    pub(super) fn take_if(
+        &mut self,
+        limit: usize,
+        is_meant: impl Fn(usize, &Entry) -> bool,
+    ) -> Vec<(usize, Entry)> {
+        let mut taken = Vec::new();
+        for turn in self.servers.values_mut() {
+            for (lane, queue) in &mut turn.lanes {
+                while taken.len() < limit
+                    && let Some(entry) = queue.entries.pop_front_if(|entry| is_meant(*lane, entry))
+                {
+                    taken.push((*lane, entry));
+                    turn.waiting -= 1;
+                    self.waiting -= 1;
+                }
+            }
+            turn.lanes.retain(|_, queue| !queue.entries.is_empty());
+            let lanes = &turn.lanes;
+            turn.ring.retain(|lane| lanes.contains_key(lane));
+        }
+        if !taken.is_empty() {
+            self.drop_empty_turns();
+        }
+        taken
+    }
+
+    fn drop_empty_turns(&mut self) {
         self.servers.retain(|_, turn| turn.waiting > 0);
         let servers = &self.servers;
         self.ring.retain(|server| servers.get(server).is_some_and(|turn| !turn.ring.is_empty()));
         for (server, turn) in &mut self.servers {
             turn.in_ring = self.ring.contains(server);
         }
-        removed
     }
 
     /// Takes out everything, with its lane.
@@ -251,6 +282,7 @@ mod tests {
             pool_wish: None,
             source: None,
             greylisted_at: None,
+            tell_at: None,
             begun: false,
             work: None,
         }

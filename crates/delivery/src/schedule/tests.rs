@@ -285,6 +285,7 @@ fn entry(server: i64, message: i64, due_at: Timestamp) -> Entry {
         pool_wish: None,
         source: None,
         greylisted_at: None,
+        tell_at: None,
         begun: false,
         work: None,
     }
@@ -460,6 +461,34 @@ fn a_dead_site_is_left_alone_for_a_while_and_tried_again() {
     world.dead.clear();
     world.run(Duration::from_mins(10));
     assert_eq!(world.sent.len(), 150);
+}
+
+#[test]
+fn messages_behind_a_dead_host_are_left_alone_and_told_of_it_after_five_minutes() {
+    let mut world = World::new();
+    world.dead.push("mx.one.example".into());
+    (0..100).for_each(|id| world.add(1, id, "one.example"));
+    world.run(Duration::from_mins(4));
+    let (waiting, now) = (world.schedule.entries(), world.now);
+    assert_eq!(waiting, 100, "those that failed with their connections, and those that wait");
+    assert!(world.schedule.take_late(1_000, now).is_empty(), "they have not waited for long");
+    world.run(Duration::from_mins(2));
+    let now = world.now;
+    let late = world.schedule.take_late(50, now);
+    assert_eq!(late.len(), 50);
+    assert!(late.iter().all(|late| late.entry.attempts == 0), "none of them was offered to anybody");
+    assert!(late[0].block.to_string().contains("could not be reached (refused)"), "{}", late[0].block);
+    assert_eq!(world.schedule.entries(), 50);
+    let rest = world.schedule.take_late(1_000, now);
+    assert!(rest.len() > 30, "{}", rest.len());
+    for late in late.into_iter().chain(rest) {
+        let entry = Entry { tell_at: Some(now.plus(Duration::from_mins(10))), ..late.entry };
+        world.schedule.put_back(late.lane, entry, now);
+    }
+    assert!(world.schedule.take_late(1_000, now).is_empty(), "they are not told twice");
+    world.dead.clear();
+    world.run(Duration::from_mins(10));
+    assert_eq!(world.sent.len(), 100);
 }
 
 fn source(id: i64, pool: i64, weight: u32) -> Source {

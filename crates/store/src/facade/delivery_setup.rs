@@ -2,8 +2,10 @@
 
 use postroad_model::{GateScope, PoolId, SourceId, Timestamp};
 
-use crate::records::{DeliverySetup, Gate, NewGate, NewSource, Pool, Source, SourceDay, WarmupPause};
-use crate::verbs::{delivery_setup, gates, pools};
+use crate::records::{
+    DeliverySetup, Gate, NewGate, NewSource, PacingNote, Pool, Source, SourceDay, WarmupPause,
+};
+use crate::verbs::{delivery_setup, gates, pacing_notes, pools};
 use crate::{Result, Store};
 
 impl Store {
@@ -100,5 +102,20 @@ impl Store {
     pub async fn purge_gates(&self) -> Result<u64> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(gates::purge(sql, now))).await
+    }
+
+    /// Writes down what was found out about receivers.
+    pub async fn save_pacing_notes(&self, notes: Vec<PacingNote>) -> Result<()> {
+        self.write(move |sql| Box::pin(async move { pacing_notes::save(sql, &notes).await })).await
+    }
+
+    /// What was found out since then, here or on other nodes, the newest first.
+    pub async fn list_pacing_notes(&self, since: Timestamp, limit: usize) -> Result<Vec<PacingNote>> {
+        self.read(move |sql| Box::pin(pacing_notes::list(sql, since, limit))).await
+    }
+
+    /// Forgets what was found out before then; returns how much.
+    pub async fn purge_pacing_notes(&self, before: Timestamp) -> Result<u64> {
+        self.write(move |sql| Box::pin(pacing_notes::purge(sql, before))).await
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod gates;
 pub(crate) mod idempotency;
 pub(crate) mod messages;
 pub(crate) mod needs;
+pub(crate) mod pacing_notes;
 pub(crate) mod pools;
 pub(crate) mod queue_list;
 pub(crate) mod recipient_providers;

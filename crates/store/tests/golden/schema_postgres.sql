@@ -207,6 +207,17 @@ TABLE nodes
     owner_since bigint NOT NULL DEFAULT 0
     PRIMARY KEY (node)
 
+TABLE pacing_notes
+    source text NOT NULL
+    site text NOT NULL
+    per_minute bigint
+    connections bigint
+    greylist_secs bigint
+    reason text NOT NULL
+    learned_at bigint NOT NULL
+    PRIMARY KEY (source, site)
+    CREATE INDEX pacing_notes_by_age ON public.pacing_notes USING btree (learned_at)
+
 TABLE pools
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
     name text NOT NULL

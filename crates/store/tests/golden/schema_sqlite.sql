@@ -192,6 +192,19 @@ CREATE TABLE nodes (
     last_id INTEGER NOT NULL
 );
 
+CREATE TABLE pacing_notes (
+    source TEXT NOT NULL,
+    site TEXT NOT NULL,
+    per_minute INTEGER,
+    connections INTEGER,
+    greylist_secs INTEGER,
+    reason TEXT NOT NULL,
+    learned_at INTEGER NOT NULL,
+    PRIMARY KEY (source, site)
+);
+
+CREATE INDEX pacing_notes_by_age ON pacing_notes (learned_at);
+
 CREATE TABLE pools (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE,

@@ -402,6 +402,7 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
             "ALTER TABLE queue DROP COLUMN source_id",
             "DROP TABLE source_days; CREATE TABLE source_days (source_id INTEGER NOT NULL, day INTEGER NOT NULL, sent INTEGER NOT NULL,
                 bounced INTEGER NOT NULL, complained INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (source_id, day)) WITHOUT ROWID",
+            "DROP TABLE pacing_notes",
             "PRAGMA user_version = 8",
         ],
         Place::Postgres(_) => &[
@@ -417,6 +418,7 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
             "ALTER TABLE servers DROP COLUMN retention_bodies_ceiling, DROP COLUMN retention_messages_ceiling",
             "ALTER TABLE queue DROP COLUMN source_id",
             "ALTER TABLE source_days DROP COLUMN provider; ALTER TABLE source_days ADD PRIMARY KEY (source_id, day)",
+            "DROP TABLE pacing_notes",
             "DROP FUNCTION event_xact, settled_xact CASCADE",
             "DELETE FROM schema_version WHERE version > 8",
         ],

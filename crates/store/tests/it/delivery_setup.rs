@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use postroad_model::{DomainName, GateAction, GateScope, PoolId, SendRate, ServerId, SourceId, Status};
+use postroad_model::{
+    DomainName, GateAction, GateScope, PoolId, SendRate, ServerId, SourceId, Status, Timestamp,
+};
 use postroad_store::{
-    Ed25519Key, NewDomain, NewGate, NewSource, Outcome, SourceCounts, StoreError, WarmupPause,
+    Ed25519Key, NewDomain, NewGate, NewSource, Outcome, PacingNote, SourceCounts, StoreError, WarmupPause,
 };
 
 use crate::fixture::{Fixture, on_both_engines};
@@ -23,6 +25,7 @@ on_both_engines!(
     changes_are_counted_in_this_process,
     verified_domain_has_its_signing_keys,
     first_value_of_a_setting_stands,
+    notes_on_receivers_are_kept_by_source_and_site,
 );
 
 fn new_source(pool_id: PoolId, address: &str) -> NewSource {
@@ -332,4 +335,30 @@ async fn first_value_of_a_setting_stands(fixture: Fixture) {
     let values = tasks.join_all().await;
     assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
     assert_eq!(fixture.store.find_setting("secret").await.expect("the store works"), Some(values[0].clone()));
+}
+
+async fn notes_on_receivers_are_kept_by_source_and_site(fixture: Fixture) {
+    let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+    let note = |site: &str, per_minute, learned_at| PacingNote {
+        source: "192.0.2.1".parse().expect("an address"),
+        site: site.to_owned(),
+        per_minute,
+        connections: Some(3),
+        greylist_secs: None,
+        reason: "421 slow down".to_owned(),
+        learned_at,
+    };
+    let store = &fixture.store;
+    let first = vec![note("mx.one.example", Some(90), at(100)), note("mx.two.example", None, at(50))];
+    store.save_pacing_notes(first).await.expect("saving works");
+    let newer = note("mx.one.example", Some(120), at(200));
+    store.save_pacing_notes(vec![newer.clone()]).await.expect("saving works");
+    // One that another node learned before is not the last word.
+    store.save_pacing_notes(vec![note("mx.one.example", Some(60), at(150))]).await.expect("saving works");
+    let listed = store.list_pacing_notes(at(0), 10).await.expect("reading works");
+    assert_eq!(listed, [newer.clone(), note("mx.two.example", None, at(50))]);
+    let since = store.list_pacing_notes(at(101), 10).await.expect("reading works");
+    assert_eq!(since, std::slice::from_ref(&newer));
+    assert_eq!(store.purge_pacing_notes(at(51)).await.expect("forgetting works"), 1);
+    assert_eq!(store.list_pacing_notes(at(0), 10).await.expect("reading works"), [newer]);
 }

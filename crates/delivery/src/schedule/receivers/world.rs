@@ -414,6 +414,7 @@ fn entry(server: i64, message: usize, due_at: Timestamp) -> Entry {
         pool_wish: None,
         source: None,
         greylisted_at: None,
+        tell_at: None,
         begun: false,
         work: None,
     }

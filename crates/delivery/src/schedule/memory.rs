@@ -1,0 +1,160 @@
+//! What was found out about receivers, kept while nothing is sent to them, over restarts and between nodes. Each part has an
+//! age after which it is not believed any more.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::Timestamp;
+use postroad_store::PacingNote;
+
+use super::{Link, Schedule, sources};
+use crate::pacing::{ConnectionEstimate, GreylistTime, RateEstimate};
+
+const AGE_MAX: Duration = Duration::from_hours(7 * 24);
+const KEPT_MAX: usize = 50_000;
+/// What has not changed is written again after this time, so that it stays young.
+const CONFIRM_AFTER: Duration = Duration::from_mins(30);
+
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    notes: HashMap<(IpAddr, Arc<str>), PacingNote>,
+}
+
+/// What a note says, without its moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Conclusions {
+    per_minute: Option<u32>,
+    connections: Option<u32>,
+    greylist_secs: Option<u32>,
+}
+
+impl Conclusions {
+    fn is_like(self, other: Self) -> bool {
+        let is_near = match (self.per_minute, other.per_minute) {
+            (Some(one), Some(other)) => one.abs_diff(other) * 20 <= one.max(other),
+            (one, other) => one == other,
+        };
+        is_near && (self.connections, self.greylist_secs) == (other.connections, other.greylist_secs)
+    }
+}
+
+impl Link {
+    fn conclusions(&self) -> Conclusions {
+        Conclusions {
+            per_minute: self.rate.known().map(|(rate, _)| rate.round() as u32),
+            connections: self.connection_limit.known(),
+            greylist_secs: self.greylist.known().map(|wait| wait.as_secs() as u32),
+        }
+    }
+
+    /// One sentence for people; `None` if nothing was found out.
+    pub(super) fn learned(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        if let Some((rate, reason)) = self.rate.known() {
+            parts.push(format!("about {rate:.0} messages a minute (it said: {reason})"));
+        }
+        if let Some(most) = self.connection_limit.known() {
+            parts.push(format!("at most {most} connections (it said: too many)"));
+        }
+        if let Some(wait) = self.greylist.known() {
+            parts.push(format!("first messages after {} s of greylisting", wait.as_secs()));
+        }
+        (!parts.is_empty()).then(|| format!("it seems to take {}", parts.join(", ")))
+    }
+}
+
+impl Schedule {
+    /// Takes over what the store has, from an earlier process or another node.
+    pub(crate) fn remember(&mut self, notes: Vec<PacingNote>, now: Timestamp) {
+        let known = &mut self.memory.notes;
+        known.retain(|_, note| now.since(note.learned_at) < AGE_MAX);
+        for note in notes {
+            let key = (note.source, Arc::from(note.site.as_str()));
+            if known.len() < KEPT_MAX || known.contains_key(&key) {
+                known.insert(key, note);
+            }
+        }
+    }
+
+    /// What was found out, or confirmed, since this was asked last.
+    pub(crate) fn take_pacing_notes(&mut self, now: Timestamp) -> Vec<PacingNote> {
+        let mut notes = Vec::new();
+        for ((source, site), id) in &self.link_ids {
+            let link = &mut self.links[*id];
+            let conclusions = link.conclusions();
+            let is_known = link
+                .noted
+                .is_some_and(|(noted, at)| noted.is_like(conclusions) && now.since(at) < CONFIRM_AFTER);
+            if conclusions == Conclusions::default() || is_known {
+                continue;
+            }
+            link.noted = Some((conclusions, now));
+            let source =
+                self.sources.find(*source).map_or(sources::ANY_ADDRESS, |source| source.scope_address());
+            notes.push(PacingNote {
+                source,
+                site: site.to_string(),
+                per_minute: conclusions.per_minute,
+                connections: conclusions.connections,
+                greylist_secs: conclusions.greylist_secs,
+                reason: link.rate.reason().to_owned(),
+                learned_at: now,
+            });
+        }
+        self.remember(notes.clone(), now);
+        notes
+    }
+
+    /// A source and a site that meet, perhaps again.
+    pub(super) fn remembered_link(&self, source: IpAddr, site: &Arc<str>) -> Link {
+        let mut link = Link::default();
+        let Some(note) = self.memory.notes.get(&(source, Arc::clone(site))) else { return link };
+        // Both grow old from the moment on at which they were learned.
+        if let Some(rate) = note.per_minute {
+            link.rate = RateEstimate::restored(f64::from(rate), &note.reason, note.learned_at);
+        }
+        if let Some(most) = note.connections {
+            link.connection_limit = ConnectionEstimate::restored(most, note.learned_at);
+        }
+        if let Some(secs) = note.greylist_secs {
+            link.greylist = GreylistTime::restored(Duration::from_secs(u64::from(secs)));
+        }
+        link
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::warm_up::WarmUpPlan;
+
+    #[test]
+    fn what_was_learned_is_known_to_the_next_process() {
+        let now = Timestamp::from_micros(1_794_700_800_000_000);
+        let note = PacingNote {
+            source: sources::ANY_ADDRESS,
+            site: "mx.one.example".to_owned(),
+            per_minute: Some(90),
+            connections: Some(3),
+            greylist_secs: Some(300),
+            reason: "421 slow down".to_owned(),
+            learned_at: now,
+        };
+        let mut schedule =
+            Schedule::new(vec![Duration::from_mins(1)], "mx.test".into(), WarmUpPlan::default(), 10);
+        schedule.remember(vec![note], now);
+        let site: Arc<str> = "mx.one.example".into();
+        let mut link = schedule.remembered_link(sources::ANY_ADDRESS, &site);
+        assert_eq!(link.rate.per_minute(now).map(f64::round), Some(81.0));
+        assert_eq!(link.connection_limit.limit(now), Some(3));
+        let learned = link.learned().unwrap();
+        assert!(learned.contains("about 90 messages a minute (it said: 421 slow down)"), "{learned}");
+        let later = now.plus(Duration::from_hours(7));
+        assert_eq!(link.rate.per_minute(later), None, "a rate of this morning is not true any more");
+        schedule.remember(Vec::new(), now.plus(AGE_MAX));
+        let link = schedule.remembered_link(sources::ANY_ADDRESS, &site);
+        assert_eq!(link.learned(), None);
+    }
+}

@@ -1,0 +1,70 @@
+//! What delivery found out about receivers: write, read what is new, forget what is old.
+
+use std::net::IpAddr;
+
+use postroad_model::Timestamp;
+
+use crate::error::StoreError;
+use crate::records::PacingNote;
+use crate::sql::{Row, Sql};
+
+/// The newer one stays.
+pub(crate) async fn save(sql: &Sql<'_>, notes: &[PacingNote]) -> Result<(), StoreError> {
+    for note in notes {
+        sql.execute(
+            "INSERT INTO pacing_notes (source, site, per_minute, connections, greylist_secs, reason, learned_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)
+             ON CONFLICT (source, site) DO UPDATE
+                 SET per_minute = excluded.per_minute, connections = excluded.connections,
+                     greylist_secs = excluded.greylist_secs, reason = excluded.reason,
+                     learned_at = excluded.learned_at
+                 WHERE pacing_notes.learned_at <= excluded.learned_at",
+            &[
+                note.source.to_string().into(),
+                note.site.as_str().into(),
+                note.per_minute.map(i64::from).into(),
+                note.connections.map(i64::from).into(),
+                note.greylist_secs.map(i64::from).into(),
+                note.reason.as_str().into(),
+                note.learned_at.into(),
+            ],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// Those learned since then, the newest first, at most so many.
+pub(crate) async fn list(
+    sql: &Sql<'_>,
+    since: Timestamp,
+    limit: usize,
+) -> Result<Vec<PacingNote>, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT source, site, per_minute, connections, greylist_secs, reason, learned_at FROM pacing_notes
+             WHERE learned_at >= $1 ORDER BY learned_at DESC LIMIT $2",
+            &[since.into(), (limit as i64).into()],
+        )
+        .await?;
+    rows.iter().map(read).collect()
+}
+
+pub(crate) async fn purge(sql: &Sql<'_>, before: Timestamp) -> Result<u64, StoreError> {
+    sql.execute("DELETE FROM pacing_notes WHERE learned_at < $1", &[before.into()]).await
+}
+
+fn read(row: &Row) -> Result<PacingNote, StoreError> {
+    let source = row.text(0)?;
+    let address: Option<IpAddr> = source.parse().ok();
+    let number = |at: usize| row.int_opt(at).map(|value| value.and_then(|value| u32::try_from(value).ok()));
+    Ok(PacingNote {
+        source: address.ok_or_else(|| StoreError::Internal(format!("a note on the address {source:?}")))?,
+        site: row.text(1)?,
+        per_minute: number(2)?,
+        connections: number(3)?,
+        greylist_secs: number(4)?,
+        reason: row.text(5)?,
+        learned_at: row.time(6)?,
+    })
+}
