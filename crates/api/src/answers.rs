@@ -211,7 +211,7 @@ async fn watch(rest: Weak<Mutex<Rest>>, stall_max: Duration, time_max: Duration)
         let Some(rest) = rest.upgrade() else { return };
         let mut rest = lock(&rest);
         if rest.taken == seen || Instant::now() >= end {
-            tracing::info!(bytes = rest.bytes, "an answer is cut off: its reader is too slow");
+            tracing::info!(bytes = rest.bytes, "response closed: the client reads too slowly");
             rest.segments = VecDeque::new();
             rest.share = Share::default();
             rest.is_cut = true;

@@ -136,7 +136,7 @@ impl Connections {
                     });
                     let has_others = activity.is_busy() || !unsent.has_only_stalled(stall_max);
                     if !has_others || Instant::now() >= until {
-                        tracing::info!("a connection is cut off: its reader takes nothing of an answer");
+                        tracing::info!("connection closed: the client does not read its response");
                         return;
                     }
                 }

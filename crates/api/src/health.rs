@@ -81,7 +81,7 @@ fn answer(readiness: &Readiness) -> Response {
 async fn check(state: &ApiState) -> Readiness {
     // The store's own words may name hosts and files: they are for the log.
     if let Err(error) = state.app.check_store().await {
-        tracing::warn!(%error, "the store does not take writes");
+        tracing::warn!(%error, "store check failed: writes are refused");
         return Readiness::unavailable(store_cause(&error.to_string()));
     }
     let lag = match state.queue() {
@@ -93,7 +93,7 @@ async fn check(state: &ApiState) -> Readiness {
                 return Readiness { queue_lag_seconds: lag, ..unavailable };
             }
             Err(error) => {
-                tracing::warn!(%error, "the queue cannot be read");
+                tracing::warn!(%error, "queue check failed: the queue cannot be read");
                 return Readiness::unavailable("the queue cannot be read");
             }
         },

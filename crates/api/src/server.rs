@@ -58,12 +58,12 @@ impl Server {
     pub async fn stop(self) {
         self.phase.send_replace(Phase::Stopping);
         if let Err(error) = self.accepting.await {
-            tracing::error!(%error, "the accept loop had failed");
+            tracing::error!(%error, "HTTP accept loop failed");
         }
         // All places free means that no connection is left.
         if timeout(self.stop_time, self.places.acquire_many(self.places_max)).await.is_err() {
             let open = self.places_max as usize - self.places.available_permits();
-            tracing::warn!(open, "connections are cut off: their requests took too long to finish");
+            tracing::warn!(open, "shutdown: connections closed with requests unfinished");
             self.phase.send_replace(Phase::Gone);
             drop(timeout(CUT_TIME_MAX, self.places.acquire_many(self.places_max)).await);
         }
@@ -102,7 +102,7 @@ async fn accept_all(entrance: Entrance, connections: Arc<Connections>, mut phase
             Ok(None) => tracing::debug!("connection refused: its address has as many as it may have"),
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "cannot accept connections at the moment");
+                tracing::warn!(%error, "accepting connections failed; retrying");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

@@ -52,7 +52,7 @@ impl Housekeeping {
                     match worker.inner.store.pull_rest_back(IDEMPOTENCY_KEYS_KEPT).await {
                         Ok(()) => is_late = false,
                         Err(error) => {
-                            tracing::warn!(%error, "holds and limits could not be put right after the clock went back; trying again");
+                            tracing::warn!(%error, "correcting holds and limits after the clock went back failed; retrying");
                         }
                     }
                 }
@@ -68,7 +68,7 @@ impl Housekeeping {
     pub async fn stop(self) {
         self.task.abort();
         if let Err(error) = self.app.write_used().await {
-            tracing::warn!(%error, "the last use of some credentials was not written");
+            tracing::warn!(%error, "last use of credentials not stored");
         }
     }
 }

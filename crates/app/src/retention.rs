@@ -71,7 +71,7 @@ impl RetentionTask {
             loop {
                 tokio::time::sleep(app.inner.retention.check_every).await;
                 if let Err(error) = app.remove_old().await {
-                    tracing::warn!(%error, "removing what is old is put off");
+                    tracing::warn!(%error, "retention sweep failed; retrying at the next sweep");
                 }
             }
         });
@@ -114,7 +114,7 @@ impl App {
             .map(|(name, rows)| format!("{name}: {rows}"))
             .collect();
         if !told.is_empty() {
-            tracing::info!(removed = told.join(", "), "removed what is kept no longer");
+            tracing::info!(removed = told.join(", "), "retention sweep removed expired data");
         }
         Ok(())
     }

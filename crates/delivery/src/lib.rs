@@ -261,7 +261,7 @@ impl Delivery {
                 );
             }
             if timeout(STORING_TIME_MAX, &mut self.settler).await.is_err() {
-                tracing::warn!("some messages were not given back; they are found again after the restart");
+                tracing::warn!("releasing messages failed; they are claimed again after the restart");
             }
         }
         for task in &self.tasks {

@@ -101,7 +101,7 @@ async fn accept_all(listener: TcpListener, config: Arc<ServerConfig>, policy: Ar
                     connections.spawn(converse(stream, Arc::clone(&config), Arc::clone(&policy)));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept connections at the moment");
+                    tracing::warn!(%error, "accepting connections failed; retrying");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },

@@ -112,7 +112,7 @@ impl Drop for SigningPool {
         self.queue.changed.notify_all();
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
-                tracing::error!("a signing thread had panicked");
+                tracing::error!("signing thread panicked");
             }
         }
     }

@@ -115,7 +115,7 @@ async fn serve(stream: UnixStream, app: App, desk: QueueDesk) {
 async fn administrate(app: &App, desk: &QueueDesk, command: Command) -> anyhow::Result<Value> {
     let answer = app.administrate(command).await?;
     if let Err(error) = desk.refresh().await {
-        tracing::warn!(%error, "delivery follows the change of the set-up within seconds");
+        tracing::warn!(%error, "delivery not notified of a change; it picks it up within seconds");
     }
     Ok(answer)
 }

@@ -187,7 +187,9 @@ impl Service {
         if let Some(certificate) = &self.certificate {
             match certificate.reload() {
                 Ok(()) => tracing::info!("certificate reloaded"),
-                Err(error) => tracing::error!(%error, "the certificate was not reloaded; the old one stays"),
+                Err(error) => {
+                    tracing::error!(%error, "reloading the certificate failed; the old one stays in use");
+                }
             }
         }
     }
@@ -212,7 +214,7 @@ impl Service {
         let around = tokio::time::timeout(AROUND_TIME_MAX, around);
         let (around, ()) = tokio::join!(around, self.delivery.stop());
         if around.is_err() {
-            tracing::warn!("some connections or webhooks did not end in time");
+            tracing::warn!("shutdown: some connections or webhooks did not end in time");
         }
         // Nobody fetches any more: what waits is all there is.
         let notes = async {

@@ -73,7 +73,7 @@ impl Relay {
         self.phase.send_replace(Phase::Stopping);
         for accepting in self.accepting {
             if let Err(error) = accepting.await {
-                tracing::error!(%error, "an accept loop of the relay had failed");
+                tracing::error!(%error, "SMTP accept loop failed");
             }
         }
         if timeout(self.stop_time, self.places.all_free()).await.is_err() {
@@ -142,6 +142,6 @@ async fn pause_after(error: &io::Error) {
     if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
         return;
     }
-    tracing::warn!(%error, "the relay cannot accept connections at the moment");
+    tracing::warn!(%error, "SMTP: accepting connections failed; retrying");
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }

@@ -16,12 +16,12 @@ pub(crate) fn refused(refusal: &Refusal) -> Reply {
         }
         Refusal::NoRecipients => StandardReply::NoRecipients.into(),
         Refusal::Unavailable(cause) => {
-            tracing::warn!(cause, "a message by SMTP cannot be stored at the moment");
+            tracing::warn!(cause, "SMTP: storing a message failed; the client was told to retry");
             StandardReply::StorageTrouble.into()
         }
         // A bug of ours must not cost a message: the client keeps it.
         Refusal::Internal(cause) => {
-            tracing::error!(cause, "a message by SMTP could not be accepted");
+            tracing::error!(cause, "SMTP: accepting a message failed");
             StandardReply::StorageTrouble.into()
         }
         Refusal::IdempotencyInProgress => one_line(451, &format!("4.3.0 {}", refusal.message())),
@@ -46,7 +46,7 @@ pub(crate) fn login_failed(failure: &LoginFailure) -> Reply {
             one_line(535, &format!("5.7.8 The key has the scope {scope} and may not send"))
         }
         LoginFailure::Store(error) => {
-            tracing::warn!(%error, "a client cannot be checked at the moment");
+            tracing::warn!(%error, "SMTP: checking a client failed; it was told to retry");
             StandardReply::StorageTrouble.into()
         }
     }
@@ -76,11 +76,11 @@ pub(crate) fn return_refused(refusal: &ReturnRefusal) -> Reply {
         ReturnRefusal::BadReport(ReportProblem::TooLarge) => one_line(552, "5.3.4 The report is too large"),
         ReturnRefusal::Busy => one_line(451, "4.3.2 Too much mail is being read, try again later"),
         ReturnRefusal::BadReport(problem) => {
-            tracing::warn!(%problem, "a report about a domain is refused");
+            tracing::warn!(%problem, "domain report refused");
             one_line(554, "5.6.0 The report cannot be read")
         }
         ReturnRefusal::Store(error) => {
-            tracing::warn!(%error, "mail that came back cannot be stored at the moment");
+            tracing::warn!(%error, "storing a bounce failed; the peer was told to retry");
             StandardReply::StorageTrouble.into()
         }
     }

@@ -28,7 +28,7 @@ impl Sink {
     pub(crate) fn take(&self, fresh: Fresh) {
         let (send_id, messages) = (fresh.send.id, fresh.recipients.len());
         if catch_unwind(AssertUnwindSafe(|| self.0.take(fresh))).is_err() {
-            tracing::error!(send.id = %send_id, messages, "delivery panicked over fresh messages; they wait for a restart");
+            tracing::error!(send.id = %send_id, messages, "delivery panicked on new messages; they are sent after a restart");
         }
     }
 }

@@ -65,7 +65,7 @@ impl Tracking {
         self.watching.abort();
         self.stopping.send_replace(true);
         if let Err(error) = self.writing.await {
-            tracing::error!(%error, "the writer of clicks and opens had failed");
+            tracing::error!(%error, "tracking: writer failed");
         }
     }
 }

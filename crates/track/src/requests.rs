@@ -89,7 +89,7 @@ pub(crate) async fn unsubscribe(
         Ok(Ok(())) => pages::done(),
         failed => {
             if let Ok(Err(error)) = failed {
-                tracing::warn!(%error, "an unsubscription waits for the store");
+                tracing::warn!(%error, "tracking: an unsubscription waits for the store");
             }
             // Done twice is done once, so it may also wait here; but only what is stored is promised.
             state.queue.add(event);

@@ -41,7 +41,7 @@ pub(crate) async fn work(app: App, queue: Arc<EventQueue>, mut stop: watch::Rece
     }
     if !timeout(FLUSH_TIME_MAX, write_due(&app, &queue, true)).await.unwrap_or(false) {
         let lost = queue.len();
-        tracing::warn!(lost, "clicks and opens could not be written before the end");
+        tracing::warn!(lost, "tracking: clicks and opens lost at shutdown");
     }
 }
 
@@ -50,7 +50,7 @@ async fn write_due(app: &App, queue: &EventQueue, everything: bool) -> bool {
     loop {
         let dropped = queue.take_dropped();
         if dropped > 0 {
-            tracing::warn!(dropped, "too many clicks and opens wait for the store; the oldest are lost");
+            tracing::warn!(dropped, "tracking: queue is full; the oldest clicks and opens are dropped");
         }
         let batch = queue.take(BATCH, app.now(), everything);
         if batch.is_empty() {
@@ -75,19 +75,23 @@ where
     match record(batch.clone()).await {
         Ok(()) => return Vec::new(),
         Err(StoreError::Unavailable(error)) => {
-            tracing::warn!(%error, count = batch.len(), "clicks and opens wait for the store");
+            tracing::warn!(%error, count = batch.len(), "tracking: store unavailable; clicks and opens wait");
             return batch;
         }
-        Err(error) => tracing::warn!(%error, count = batch.len(), "clicks and opens are written one by one"),
+        Err(error) => {
+            tracing::warn!(%error, count = batch.len(), "tracking: storing a batch failed; storing events one by one");
+        }
     }
     while let Some(event) = batch.first() {
         match record(vec![event.clone()]).await {
             Ok(()) => {}
             Err(StoreError::Unavailable(error)) => {
-                tracing::warn!(%error, count = batch.len(), "clicks and opens wait for the store");
+                tracing::warn!(%error, count = batch.len(), "tracking: store unavailable; clicks and opens wait");
                 return batch;
             }
-            Err(error) => tracing::error!(%error, "a click or open cannot be written and is lost"),
+            Err(error) => {
+                tracing::error!(%error, "tracking: a click or open was refused by the store and dropped");
+            }
         }
         batch.remove(0);
     }

@@ -31,7 +31,7 @@ impl CounterTask {
             loop {
                 match app.count_all().await {
                     Ok(()) => {}
-                    Err(error) => tracing::warn!(%error, "counting is put off"),
+                    Err(error) => tracing::warn!(%error, "counting events failed; retrying in 3 s"),
                 }
                 tokio::time::sleep(PAUSE).await;
                 // Neither an error nor the time-out needs to be told apart from an event.

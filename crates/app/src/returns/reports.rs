@@ -34,7 +34,7 @@ impl ReturnDesk {
             StoreError::NotFound => ReturnRefusal::ForeignReport,
             other => other.into(),
         })?;
-        tracing::info!(added, "a report about a domain came in");
+        tracing::info!(added, "domain report stored");
         Ok(())
     }
 

@@ -267,7 +267,7 @@ impl Connection {
                     Event::Finishing => match marks.finishing() {
                         Ok(()) => has_finished = true,
                         Err(error) => {
-                            tracing::error!(%error, "the flight journal cannot be written; nothing is sent");
+                            tracing::error!(%error, "flight journal cannot be written; nothing is sent");
                             self.journal_failed = true;
                             self.session.connection_ended(EndCause::Stopped);
                         }

@@ -42,7 +42,7 @@ impl Hub {
                     hub.give_back_later(entry.key());
                 }
                 while let Err(error) = hub.pull_queue_back().await {
-                    tracing::warn!(%error, "due times could not be put right after the clock went back; trying again");
+                    tracing::warn!(%error, "correcting due times after the clock went back failed; retrying");
                     tokio::select! {
                         () = tokio::time::sleep(TRY_AGAIN_AFTER) => {}
                         () = hub.stopped() => return,
@@ -56,7 +56,7 @@ impl Hub {
         self.give_back_now().await?;
         let changed = self.store.pull_queue_back(self.settings.retry.pause_max()).await?;
         if changed > 0 {
-            tracing::info!(messages = changed, "messages that were due too late are due again");
+            tracing::info!(messages = changed, "due times corrected after the clock went back");
         }
         Ok(())
     }

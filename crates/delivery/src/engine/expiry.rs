@@ -19,7 +19,7 @@ const WRITES_MAX: usize = 32;
 pub(crate) async fn keep_expiry(hub: Arc<Hub>) {
     loop {
         if let Err(error) = record_expired(&hub).await {
-            tracing::warn!(%error, "expired messages could not be recorded; trying again in a second");
+            tracing::warn!(%error, "recording expired messages failed; retrying in 1 s");
         }
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}

@@ -48,7 +48,7 @@ impl Feeder {
         let mut turn: u32 = 0;
         loop {
             if let Err(error) = self.turn(turn).await {
-                tracing::warn!(%error, "the queue could not be read; trying again");
+                tracing::warn!(%error, "reading the queue failed; retrying");
             }
             turn = turn.wrapping_add(1);
             tokio::select! {
@@ -150,7 +150,7 @@ async fn pause_bad_warm_ups(hub: &Arc<Hub>, setup: &DeliverySetup) -> Result<(),
         }
         if let Some(reason) = pause_reason(source.to_judge) {
             hub.store.pause_warmup(pause(setup, source, reason.clone())).await?;
-            tracing::warn!(source = %source.address, reason, "the warm-up is paused");
+            tracing::warn!(source = %source.address, reason, "warm-up paused");
         }
     }
     Ok(())

@@ -61,7 +61,7 @@ impl Flight {
             ip_pool: self.ip_pool.as_deref().map(str::to_owned),
         };
         if let Err(error) = self.journal.answered(self.key, &answered) {
-            tracing::error!(%error, "a reply was not noted in the flight journal");
+            tracing::error!(%error, "flight journal write failed after a reply");
         }
     }
 }

@@ -256,7 +256,7 @@ impl Hub {
 
     pub(crate) async fn settle(&self, settlement: Settlement) {
         if self.settlements.send(settlement).await.is_err() {
-            tracing::error!("an outcome came after the engine had stopped; the journal has it");
+            tracing::error!("outcome came after the engine stopped; it is in the flight journal");
         }
     }
 
@@ -288,7 +288,7 @@ impl Hub {
         let keys: Vec<_> = waiting.iter().map(Entry::key).collect();
         for keys in keys.chunks(1_000) {
             if let Err(error) = self.store.release(keys.to_vec()).await {
-                tracing::warn!(%error, "claims were not given back; they are found again after the restart");
+                tracing::warn!(%error, "releasing claims failed; messages are claimed again after the restart");
                 break;
             }
         }

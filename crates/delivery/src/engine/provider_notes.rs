@@ -70,7 +70,7 @@ impl ProviderNoter {
     async fn write(&self, notes: Vec<Note>) {
         let domains: Vec<DomainName> = notes.iter().map(|(domain, _)| domain.clone()).collect();
         if let Err(error) = self.store.learn_recipient_providers(notes).await {
-            tracing::warn!(%error, "the providers of some domains were not noted");
+            tracing::warn!(%error, "providers of domains not stored");
             let mut known = lock(&self.known);
             for domain in domains {
                 known.remove(&domain);

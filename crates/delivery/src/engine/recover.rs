@@ -106,7 +106,7 @@ pub(super) async fn settle_abandoned(hub: &Arc<Hub>, abandoned: Vec<Claimed>) ->
         match settlement(hub, &claimed, None).await {
             Ok(settlement) => hub.settle(settlement).await,
             Err(error) => {
-                tracing::warn!(%error, "a message of a node that is gone could not be read; trying again");
+                tracing::warn!(%error, "reading a message of a dead node failed; retrying");
                 unread.push(claimed);
             }
         }

@@ -181,7 +181,7 @@ impl Hub {
                 Ok(Begun::Suppressed(message, _)) => entry.work = Some(self.preparer.take_loaded(*message)),
                 Ok(Begun::Gone) => return,
                 Err(error) => {
-                    tracing::warn!(%error, "a message could not be read; trying again");
+                    tracing::warn!(%error, "reading a message failed; retrying");
                     self.give_back_later(entry.key());
                     tokio::time::sleep(STORE_PAUSE).await;
                     return;

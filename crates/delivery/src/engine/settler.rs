@@ -60,7 +60,7 @@ async fn store_all(hub: &Arc<Hub>, batch: Vec<Settlement>) {
             }
         }
         Some(Err(error)) if batch.len() > 1 => {
-            tracing::error!(%error, "a batch of outcomes was refused; storing them one by one");
+            tracing::error!(%error, "storing a batch of outcomes failed; storing them one by one");
             for settlement in batch {
                 Box::pin(store_all(hub, vec![settlement])).await;
             }
@@ -84,7 +84,7 @@ async fn finish_when_possible(
     let finished = loop {
         match hub.store.finish(outcomes.clone()).await {
             Err(error @ StoreError::Unavailable(_)) => {
-                tracing::error!(%error, outcomes = outcomes.len(), "outcomes cannot be stored; delivery waits");
+                tracing::error!(%error, outcomes = outcomes.len(), "storing outcomes failed; delivery is paused until it works");
                 let reason = format!("outcomes cannot be stored ({error})");
                 hub.with(|schedule, _| schedule.pause(PauseCause::Outcomes, reason));
                 is_paused = true;
@@ -105,14 +105,14 @@ async fn finish_when_possible(
 /// Something in an outcome cannot be stored: what matters of it is, without the words.
 async fn store_bare(hub: &Arc<Hub>, mut settlement: Settlement, error: &StoreError) {
     let id = settlement.outcome.message_id;
-    tracing::error!(message.id = %id, %error, "an outcome was refused; storing it without its texts");
+    tracing::error!(message.id = %id, %error, "storing an outcome failed; storing it without its texts");
     let outcome = Arc::make_mut(&mut settlement.outcome);
     (outcome.transcript, outcome.suppress, outcome.delivery.output) = (None, None, String::new());
     "{}".clone_into(&mut outcome.event.data);
     match finish_when_possible(hub, vec![Arc::clone(&settlement.outcome)]).await {
         Some(Ok(settled)) => conclude(hub, vec![settlement], &settled),
         Some(Err(error)) => {
-            tracing::error!(message.id = %id, %error, "an outcome was refused again");
+            tracing::error!(message.id = %id, %error, "storing an outcome failed for good");
             hub.no_longer_in_flight(settlement.outcome.key());
             if settlement.flight.is_none() {
                 hub.give_back_later(settlement.outcome.key());
@@ -136,7 +136,7 @@ async fn settle_again(hub: &Arc<Hub>, batch: &[Settlement], mut settled: Vec<boo
                 lost.clear();
             }
             Err(error) => {
-                tracing::error!(%error, "outcomes of messages that were sent are not stored yet");
+                tracing::error!(%error, "outcomes of sent messages are not stored yet");
                 if hub.is_stopping() {
                     return None;
                 }

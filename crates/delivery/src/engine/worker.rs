@@ -214,7 +214,7 @@ impl Worker {
                     return None;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a message could not be read; trying again");
+                    tracing::warn!(%error, "reading a message failed; retrying");
                     hub.no_longer_in_flight(job.entry.key());
                     self.unused(&job);
                     hub.give_back_later(job.entry.key());
@@ -252,7 +252,7 @@ impl Worker {
         self.unused(&job);
         let Some(entry) = self.take_off_the_wire(job.entry).await else { return };
         if let Err(error) = self.hub.store.postpone(entry.server_id, entry.message_id, send_at).await {
-            tracing::warn!(%error, message.id = %entry.message_id, "a message was not scheduled again; it is claimed again");
+            tracing::warn!(%error, message.id = %entry.message_id, "rescheduling a message failed; it will be claimed again");
             self.hub.give_back_later(entry.key());
         }
     }
@@ -264,7 +264,7 @@ impl Worker {
         let told = self.hub.store.unbegin(server_id, message_id).await;
         self.hub.no_longer_in_flight(entry.key());
         if let Err(error) = told {
-            tracing::warn!(%error, message.id = %message_id, "a message was not put back into the schedule; it is claimed again");
+            tracing::warn!(%error, message.id = %message_id, "returning a message to the schedule failed; it will be claimed again");
             self.hub.give_back_later(entry.key());
             return None;
         }
@@ -338,7 +338,7 @@ impl Worker {
         let message = match hub.preparer.outgoing(&work).await {
             Ok(message) => message,
             Err(PrepareError::Store(error @ StoreError::Unavailable(_))) => {
-                tracing::warn!(message.id = %job.entry.message_id, %error, "cannot be read now; trying again soon");
+                tracing::warn!(message.id = %job.entry.message_id, %error, "reading a message failed; retrying soon");
                 hub.no_longer_in_flight(job.entry.key());
                 self.unused(&job);
                 let key = job.entry.key();
@@ -356,7 +356,7 @@ impl Worker {
                 return After::GoOn;
             }
             Err(error) => {
-                tracing::error!(message.id = %job.entry.message_id, %error, "cannot be sent");
+                tracing::error!(message.id = %job.entry.message_id, %error, "message cannot be sent");
                 let ending = Ending::Broken(error.to_string());
                 let peer = Peer::default();
                 let settlement =
@@ -494,7 +494,7 @@ impl Worker {
         self.hub.no_longer_in_flight(job.entry.key());
         self.unused(job);
         if let Err(error) = self.hub.store.release(vec![job.entry.key()]).await {
-            tracing::warn!(%error, "a claim was not given back yet");
+            tracing::warn!(%error, "releasing a claim failed; retrying");
             self.hub.give_back_later(job.entry.key());
         }
     }

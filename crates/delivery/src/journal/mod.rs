@@ -181,7 +181,7 @@ impl State {
             let path = segment_path(&self.folder, number);
             if let Err(error) = std::fs::remove_file(&path) {
                 // The next start reads it once more, finds its flights settled, and tries again.
-                tracing::warn!(path = %path.display(), %error, "a segment of the flight journal stays");
+                tracing::warn!(path = %path.display(), %error, "flight journal segment not removed");
             }
         }
     }

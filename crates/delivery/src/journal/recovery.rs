@@ -42,7 +42,7 @@ pub(super) fn read_folder(folder: &Path) -> io::Result<Left> {
         if at < bytes.len() {
             // The end of the last segment, as a rule: the process died, or the disk was full, in the middle of a mark.
             let ignored_bytes = bytes.len() - at;
-            tracing::warn!(path = %path.display(), ignored_bytes, "the flight journal has a damaged end");
+            tracing::warn!(path = %path.display(), ignored_bytes, "flight journal ends in a damaged record, which is ignored");
         }
     }
     Ok(left)

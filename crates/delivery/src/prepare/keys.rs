@@ -62,7 +62,7 @@ impl SigningKeyCache {
         let signers = match keys.map(|keys| signers(&key.1, &keys)) {
             Some(Ok(signers)) => Some(signers),
             Some(Err(error)) => {
-                tracing::error!(domain = %key.1, %error, "the domain's DKIM key is not usable");
+                tracing::error!(domain = %key.1, %error, "DKIM key of a domain is not usable");
                 None
             }
             None => None,

@@ -46,10 +46,10 @@ impl MailBack {
             Ok(body) => {
                 OutgoingMessage { mail_from: None, rcpt_to: return_path, body, has_utf8_header: false }
             }
-            Err(error) => return tracing::error!(%error, "a simulated bounce cannot be sent"),
+            Err(error) => return tracing::error!(%error, "simulator: bounce cannot be sent"),
         };
         if self.queue.try_send((Instant::now() + DELAY, message)).is_err() {
-            tracing::warn!("too many simulated bounces are waiting; one is left out");
+            tracing::warn!("simulator: queue of bounces is full; one dropped");
         }
     }
 }
@@ -82,8 +82,8 @@ async fn mail(to: SocketAddr, name: &DomainName, message: &OutgoingMessage) {
     for number in 1..=TRIES {
         match timeout(EXCHANGE_MAX, exchange(to, name, message.clone())).await {
             Ok(Ok(())) => return,
-            Ok(Err(error)) => tracing::warn!(%error, number, "a simulated bounce was not taken"),
-            Err(_) => tracing::warn!(number, "a simulated bounce was not taken in time"),
+            Ok(Err(error)) => tracing::warn!(%error, number, "simulator: bounce was refused"),
+            Err(_) => tracing::warn!(number, "simulator: bounce timed out"),
         }
         sleep(DELAY).await;
     }

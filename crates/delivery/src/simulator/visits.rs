@@ -62,7 +62,7 @@ impl Visits {
     pub(super) fn hand_in(&self, visit: Visit, message: Bytes) {
         let size = u32::try_from(message.len().div_ceil(KIB)).unwrap_or(u32::MAX);
         let Ok(share) = Arc::clone(&self.searched_bytes).try_acquire_many_owned(size) else {
-            tracing::warn!("too many simulated visits are waiting; one is left out");
+            tracing::warn!("simulator: queue of visits is full; one dropped");
             return;
         };
         let (due, queue, searches) = (Instant::now() + DELAY, self.queue.clone(), Arc::clone(&self.searches));
@@ -76,7 +76,7 @@ impl Visits {
             if let Ok(Some(url)) = searching.await
                 && queue.try_send((due, url)).is_err()
             {
-                tracing::warn!("too many simulated visits are waiting; one is left out");
+                tracing::warn!("simulator: queue of visits is full; one dropped");
             }
         });
     }
@@ -97,8 +97,8 @@ async fn work(mut waiting: mpsc::Receiver<(Instant, String)>, door: watch::Recei
         visiting.spawn(async move {
             match timeout(EXCHANGE_MAX, fetch(reachable(address), &url)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(%error, "a simulated visit failed"),
-                Err(_) => tracing::warn!("a simulated visit took too long"),
+                Ok(Err(error)) => tracing::warn!(%error, "simulator: visit failed"),
+                Err(_) => tracing::warn!("simulator: visit timed out"),
             }
             drop(place);
         });

@@ -91,7 +91,7 @@ impl Lane {
             Ok(End::NothingDue) => {}
             Ok(End::Disabled(disabling)) => disable(&shared, key, disabling).await,
             Err(error) => {
-                tracing::warn!(%error, webhook.id = key.1.0, "cannot go on with a webhook; trying again");
+                tracing::warn!(%error, webhook.id = key.1.0, "webhook worker failed; retrying");
                 let now = self.shared.clock.now();
                 self.pacing.lock().rest(rest_until(now));
             }
@@ -221,12 +221,12 @@ async fn disable(shared: &Shared, (server_id, id): Key, disabling: Disabling) {
     let Disabling { reason, failing_before } = disabling;
     match shared.store.disable_webhook(server_id, id, reason.clone(), failing_before).await {
         Ok(true) => {
-            tracing::info!(server.id = server_id.0, webhook.id = id.0, reason, "a webhook was disabled");
+            tracing::info!(server.id = server_id.0, webhook.id = id.0, reason, "webhook disabled");
         }
         // Somebody was faster, or it succeeded after all.
         Ok(false) => {}
         // What made it so will do it again.
-        Err(error) => tracing::warn!(%error, webhook.id = id.0, "cannot disable a webhook"),
+        Err(error) => tracing::warn!(%error, webhook.id = id.0, "disabling a webhook failed"),
     }
 }
 

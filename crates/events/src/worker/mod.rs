@@ -127,11 +127,14 @@ impl Dispatcher {
                 match self.shared.store.pull_webhooks_back(pauses).await {
                     Ok(0) => drop(put_right_at.remove(0)),
                     Ok(events) => {
-                        tracing::info!(events, "webhook events that were due too late are due again");
+                        tracing::info!(
+                            events,
+                            "due times of webhook events corrected after the clock went back"
+                        );
                         put_right_at.remove(0);
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "webhook events could not be put right after the clock went back; trying again");
+                        tracing::warn!(%error, "correcting due times of webhook events failed; retrying");
                     }
                 }
             }
@@ -140,7 +143,7 @@ impl Dispatcher {
             let patience = match self.shared.store.list_due_webhooks().await {
                 Ok(due) => self.start_lanes(&due, &stopping),
                 Err(error) => {
-                    tracing::warn!(%error, "cannot read what webhooks are to be told; trying again");
+                    tracing::warn!(%error, "reading webhook events failed; retrying");
                     TROUBLE_PAUSE
                 }
             };

@@ -44,7 +44,7 @@ async fn work(store: Store, mut receiver: mpsc::Receiver<Settling>) {
     while receiver.recv_many(&mut batch, BATCH_MAX).await > 0 {
         let outcomes: Vec<WebhookOutcome> = batch.iter().map(|settling| settling.outcome.clone()).collect();
         while let Err(error) = store.settle_webhooks(outcomes.clone()).await {
-            tracing::warn!(%error, "cannot store what came of webhooks; trying again");
+            tracing::warn!(%error, "storing webhook results failed; retrying");
             tokio::time::sleep(TROUBLE_PAUSE).await;
         }
         for settling in batch.drain(..) {

@@ -135,7 +135,7 @@ impl Inner {
                 self.store(Stored { domain: domain.clone(), id, policy, fetched_at: now }).await;
             }
             Err(error) => {
-                tracing::info!(%domain, %error, "could not fetch the MTA-STS policy");
+                tracing::info!(%domain, %error, "fetching an MTA-STS policy failed");
                 self.policies().note_failure(domain, id, now);
             }
         }

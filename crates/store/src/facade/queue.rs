@@ -51,7 +51,7 @@ impl Store {
                 Ok(count) if count == at_once => left -= count,
                 Ok(_) => return,
                 Err(error) => {
-                    tracing::warn!(%error, "scheduled messages could not be made pending; trying again");
+                    tracing::warn!(%error, "releasing scheduled messages failed; retrying");
                     return;
                 }
             }

@@ -128,7 +128,7 @@ async fn accept_all(database: &Database, lane: Lane, sends: &[NewSend], claim: b
     let is_outage =
         |error: &StoreError| matches!(error, StoreError::Unavailable(_)) && !error.is_lock_timeout();
     if is_outage(&error) {
-        tracing::error!(%error, sends = sends.len(), "a batch was not written");
+        tracing::error!(%error, sends = sends.len(), "writing a batch of sends failed");
     }
     if is_outage(&error) || sends.len() == 1 {
         return sends.iter().map(|_| Err(error.clone())).collect();

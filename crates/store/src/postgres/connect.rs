@@ -76,7 +76,7 @@ pub(super) async fn check(client: &ClientWrapper) -> Result<(), OpenError> {
         return Err(OpenError::Encoding(encoding));
     }
     if fsync != "on" {
-        tracing::warn!("this PostgreSQL runs with fsync off: a power loss will lose accepted messages");
+        tracing::warn!("PostgreSQL runs with fsync off: a power loss will lose accepted messages");
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ const SHORTEN_TOO_LONG: &str =
 pub(super) async fn shorten_too_long(client: &impl GenericClient) -> Result<(), StoreError> {
     let shortened = client.execute(SHORTEN_TOO_LONG, &[]).await?;
     if shortened > 0 {
-        tracing::warn!(nodes = shortened, "the database's clock went back; leases of nodes were shortened");
+        tracing::warn!(nodes = shortened, "database clock went back; leases of nodes shortened");
     }
     Ok(())
 }
@@ -78,7 +78,7 @@ pub(super) async fn keep(database: Arc<Database>, identity: String, clock: Arc<d
     loop {
         tokio::time::sleep(RENEW_EVERY).await;
         if let Err(error) = bounded(renew(&database, &identity, &clock)).await {
-            tracing::warn!(%error, "the node's lease was not renewed; trying again");
+            tracing::warn!(%error, "renewing the node's lease failed; retrying");
         }
     }
 }
@@ -94,7 +94,7 @@ async fn renew(database: &Database, identity: &str, clock: &Arc<dyn Clock>) -> R
         )
         .await?;
     if renewed == 0 {
-        tracing::warn!(node = node.number, "the node's lease was lost; taking another");
+        tracing::warn!(node = node.number, "node lease lost; leasing another number");
         let new = take(&mut client, identity, clock, Some(&node))
             .await?
             .ok_or_else(|| StoreError::Unavailable(OpenError::NoFreeNode.to_string()))?;

@@ -100,7 +100,7 @@ impl Engine {
                 let taken = bounded(lease::take(&mut client, identity, &clock, None)).await?;
                 let node = taken.ok_or(OpenError::NoFreeNode)?;
                 if let Err(error) = bounded(outbox::release_claims(&client, &node)).await {
-                    tracing::warn!(%error, "what webhooks were being told is told again in two minutes");
+                    tracing::warn!(%error, "webhook deliveries in progress are repeated after two minutes");
                 }
                 Some(RwLock::new(node))
             }

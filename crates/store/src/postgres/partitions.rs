@@ -34,7 +34,7 @@ impl Partitions {
                 self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(week);
                 if let Err(error) = make_ahead(pool, week).await {
                     // There are two more weeks to try in.
-                    tracing::warn!(%error, week, "partitions were not made ahead");
+                    tracing::warn!(%error, week, "creating partitions ahead failed; retrying");
                 }
             }
         }

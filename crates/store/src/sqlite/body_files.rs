@@ -40,7 +40,7 @@ impl BodyFiles {
 
     pub(super) fn remove(&self, id: SendId) {
         if let Err(error) = fs::remove_file(self.path(id)) {
-            tracing::warn!(%error, send.id = %id, "an orphaned body stays until the next start");
+            tracing::warn!(%error, send.id = %id, "orphaned body not removed; retrying at the next start");
         }
     }
 
@@ -63,7 +63,7 @@ impl BodyFiles {
                     None => false,
                 };
                 if !keep && let Err(error) = fs::remove_file(&path) {
-                    tracing::warn!(%error, path = %path.display(), "an orphaned body stays until the next start");
+                    tracing::warn!(%error, path = %path.display(), "orphaned body not removed; retrying at the next start");
                 }
             }
         }

@@ -97,7 +97,7 @@ impl WriterThread {
             let mut done = Vec::new();
             let outcome = self.group(first, &mut waiting, &mut done);
             if let Err(error) = &outcome {
-                tracing::error!(%error, operations = done.len(), "a group was not written");
+                tracing::error!(%error, operations = done.len(), "writing a group of operations failed");
                 self.reopen();
             }
             for operation in done {
@@ -215,7 +215,7 @@ impl WriterThread {
         }
         match connection::open_writer(&self.path) {
             Ok(connection) => self.connection = Mutex::new(connection),
-            Err(error) => tracing::warn!(%error, "opening the database again; keeping the old connection"),
+            Err(error) => tracing::warn!(%error, "reopening the database failed; keeping the old connection"),
         }
     }
 }

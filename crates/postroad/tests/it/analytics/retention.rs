@@ -72,7 +72,7 @@ async fn old_text_goes_and_what_is_scheduled_stays() {
     let world = World::start_with(Engine::Sqlite, &envs);
     let id = world.accepted_id(&good()).await;
     world.until_status(id, "Sent").await;
-    world.until_logged("removed what is kept no longer").await;
+    world.until_logged("retention sweep removed expired data").await;
     let deadline = Instant::now() + Duration::from_secs(30);
     let message = loop {
         let message = world.expanded(id).await;

@@ -47,7 +47,7 @@ async fn a_possible_duplicate_is_announced_though_the_node_that_adopts_it_dies_t
 
     database.refuse_outcomes();
     let mut second = outside.start_on(&url, None, &[]);
-    second.until_logged("outcomes cannot be stored").await;
+    second.until_logged("storing outcomes failed").await;
     second.daemon.kill9();
     database.take_outcomes();
     second.restart();

@@ -35,7 +35,7 @@ async fn a_recipients_address_cannot_reach_a_log_line() {
     damage::set_recipients(&world.data_dir().join("postroad.db"), "secret person@one.example");
     world.restart();
     world.queue(&["retry", &id.to_string()]);
-    world.until_logged("cannot be sent").await;
+    world.until_logged("message cannot be sent").await;
     let log = world.daemon.stderr_text();
     assert!(!log.contains("secret") && !log.contains("person@"), "{log}");
 }

@@ -145,7 +145,7 @@ both_engines! {
         world.admin(&["server", "set-pool", "dev", "fresh"]);
         world.have_changes_heeded();
         send_many(&world, &world.key, "shop.example", 60).await;
-        world.until_logged("the warm-up is paused").await;
+        world.until_logged("warm-up paused").await;
         let paused = world.admin(&["pool", "list"])[0]["addresses"][0].clone();
         assert_eq!(paused["warm_up"], "paused", "{paused}");
         let told = world.events_at_the_end(0).await;
@@ -183,7 +183,7 @@ both_engines! {
         assert_eq!(state(), "running", "four of 56 are more than 4 %, but too few to tell");
         let id = world.accepted_id(&to("gone-5@shop.example")).await;
         world.until_status(id, "HardFail").await;
-        world.until_logged("the warm-up is paused").await;
+        world.until_logged("warm-up paused").await;
         assert_eq!(state(), "paused");
         world.admin(&["pool", "warm-up", FIRST, "resume"]);
         world.have_changes_heeded();
