@@ -59,14 +59,15 @@ impl Verdict<'_> {
             Phase::Recipient => self.hard_at_rcpt,
             Phase::Data => self.hard && !is_doubtful,
         };
-        Self { class, hard, hard_at_rcpt: self.hard_at_rcpt && phase == Phase::Recipient, ..self }
+        let signal = self.signal.map(|signal| signal.in_answer_to(phase, self.class));
+        Self { class, hard, hard_at_rcpt: self.hard_at_rcpt && phase == Phase::Recipient, signal, ..self }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::{Reply, classify_in};
+    use crate::classify::{Reply, Signal, classify_in};
 
     #[test]
     fn replies_before_rcpt_are_never_about_the_recipient() {
@@ -80,6 +81,42 @@ mod tests {
                 let is_about_recipient =
                     matches!(verdict.class, BounceClass::BadMailbox | BounceClass::BadDomain);
                 assert!(!is_about_recipient, "{phase:?} {text}: {verdict:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_policy_before_rcpt_is_about_the_source_address() {
+        let said = |phase, text| classify_in(phase, &Reply::parse(text).unwrap()).signal;
+        let policies =
+            ["550 5.7.1 Message rejected", "554 Access denied", "550 5.7.1 No spam here", "421 4.7.0 Bye"];
+        for text in policies {
+            assert_eq!(said(Phase::Greeting, text), Some(Signal::Reputation), "{text}");
+            assert_eq!(said(Phase::MailFrom, text), Some(Signal::Reputation), "{text}");
+            assert!(said(Phase::Recipient, text) != Some(Signal::Reputation), "{text}");
+        }
+        assert_eq!(said(Phase::Greeting, "554 mx.example.com"), Some(Signal::Reputation));
+        assert_eq!(said(Phase::MailFrom, "421 Too many connections"), Some(Signal::TooManyConnections));
+        // A refused password is our configuration's matter.
+        assert_ne!(
+            said(Phase::Greeting, "535 5.7.8 Authentication credentials invalid"),
+            Some(Signal::Reputation)
+        );
+        assert_eq!(said(Phase::MailFrom, "553 Sender address rejected: not owned by user"), None);
+    }
+
+    /// Postfix says it at RCPT, where it says everything.
+    #[test]
+    fn a_refused_client_is_about_the_source_address_in_every_phase() {
+        for text in [
+            "554 5.7.1 <unknown[192.0.2.1]>: Client host rejected: Access denied",
+            "550 5.7.1 Connection from 192.0.2.1 not allowed",
+            "550 5.7.1 Mail from your IP address is not accepted",
+        ] {
+            for phase in Phase::ALL {
+                let verdict = classify_in(phase, &Reply::parse(text).unwrap());
+                assert_eq!(verdict.signal, Some(Signal::Reputation), "{phase:?} {text}: {verdict:?}");
+                assert!(!verdict.permanent && !verdict.hard, "{phase:?} {text}: {verdict:?}");
             }
         }
     }

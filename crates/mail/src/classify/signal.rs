@@ -3,6 +3,8 @@
 use postroad_model::BounceClass;
 use serde::{Deserialize, Serialize};
 
+use super::Phase;
+
 /// Pacing takes each of these at its own scope. A refusal that says nothing about other messages has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,6 +33,17 @@ impl Signal {
             BounceClass::Reputation => Self::Reputation,
             BounceClass::SpamBlock => Self::Content,
             _ => Self::RecipientPolicy,
+        }
+    }
+
+    /// Before RCPT neither a recipient nor a content is known: a policy there is about the source address.
+    pub(super) fn in_answer_to(self, phase: Phase, class: BounceClass) -> Self {
+        let is_policy = matches!(class, BounceClass::Policy | BounceClass::SpamBlock);
+        match (self, phase) {
+            (Self::RecipientPolicy | Self::Content, Phase::Greeting | Phase::MailFrom) if is_policy => {
+                Self::Reputation
+            }
+            _ => self,
         }
     }
 

@@ -284,7 +284,7 @@ fn the_command_decides_where_the_words_do_not() {
     assert_eq!(said(MailFrom, "552 Aborted"), ("too_large", true, false, false));
     assert_eq!(said(Recipient, "552 Aborted"), ("full", false, false, false));
     // About our host, about the sender, about nothing that is known.
-    assert_eq!(said(Greeting, "554 No"), ("policy", false, false, false));
+    assert_eq!(said(Greeting, "554 No"), ("policy", false, false, true));
     assert_eq!(said(MailFrom, "550 No"), ("policy", true, false, false));
     assert_eq!(said(Data, "550 No"), ("other", true, false, false));
     // A host name at HELO, a domain that does not exist at RCPT.
