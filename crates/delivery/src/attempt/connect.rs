@@ -10,9 +10,9 @@ use postroad_net::dns::Dns;
 use postroad_net::guard;
 use postroad_smtp::{ClientConfig, ClientSession, Closed, Credentials, EndCause, HeloName, Reply, TlsMode};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use super::connection::{Connection, Patience, Peer};
+use super::connection::{Connection, Patience, Peer, Signals};
 use super::ending::explain;
 use super::host_order::HostOrder;
 use super::stream::DialError;
@@ -35,6 +35,26 @@ pub(crate) struct Connector {
     pub(crate) stop: watch::Receiver<bool>,
     /// Whether connections are short: hosts have less time to greet then.
     pub(crate) is_short: watch::Receiver<bool>,
+}
+
+/// How far an attempt has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Reached {
+    #[default]
+    Nothing,
+    /// An address is known and is being dialled.
+    Dialling,
+    /// A host has sent its first bytes.
+    Greeting,
+}
+
+impl Reached {
+    /// Whether that is further.
+    pub(super) fn raise(&mut self, to: Self) -> bool {
+        let is_further = to > *self;
+        *self = to.max(*self);
+        is_further
+    }
 }
 
 /// Nobody could be spoken to.
@@ -72,12 +92,12 @@ impl ConnectFailure {
 }
 
 impl Connector {
-    /// The failure of the last host that was tried, if all fail. `heard` becomes true with the first bytes of a host.
+    /// The failure of the last host that was tried, if all fail. `reached` says how far it has come meanwhile.
     pub(crate) async fn connect(
         &self,
         route: &Route,
         source: &Source,
-        heard: &watch::Sender<bool>,
+        reached: &watch::Sender<Reached>,
     ) -> Result<Connection, ConnectFailure> {
         let mut failure: Option<ConnectFailure> = None;
         let mut keep = |new: ConnectFailure| {
@@ -86,6 +106,7 @@ impl Connector {
                 failure = Some(new);
             }
         };
+        let begun = Instant::now();
         let (mut tried, mut is_cut_short) = (0, false);
         let order = self.host_order.begin(&route.base_site, &route.hosts);
         'hosts: for (host, first) in &order.hosts {
@@ -98,13 +119,15 @@ impl Connector {
                 }
             };
             for place in (0..addresses.len()).map(|place| (first + place) % addresses.len()) {
-                if tried == ADDRESSES_TRIED_MAX {
+                let has_had_its_time =
+                    || begun.elapsed() >= self.patience.busy_greeting && *self.is_short.borrow();
+                if tried == ADDRESSES_TRIED_MAX || (tried > 0 && has_had_its_time()) {
                     self.host_order.stopped_before(&order, host, place);
                     is_cut_short = true;
                     break 'hosts;
                 }
                 tried += 1;
-                match self.connect_to(route, host, addresses[place], source, heard).await {
+                match self.connect_to(route, host, addresses[place], source, reached).await {
                     Ok(connection) => {
                         self.host_order.reached(&order, host, place);
                         return Ok(connection);
@@ -132,7 +155,7 @@ impl Connector {
     ) -> Result<Option<Connection>, ConnectFailure> {
         let mut failure = None;
         let mut tried = 0;
-        let heard = watch::Sender::new(false);
+        let reached = watch::Sender::default();
         let order = self.host_order.begin(&route.base_site, &route.hosts);
         for (host, _) in order.hosts.iter().filter(|(host, _)| host.name != except) {
             let addresses = match self.addresses(route, host, source).await {
@@ -148,7 +171,7 @@ impl Connector {
                     break;
                 }
                 tried += 1;
-                match self.connect_to(route, host, address, source, &heard).await {
+                match self.connect_to(route, host, address, source, &reached).await {
                     Ok(connection) if connection.offers_smtputf8() => return Ok(Some(connection)),
                     Ok(connection) => {
                         connection.quit().await;
@@ -221,6 +244,10 @@ impl Connector {
         Ok(usable)
     }
 
+    fn signals(&self) -> Signals {
+        Signals { stop: self.stop.clone(), is_short: self.is_short.clone() }
+    }
+
     /// As delivery records show it.
     fn shown(&self, address: IpAddr) -> Option<IpAddr> {
         dial::may_show(address, self.allow_private_destinations).then_some(address)
@@ -239,7 +266,7 @@ impl Connector {
         host: &RouteHost,
         address: SocketAddr,
         source: &Source,
-        heard: &watch::Sender<bool>,
+        reached: &watch::Sender<Reached>,
     ) -> Result<Connection, ConnectFailure> {
         let mode = match route.security {
             Security::Opportunistic => TlsMode::Opportunistic,
@@ -247,7 +274,7 @@ impl Connector {
             Security::Implicit => TlsMode::Implicit,
             Security::Plain => TlsMode::Never,
         };
-        match self.try_once(route, host, address, source, mode, heard).await {
+        match self.try_once(route, host, address, source, mode, reached).await {
             // The certificate does not matter here, so only a broken handshake ends up so; better plain than never.
             Err(failure) if failure.is_tls && mode == TlsMode::Opportunistic => {
                 tracing::debug!(
@@ -256,7 +283,7 @@ impl Connector {
                     "TLS failed; trying without"
                 );
                 let mut connection = self
-                    .try_once(route, host, address, source, TlsMode::Never, heard)
+                    .try_once(route, host, address, source, TlsMode::Never, reached)
                     .await
                     .map_err(|plain| plain.failure)?;
                 connection.peer.without_tls = Some(failure.failure.problem);
@@ -273,7 +300,7 @@ impl Connector {
         address: SocketAddr,
         source: &Source,
         mode: TlsMode,
-        heard: &watch::Sender<bool>,
+        reached: &watch::Sender<Reached>,
     ) -> Result<Connection, TryFailure> {
         let name = self.shown_name(host);
         let mut peer = Peer {
@@ -299,6 +326,7 @@ impl Connector {
         };
         let from = source.address;
         let mut stop = self.stop.clone();
+        reached.send_if_modified(|reached| reached.raise(Reached::Dialling));
         let connecting = timeout(self.connect_timeout, stream::connect(address, from));
         let socket = tokio::select! {
             connected = connecting => match connected {
@@ -340,8 +368,8 @@ impl Connector {
             _ => self.patience,
         };
         let mut connection =
-            Connection::new(session, Box::new(socket), &host.name, peer, tls, patience, self.stop.clone());
-        match connection.open(mode, heard, self.is_short.clone()).await {
+            Connection::new(session, Box::new(socket), &host.name, peer, tls, patience, self.signals());
+        match connection.open(mode, reached).await {
             Ok(()) => {
                 if mode == TlsMode::Opportunistic && connection.was_starttls_refused() {
                     connection.peer.without_tls = Some(format!("{name} offers STARTTLS and refused it"));
@@ -360,10 +388,8 @@ struct TryFailure {
 
 fn refusal(connection: &mut Connection, closed: &Closed, security: &Security) -> TryFailure {
     let (mut problem, class) = explain(closed, connection.tls_problem());
-    if let Some((after, usual)) = connection.given_up_early() {
-        let (after, usual) = (after.as_secs_f32(), usual.as_secs_f32());
-        problem =
-            format!("{problem}; given up after {after} s instead of {usual} s because connections are short");
+    if let Some(why) = connection.why_given_up_early() {
+        problem = format!("{problem}; {why}");
     }
     let is_about_tls =
         matches!(closed, Closed::TlsNotOffered | Closed::Ended { cause: EndCause::TlsFailed, .. });

@@ -12,6 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use super::connect::Reached;
 use super::stream::{Stream, shake_hands};
 
 const WRITE_BYTES_MAX: usize = 64 << 10;
@@ -38,7 +39,7 @@ pub(crate) struct Peer {
 pub(crate) struct Patience {
     pub(crate) reply: Duration,
     pub(crate) final_reply: Duration,
-    /// Until a host takes messages, while connections are short.
+    /// Until a host takes messages, and for each reply before the end of a message, while connections are short.
     pub(crate) busy_greeting: Duration,
 }
 
@@ -68,28 +69,33 @@ pub(crate) struct Connection {
     journal_failed: bool,
     input: Vec<u8>,
     out: Vec<u8>,
-    stop: watch::Receiver<bool>,
+    signals: Signals,
 }
 
 /// A session on its way to its first message.
 struct Opening {
-    heard: watch::Sender<bool>,
+    reached: watch::Sender<Reached>,
     /// While connections are short, it has only until then.
     busy_deadline: Instant,
-    is_short: watch::Receiver<bool>,
 }
 
-impl Opening {
-    /// When the host has had its time and connections are short.
-    async fn overdue(opening: Option<&mut Self>) {
-        if let Some(Self { busy_deadline, is_short, .. }) = opening {
-            tokio::time::sleep_until(*busy_deadline).await;
-            if is_short.wait_for(|is_short| *is_short).await.is_ok() {
-                return;
-            }
+/// What all connections have to know.
+pub(crate) struct Signals {
+    /// The service is stopping.
+    pub(crate) stop: watch::Receiver<bool>,
+    /// Connections are short.
+    pub(crate) is_short: watch::Receiver<bool>,
+}
+
+/// When a host has had its time and connections are short.
+async fn overdue(busy_deadline: Option<Instant>, is_short: &mut watch::Receiver<bool>) {
+    if let Some(busy_deadline) = busy_deadline {
+        tokio::time::sleep_until(busy_deadline).await;
+        if is_short.wait_for(|is_short| *is_short).await.is_ok() {
+            return;
         }
-        std::future::pending::<()>().await;
     }
+    std::future::pending::<()>().await;
 }
 
 /// Marks of a flight, written by whoever keeps the journal.
@@ -115,7 +121,7 @@ impl Connection {
         peer: Peer,
         tls_config: Arc<rustls::ClientConfig>,
         patience: Patience,
-        stop: watch::Receiver<bool>,
+        signals: Signals,
     ) -> Self {
         Self {
             peer,
@@ -131,20 +137,19 @@ impl Connection {
             journal_failed: false,
             input: vec![0; READ_BYTES],
             out: Vec::new(),
-            stop,
+            signals,
         }
     }
 
-    /// Until the session takes messages. `tls` is the mode the session was made with. `heard` becomes true with the first
+    /// Until the session takes messages. `tls` is the mode the session was made with. `reached` learns of the first
     /// bytes of the host.
     pub(crate) async fn open(
         &mut self,
         tls: TlsMode,
-        heard: &watch::Sender<bool>,
-        is_short: watch::Receiver<bool>,
+        reached: &watch::Sender<Reached>,
     ) -> Result<(), Closed> {
         let busy_deadline = Instant::now() + self.patience.busy_greeting;
-        self.opening = Some(Opening { heard: heard.clone(), busy_deadline, is_short });
+        self.opening = Some(Opening { reached: reached.clone(), busy_deadline });
         if tls == TlsMode::Implicit
             && let Err(cause) = self.handshake().await
         {
@@ -226,8 +231,11 @@ impl Connection {
         self.tls_problem.as_deref()
     }
 
-    pub(crate) fn given_up_early(&self) -> Option<(Duration, Duration)> {
-        self.given_up_early
+    /// If its host had less time than usual because connections are short.
+    pub(crate) fn why_given_up_early(&self) -> Option<String> {
+        let (after, usual) = self.given_up_early?;
+        let (after, usual) = (after.as_secs_f32(), usual.as_secs_f32());
+        Some(format!("given up after {after} s instead of {usual} s because connections are short"))
     }
 
     pub(crate) fn journal_failed(&self) -> bool {
@@ -294,10 +302,18 @@ impl Connection {
     /// One write or one read.
     async fn turn(&mut self, has_finished: bool) {
         let Some(stream) = &mut self.stream else { return };
-        let deadline = self.patience.deadline(self.session.phase());
+        let phase = self.session.phase();
+        let deadline = self.patience.deadline(phase);
+        let busy_deadline = match &self.opening {
+            Some(opening) => Some(opening.busy_deadline),
+            None if matches!(phase, Phase::MailFrom | Phase::RcptTo | Phase::Data) => {
+                Some(Instant::now() + self.patience.busy_greeting)
+            }
+            None => None,
+        };
         // Once the end of the message is out, its reply is worth waiting for, even when the service is stopping.
         let stopping = async {
-            if has_finished || self.stop.wait_for(|stop| *stop).await.is_err() {
+            if has_finished || self.signals.stop.wait_for(|stop| *stop).await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
@@ -333,14 +349,14 @@ impl Connection {
                 Ok(Ok(0)) => self.session.connection_ended(EndCause::EndOfStream),
                 Ok(Ok(count)) => {
                     if let Some(opening) = &self.opening {
-                        opening.heard.send_replace(true);
+                        opening.reached.send_if_modified(|reached| reached.raise(Reached::Greeting));
                     }
                     self.session.feed(&self.input[..count]);
                 }
                 Ok(Err(_)) => self.session.connection_ended(EndCause::Io),
                 Err(_) => self.session.connection_ended(EndCause::TimedOut),
             },
-            () = Opening::overdue(self.opening.as_mut()) => {
+            () = overdue(busy_deadline, &mut self.signals.is_short) => {
                 self.given_up_early = Some((self.patience.busy_greeting, deadline));
                 self.session.connection_ended(EndCause::TimedOut);
             }
@@ -352,9 +368,15 @@ impl Connection {
         let Some(stream) = self.stream.take() else { return Err(EndCause::TlsFailed) };
         let config = Arc::clone(&self.tls_config);
         let deadline = self.patience.deadline(Phase::TlsHandshake);
+        let busy_deadline = self.opening.as_ref().map(|opening| opening.busy_deadline);
         let shaken = tokio::select! {
             shaken = timeout(deadline, shake_hands(stream, config, &self.host)) => shaken,
-            Ok(_) = self.stop.wait_for(|stop| *stop) => return Err(EndCause::Stopped),
+            Ok(_) = self.signals.stop.wait_for(|stop| *stop) => return Err(EndCause::Stopped),
+            () = overdue(busy_deadline, &mut self.signals.is_short) => {
+                self.given_up_early = Some((self.patience.busy_greeting, deadline));
+                self.tls_problem = Some("the handshake took too long".to_owned());
+                return Err(EndCause::TlsFailed);
+            }
         };
         let problem = match shaken {
             Ok(Ok((stream, facts))) => {

@@ -9,7 +9,7 @@ pub(crate) mod router;
 pub(crate) mod settle;
 pub(crate) mod stream;
 
-pub(crate) use connect::{ConnectFailure, Connector};
+pub(crate) use connect::{ConnectFailure, Connector, Reached};
 pub(crate) use connection::{Connection, Peer};
 pub(crate) use ending::Ending;
 pub(crate) use router::{RouteFailure, Router};

@@ -1,18 +1,21 @@
-//! One attempt to connect, as the schedule counts it: from the order of a connection task until a host has answered or the
-//! attempt is over. While it lasts, the schedule may ask it to make way for others.
+//! One attempt to connect, from the order of a connection task until the connection takes messages or the attempt is over.
+//! While it lasts, the schedule may ask it to make way for others.
 
-use std::sync::{Arc, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
 use super::Hub;
-use crate::attempt::{ConnectFailure, Connection};
+use crate::attempt::{ConnectFailure, Connection, Reached};
 use crate::schedule::Job;
 
 /// Tells the schedule, when dropped, that the attempt is over.
 pub(super) struct Connecting {
     hub: Arc<Hub>,
     path: usize,
+    /// The schedule's number for it.
+    id: u64,
     make_way: Arc<Notify>,
     /// The schedule knows of the connection.
     is_connected: bool,
@@ -22,39 +25,35 @@ pub(super) struct Connecting {
 pub(super) enum Connected {
     Open(Box<Connection>),
     Failed(Box<ConnectFailure>),
-    /// It made way for others. Nothing is known of the host but that it had not greeted yet.
+    /// It made way for others, as its host had not answered in time.
     MadeWay,
 }
 
 impl Connecting {
     /// The schedule has counted it with the order of the task.
-    pub(super) fn ordered(hub: &Arc<Hub>, path: usize) -> Self {
+    pub(super) fn ordered(hub: &Arc<Hub>, path: usize, id: u64) -> Self {
         let make_way = Arc::new(Notify::new());
-        let mut attempts = hub.attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        attempts.entry(path).or_default().push(Arc::clone(&make_way));
-        drop(attempts);
-        Self { hub: Arc::clone(hub), path, make_way, is_connected: false }
+        hub.attempts().insert(id, Arc::clone(&make_way));
+        Self { hub: Arc::clone(hub), path, id, make_way, is_connected: false }
     }
 
     /// For a task that has lost its connection.
     pub(super) fn again(hub: &Arc<Hub>, path: usize) -> Self {
-        hub.with(|schedule, _| schedule.connecting_again(path));
-        Self::ordered(hub, path)
+        let id = hub.with(|schedule, _| schedule.connecting_again(path));
+        Self::ordered(hub, path, id)
     }
 
     /// The connection takes messages; `is_first` of its task.
     pub(super) fn succeeded(mut self, is_first: bool) {
         self.is_connected = true;
-        self.hub.with(|schedule, now| schedule.connected(self.path, is_first, now));
+        self.hub.with(|schedule, now| schedule.connected(self.path, self.id, is_first, now));
     }
 
     pub(super) async fn connect(&self, job: &Job) -> Connected {
-        let (hub, path) = (&self.hub, self.path);
-        hub.with(|schedule, now| schedule.dialling(path, now));
-        let (heard, mut hearing) = watch::channel(false);
-        let mut connecting = std::pin::pin!(hub.connector.connect(&job.route, &job.source, &heard));
+        let (hub, path, id) = (&self.hub, self.path, self.id);
+        let (reached, mut reaching) = watch::channel(Reached::default());
+        let mut connecting = std::pin::pin!(hub.connector.connect(&job.route, &job.source, &reached));
         loop {
-            let has_answered = *hearing.borrow_and_update();
             tokio::select! {
                 biased;
                 connected = &mut connecting => {
@@ -63,10 +62,15 @@ impl Connecting {
                         Err(failure) => Connected::Failed(Box::new(failure)),
                     };
                 }
-                Ok(()) = hearing.changed(), if !has_answered => {
-                    hub.with(|schedule, now| schedule.answered(path, now));
+                Ok(()) = reaching.changed() => {
+                    let reached = *reaching.borrow_and_update();
+                    hub.with(|schedule, now| match reached {
+                        Reached::Nothing => {}
+                        Reached::Dialling => schedule.dialling(path, id, now),
+                        Reached::Greeting => schedule.heard(path, id, now),
+                    });
                 }
-                () = self.make_way.notified(), if !has_answered => return Connected::MadeWay,
+                () = self.make_way.notified() => return Connected::MadeWay,
             }
         }
     }
@@ -74,26 +78,21 @@ impl Connecting {
 
 impl Drop for Connecting {
     fn drop(&mut self) {
-        let mut attempts = self.hub.attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(of_path) = attempts.get_mut(&self.path) {
-            of_path.retain(|other| !Arc::ptr_eq(other, &self.make_way));
-            if of_path.is_empty() {
-                attempts.remove(&self.path);
-            }
-        }
-        drop(attempts);
+        self.hub.attempts().remove(&self.id);
         if !self.is_connected {
-            self.hub.with(|schedule, now| schedule.connecting_ended(self.path, now));
+            self.hub.with(|schedule, now| schedule.attempt_ended(self.path, self.id, now));
         }
     }
 }
 
 impl Hub {
-    /// The newest attempt of a path makes way; it has waited the least.
-    pub(super) fn ask_to_make_way(&self, path: usize) {
-        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(attempt) = attempts.get_mut(&path).and_then(Vec::pop) {
-            attempt.notify_one();
+    fn attempts(&self) -> MutexGuard<'_, HashMap<u64, Arc<Notify>>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn ask_to_make_way(&self, attempt: u64) {
+        if let Some(make_way) = self.attempts().get(&attempt) {
+            make_way.notify_one();
         }
     }
 }

@@ -58,8 +58,8 @@ pub(crate) struct Hub {
     in_flight: Mutex<HashMap<(ServerId, MessageId), String>>,
     /// By path: wakes one of its idle connections.
     bells: Mutex<HashMap<usize, Arc<Semaphore>>>,
-    /// By path: attempts to connect that can be asked to make way.
-    attempts: Mutex<HashMap<usize, Vec<Arc<Notify>>>>,
+    /// Attempts to connect, by their number, that can be asked to make way.
+    attempts: Mutex<HashMap<u64, Arc<Notify>>>,
     /// Whether sites or servers wait for connections that others hold.
     is_short: watch::Sender<bool>,
     begins: mpsc::Sender<begin::Request>,
@@ -171,8 +171,8 @@ impl Hub {
     fn perform(self: &Arc<Self>, action: Action) {
         match action {
             Action::Wake { path } => self.bell(path).add_permits(1),
-            Action::GiveWay { path } => self.ask_to_make_way(path),
-            Action::Open { path } => self.spawn(worker::work(Arc::clone(self), path)),
+            Action::GiveWay { attempt } => self.ask_to_make_way(attempt),
+            Action::Open { path, attempt } => self.spawn(worker::work(Arc::clone(self), path, attempt)),
             Action::Resolve { lane, key } => self.spawn(resolve::resolve(Arc::clone(self), lane, key)),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use postroad_mail::Signal;
-use postroad_model::{Status, Timestamp};
+use postroad_model::{BounceClass, Status, Timestamp};
 use postroad_smtp::{Phase, SendError, Verdict};
 use postroad_store::{Begun, Message, NewDelivery, OTHER_PROVIDER, Outcome, StoreError, Suppression};
 
@@ -27,7 +27,7 @@ pub(super) const STORE_PAUSE: Duration = Duration::from_secs(1);
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
 
 /// The life of one connection task.
-pub(super) async fn work(hub: Arc<Hub>, path: usize) {
+pub(super) async fn work(hub: Arc<Hub>, path: usize, attempt: u64) {
     // Also when the task panics: a connection that is gone must not count for ever.
     let was_connected = Arc::new(AtomicBool::new(false));
     let mut farewell = Farewell {
@@ -36,7 +36,7 @@ pub(super) async fn work(hub: Arc<Hub>, path: usize) {
         left: Left::Working,
         was_connected: Arc::clone(&was_connected),
     };
-    let connecting = Some(Connecting::ordered(&hub, path));
+    let connecting = Some(Connecting::ordered(&hub, path, attempt));
     let mut worker = Worker { hub, path, connecting, open: None, was_connected };
     farewell.left = worker.run().await;
     if let Some(open) = worker.open.take() {
@@ -166,7 +166,6 @@ impl Worker {
                 }
                 Connected::Failed(failure) => return self.strand(job, work, *failure, started_at).await,
                 Connected::MadeWay => {
-                    self.hub.with(|schedule, _| schedule.note_silence(self.path));
                     self.put_back(job).await;
                     return After::Leave;
                 }
@@ -329,7 +328,13 @@ impl Worker {
             self.put_back(job).await;
             return After::Leave;
         }
-        self.hub.with(|schedule, now| schedule.connect_failed(self.path, failure.problem.clone(), now));
+        self.hub.with(|schedule, now| {
+            // One that refused us holds no connection.
+            if failure.was_tried && failure.class == BounceClass::Timeout {
+                schedule.note_silence(self.path, now);
+            }
+            schedule.connect_failed(self.path, failure.problem.clone(), now);
+        });
         self.unreachable(&job, &work, failure, started_at).await
     }
 
@@ -399,7 +404,14 @@ impl Worker {
                 if is_interrupted {
                     connection.settle_down().await;
                 }
-                Ending::of(outcome, connection.closed(), connection.tls_problem())
+                let ending = Ending::of(outcome, connection.closed(), connection.tls_problem());
+                match (ending, connection.why_given_up_early()) {
+                    (Some(Ending::Interrupted { phase, problem, class, after_final }), Some(why)) => {
+                        let problem = format!("{problem}; {why}");
+                        Some(Ending::Interrupted { phase, problem, class, after_final })
+                    }
+                    (ending, _) => ending,
+                }
             }
             Err(SendError::NotReady | SendError::LimitReached) => {
                 // The connection was gone before the message began.
@@ -566,6 +578,10 @@ fn tell_schedule(hub: &Arc<Hub>, path: usize, job: &Job, ending: &Ending) -> Opt
             let reason = reply.to_string();
             let answer = answer(job, signal_of(reply, *phase), &reason);
             hub.with(|schedule, now| schedule.refused(path, answer, now))
+        }
+        Ending::Interrupted { class: BounceClass::Timeout, .. } => {
+            hub.with(|schedule, now| schedule.note_silence(path, now));
+            None
         }
         _ => None,
     }

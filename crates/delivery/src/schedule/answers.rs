@@ -37,7 +37,7 @@ impl Schedule {
         let path = &mut self.paths[path_id];
         path.ramp = path.ramp.saturating_add(1).min(1_000);
         let (queue, link_id, source) = (path.queue, path.link, path.source);
-        self.note_use(path_id);
+        self.note_reply(path_id, now);
         let route = Arc::clone(&self.queues[queue].route);
         if route.is_exempt {
             return self.pump(queue, now);
@@ -71,6 +71,7 @@ impl Schedule {
     /// long this receiver's greylisting is known to last, if it was that.
     pub(crate) fn refused(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) -> Option<Duration> {
         let link_id = self.paths[path_id].link;
+        self.note_reply(path_id, now);
         if self.queues[self.paths[path_id].queue].route.is_exempt {
             return None;
         }

@@ -1,5 +1,7 @@
-//! Attempts to connect, from the order of a connection task until a host of the site has answered. A site whose host has
-//! not greeted in time counts as silent; beyond the share of silent sites, its attempt makes way for others.
+//! Attempts to connect, each from the order of its connection task until the site has proved that it answers. A site that
+//! is known to answer has done so as soon as the connection takes messages; others with the reply to their first message.
+//! An attempt that waits too long for its host counts as silent. It is broken off if the share of silent sites is used up,
+//! or if its site has such an attempt already.
 
 use std::time::Duration;
 
@@ -8,134 +10,217 @@ use postroad_model::Timestamp;
 use super::connection_shares::{Counted, Health, Line};
 use super::{Action, Schedule, Wake};
 
-/// A host that has not greeted after this time counts as silent.
+/// A host that has not greeted after this time counts as silent, unless it is known to take longer.
 const GREETING_WAIT: Duration = Duration::from_secs(1);
-/// The same while other sites wait for their first connection.
-const GREETING_WAIT_IN_A_CROWD: Duration = Duration::from_millis(500);
+const GREETING_WAIT_MAX: Duration = Duration::from_secs(30);
+/// From its first byte until the connection takes messages.
+const SESSION_WAIT: Duration = Duration::from_secs(3);
+/// From there until the reply to the first message.
+const REPLY_WAIT: Duration = Duration::from_secs(10);
+/// All waits are so much shorter while other sites wait for their first connection.
+const SHORTER_IN_A_CROWD: Duration = Duration::from_millis(500);
+/// A site that replied to a message within this time is not silent, whatever one of its hosts does.
+const REPLIED_LATELY: Duration = Duration::from_secs(30);
+
+/// One attempt of a path.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    id: u64,
+    /// In which share it is.
+    counted: Option<Counted>,
+    dialled_at: Option<Timestamp>,
+    /// When its host has had its time.
+    overdue_at: Option<Timestamp>,
+    /// The connection takes messages, and its site has not replied to one yet.
+    is_connected: bool,
+}
 
 impl Schedule {
-    fn greeting_wait(&self) -> Duration {
-        if self.connection_shares.is_crowded() { GREETING_WAIT_IN_A_CROWD } else { GREETING_WAIT }
-    }
-
-    /// Its host is being dialled: from now on the time to its greeting counts.
-    pub(crate) fn dialling(&mut self, path_id: usize, now: Timestamp) {
-        let link_id = self.paths[path_id].link;
-        let link = &mut self.links[link_id];
-        if link.dialling_since.is_none() && self.paths[path_id].connecting > 0 {
-            link.dialling_since = Some(now);
-            self.connection_shares.dialling.push_back((now, link_id));
-            let wait = self.greeting_wait();
-            self.wake_at(now.plus(wait), Wake::Dialling);
-        }
+    /// Counts a new attempt.
+    pub(super) fn begin_attempt(&mut self, path_id: usize, counted: Option<Counted>) -> u64 {
+        let id = self.connection_shares.next_attempt_id();
+        self.connection_shares.count(counted);
+        let (dialled_at, overdue_at, is_connected) = (None, None, false);
+        self.paths[path_id].attempts.push(Attempt { id, counted, dialled_at, overdue_at, is_connected });
+        id
     }
 
     /// A task that lost its connection makes another one.
-    pub(crate) fn connecting_again(&mut self, path_id: usize) {
-        self.paths[path_id].connecting += 1;
+    pub(crate) fn connecting_again(&mut self, path_id: usize) -> u64 {
+        self.end_attempts(path_id, |attempt| attempt.is_connected);
+        self.begin_attempt(path_id, None)
     }
 
-    /// A host of the site has said something.
-    pub(crate) fn answered(&mut self, path_id: usize, now: Timestamp) {
-        self.note_answer(path_id);
+    fn attempt(&mut self, path_id: usize, id: u64) -> Option<&mut Attempt> {
+        self.paths.get_mut(path_id)?.attempts.iter_mut().find(|attempt| attempt.id == id)
+    }
+
+    /// A host is being dialled: from now on the time to its greeting counts.
+    pub(crate) fn dialling(&mut self, path_id: usize, id: u64, now: Timestamp) {
+        let known = self.links[self.paths[path_id].link].greeted_after;
+        let Some(attempt) = self.attempt(path_id, id) else { return };
+        attempt.dialled_at = Some(now);
+        // One that is in the share of silent sites already keeps its place.
+        if attempt.counted != Some(Counted::Silent) {
+            let wait = GREETING_WAIT.max(known * 2).min(GREETING_WAIT_MAX);
+            self.wait_until(path_id, id, now.plus(wait));
+        }
+    }
+
+    /// A host has said something. It has to say more before its site counts as one that answers.
+    pub(crate) fn heard(&mut self, path_id: usize, id: u64, now: Timestamp) {
+        let Some(attempt) = self.attempt(path_id, id) else { return };
+        let (dialled_at, is_silent) = (attempt.dialled_at, attempt.counted == Some(Counted::Silent));
+        let link = &mut self.links[self.paths[path_id].link];
+        link.greeted_after = dialled_at.map_or(Duration::ZERO, |at| now.since(at));
+        if !is_silent {
+            self.wait_until(path_id, id, now.plus(SESSION_WAIT));
+        }
+    }
+
+    /// Its connection takes messages.
+    pub(super) fn attempt_connected(&mut self, path_id: usize, id: u64, now: Timestamp) {
+        if self.health(path_id, now) == Health::Answering {
+            return self.attempt_ended(path_id, id, now);
+        }
+        let Some(attempt) = self.attempt(path_id, id) else { return };
+        attempt.is_connected = true;
+        let before = attempt.counted.replace(Counted::New);
+        self.connection_shares.uncount(before);
+        self.connection_shares.count(Some(Counted::New));
+        self.wait_until(path_id, id, now.plus(REPLY_WAIT));
+    }
+
+    /// An attempt is over, however it ended.
+    pub(crate) fn attempt_ended(&mut self, path_id: usize, id: u64, now: Timestamp) {
+        self.end_attempts(path_id, |attempt| attempt.id == id);
         self.serve_line(Line::New, now);
         self.serve_line(Line::Silent, now);
-        self.pump(self.paths[path_id].queue, now);
     }
 
-    pub(super) fn note_answer(&mut self, path_id: usize) {
+    fn end_attempts(&mut self, path_id: usize, which: impl Fn(&Attempt) -> bool) {
+        let Some(path) = self.paths.get_mut(path_id) else { return };
+        for attempt in path.attempts.extract_if(.., |attempt| which(attempt)) {
+            self.connection_shares.uncount(attempt.counted);
+            if let Some(at) = attempt.overdue_at {
+                self.connection_shares.overdue.remove(&(at, path_id, attempt.id));
+            }
+        }
+    }
+
+    /// Connections that are gone make no attempts any more.
+    pub(super) fn end_surplus_attempts(&mut self, path_id: usize) {
+        let path = &self.paths[path_id];
+        let surplus = path.attempts.len().saturating_sub(path.connections as usize);
+        if let Some(last) = path.attempts[..surplus].last().map(|attempt| attempt.id) {
+            self.end_attempts(path_id, |attempt| attempt.id <= last);
+        }
+    }
+
+    /// The site has replied to a message.
+    pub(super) fn note_reply(&mut self, path_id: usize, now: Timestamp) {
         let link = &mut self.links[self.paths[path_id].link];
-        self.connection_shares.uncount(link.counted.take());
+        link.replied_at = Some(now);
+        if link.health == Health::Answering {
+            return;
+        }
         link.health = Health::Answering;
-        link.dialling_since = None;
-    }
-
-    /// Its host could not be spoken to, or made no use of its time.
-    pub(crate) fn note_silence(&mut self, path_id: usize) {
-        self.links[self.paths[path_id].link].health = Health::Silent;
-    }
-
-    /// A message went over one of the site's connections.
-    pub(super) fn note_use(&mut self, path_id: usize) {
-        let link = &mut self.links[self.paths[path_id].link];
-        // While an attempt goes without an answer, the site gets no more of them.
-        if link.counted.is_none() {
-            link.health = Health::Answering;
+        let paths = link.paths.clone();
+        for path in &paths {
+            self.end_attempts(*path, |attempt| attempt.is_connected);
         }
-    }
-
-    /// An attempt to connect is over, however it ended.
-    pub(crate) fn connecting_ended(&mut self, path_id: usize, now: Timestamp) {
-        let path = &mut self.paths[path_id];
-        path.connecting = path.connecting.saturating_sub(1);
-        self.uncount_ended(self.paths[path_id].link);
         self.serve_line(Line::New, now);
         self.serve_line(Line::Silent, now);
-    }
-
-    /// Connections that are gone are not connecting any more.
-    pub(super) fn uncount_ended(&mut self, link_id: usize) {
-        let link = &mut self.links[link_id];
-        let connecting: u32 = link.paths.iter().map(|id| self.paths[*id].connecting).sum();
-        if connecting == 0 {
-            self.connection_shares.uncount(link.counted.take());
-            link.dialling_since = None;
-        } else if let Some(Counted::Silent(connections)) = &mut link.counted {
-            self.connection_shares.silent -= connections.saturating_sub(connecting);
-            *connections = (*connections).min(connecting);
+        for path in paths {
+            self.pump(self.paths[path].queue, now);
         }
     }
 
-    /// Hosts that took too long to greet are silent now; those beyond the share of silent sites make way.
+    /// A host of the site let its time pass, before or in the middle of a message.
+    pub(crate) fn note_silence(&mut self, path_id: usize, now: Timestamp) {
+        let link = &mut self.links[self.paths[path_id].link];
+        if link.replied_at.is_none_or(|at| now.since(at) >= REPLIED_LATELY) {
+            link.health = Health::Silent;
+        }
+    }
+
+    fn wait_until(&mut self, path_id: usize, id: u64, at: Timestamp) {
+        let Some(attempt) = self.attempt(path_id, id) else { return };
+        let before = attempt.overdue_at.replace(at);
+        if let Some(before) = before {
+            self.connection_shares.overdue.remove(&(before, path_id, id));
+        }
+        self.connection_shares.overdue.insert((at, path_id, id));
+        self.order_overdue_wake();
+    }
+
+    /// Attempts whose time is over by then are overdue.
+    fn overdue_shift(&self) -> Duration {
+        if self.connection_shares.is_crowded() { SHORTER_IN_A_CROWD } else { Duration::ZERO }
+    }
+
+    /// One wake-up for all attempts: for the next of them.
+    pub(super) fn order_overdue_wake(&mut self) {
+        let Some((at, ..)) = self.connection_shares.overdue.first() else { return };
+        let at = at.minus(self.overdue_shift());
+        if self.connection_shares.overdue_wake.is_none_or(|known| at < known) {
+            self.connection_shares.overdue_wake = Some(at);
+            self.wake_at(at, Wake::Attempts);
+        }
+    }
+
+    /// Wakes for attempts. Those that were ordered before an earlier one was needed do nothing.
+    pub(super) fn wake_attempts(&mut self, ordered_for: Timestamp, now: Timestamp) {
+        if self.connection_shares.overdue_wake == Some(ordered_for) {
+            self.age_attempts(now);
+        }
+    }
+
+    /// Attempts that are overdue count as silent now.
     pub(super) fn age_attempts(&mut self, now: Timestamp) {
-        let wait = self.greeting_wait();
-        while let Some((since, link_id)) = self.connection_shares.dialling.front().copied() {
-            let is_current = self.links.get(link_id).is_some_and(|link| link.dialling_since == Some(since));
-            if is_current && since.plus(wait) > now {
-                self.wake_at(since.plus(wait), Wake::Dialling);
-                break;
-            }
-            self.connection_shares.dialling.pop_front();
-            if is_current {
-                self.call_silent(link_id);
-            }
+        self.connection_shares.overdue_wake = None;
+        let until = now.plus(self.overdue_shift());
+        while let Some((_, path_id, id)) =
+            self.connection_shares.overdue.first().filter(|(at, ..)| *at <= until)
+        {
+            self.call_silent(*path_id, *id, now);
         }
         self.serve_line(Line::New, now);
+        self.order_overdue_wake();
     }
 
-    fn call_silent(&mut self, link_id: usize) {
-        let link = &mut self.links[link_id];
-        link.health = Health::Silent;
-        let connecting: u32 = link.paths.iter().map(|id| self.paths[*id].connecting).sum();
-        self.connection_shares.uncount(link.counted.replace(Counted::Silent(connecting)));
-        self.connection_shares.silent += connecting;
-        let mut kept = u32::from(self.connection_shares.silent <= self.connection_shares.silent_max);
-        for path in &link.paths {
-            for _ in 0..self.paths[*path].connecting {
-                if kept > 0 {
-                    kept -= 1;
-                } else {
-                    self.actions.push(Action::GiveWay { path: *path });
-                }
-            }
+    fn call_silent(&mut self, path_id: usize, id: u64, now: Timestamp) {
+        let is_silent = |attempt: &Attempt| attempt.counted == Some(Counted::Silent);
+        let link = &self.links[self.paths[path_id].link];
+        let has_another = link.paths.iter().any(|path| self.paths[*path].attempts.iter().any(is_silent));
+        let Some(attempt) = self.attempt(path_id, id) else { return };
+        let (at, is_connected) = (attempt.overdue_at.take(), attempt.is_connected);
+        let before = attempt.counted.replace(Counted::Silent);
+        if let Some(at) = at {
+            self.connection_shares.overdue.remove(&(at, path_id, id));
+        }
+        self.connection_shares.uncount(before);
+        self.connection_shares.count(Some(Counted::Silent));
+        self.note_silence(path_id, now);
+        // In the middle of a message it is not broken off: its time-outs are shorter while connections are short.
+        if !is_connected && (has_another || self.connection_shares.has_too_many_silent()) {
+            self.actions.push(Action::GiveWay { attempt: id });
         }
     }
 
     /// The clock went back.
     pub(super) fn shift_attempts_back(&mut self, by: Duration) {
         for (_, link) in &mut self.links {
-            link.dialling_since = link.dialling_since.map(|since| since.minus(by));
+            link.replied_at = link.replied_at.map(|at| at.minus(by));
         }
-        for (since, _) in &mut self.connection_shares.dialling {
-            *since = since.minus(by);
+        for (_, path) in &mut self.paths {
+            for attempt in &mut path.attempts {
+                attempt.dialled_at = attempt.dialled_at.map(|at| at.minus(by));
+                attempt.overdue_at = attempt.overdue_at.map(|at| at.minus(by));
+            }
         }
-    }
-
-    /// The time to greet is shorter from now on.
-    pub(super) fn hurry_attempts(&mut self) {
-        if let Some((since, _)) = self.connection_shares.dialling.front() {
-            let at = since.plus(GREETING_WAIT_IN_A_CROWD);
-            self.wake_at(at, Wake::Dialling);
-        }
+        let overdue = std::mem::take(&mut self.connection_shares.overdue);
+        self.connection_shares.overdue =
+            overdue.into_iter().map(|(at, path, id)| (at.minus(by), path, id)).collect();
     }
 }

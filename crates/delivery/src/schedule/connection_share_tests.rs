@@ -1,6 +1,6 @@
 //! Shares of the connections, with hosts that are just records: some answer at once, some never.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,10 +17,13 @@ const START: Timestamp = Timestamp::from_micros(1_794_700_800_000_000);
 struct World {
     schedule: Schedule,
     now: Timestamp,
-    /// Attempts without an answer, and connections that carry a message, by path.
-    dialling: HashMap<usize, Job>,
+    /// Attempts without an answer, with their paths, and connections that carry a message, by path.
+    dialling: BTreeMap<u64, (usize, Job)>,
     busy: Vec<(usize, Job)>,
     opened: HashSet<String>,
+    /// Sites whose hosts do not greet now.
+    hanging: HashSet<String>,
+    broken_off: usize,
     next_message: i64,
 }
 
@@ -28,8 +31,9 @@ impl World {
     fn new(connections_max: u32) -> Self {
         let pauses = vec![Duration::from_mins(1)];
         let schedule = Schedule::new(pauses, "mx.test".to_owned(), WarmUpPlan::default(), connections_max);
-        let (dialling, busy, opened) = (HashMap::new(), Vec::new(), HashSet::new());
-        Self { schedule, now: START, dialling, busy, opened, next_message: 0 }
+        let (dialling, busy, opened) = (BTreeMap::new(), Vec::new(), HashSet::new());
+        let hanging = HashSet::new();
+        Self { schedule, now: START, dialling, busy, opened, hanging, broken_off: 0, next_message: 0 }
     }
 
     fn add(&mut self, server: i64, domain: &str) {
@@ -47,7 +51,9 @@ impl World {
             begun: false,
             work: None,
         };
-        self.schedule.add(DomainName::parse(domain).unwrap(), false, entry, self.now);
+        let require_tls = domain.starts_with("tls.");
+        let domain = domain.trim_start_matches("tls.");
+        self.schedule.add(DomainName::parse(domain).unwrap(), require_tls, entry, self.now);
         self.work();
     }
 
@@ -61,35 +67,58 @@ impl World {
             for action in actions {
                 match action {
                     Action::Resolve { lane, key } => self.schedule.resolved(lane, route(&key), self.now),
-                    Action::Open { path } => self.open(path),
-                    Action::GiveWay { path } => self.give_way(path),
+                    Action::Open { path, attempt } => self.open(path, attempt),
+                    Action::GiveWay { attempt } => self.give_way(attempt),
                     Action::Wake { .. } => {}
                 }
             }
         }
     }
 
-    fn open(&mut self, path: usize) {
+    fn open(&mut self, path: usize, attempt: u64) {
         let Next::Job(job) = self.schedule.next(path, Asking::First, self.now) else {
+            self.schedule.attempt_ended(path, attempt, self.now);
             return self.schedule.closed(path, Left::Working, false, self.now);
         };
         self.opened.insert(job.route.site.to_string());
-        self.schedule.dialling(path, self.now);
-        if job.route.site.starts_with("silent") {
-            assert!(self.dialling.insert(path, *job).is_none(), "one attempt for each silent site");
+        self.schedule.dialling(path, attempt, self.now);
+        let site = job.route.base_site.to_string();
+        if site.starts_with("silent") || self.hanging.contains(&site) {
+            self.dialling.insert(attempt, (path, *job));
         } else {
-            self.schedule.answered(path, self.now);
-            self.schedule.connected(path, true, self.now);
+            self.schedule.heard(path, attempt, self.now);
+            self.schedule.connected(path, attempt, true, self.now);
             self.busy.push((path, *job));
         }
     }
 
-    fn give_way(&mut self, path: usize) {
-        let Some(job) = self.dialling.remove(&path) else { return };
-        self.schedule.note_silence(path);
+    /// The host answers after all.
+    fn answer(&mut self, attempt: u64) {
+        let (path, job) = self.dialling.remove(&attempt).unwrap();
+        self.schedule.heard(path, attempt, self.now);
+        self.schedule.connected(path, attempt, true, self.now);
+        self.busy.push((path, job));
+        self.work();
+    }
+
+    fn give_way(&mut self, attempt: u64) {
+        let Some((path, job)) = self.dialling.remove(&attempt) else { return };
+        self.broken_off += 1;
+        self.schedule.attempt_ended(path, attempt, self.now);
         self.schedule.put_back(job.lane, job.entry, self.now);
-        self.schedule.connecting_ended(path, self.now);
         self.schedule.closed(path, Left::Working, false, self.now);
+    }
+
+    /// Its time-out is over, or something else ended it.
+    fn fail(&mut self, attempt: u64, is_time_out: bool) {
+        let (path, _) = self.dialling.remove(&attempt).unwrap();
+        if is_time_out {
+            self.schedule.note_silence(path, self.now);
+        }
+        self.schedule.connect_failed(path, "no connection".to_owned(), self.now);
+        self.schedule.attempt_ended(path, attempt, self.now);
+        self.schedule.closed(path, Left::Working, false, self.now);
+        self.work();
     }
 
     fn pass(&mut self, time: Duration) {
@@ -116,15 +145,16 @@ impl World {
 
 /// Every domain has a site and a provider of its own.
 fn route(key: &LaneKey) -> Route {
-    let site: Arc<str> = key.domain.as_str().into();
+    let base_site: Arc<str> = key.domain.as_str().into();
+    let site = if key.require_tls { format!("{base_site}+tls").into() } else { Arc::clone(&base_site) };
     let rules = crate::providers::Provider {
         connections_per_minute: None,
         ..crate::providers::Provider::clone(Providers::built_in().find("mx.nowhere.example"))
     };
     Route {
         site: Arc::clone(&site),
-        base_site: Arc::clone(&site),
-        provider: Arc::clone(&site),
+        base_site: Arc::clone(&base_site),
+        provider: Arc::clone(&base_site),
         rules: Arc::new(rules),
         hosts: vec![RouteHost { name: site.to_string(), preference: 0, address: None, port: 25 }],
         security: Security::Opportunistic,
@@ -146,7 +176,7 @@ fn sites_that_do_not_answer_hold_a_fifth_of_the_connections() {
             world.add(1, &format!("silent-{n}.example"));
         }
     }
-    assert_eq!(world.dialling.len(), 50, "half of them for sites that were never tried");
+    assert_eq!(world.dialling.len(), 70, "seven tenths of them for new sites");
     // A site that answered lately has its connection at once, and a new one as soon as those before it had their time.
     world.add(1, "known.example");
     assert_eq!(world.send_one(), 1);
@@ -166,17 +196,138 @@ fn a_silent_site_that_gives_up_lets_the_next_one_try() {
         world.add(1, &format!("silent-{n}.example"));
     }
     world.pass(Duration::from_secs(3));
-    let before: HashSet<usize> = world.dialling.keys().copied().collect();
+    let before: HashSet<u64> = world.dialling.keys().copied().collect();
     assert_eq!(before.len(), 2);
-    for path in &before {
-        world.dialling.remove(path);
-        world.schedule.connect_failed(*path, "no greeting".to_owned(), world.now);
-        world.schedule.connecting_ended(*path, world.now);
-        world.schedule.closed(*path, Left::Working, false, world.now);
-        world.work();
+    for attempt in &before {
+        world.fail(*attempt, true);
     }
     assert_eq!(world.dialling.len(), 2);
-    assert!(world.dialling.keys().all(|path| !before.contains(path)), "others have their turn");
+    let after: HashSet<u64> = world.dialling.keys().copied().collect();
+    assert!(after.is_disjoint(&before), "others have their turn");
+    world.pass(Duration::from_secs(20));
+    assert!(world.dialling.keys().all(|attempt| after.contains(attempt)), "and keep it until their time-out");
+}
+
+#[test]
+fn an_hour_of_attempts_leaves_no_wake_ups_behind() {
+    let mut world = World::new(100);
+    world.add(1, "silent-0.example");
+    for n in 0..3_000 {
+        world.add(1, &format!("site-{n}.example"));
+        world.send_one();
+        world.pass(Duration::from_millis(50));
+        assert!(world.schedule.wakes.len() <= 20, "{} wake-ups", world.schedule.wakes.len());
+    }
+    assert_eq!(world.schedule.connection_shares.overdue.len(), 0);
+}
+
+#[test]
+fn when_a_site_answers_all_queues_that_share_its_connections_go_on() {
+    let mut world = World::new(100);
+    world.add(1, "silent.example");
+    world.add(1, "tls.silent.example");
+    assert_eq!(world.dialling.len(), 1, "a new site has one connection, whatever its TLS demands");
+    world.pass(Duration::from_secs(2));
+    let attempt = *world.dialling.keys().next().unwrap();
+    world.answer(attempt);
+    world.send_one();
+    assert_eq!(world.dialling.len(), 1, "the second queue has its turn");
+}
+
+#[test]
+fn one_host_that_hangs_does_not_stop_a_site_that_replies() {
+    let mut world = World::new(100);
+    for _ in 0..200 {
+        world.add(1, "large.example");
+    }
+    for _ in 0..20 {
+        world.send_one();
+    }
+    assert_eq!(world.busy.len(), 10, "as many connections as one site may have");
+    world.hanging.insert("large.example".to_owned());
+    // Three connections have carried enough; the next ones meet the host that hangs.
+    for _ in 0..3 {
+        let (path, _) = world.busy.remove(0);
+        world.schedule.closed(path, Left::Working, true, world.now);
+        world.work();
+    }
+    assert_eq!(world.dialling.len(), 3);
+    let first = *world.dialling.keys().next().unwrap();
+    for _ in 0..3 {
+        world.pass(Duration::from_secs(1));
+        world.send_one();
+    }
+    assert!(world.dialling.contains_key(&first), "one attempt waits for that host");
+    assert_eq!(world.broken_off, 6, "the others make way, each after a second");
+    world.hanging.clear();
+    world.pass(Duration::from_secs(1));
+    assert_eq!(world.busy.len(), 9, "the site gets connections to its other hosts");
+}
+
+#[test]
+fn hosts_that_are_known_to_greet_late_are_waited_for() {
+    let mut world = World::new(10);
+    world.hanging.insert("late.example".to_owned());
+    world.add(1, "late.example");
+    world.pass(Duration::from_secs(4));
+    world.answer(*world.dialling.keys().next().unwrap());
+    world.send_one();
+    for n in 0..5 {
+        world.add(1, "late.example");
+        world.add(1, &format!("silent-{n}.example"));
+    }
+    let late = world.dialling.iter().filter(|(_, (_, job))| &*job.route.site == "late.example");
+    let late: Vec<u64> = late.map(|(attempt, _)| *attempt).collect();
+    assert!(!late.is_empty());
+    world.pass(Duration::from_secs(5));
+    assert!(late.iter().all(|attempt| world.dialling.contains_key(attempt)));
+}
+
+#[test]
+fn a_slow_greeting_is_not_broken_off_while_there_is_room() {
+    let mut world = World::new(100);
+    for n in 0..20 {
+        world.add(1, &format!("silent-{n}.example"));
+    }
+    world.pass(Duration::from_secs(20));
+    assert_eq!((world.dialling.len(), world.broken_off), (20, 0));
+}
+
+#[test]
+fn sites_that_refuse_connections_do_not_count_as_silent() {
+    let mut world = World::new(10);
+    for n in 0..2 {
+        world.add(1, &format!("silent-{n}.example"));
+    }
+    world.pass(Duration::from_secs(2));
+    world.hanging.insert("refuses.example".to_owned());
+    world.add(1, "refuses.example");
+    let attempt = *world.dialling.keys().last().unwrap();
+    world.fail(attempt, false);
+    world.pass(Duration::from_mins(2));
+    world.add(1, "refuses.example");
+    let sites: Vec<&str> = world.dialling.values().map(|(_, job)| &*job.route.site).collect();
+    assert!(sites.contains(&"refuses.example"), "it does not wait behind silent sites: {sites:?}");
+}
+
+#[test]
+fn sites_that_greet_and_never_reply_leave_connections_to_the_others() {
+    let mut world = World::new(100);
+    world.add(1, "known.example");
+    world.send_one();
+    for n in 0..300 {
+        for _ in 0..3 {
+            world.add(1, &format!("stuck-{n}.example"));
+        }
+    }
+    assert_eq!(world.busy.len(), 70, "one connection for each site without a reply, and not all of them");
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.busy.len(), 70);
+    world.add(1, "known.example");
+    let (path, job) = world.busy.pop().unwrap();
+    assert_eq!(&*job.route.site, "known.example");
+    world.busy.insert(0, (path, job));
+    world.send_one();
 }
 
 #[test]
@@ -187,7 +338,10 @@ fn a_server_gives_connections_up_while_another_waits() {
             world.add(1, &format!("a-{n}.example"));
         }
     }
-    world.pass(Duration::from_secs(1));
+    assert_eq!(world.busy.len(), 7, "these sites are new");
+    for _ in 0..7 {
+        world.send_one();
+    }
     assert_eq!(world.busy.len(), 10);
     for n in 0..40 {
         for _ in 0..20 {

@@ -1,11 +1,13 @@
 //! Shares of the node's connections. A site that does not answer holds one connection, and all such sites together hold a
-//! fifth of them. First connections to sites that were never tried hold at most half. A server that holds more than its
-//! share gives connections up while other servers wait for one.
+//! fifth of them. A new site holds one until it has replied to its first message, and these and the silent ones together
+//! hold at most seven tenths. A server that holds more than its share gives connections up while other servers wait for
+//! one.
 //!
-//! A site counts as silent after a failed connection, or when a host has not greeted within a second. A silent site beyond
-//! the fifth breaks its attempt off: its message waits, without a failure, for the next turn among the silent sites.
+//! A site counts as silent when it lets a time-out pass, or when a host has not greeted within a second (`attempts.rs`). A
+//! silent site beyond the fifth breaks its attempt off: its message waits, without a failure, for the next turn among the
+//! silent sites.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use postroad_model::{ServerId, Timestamp};
@@ -22,11 +24,11 @@ const LOOKED_AT_MAX: usize = 8;
 /// What is known of a site, from one source address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Health {
-    /// Never tried.
+    /// It has replied to no message yet.
     #[default]
     New,
     Answering,
-    /// The last connection failed, or its host did not greet.
+    /// Its hosts let their time pass.
     Silent,
 }
 
@@ -35,27 +37,55 @@ pub(super) enum Health {
 pub(super) enum Line {
     /// A free connection of the node, or of the provider's limit.
     General,
-    /// The share of sites that were never tried.
+    /// The share of new sites.
     New,
     /// The share of sites that do not answer.
     Silent,
 }
 
-/// How the connections of a link that were not answered yet are counted.
+/// The lines that a queue waits in. Its paths may wait for different things.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Lines([bool; 3]);
+
+impl Lines {
+    pub(super) fn contains(self, line: Line) -> bool {
+        self.0[line as usize]
+    }
+
+    pub(super) fn is_only(self, line: Line) -> bool {
+        [Line::General, Line::New, Line::Silent].iter().all(|other| self.contains(*other) == (*other == line))
+    }
+
+    /// Whether it was not there.
+    fn insert(&mut self, line: Line) -> bool {
+        !std::mem::replace(&mut self.0[line as usize], true)
+    }
+
+    fn remove(&mut self, line: Line) {
+        self.0[line as usize] = false;
+    }
+}
+
+/// The share that an attempt is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counted {
     New,
-    Silent(u32),
+    Silent,
 }
 
 #[derive(Debug)]
 pub(super) struct ConnectionShares {
+    /// Attempts at new sites, and those that count as silent.
     new: u32,
-    new_max: u32,
-    pub(super) silent: u32,
-    pub(super) silent_max: u32,
-    /// Links by when dialling began, the oldest first. Those that were answered meanwhile are skipped.
-    pub(super) dialling: VecDeque<(Timestamp, usize)>,
+    silent: u32,
+    silent_max: u32,
+    /// Of both together; silent ones may come to more while they are in the middle of a message.
+    unproved_max: u32,
+    attempt_ids: u64,
+    /// Attempts by when they are overdue, with their paths.
+    pub(super) overdue: BTreeSet<(Timestamp, usize, u64)>,
+    /// When the next look at them is ordered.
+    pub(super) overdue_wake: Option<Timestamp>,
     general_line: Turns<ServerId, usize>,
     new_line: Turns<ServerId, usize>,
     silent_line: Turns<ServerId, usize>,
@@ -67,10 +97,12 @@ impl ConnectionShares {
     pub(super) fn new(connections_max: u32) -> Self {
         Self {
             new: 0,
-            new_max: connections_max.div_ceil(2),
             silent: 0,
             silent_max: connections_max.div_ceil(5),
-            dialling: VecDeque::new(),
+            unproved_max: connections_max - connections_max / 10 * 3,
+            attempt_ids: 0,
+            overdue: BTreeSet::new(),
+            overdue_wake: None,
             general_line: Turns::default(),
             new_line: Turns::default(),
             silent_line: Turns::default(),
@@ -96,17 +128,27 @@ impl ConnectionShares {
         }
     }
 
-    fn count(&mut self, counted: Counted) {
+    pub(super) fn next_attempt_id(&mut self) -> u64 {
+        self.attempt_ids += 1;
+        self.attempt_ids
+    }
+
+    pub(super) fn has_too_many_silent(&self) -> bool {
+        self.silent > self.silent_max
+    }
+
+    pub(super) fn count(&mut self, counted: Option<Counted>) {
         match counted {
-            Counted::New => self.new += 1,
-            Counted::Silent(connections) => self.silent += connections,
+            Some(Counted::New) => self.new += 1,
+            Some(Counted::Silent) => self.silent += 1,
+            None => {}
         }
     }
 
     pub(super) fn uncount(&mut self, counted: Option<Counted>) {
         match counted {
             Some(Counted::New) => self.new -= 1,
-            Some(Counted::Silent(connections)) => self.silent -= connections,
+            Some(Counted::Silent) => self.silent -= 1,
             None => {}
         }
     }
@@ -138,7 +180,7 @@ impl Schedule {
             || (is_full && !shares.general_line.is_empty())
     }
 
-    fn health(&self, path_id: usize, now: Timestamp) -> Health {
+    pub(super) fn health(&self, path_id: usize, now: Timestamp) -> Health {
         self.health_beside(path_id, 0, now)
     }
 
@@ -186,28 +228,25 @@ impl Schedule {
     fn has_room_for(&self, health: Health) -> bool {
         match health {
             Health::Answering => true,
-            Health::New => self.connection_shares.new < self.connection_shares.new_max,
+            Health::New => {
+                let shares = &self.connection_shares;
+                shares.new + shares.silent < shares.unproved_max
+            }
             Health::Silent => self.connection_shares.silent < self.connection_shares.silent_max,
         }
     }
 
-    /// A connection task is ordered.
-    pub(super) fn count_opening(&mut self, path_id: usize, now: Timestamp) {
+    /// A connection task is ordered, with its first attempt.
+    pub(super) fn count_opening(&mut self, path_id: usize, now: Timestamp) -> u64 {
         let health = self.health_beside(path_id, 1, now);
-        let path = &mut self.paths[path_id];
-        path.connecting += 1;
-        let link = &mut self.links[path.link];
         let counted = match health {
             Health::Answering => None,
             Health::New => Some(Counted::New),
-            Health::Silent => Some(Counted::Silent(1)),
+            Health::Silent => Some(Counted::Silent),
         };
-        if let Some(counted) = counted
-            && link.counted.is_none()
-        {
-            link.health = health;
-            link.counted = Some(counted);
-            self.connection_shares.count(counted);
+        let path = &mut self.paths[path_id];
+        if counted.is_some() {
+            self.links[path.link].health = health;
         }
         let next = self.queues[path.queue].waiting.next_server().or(path.held_by);
         if let Some(server) = next {
@@ -217,16 +256,13 @@ impl Schedule {
             self.connection_shares.let_go(before, others);
             self.connection_shares.hold(server, others + 1);
         }
+        self.begin_attempt(path_id, counted)
     }
 
     /// A connection task has ended: others have its room.
     pub(super) fn count_closing(&mut self, path_id: usize) {
-        let path = &mut self.paths[path_id];
-        path.connecting = path.connecting.min(path.connections);
-        let held_by = path.held_by;
-        let link = path.link;
-        self.connection_shares.let_go(held_by, 1);
-        self.uncount_ended(link);
+        self.connection_shares.let_go(self.paths[path_id].held_by, 1);
+        self.end_surplus_attempts(path_id);
     }
 
     /// The path's connections carry this server's mail now.
@@ -257,13 +293,14 @@ impl Schedule {
         let kept = || queue.paths.iter().find_map(|path| self.paths[*path].kept.front());
         let kept_server = || kept().map(|(_, entry)| entry.server_id);
         let Some(server) = queue.waiting.next_server().or_else(kept_server) else { return false };
-        if queue.line.replace(line) == Some(line) {
+        if !queue.lines.insert(line) {
             return false;
         }
         let was_empty = self.connection_shares.line(line).is_empty();
         self.connection_shares.line(line).push(server, queue_id);
         if line == Line::New && was_empty {
-            self.hurry_attempts();
+            // The time of all attempts is shorter from now on.
+            self.order_overdue_wake();
         }
         true
     }
@@ -284,10 +321,8 @@ impl Schedule {
                 return;
             }
             let Some(queue_id) = self.connection_shares.line(line).pop() else { return };
-            if let Some(queue) = self.queues.get_mut(queue_id)
-                && queue.line == Some(line)
-            {
-                queue.line = None;
+            if let Some(queue) = self.queues.get_mut(queue_id) {
+                queue.lines.remove(line);
                 self.pump(queue_id, now);
             }
         }

@@ -127,7 +127,7 @@ impl Schedule {
             return format!("It waits because {block}.");
         }
         let queue = &self.queues[queue];
-        if let Some(Line::Silent) = queue.line {
+        if queue.lines.is_only(Line::Silent) {
             return format!(
                 "It waits because {} has not answered lately and other such sites are tried first; all of them together get a \
                  fifth of the connections.",

@@ -14,22 +14,20 @@ impl Schedule {
         self.queues[queue].waiting.charge(server, super::cost(bytes) - 1);
     }
 
-    /// A connection is there and the peer has greeted; `is_first` of its connection task.
-    pub(crate) fn connected(&mut self, path_id: usize, is_first: bool, now: Timestamp) {
+    /// A connection is there and takes messages; `is_first` of its connection task.
+    pub(crate) fn connected(&mut self, path_id: usize, attempt: u64, is_first: bool, now: Timestamp) {
         let path = &mut self.paths[path_id];
         path.back_off.clear();
-        path.connecting = path.connecting.saturating_sub(1);
         let link = &mut self.links[path.link];
         link.open += u32::from(is_first);
         link.connection_limit.taken(link.open, now);
-        self.note_answer(path_id);
+        self.attempt_connected(path_id, attempt, now);
     }
 
     /// No host of the site could be spoken to: nothing more from here for a while.
     pub(crate) fn connect_failed(&mut self, path_id: usize, reason: String, now: Timestamp) {
         let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
         let slow_start = route.rules.slow_start_connections.max(1);
-        self.note_silence(path_id);
         let path = &mut self.paths[path_id];
         path.ramp = slow_start;
         // Connections that fail together are one failure.

@@ -10,7 +10,7 @@ use super::entry::{Entry, LaneKey};
 use super::lookups::Rank;
 use super::path::{BackOff, Path};
 use super::site_queue::SiteQueue;
-use super::{Queue, Schedule, Wake};
+use super::{Lines, Queue, Schedule, Wake};
 use crate::pacing::Standstill;
 use crate::route::Route;
 
@@ -217,7 +217,7 @@ impl Schedule {
                 waiting,
                 paths,
                 wake_at: None,
-                line: None,
+                lines: Lines::default(),
             })
         });
         self.queues[id].route = route;
@@ -257,7 +257,7 @@ impl Schedule {
                 site: Arc::clone(&route.site),
                 scopes: path_scopes(self.sources.pool_name(pool), address, &route),
                 connections: 0,
-                connecting: 0,
+                attempts: Vec::new(),
                 held_by: None,
                 idle: 0,
                 notified: 0,

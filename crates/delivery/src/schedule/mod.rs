@@ -56,7 +56,7 @@ pub(crate) use sources::{CountedSource, Source};
 use crate::pacing::{ConnectionEstimate, Evidence, GreylistTime, RateEstimate, Standstill};
 use crate::route::Route;
 use bucket::Bucket;
-use connection_shares::{ConnectionShares, Counted, Health, Line};
+use connection_shares::{ConnectionShares, Health, Line, Lines};
 use gates::GateBoard;
 use lane::{Lane, LaneRoute};
 use lookups::Lookups;
@@ -118,7 +118,7 @@ struct Queue {
     /// When it is looked at again.
     wake_at: Option<Timestamp>,
     /// What it waits for before it gets a connection.
-    line: Option<Line>,
+    lines: Lines,
 }
 
 /// One source at one site.
@@ -131,10 +131,10 @@ struct Link {
     /// Those that share them.
     paths: Vec<usize>,
     health: Health,
-    /// How its connections without an answer count against the shares.
-    counted: Option<Counted>,
-    /// When the oldest attempt without an answer began to dial.
-    dialling_since: Option<Timestamp>,
+    /// When it last replied to a message.
+    replied_at: Option<Timestamp>,
+    /// How long its host took to greet, the last time.
+    greeted_after: Duration,
     connection_limit: ConnectionEstimate,
     rate: RateEstimate,
     standstill: Standstill,
@@ -168,8 +168,8 @@ enum Wake {
     Lane(usize),
     Queue(usize),
     Gates,
-    /// Hosts that are being dialled have had time to greet.
-    Dialling,
+    /// Attempts to connect have had their time.
+    Attempts,
 }
 
 /// What has to happen outside.
@@ -181,13 +181,14 @@ pub(crate) enum Action {
     },
     Open {
         path: usize,
+        attempt: u64,
     },
     Wake {
         path: usize,
     },
     /// An attempt to connect is broken off: others need its room.
     GiveWay {
-        path: usize,
+        attempt: u64,
     },
 }
 
@@ -316,7 +317,7 @@ impl Schedule {
                         self.pump(queue, now);
                     }
                 }
-                Wake::Dialling => self.age_attempts(now),
+                Wake::Attempts => self.wake_attempts(at, now),
                 Wake::Gates => {
                     if let Some(end) = self.gates.next_end(now) {
                         self.wake_at(end, Wake::Gates);
@@ -433,9 +434,14 @@ impl Schedule {
 
     /// Remembers who waits for a connection to become free.
     fn line_up_for_connection(&mut self, queue: usize, now: Timestamp) {
-        let paths = &self.queues[queue].paths;
-        let line = paths.iter().find_map(|path| self.line_for_share(*path, now)).unwrap_or(Line::General);
-        if !self.line_up_in(queue, line) || line != Line::General {
+        let mut is_new_in_general = false;
+        for path in self.queues[queue].paths.clone() {
+            if self.lacks_room(path, now) {
+                let line = self.line_for_share(path, now).unwrap_or(Line::General);
+                is_new_in_general |= self.line_up_in(queue, line) && line == Line::General;
+            }
+        }
+        if !is_new_in_general {
             return;
         }
         // One that has no work is told to look again, and leaves.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
 
+use super::attempts::Attempt;
 use super::entry::Entry;
 
 /// A growing pause after connections that failed.
@@ -59,8 +60,8 @@ pub(super) struct Path {
     pub(super) notified: u32,
     /// Connection tasks ordered that have not asked for work yet.
     pub(super) starting: u32,
-    /// Connection tasks whose host has not answered yet.
-    pub(super) connecting: u32,
+    /// Of its connection tasks.
+    pub(super) attempts: Vec<Attempt>,
     /// The server whose message its connections carried last.
     pub(super) held_by: Option<ServerId>,
     /// Slow start: how many connections success has earned so far.

@@ -120,8 +120,8 @@ impl Schedule {
         self.connections += 1;
         self.links[path.link].connections += 1;
         self.pace(source, &route).connections += 1;
-        self.count_opening(path_id, now);
-        self.actions.push(Action::Open { path: path_id });
+        let attempt = self.count_opening(path_id, now);
+        self.actions.push(Action::Open { path: path_id, attempt });
     }
 
     /// A connection of this path asks what to do.

@@ -47,6 +47,7 @@ struct World {
 #[derive(Debug, Clone, Copy)]
 struct Connection {
     path: usize,
+    attempt: u64,
     is_idle: bool,
     was_connected: bool,
 }
@@ -131,10 +132,11 @@ impl World {
                 Action::Resolve { lane, key } => {
                     self.plan(Duration::from_millis(5), Event::Resolved(lane, key));
                 }
-                Action::Open { path } => {
+                Action::Open { path, attempt } => {
                     self.next_connection += 1;
                     let id = self.next_connection;
-                    self.connections.insert(id, Connection { path, is_idle: false, was_connected: false });
+                    self.connections
+                        .insert(id, Connection { path, attempt, is_idle: false, was_connected: false });
                     self.most_connections = self.most_connections.max(self.connections.len());
                     self.plan(Duration::from_micros(50), Event::Ask(id, Asking::First));
                 }
@@ -218,6 +220,10 @@ impl World {
                 if self.greylists && self.greylisted.insert((job.entry.message_id.0, job.source.id.0)) =>
             {
                 self.connected(id);
+                let (server, signal) = (job.entry.server_id, Some(postroad_mail::Signal::Greylisted));
+                let answer =
+                    Answer { lane: &job.lane, server, greylisted_at: None, signal, reason: "come again" };
+                self.schedule.refused(path, answer, self.now);
                 self.schedule.settled(&job.counted_source().unwrap(), false);
                 let due_at = self.now.plus(Duration::from_mins(1));
                 let (attempts, source) = (job.entry.attempts + 1, Some(job.source.id));
@@ -243,7 +249,7 @@ impl World {
     fn connected(&mut self, id: usize) {
         let connection = self.connections.get_mut(&id).unwrap();
         if !std::mem::replace(&mut connection.was_connected, true) {
-            self.schedule.connected(connection.path, true, self.now);
+            self.schedule.connected(connection.path, connection.attempt, true, self.now);
         }
     }
 

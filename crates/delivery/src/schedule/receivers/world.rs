@@ -59,6 +59,7 @@ pub(super) struct Message {
 
 struct Task {
     path: usize,
+    attempt: u64,
     receiver: usize,
     connection: Option<u64>,
     carried: u32,
@@ -201,11 +202,12 @@ impl World {
                 Action::Resolve { lane, key } => {
                     self.plan_in(Duration::from_millis(5), Event::Resolved(lane, key));
                 }
-                Action::Open { path } => {
+                Action::Open { path, attempt } => {
                     self.next_task += 1;
                     let id = self.next_task;
                     let task = Task {
                         path,
+                        attempt,
                         receiver: 0,
                         connection: None,
                         carried: 0,
@@ -300,7 +302,7 @@ impl World {
                 let task = self.tasks.get_mut(&id).unwrap();
                 (task.connection, task.carried, task.opened_at) = (Some(number), 0, self.now);
                 let is_first = !std::mem::replace(&mut task.was_connected, true);
-                self.schedule.connected(task.path, is_first, self.now);
+                self.schedule.connected(task.path, task.attempt, is_first, self.now);
                 self.offer(id, job);
             }
             Err(refusal) => self.not_connected(id, *job, &refusal),
@@ -432,9 +434,8 @@ fn phase(at: RefusedAt) -> ReplyPhase {
 /// What the engine does with refusals.
 impl World {
     fn not_connected(&mut self, id: usize, job: Job, refusal: &Refusal) {
-        let path = self.tasks[&id].path;
-        self.schedule.answered(path, self.now);
-        self.schedule.connecting_ended(path, self.now);
+        let (path, attempt) = (self.tasks[&id].path, self.tasks[&id].attempt);
+        self.schedule.attempt_ended(path, attempt, self.now);
         let signal = signal(refusal);
         let server = job.entry.server_id;
         let greylisted_at = job.entry.greylisted_at;
