@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postroad_model::{BounceClass, DomainName};
 use postroad_net::client_tls::ClientTls;
-use postroad_net::dns::Dns;
+use postroad_net::dns::{AddressFailure, Dns};
 use postroad_net::guard;
 use postroad_smtp::{ClientConfig, ClientSession, Closed, Credentials, EndCause, HeloName, Reply, TlsMode};
 use tokio::sync::watch;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::connection::{Connection, Patience, Peer, Signals};
 use super::ending::explain;
-use super::host_order::HostOrder;
+use super::host_order::{self, HostOrder};
 use super::stream::DialError;
 use super::{dial, stream};
 use crate::route::{Route, RouteHost, RouteKind, Security};
@@ -67,6 +67,8 @@ pub(crate) struct ConnectFailure {
     pub(crate) reply: Option<Reply>,
     /// Whether a remote host was tried at all.
     pub(crate) was_tried: bool,
+    /// The addresses of the hosts were not asked for: too many look-ups wait. It says nothing about the site.
+    pub(crate) was_dns_busy: bool,
     pub(crate) transcript: String,
     /// We are stopping; it says nothing about the site.
     pub(crate) was_stopped: bool,
@@ -80,6 +82,7 @@ impl ConnectFailure {
             class,
             reply: None,
             was_tried: false,
+            was_dns_busy: false,
             transcript: String::new(),
             was_stopped: false,
         }
@@ -127,7 +130,11 @@ impl Connector {
                     break 'hosts;
                 }
                 tried += 1;
-                match self.connect_to(route, host, addresses[place], source, reached).await {
+                let mut hanging =
+                    Hanging { connector: self, order: &order, at: Some((host, place, addresses.len())) };
+                let connected = self.connect_to(route, host, addresses[place], source, reached).await;
+                hanging.at = None;
+                match connected {
                     Ok(connection) => {
                         self.host_order.reached(&order, host, place);
                         return Ok(connection);
@@ -218,11 +225,11 @@ impl Connector {
         let found = match host.name.parse::<IpAddr>() {
             Ok(literal) => vec![literal],
             Err(_) => self.dns.addresses(&host.name).await.map_err(|failure| {
-                ConnectFailure::untried(
-                    &self.shown_name(host),
-                    format!("{}: {failure}", host.name),
-                    BounceClass::Dns,
-                )
+                let problem = format!("{}: {failure}", host.name);
+                ConnectFailure {
+                    was_dns_busy: failure == AddressFailure::Busy,
+                    ..ConnectFailure::untried(&self.shown_name(host), problem, BounceClass::Dns)
+                }
             })?,
         };
         let family_fits =
@@ -320,6 +327,7 @@ impl Connector {
                 class,
                 reply: None,
                 was_tried: true,
+                was_dns_busy: false,
                 transcript: String::new(),
                 was_stopped: false,
             },
@@ -381,6 +389,21 @@ impl Connector {
     }
 }
 
+/// Remembers, when dropped, at which address an attempt was broken off.
+struct Hanging<'a, 'r> {
+    connector: &'a Connector,
+    order: &'a host_order::Attempt<'r>,
+    at: Option<(&'r RouteHost, usize, usize)>,
+}
+
+impl Drop for Hanging<'_, '_> {
+    fn drop(&mut self) {
+        if let Some((host, place, addresses)) = self.at {
+            self.connector.host_order.broken_off(self.order, host, place, addresses);
+        }
+    }
+}
+
 struct TryFailure {
     is_tls: bool,
     failure: ConnectFailure,
@@ -413,6 +436,7 @@ fn refusal(connection: &mut Connection, closed: &Closed, security: &Security) ->
             class,
             reply,
             was_tried: true,
+            was_dns_busy: false,
             transcript: connection.take_transcript().to_string(),
             was_stopped: cause == Some(EndCause::Stopped),
             peer: connection.peer.clone(),

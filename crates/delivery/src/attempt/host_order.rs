@@ -86,6 +86,28 @@ impl HostOrder {
         self.resume_at(attempt, host, address);
     }
 
+    /// The attempt was broken off while this address did not answer: the next one begins with the one after it, unless equals
+    /// take turns anyway.
+    pub(crate) fn broken_off(
+        &self,
+        attempt: &Attempt<'_>,
+        host: &RouteHost,
+        address: usize,
+        addresses: usize,
+    ) {
+        let hosts = &attempt.hosts;
+        let Some(place) = hosts.iter().position(|(other, _)| other.name == host.name) else { return };
+        if address + 1 < addresses {
+            self.resume_at(attempt, host, address + 1);
+        } else if !hosts
+            .iter()
+            .any(|(other, _)| other.name != host.name && other.preference == host.preference)
+            && let Some((next, _)) = hosts.get(place + 1)
+        {
+            self.resume_at(attempt, next, 0);
+        }
+    }
+
     /// A host answered. While preferred hosts are passed over, the next attempt begins with it.
     pub(crate) fn reached(&self, attempt: &Attempt<'_>, host: &RouteHost, address: usize) {
         if attempt.is_resumed {
@@ -157,6 +179,18 @@ mod tests {
         assert_eq!(names(&order.begin(&site, &hosts)), ["mx2", "mx0", "mx1"]);
         tokio::time::advance(RESUME_FOR).await;
         assert_eq!(names(&order.begin(&site, &hosts)), ["mx0", "mx1", "mx2"]);
+    }
+
+    #[tokio::test]
+    async fn a_host_that_hung_is_passed_over_by_the_next_attempt() {
+        let (order, site) = (HostOrder::default(), Arc::from("site"));
+        let hosts = hosts(&[10, 20]);
+        let attempt = order.begin(&site, &hosts);
+        order.broken_off(&attempt, &hosts[0], 0, 2);
+        let attempt = order.begin(&site, &hosts);
+        assert_eq!((attempt.hosts[0].0.name.as_str(), attempt.hosts[0].1), ("mx0.example", 1));
+        order.broken_off(&attempt, &hosts[0], 1, 2);
+        assert_eq!(names(&order.begin(&site, &hosts)), ["mx1", "mx0"]);
     }
 
     #[tokio::test]

@@ -328,6 +328,11 @@ impl Worker {
             self.put_back(job).await;
             return After::Leave;
         }
+        if failure.was_dns_busy {
+            self.hub.with(|schedule, now| schedule.connect_failed(self.path, failure.problem, now));
+            self.put_back(job).await;
+            return After::Leave;
+        }
         self.hub.with(|schedule, now| {
             // One that refused us holds no connection.
             if failure.was_tried && failure.class == BounceClass::Timeout {

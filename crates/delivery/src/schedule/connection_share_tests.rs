@@ -321,7 +321,7 @@ fn sites_that_greet_and_never_reply_leave_connections_to_the_others() {
         }
     }
     assert_eq!(world.busy.len(), 70, "one connection for each site without a reply, and not all of them");
-    world.pass(Duration::from_secs(60));
+    world.pass(Duration::from_mins(1));
     assert_eq!(world.busy.len(), 70);
     world.add(1, "known.example");
     let (path, job) = world.busy.pop().unwrap();

@@ -13,6 +13,7 @@ use postroad_store::{StoreError, Webhook, WebhookNext, WebhookOutcome, WebhookWo
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::places::Class;
 use super::{Key, POLL, Shared, SharedPacing, rest_until};
 use crate::RetrySettings;
 use crate::post::Post;
@@ -24,6 +25,8 @@ const UNSETTLED_MAX: usize = 64;
 const PLACE_PATIENCE: Duration = Duration::from_secs(45);
 /// A new endpoint that takes longer to answer makes way for others.
 const QUICK_ANSWER: Duration = Duration::from_millis(500);
+/// The same for one that has answered well before.
+const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
 /// Between two looks for more while posts are under way, however much happens.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -252,10 +255,11 @@ async fn tell(
         () = tokio::time::sleep(PLACE_PATIENCE) => None,
     };
     let Some(mut place) = place else { return (webhook, Err(Unplaced(work.event.event.id))) };
+    let moment = if class == Class::Proven { QUICK_ANSWER_OF_PROVEN } else { QUICK_ANSWER };
     let post = {
         let mut posting = pin!(shared.poster.post(&webhook, work.event, work.attempts));
         loop {
-            match tokio::time::timeout(QUICK_ANSWER, &mut posting).await {
+            match tokio::time::timeout(moment, &mut posting).await {
                 Ok(post) => break post,
                 Err(_) => place = shared.places.make_way(place),
             }

@@ -1,8 +1,8 @@
 //! Places for posts under way. Endpoints that have answered well, those that are new and those that fail have places of
 //! their own: however many fail, the others find theirs free. Of each kind a server gets only some.
 //!
-//! A new endpoint that does not answer within a moment moves to the places for slow ones, so that the next new endpoint does
-//! not wait for it.
+//! A post that is not answered within a moment moves to the places for slow ones, so that the next endpoint does not wait for
+//! it. Endpoints that have answered well get a longer moment.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) enum Class {
     Proven,
     New,
     Failing,
-    /// New, and without an answer for a while.
+    /// Without an answer for a while, whatever it was before. Those that fail stay among their like.
     Slow,
 }
 
@@ -72,10 +72,10 @@ impl Places {
         }
     }
 
-    /// Lets the next new endpoint have the place of one that does not answer, if there is room among the slow ones.
+    /// Lets the next endpoint of its class have the place of a post without an answer, if there is room among the slow ones.
     pub(super) fn make_way(&self, place: Place) -> Place {
         let (server_id, class) = (place.server_id, Class::Slow);
-        if place.class != Class::New {
+        if !matches!(place.class, Class::New | Class::Proven) {
             return place;
         }
         let of_server = self.of_server(server_id, class).try_acquire_owned();
@@ -154,6 +154,17 @@ mod tests {
         // The others of this server stay where they are when its share of slow posts is used up.
         assert_eq!(moved.len() + taken.len(), SERVER_SLOW_MAX + SERVER_POSTS_MAX);
         assert!(free(&places, 2, Class::New).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn proven_endpoints_that_begin_to_hang_make_way_too() {
+        let places = Places::new(8);
+        let mut taken = Vec::new();
+        while let Some(place) = free(&places, 1, Class::Proven).await {
+            taken.push(place);
+        }
+        let _moved: Vec<Place> = taken.into_iter().map(|place| places.make_way(place)).collect();
+        assert!(free(&places, 1, Class::Proven).await.is_some());
     }
 
     #[tokio::test]

@@ -18,11 +18,13 @@ pub enum AddressFailure {
     NoAddress,
     #[error("{0}")]
     Temporary(String),
+    #[error("{}", LookupFailure::Busy)]
+    Busy,
 }
 
 impl AddressFailure {
     pub fn is_permanent(&self) -> bool {
-        !matches!(self, Self::Temporary(_))
+        !matches!(self, Self::Temporary(_) | Self::Busy)
     }
 }
 
@@ -88,10 +90,13 @@ fn failure_of(v6: Outcome, v4: Outcome) -> AddressFailure {
     if failures.contains(&LookupFailure::NoSuchName) {
         return AddressFailure::NoSuchHost;
     }
+    // Of a question that nobody was asked, nothing is known.
+    if failures.contains(&LookupFailure::Busy) {
+        return AddressFailure::Busy;
+    }
     let trouble = failures.into_iter().find_map(|failure| match failure {
         LookupFailure::Temporary(reason) => Some(reason),
-        LookupFailure::Busy => Some(LookupFailure::Busy.to_string()),
-        LookupFailure::NoSuchName | LookupFailure::NoData => None,
+        LookupFailure::Busy | LookupFailure::NoSuchName | LookupFailure::NoData => None,
     });
     trouble.map_or(AddressFailure::NoAddress, AddressFailure::Temporary)
 }

@@ -1,14 +1,15 @@
 //! One question to the DNS: asked once for all who ask it now, and its answer told apart from trouble.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 
-use super::questions::Unasked;
+use super::questions::{QUICK_TIME, Unasked};
 use super::{Dns, Inner};
 
 /// Why there are no records. The first two are answers; the third is the lack of one, and the fourth of a question.
@@ -68,8 +69,10 @@ impl Inner {
                 name.trim_end_matches('.')
             ))
         };
+        let was_slow = AtomicBool::new(true);
         let asking = || async {
-            match self.resolver.lookup(name.clone(), record_type).await {
+            let begun = Instant::now();
+            let outcome = match self.resolver.lookup(name.clone(), record_type).await {
                 Ok(found) => {
                     answer_of(&found, record_type).ok_or_else(|| trouble("malformed answer".to_owned()))
                 }
@@ -77,14 +80,23 @@ impl Inner {
                     Err(self.verdict_of(&absence).await.unwrap_or_else(trouble))
                 }
                 Err(error) => Err(trouble(reason_of(&error))),
-            }
+            };
+            was_slow.store(begun.elapsed() >= QUICK_TIME, Ordering::Relaxed);
+            outcome
         };
-        let outcome = match self.questions.ask(&name, self.patience, asking).await {
+        let question = (name.clone(), record_type);
+        let outcome = match self.questions.ask(&question, self.patience, asking).await {
             Ok(outcome) => outcome,
-            Err(Unasked::Late) => Err(trouble(format!("no answer within {} s", self.patience.as_secs_f32()))),
+            Err(Unasked::Late) => {
+                was_slow.store(true, Ordering::Relaxed);
+                Err(trouble(format!("no answer within {} s", self.patience.as_secs_f32())))
+            }
             Err(Unasked::Busy) => return Err(LookupFailure::Busy),
         };
-        self.questions.note(&name, !matches!(outcome, Err(LookupFailure::Temporary(_))));
+        // A name server that is quick to say that it cannot answer holds up nobody.
+        let is_answered =
+            !matches!(outcome, Err(LookupFailure::Temporary(_))) || !was_slow.load(Ordering::Relaxed);
+        self.questions.note(&question, is_answered);
         outcome
     }
 

@@ -1,14 +1,14 @@
 //! Places for questions under way. Names that are answered soon never wait for those that are not: a question without an
 //! answer after a moment moves to the places for slow names, and if these are taken, it is asked again: once soon, then when
 //! one is free.
-//! Names whose last question had no answer begin there.
+//! Questions that had no answer in time begin there the next time.
 
 use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hickory_resolver::proto::rr::Name;
+use hickory_resolver::proto::rr::{Name, RecordType};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -20,28 +20,30 @@ const SLOW_MAX: usize = 256;
 /// Questions that wait for a place for slow names; more are not asked.
 const SLOW_WAITING_MAX: usize = 1_024;
 /// Time for an answer before a question counts as slow.
-const QUICK_TIME: Duration = Duration::from_millis(500);
+pub(super) const QUICK_TIME: Duration = Duration::from_millis(500);
 /// The same while all places are taken.
 const QUICK_TIME_IN_A_CROWD: Duration = Duration::from_millis(150);
 /// Before a slow question that found no place is asked once more: many name servers have found the answer by then.
 const SECOND_TRY_AFTER: Duration = Duration::from_secs(1);
-/// Names without an answer are remembered in two generations of this size.
+/// Questions without an answer are remembered in two generations of this size.
 const UNANSWERED_MAX: usize = 8_192;
+
+pub(super) type Question = (Name, RecordType);
 
 #[derive(Debug)]
 pub(super) struct Questions {
     quick: Semaphore,
     slow: Semaphore,
     slow_waiting: AtomicUsize,
-    unanswered: Mutex<[HashSet<Name>; 2]>,
+    unanswered: Mutex<[HashSet<Question>; 2]>,
 }
 
 /// Why there is no outcome.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unasked {
-    /// No place or no answer in time.
+    /// No answer in time.
     Late,
-    /// Too many wait for an answer already.
+    /// Nobody was asked: there was no place in time, or too many wait for one already.
     Busy,
 }
 
@@ -60,40 +62,41 @@ impl Questions {
     /// The outcome of `asking`, which may be begun three times. `patience` is for the answer, and as long again for a place.
     pub(super) async fn ask<T, F: Future<Output = T>>(
         &self,
-        name: &Name,
+        question: &Question,
         patience: Duration,
         asking: impl Fn() -> F,
     ) -> Result<T, Unasked> {
         let late = |_| Unasked::Late;
-        let tries = if self.is_unanswered(name) { 0 } else { 2 };
+        let busy = |_| Unasked::Busy;
+        let tries = if self.is_unanswered(question) { 0 } else { 2 };
         for number in 0..tries {
             if number > 0 {
                 tokio::time::sleep(SECOND_TRY_AFTER).await;
             }
-            let place = timeout_at(Instant::now() + patience, self.quick.acquire()).await.map_err(late)?;
+            let place = timeout_at(Instant::now() + patience, self.quick.acquire()).await.map_err(busy)?;
             let begun = Instant::now();
             let is_crowd = self.quick.available_permits() == 0;
             let quick_time = if is_crowd { QUICK_TIME_IN_A_CROWD } else { QUICK_TIME };
-            let mut question = pin!(asking());
-            if let Ok(outcome) = timeout_at(begun + quick_time, &mut question).await {
+            let mut answer = pin!(asking());
+            if let Ok(outcome) = timeout_at(begun + quick_time, &mut answer).await {
                 return Ok(outcome);
             }
             if let Ok(_slow_place) = self.slow.try_acquire() {
                 drop(place);
-                return timeout_at(begun + patience, question).await.map_err(late);
+                return timeout_at(begun + patience, answer).await.map_err(late);
             }
         }
         let _waiting = Waiting::begin(&self.slow_waiting)?;
-        let _place = timeout_at(Instant::now() + patience, self.slow.acquire()).await.map_err(late)?;
+        let _place = timeout_at(Instant::now() + patience, self.slow.acquire()).await.map_err(busy)?;
         timeout_at(Instant::now() + patience, asking()).await.map_err(late)
     }
 
-    /// Remembers whether the name was answered.
-    pub(super) fn note(&self, name: &Name, is_answered: bool) {
+    /// Remembers whether it was answered in time.
+    pub(super) fn note(&self, question: &Question, is_answered: bool) {
         let mut generations = self.unanswered.lock();
         if is_answered {
-            for names in generations.iter_mut() {
-                names.remove(name);
+            for questions in generations.iter_mut() {
+                questions.remove(question);
             }
             return;
         }
@@ -101,12 +104,12 @@ impl Questions {
             generations.swap(0, 1);
             generations[0].clear();
         }
-        generations[0].insert(name.clone());
+        generations[0].insert(question.clone());
     }
 
-    fn is_unanswered(&self, name: &Name) -> bool {
+    fn is_unanswered(&self, question: &Question) -> bool {
         let generations = self.unanswered.lock();
-        generations.iter().any(|names| names.contains(name))
+        generations.iter().any(|questions| questions.contains(question))
     }
 }
 
@@ -139,8 +142,8 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(24);
 
-    fn name(number: usize) -> Name {
-        Name::from_ascii(format!("n{number}.example.")).unwrap()
+    fn name(number: usize) -> Question {
+        (Name::from_ascii(format!("n{number}.example.")).unwrap(), RecordType::A)
     }
 
     #[tokio::test(start_paused = true)]
@@ -176,11 +179,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_name_that_had_no_answer_waits_among_its_like_until_it_is_answered() {
+    async fn a_question_that_had_no_answer_waits_among_its_like_until_it_is_answered() {
         let questions = Questions::default();
         let all = questions.slow.try_acquire_many(SLOW_MAX as u32).unwrap();
         questions.note(&name(1), false);
-        assert_eq!(questions.ask(&name(1), PATIENCE, || ready(())).await, Err(Unasked::Late));
+        assert_eq!(questions.ask(&name(1), PATIENCE, || ready(())).await, Err(Unasked::Busy));
+        let other_type = (name(1).0, RecordType::AAAA);
+        assert_eq!(questions.ask(&other_type, PATIENCE, || ready(())).await, Ok(()));
         assert_eq!(questions.ask(&name(2), PATIENCE, || ready(())).await, Ok(()));
         drop(all);
         assert_eq!(questions.ask(&name(1), PATIENCE, || ready(())).await, Ok(()));

@@ -21,18 +21,32 @@ const KNOWN_DOMAINS: usize = 20;
 /// What the service may take more than before the trouble. A debug build needs more than a release build.
 const MORE_MEMORY_KB_MAX: u64 = 400 << 10;
 
-/// One message to each of `domains`, 50 in a request.
-async fn flood(world: &World, domains: &[String]) {
-    let requests = domains.chunks(50).map(async |domains| {
+/// Before the repair, mail waited for many seconds or for ever. In a release build on an idle machine the p99 of known
+/// domains is about 0.1 s and that of new ones about 1 s; here a debug build shares two cores with other tests.
+const P99_MAX: Duration = Duration::from_secs(6);
+/// Everything has to arrive, however busy the machine is.
+const ARRIVAL_MAX: Duration = Duration::from_mins(1);
+
+/// The engines are tested one after the other: each has the machine's time to itself.
+static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// One message to each of `domains`, 50 in a request, from two servers in turn.
+async fn flood(world: &World, second_key: &str, domains: &[String]) {
+    let requests = domains.chunks(50).enumerate().map(async |(number, domains)| {
         let addresses: Vec<String> = domains.iter().map(|domain| format!("ann@{domain}")).collect();
-        let answer = world.call_as(&world.key, SEND, &good_but(json!({ "to": addresses }))).await;
+        let answer = if number % 2 == 0 {
+            world.call_as(&world.key, SEND, &good_but(json!({ "to": addresses }))).await
+        } else {
+            let body = good_but(json!({ "from": "a@second.test", "to": addresses }));
+            world.call_as(second_key, SEND, &body).await
+        };
         assert_eq!(answer["status"], "success", "{answer}");
     });
     futures_util::stream::iter(requests).buffer_unordered(8).collect::<Vec<()>>().await;
 }
 
-/// Webhooks that hang, of a server of their own that sends some messages.
-async fn dead_webhooks(world: &World, catcher: &WebhookCatcher) {
+/// Webhooks that hang, of a second server that sends some messages; its key.
+async fn dead_webhooks(world: &World, catcher: &WebhookCatcher) -> String {
     catcher.answer("/hangs", CatcherAnswer::Hang);
     world.admin(&["account", "create", "Second"]);
     world.admin(&["server", "create", "second", "--account", "Second"]);
@@ -51,6 +65,7 @@ async fn dead_webhooks(world: &World, catcher: &WebhookCatcher) {
             good_but(json!({ "from": "a@second.test", "to": [format!("user-{number}@known-0.example")] }));
         assert_eq!(world.call_as(key, SEND, &body).await["status"], "success");
     }
+    key.to_owned()
 }
 
 fn resident_kb(world: &World) -> u64 {
@@ -79,6 +94,7 @@ fn p99(sorted: &[Duration]) -> Duration {
 
 both_engines! {
     async fn silent_hosts_dead_domains_and_dead_webhooks_hold_up_no_healthy_mail(engine: Engine) {
+        let _turn = ONE_AT_A_TIME.lock().await;
         let outside = Outside::new();
         let healthy = outside.host("mx.healthy.example", Script::new());
         let silent = outside.host("mx.silent.example", Script::new().on(Stage::Banner, Answer::stall()));
@@ -114,10 +130,10 @@ both_engines! {
         healthy.wait_until(|record| record.messages.len() >= KNOWN_DOMAINS).await;
         let memory_before = resident_kb(&world);
 
-        dead_webhooks(&world, &catcher).await;
+        let second_key = dead_webhooks(&world, &catcher).await;
         let trouble: Vec<String> = silent_domains.into_iter().chain(dead_domains).collect();
         let flood_begun = Instant::now();
-        flood(&world, &trouble).await;
+        flood(&world, &second_key, &trouble).await;
         eprintln!("{engine:?}: flood accepted in {:?}", flood_begun.elapsed());
         let mut begun = HashMap::new();
         for (number, new) in new.iter().enumerate() {
@@ -127,7 +143,7 @@ both_engines! {
             }
             tokio::time::sleep(Duration::from_millis(15)).await;
         }
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + ARRIVAL_MAX;
         let arrived = || ["known-", "new-"].map(|prefix| latencies(&healthy, &begun, prefix));
         while arrived().iter().any(|all| all.len() < HEALTHY) && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -140,8 +156,8 @@ both_engines! {
             new.len(), new.get(new.len() / 2), new.last().map(|_| p99(&new)),
         );
         assert_eq!((known.len(), new.len()), (HEALTHY, HEALTHY), "all healthy mail arrives");
-        assert!(p99(&known) < Duration::from_secs(1), "known domains: p99 {:?}", p99(&known));
-        assert!(p99(&new) < Duration::from_secs(2), "new domains: p99 {:?}", p99(&new));
+        assert!(p99(&known) < P99_MAX, "known domains: p99 {:?}", p99(&known));
+        assert!(p99(&new) < P99_MAX, "new domains: p99 {:?}", p99(&new));
         assert!(memory < MORE_MEMORY_KB_MAX, "{memory} KB more");
     }
 }
