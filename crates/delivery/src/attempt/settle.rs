@@ -190,13 +190,10 @@ fn judge(ending: Ending, peer: &Peer, is_simulated: bool) -> Judged {
     }
 }
 
-/// Whether another address may have better luck with the message. A receiver that greylists by address knows only the one
-/// that came before.
-pub(crate) fn speaks_against_source(signal: Option<Signal>) -> bool {
-    matches!(
-        signal,
-        Some(Signal::Reputation | Signal::TooFast | Signal::TooManyConnections | Signal::ConnectionUsedUp)
-    )
+/// Whether the next attempt should come from the same address: a receiver that greylists by address knows only that one. For
+/// what was refused for any other reason that is known, another address may have better luck.
+pub(crate) fn keeps_source(code: u16, signal: Option<Signal>) -> bool {
+    code < 500 && matches!(signal, None | Some(Signal::Greylisted))
 }
 
 /// That the message went in plain text is said where it need not have.
@@ -222,7 +219,7 @@ fn judge_refusal(reply: Reply, host: &str, phase: Phase, is_simulated: bool) -> 
         is_dead_address: verdict.as_ref().is_some_and(|verdict| verdict.hard),
         counts: true,
         possible_duplicate: false,
-        keeps_source: verdict.is_none_or(|verdict| !speaks_against_source(verdict.signal)),
+        keeps_source: keeps_source(reply.code, verdict.and_then(|verdict| verdict.signal)),
         details: format!("{host} {how} ({phase}, {class})"),
         reply: Some(reply),
     }

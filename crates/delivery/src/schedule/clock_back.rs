@@ -33,6 +33,7 @@ impl Schedule {
         for (_, path) in &mut self.paths {
             path.back_off.shift_back(by);
             path.taken_at = path.taken_at.map(|at| at.minus(by));
+            path.asked_at = path.asked_at.map(|at| at.minus(by));
         }
         for (_, link) in &mut self.links {
             link.connection_limit.shift_back(by);

@@ -290,8 +290,7 @@ impl Schedule {
     /// Remembers what a queue waits for.
     pub(super) fn line_up_in(&mut self, queue_id: usize, line: Line) -> bool {
         let queue = &mut self.queues[queue_id];
-        let kept = || queue.paths.iter().find_map(|path| self.paths[*path].kept.front());
-        let kept_server = || kept().map(|(_, entry)| entry.server_id);
+        let kept_server = || queue.paths.iter().find_map(|path| self.paths[*path].kept.next_server());
         let Some(server) = queue.waiting.next_server().or_else(kept_server) else { return false };
         if !queue.lines.insert(line) {
             return false;

@@ -5,42 +5,98 @@ use std::time::Duration;
 
 use postroad_model::Timestamp;
 
-use super::block::Why;
+use postroad_model::ServerId;
+
+use super::block::{Block, Why};
+use super::site_queue::Doorkeeper;
 use super::{Entry, Schedule};
 
 /// An address whose connections have hung for this long keeps nothing.
 const HUNG_AFTER: Duration = Duration::from_mins(1);
+/// A retry waits so long for its address rather than leave from another one.
+const SHORT_WAIT: Duration = Duration::from_secs(10);
+
+/// What a path keeps has passed the door of its server and lane.
+struct Passed;
+
+impl Doorkeeper for Passed {
+    fn admits_server(&mut self, _: ServerId) -> bool {
+        true
+    }
+
+    fn admits_lane(&mut self, _: usize, _: ServerId) -> bool {
+        true
+    }
+}
 
 impl Schedule {
-    /// The other path of the queue that this message should go by, if it is healthy.
-    pub(super) fn keeper(&mut self, path_id: usize, entry: &Entry, now: Timestamp) -> Option<usize> {
+    /// The other path of the queue that this message should go by, if it is healthy. What tries whether a lane that stands
+    /// still goes on may leave from any address.
+    pub(super) fn keeper(
+        &mut self,
+        path_id: usize,
+        lane: usize,
+        entry: &Entry,
+        now: Timestamp,
+    ) -> Option<usize> {
+        if self.lanes[lane].trouble.is_standing() {
+            return None;
+        }
         let source = entry.source.filter(|source| *source != self.paths[path_id].source)?;
         let paths = &self.queues[self.paths[path_id].queue].paths;
         let keeper = paths.iter().copied().find(|other| self.paths[*other].source == source)?;
         self.is_healthy(keeper, now).then_some(keeper)
     }
 
-    /// One that has only to wait for its next turn by the provider's rate or the receiver's is healthy.
+    /// One that has only to wait a little, or as long as everybody, is healthy.
     fn is_healthy(&mut self, path_id: usize, now: Timestamp) -> bool {
         let path = &self.paths[path_id];
-        if path.retired || path.has_taken_nothing_for(HUNG_AFTER, now) {
+        if path.retired || path.has_asked_nothing_for(HUNG_AFTER, now) {
             return false;
         }
-        self.path_block(path_id, now)
-            .is_none_or(|block| matches!(block.why, Why::ProviderRate { .. } | Why::TooFast { .. }))
+        match self.path_block(path_id, now) {
+            None => true,
+            Some(Block { why: Why::Paused(_) | Why::ProviderRate { .. } | Why::TooFast { .. }, .. }) => true,
+            Some(Block { why: Why::BackOff { .. } | Why::Standstill { .. }, .. }) => false,
+            Some(block) => block.until.is_some_and(|until| until.since(now) <= SHORT_WAIT),
+        }
+    }
+
+    /// The next one that keeps this path's address. Those of lanes that have come to a standstill go back to the queue.
+    pub(super) fn pop_kept(&mut self, path_id: usize) -> Option<(usize, Entry)> {
+        let queue = self.paths[path_id].queue;
+        while let Some((lane, entry)) = self.paths[path_id].kept.pop(&mut Passed) {
+            if !self.lanes[lane].trouble.is_standing() {
+                self.paths[path_id].took_kept = true;
+                return Some((lane, entry));
+            }
+            self.queues[queue].waiting.push(lane, entry);
+        }
+        None
+    }
+
+    /// Returns what waits for its address to the queues, where its server and its domain may be kept back now.
+    pub(super) fn give_back_kept(&mut self) {
+        for (_, path) in &mut self.paths {
+            for (lane, entry) in path.kept.drain().into_iter().rev() {
+                self.queues[path.queue].waiting.push_front(lane, entry);
+            }
+        }
     }
 
     /// Orders connections for the retries that keep their paths' addresses.
     pub(super) fn pump_kept(&mut self, queue_id: usize, now: Timestamp) {
         for path_id in self.queues[queue_id].paths.clone() {
-            if self.paths[path_id].kept.is_empty() || self.let_go_if_unhealthy(path_id, now) {
+            if self.paths[path_id].kept.waiting() == 0 || self.let_go_if_unhealthy(path_id, now) {
                 continue;
             }
-            if let Some(until) = self.path_block(path_id, now).and_then(|block| block.until) {
-                self.wake_queue_at(until, queue_id);
+            if let Some(block) = self.path_block(path_id, now) {
+                if let Some(until) = block.until {
+                    self.wake_queue_at(until, queue_id);
+                }
                 continue;
             }
-            while (self.paths[path_id].coming() as usize) < self.paths[path_id].kept.len()
+            while (self.paths[path_id].coming() as usize) < self.paths[path_id].kept.waiting()
                 && self.can_take_more(path_id, now)
             {
                 self.order(path_id, now);
@@ -56,11 +112,11 @@ impl Schedule {
 
     /// Gives what an unhealthy path kept to the others of the pool; whether it did.
     pub(super) fn let_go_if_unhealthy(&mut self, path_id: usize, now: Timestamp) -> bool {
-        if self.paths[path_id].kept.is_empty() || self.is_healthy(path_id, now) {
+        if self.paths[path_id].kept.waiting() == 0 || self.is_healthy(path_id, now) {
             return false;
         }
         let queue = self.paths[path_id].queue;
-        while let Some((lane, entry)) = self.paths[path_id].kept.pop_back() {
+        for (lane, entry) in self.paths[path_id].kept.drain().into_iter().rev() {
             let entry = Entry { source: None, ..entry };
             self.queues[queue].waiting.push_front(lane, entry);
         }

@@ -266,7 +266,9 @@ impl Schedule {
                 back_off: BackOff::default(),
                 progress,
                 taken_at: None,
-                kept: VecDeque::new(),
+                asked_at: None,
+                kept: SiteQueue::default(),
+                took_kept: false,
                 retired: false,
             });
             self.links[link].paths.push(id);

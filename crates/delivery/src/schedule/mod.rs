@@ -238,6 +238,12 @@ impl Schedule {
         if !is_warming && self.setup.as_ref() == Some(&without_counts) {
             return;
         }
+        let has_same_limits = |old: &DeliverySetup| {
+            old.servers == setup.servers && old.gates == setup.gates && old.live_nodes == setup.live_nodes
+        };
+        if !self.setup.as_ref().is_some_and(has_same_limits) {
+            self.give_back_kept();
+        }
         self.setup = Some(without_counts);
         for server in &setup.servers {
             let turnstile = self.servers.entry(server.id).or_insert_with(|| Turnstile::new(server.id));
@@ -367,7 +373,7 @@ impl Schedule {
             entries.extend(queue.waiting.drain().into_iter().map(|(_, entry)| entry));
         }
         for (_, path) in &mut self.paths {
-            entries.extend(path.kept.drain(..).map(|(_, entry)| entry));
+            entries.extend(path.kept.drain().into_iter().map(|(_, entry)| entry));
         }
         entries
     }
@@ -392,7 +398,7 @@ impl Schedule {
                 && state
                     .paths
                     .iter()
-                    .all(|path| paths[*path].connections == 0 && paths[*path].kept.is_empty())
+                    .all(|path| paths[*path].connections == 0 && paths[*path].kept.waiting() == 0)
         };
         let gone: Vec<usize> = self
             .queues

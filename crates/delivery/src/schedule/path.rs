@@ -1,13 +1,12 @@
 //! A path: one source address to one site. It owns connections, their limits and the back-off when nothing answers.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
 
 use super::attempts::Attempt;
-use super::entry::Entry;
+use super::site_queue::SiteQueue;
 
 /// A growing pause after connections that failed.
 #[derive(Debug, Default)]
@@ -43,7 +42,7 @@ impl BackOff {
     }
 }
 
-/// A path that has connections and took no message for this long does not count.
+/// A path whose connections have messages and asked for no other for this long does not count.
 const STUCK_AFTER: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -71,8 +70,12 @@ pub(super) struct Path {
     pub(super) progress: f64,
     /// When a message was last taken.
     pub(super) taken_at: Option<Timestamp>,
-    /// Retries that keep this path's address, with their lanes. They have had their turn in the queue.
-    pub(super) kept: VecDeque<(usize, Entry)>,
+    /// When one of its connections last asked for a message.
+    pub(super) asked_at: Option<Timestamp>,
+    /// Retries that keep this path's address. They have had their turn in the queue and count for their servers' rates.
+    pub(super) kept: SiteQueue,
+    /// The last message taken was one of these.
+    pub(super) took_kept: bool,
     /// The source is gone from its pool.
     pub(super) retired: bool,
 }
@@ -85,17 +88,27 @@ impl Path {
 
     /// Likewise those that come for what waits in the queue, not for retries that keep this path.
     pub(super) fn coming_for_others(&self) -> u32 {
-        self.coming().saturating_sub(self.kept.len() as u32)
+        self.coming().saturating_sub(self.kept.waiting() as u32)
     }
 
     /// All its connections hang: the others of the pool must not wait for it.
     pub(super) fn is_stuck(&self, now: Timestamp) -> bool {
-        self.has_taken_nothing_for(STUCK_AFTER, now)
+        self.has_asked_nothing_for(STUCK_AFTER, now)
     }
 
-    /// Though it has connections that are not idle.
-    pub(super) fn has_taken_nothing_for(&self, duration: Duration, now: Timestamp) -> bool {
-        self.connections > self.idle && self.taken_at.is_some_and(|at| now.since(at) > duration)
+    /// When it counts as stuck, unless a connection asks for a message before.
+    pub(super) fn stuck_at(&self) -> Option<Timestamp> {
+        self.asked_at.filter(|_| self.is_busy()).map(|at| at.plus(STUCK_AFTER))
+    }
+
+    /// Its connections have messages, and none has asked for another.
+    pub(super) fn has_asked_nothing_for(&self, duration: Duration, now: Timestamp) -> bool {
+        self.is_busy() && self.asked_at.is_some_and(|at| now.since(at) > duration)
+    }
+
+    /// Connections that were ordered a moment ago have no message yet.
+    fn is_busy(&self) -> bool {
+        self.connections > self.idle + self.starting
     }
 }
 

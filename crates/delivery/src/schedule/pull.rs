@@ -126,7 +126,7 @@ impl Schedule {
 
     /// A connection of this path asks what to do.
     pub(crate) fn next(&mut self, path_id: usize, asking: Asking, now: Timestamp) -> Next {
-        self.note_asking(path_id, asking);
+        self.note_asking(path_id, asking, now);
         if self.is_stopping || self.is_superfluous(path_id) {
             return Next::Close;
         }
@@ -144,7 +144,7 @@ impl Schedule {
             }
             return if is_short { self.wait(path_id) } else { Next::Close };
         }
-        if self.paths[path_id].kept.is_empty() && self.is_ahead(path_id, now) {
+        if self.paths[path_id].kept.waiting() == 0 && self.is_ahead(path_id, now) {
             return self.wait(path_id);
         }
         let Some(job) = self.pop(path_id, now) else { return self.wait(path_id) };
@@ -156,8 +156,9 @@ impl Schedule {
         Next::Job(Box::new(job))
     }
 
-    fn note_asking(&mut self, path_id: usize, asking: Asking) {
+    fn note_asking(&mut self, path_id: usize, asking: Asking, now: Timestamp) {
         let path = &mut self.paths[path_id];
+        path.asked_at = Some(now);
         let coming = path.coming();
         match asking {
             Asking::First => path.starting = path.starting.saturating_sub(1),
@@ -184,17 +185,22 @@ impl Schedule {
         let queue_id = self.paths[path_id].queue;
         let source = Arc::clone(self.sources.find(self.paths[path_id].source)?);
         loop {
-            let kept = self.paths[path_id].kept.pop_front();
-            let (lane, entry) = match kept {
-                Some(kept) => kept,
-                None => self.pop_waiting(path_id, now)?,
+            // In turns, so that many retries of one server do not hold up what others send.
+            let is_kept_first = !self.paths[path_id].took_kept || self.is_ahead(path_id, now);
+            let popped = if is_kept_first {
+                self.pop_kept(path_id).or_else(|| self.pop_waiting(path_id, now))
+            } else {
+                let popped = self.pop_waiting(path_id, now).or_else(|| self.pop_kept(path_id));
+                // Also what was just given back.
+                popped.or_else(|| self.pop_waiting(path_id, now))
             };
+            let (lane, entry) = popped?;
             self.lanes[lane].entries -= 1;
             if entry.is_expired(now) {
                 self.expired.push(entry);
                 continue;
             }
-            self.pass(path_id, lane, &entry, now);
+            self.pass(path_id, &entry, now);
             return Some(Job {
                 lane: self.lanes[lane].key.clone(),
                 entry,
@@ -224,20 +230,37 @@ impl Schedule {
                 self.wake_at(at, wake);
             }
             let Some((lane, entry)) = popped else { break None };
-            match self.keeper(path_id, &entry, now) {
-                Some(keeper) => self.paths[keeper].kept.push_back((lane, entry)),
+            if !is_exempt {
+                self.pass_server(lane, entry.server_id, now);
+            }
+            match self.keeper(path_id, lane, &entry, now) {
+                Some(keeper) => self.paths[keeper].kept.push(lane, entry),
                 None => break Some((lane, entry)),
             }
             has_handed_over = true;
         };
+        if popped.is_some() {
+            self.paths[path_id].took_kept = false;
+        }
         if has_handed_over {
             self.pump_kept(queue_id, now);
         }
         popped
     }
 
-    /// One message goes through all the doors on its way.
-    fn pass(&mut self, path_id: usize, lane: usize, entry: &Entry, now: Timestamp) {
+    /// One message of this server and lane leaves the queue, perhaps to wait for the address that it keeps: it counts for
+    /// their rates from now on.
+    fn pass_server(&mut self, lane: usize, server: ServerId, now: Timestamp) {
+        self.gates.pass(&self.lanes[lane].scopes, now);
+        if let Some(turnstile) = self.servers.get_mut(&server) {
+            self.gates.pass(&turnstile.scope, now);
+            turnstile.pass(now);
+        }
+        self.lanes[lane].trouble.take(now);
+    }
+
+    /// One message leaves by this path.
+    fn pass(&mut self, path_id: usize, entry: &Entry, now: Timestamp) {
         self.share_out(path_id, now);
         let source = self.paths[path_id].source;
         self.count_held(path_id, entry.server_id);
@@ -246,16 +269,10 @@ impl Schedule {
             return;
         }
         self.gates.pass(&self.paths[path_id].scopes, now);
-        self.gates.pass(&self.lanes[lane].scopes, now);
-        if let Some(turnstile) = self.servers.get_mut(&entry.server_id) {
-            self.gates.pass(&turnstile.scope, now);
-            turnstile.pass(now);
-        }
         let link = &mut self.links[self.paths[path_id].link];
         link.connection_limit.take(now);
         link.standstill.take(now);
         link.rate.take(now);
-        self.lanes[lane].trouble.take(now);
         let pace = self.pace(source, &route);
         if pace.is_wider {
             pace.standstill.take(now);

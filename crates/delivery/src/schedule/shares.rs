@@ -4,6 +4,7 @@
 //! weighted round robin). An address that is blocked at a site takes no part there, so it owes and is owed nothing for it.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use postroad_model::{SourceId, Timestamp};
 
@@ -67,16 +68,22 @@ impl Schedule {
         }
         let (mine, owed) = (self.paths[path_id].progress, self.shares.owed(self.paths[path_id].source));
         let next = mine + 1.0 / self.weight(self.paths[path_id].source);
-        paths.into_iter().any(|other| {
-            let path = &self.paths[other];
+        let before = paths.into_iter().find(|other| {
+            let path = &self.paths[*other];
             let is_owed = self.shares.owed(path.source) - owed > OWED_SLACK;
             let is_behind = if is_owed {
                 next > path.progress + 1.0 / self.weight(path.source)
             } else {
                 mine > path.progress + SITE_SLACK
             };
-            is_behind && !path.retired && !path.is_stuck(now) && self.path_block(other, now).is_none()
-        })
+            is_behind && !path.retired && !path.is_stuck(now) && self.path_block(*other, now).is_none()
+        });
+        let Some(before) = before else { return false };
+        if let Some(at) = self.paths[before].stuck_at() {
+            // Should it hang, the others go on then.
+            self.wake_queue_at(at.plus(Duration::from_millis(1)), self.paths[before].queue);
+        }
+        true
     }
 
     /// A message leaves by this path: shares it out among those that could have taken it.

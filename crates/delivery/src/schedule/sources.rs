@@ -131,7 +131,8 @@ impl Sources {
     }
 
     /// The pool that a message leaves from: its own wish, the server's, the shared one, or the machine's default; and
-    /// the shared one while no address of that pool may send, or if `before`, the address of the last attempt, is there.
+    /// the shared one while no address of that pool may send, or if `before`, the address of the last attempt, is there
+    /// because that pool is warming up and left the message to it.
     pub(super) fn choose(
         &self,
         wish: Option<PoolId>,
@@ -141,12 +142,11 @@ impl Sources {
         let has_sources = |pool: &PoolId| self.pools.get(pool).is_some_and(|pool| !pool.sources.is_empty());
         let candidates = [wish, of_server, self.shared];
         let chosen = candidates.into_iter().flatten().find(has_sources).unwrap_or(DEFAULT_POOL);
+        let can_send =
+            |source: &Arc<Source>| before.is_some_and(|id| id == source.id) && source.quota != Some(0);
+        let is_warming = || self.of_pool(chosen).all(|source| source.quota.is_some());
         match self.shared {
-            Some(shared)
-                if before.is_some() && self.of_pool(shared).any(|source| Some(source.id) == before) =>
-            {
-                shared
-            }
+            Some(shared) if before.is_some() && is_warming() && self.of_pool(shared).any(can_send) => shared,
             Some(shared) if self.is_closed(chosen) && has_sources(&shared) => shared,
             _ => chosen,
         }

@@ -643,6 +643,136 @@ fn a_retry_leaves_its_source_address_when_that_is_blocked() {
     assert!((40..=60).contains(&kept), "those of the other two need no third attempt: {kept}");
 }
 
+/// Retries that come due together, each of which keeps one of four addresses.
+fn add_retries(world: &mut World, server: i64, count: i64) {
+    for id in 0..count {
+        let entry = Entry { source: Some(SourceId(1 + id % 4)), attempts: 1, ..entry(server, id, world.now) };
+        world.schedule.add(DomainName::parse("one.example").unwrap(), false, entry, world.now);
+    }
+}
+
+fn assert_sources_kept(world: &World, count: usize) {
+    let retries: Vec<_> = world.sent.iter().filter(|sent| sent.attempts == 2).collect();
+    assert_eq!(retries.len(), count);
+    let moved: Vec<_> = retries.iter().filter(|sent| sent.source != 1 + sent.message % 4).collect();
+    assert!(moved.is_empty(), "{moved:?}");
+}
+
+/// With these servers and gates, and four addresses.
+fn configure_four(world: &mut World, servers: Vec<ServerDelivery>, gates: Vec<Gate>) {
+    world.configure(|setup| {
+        setup.pools = vec![pool(1, true)];
+        setup.sources = (1..=4).map(|id| source(id, 1, 1)).collect();
+        (setup.servers, setup.gates) = (servers, gates);
+    });
+}
+
+#[test]
+fn retries_that_keep_their_addresses_keep_to_their_servers_rate() {
+    let mut world = World::new();
+    let rate = SendRate { count: 1, per: RatePeriod::Second };
+    configure_four(&mut world, vec![server(1, Some(rate))], Vec::new());
+    add_retries(&mut world, 1, 40);
+    world.run(Duration::from_secs(10));
+    assert!((9..=11).contains(&world.sent.len()), "{}", world.sent.len());
+    world.run(Duration::from_secs(40));
+    let is_early = |pair: &&[Sent]| pair[1].at.since(pair[0].at) < Duration::from_millis(900);
+    assert_eq!(world.sent.windows(2).find(is_early), None);
+    assert_sources_kept(&world, 40);
+}
+
+#[test]
+fn retries_that_wait_for_their_addresses_stop_when_server_or_domain_is_suspended() {
+    let suspended = ServerDelivery { suspended_reason: Some("a test".into()), ..server(1, None) };
+    let scope = GateScope::Domain(DomainName::parse("one.example").unwrap());
+    let gate = gate(scope, GateAction::Suspend, None);
+    let slow = SendRate { count: 1, per: RatePeriod::Hour };
+    for (servers, gates, most) in [
+        (vec![suspended], vec![], 0),
+        (vec![server(1, None)], vec![gate], 0),
+        (vec![server(1, Some(slow))], vec![], 1),
+    ] {
+        let mut world = World::new();
+        configure_four(&mut world, vec![server(1, None)], Vec::new());
+        add_retries(&mut world, 1, 100);
+        world.run(Duration::from_millis(50));
+        let before = world.sent.len();
+        assert!((1..50).contains(&before), "{before}");
+        configure_four(&mut world, servers, gates);
+        world.run(Duration::from_mins(1));
+        assert!(world.sent.len() <= before + most, "{before} and then {}", world.sent.len());
+        configure_four(&mut world, vec![server(1, None)], Vec::new());
+        world.run(Duration::from_mins(1));
+        assert_sources_kept(&world, 100);
+    }
+}
+
+#[test]
+fn retries_that_keep_their_addresses_do_not_hold_up_other_servers() {
+    let mut world = pool_of_four();
+    let domain = DomainName::parse("one.example").unwrap();
+    for id in 0..4_000 {
+        let entry = Entry { source: Some(SourceId(1)), attempts: 1, ..entry(1, id, world.now) };
+        world.schedule.add(domain.clone(), false, entry, world.now);
+    }
+    world.run(Duration::from_secs(1));
+    let before = world.sent.len();
+    world.add(2, 4_000, "one.example");
+    let entry = Entry { source: Some(SourceId(1)), attempts: 1, ..entry(3, 4_004, world.now) };
+    world.schedule.add(domain, false, entry, world.now);
+    world.run(Duration::from_secs(2));
+    let turns = |server| world.sent[before..].iter().position(|sent| sent.server == server).unwrap();
+    assert!(turns(2) <= 20 && turns(3) <= 40, "after {} and {} others", turns(2), turns(3));
+}
+
+#[test]
+fn a_retry_waits_a_little_for_its_address() {
+    let mut world = World::new();
+    let slow = gate(GateScope::Everything, GateAction::Slow { per_minute: 60 }, None);
+    configure_four(&mut world, Vec::new(), vec![slow]);
+    add_retries(&mut world, 1, 30);
+    world.run(Duration::from_mins(1));
+    assert_sources_kept(&world, 30);
+    let mut world = pool_of_four();
+    add_retries(&mut world, 1, 100);
+    world.run(Duration::from_millis(50));
+    world.schedule.pause(PauseCause::Journal, "the disk is full".into());
+    world.run(Duration::from_secs(20));
+    assert!(world.sent.len() < 50, "{}", world.sent.len());
+    let now = world.now;
+    world.schedule.resume(PauseCause::Journal, now);
+    world.run(Duration::from_mins(1));
+    assert_sources_kept(&world, 100);
+}
+
+#[test]
+fn an_address_whose_connections_are_just_opened_keeps_its_retries() {
+    let mut world = pool_of_four();
+    (100..140).for_each(|id| world.add(1, id, "one.example"));
+    world.run(Duration::from_mins(5));
+    assert_eq!(world.sent.len(), 40);
+    for id in world.connections.keys().copied().collect::<Vec<_>>() {
+        world.close(id, Left::Waiting);
+    }
+    add_retries(&mut world, 1, 100);
+    world.run(Duration::from_mins(1));
+    assert_sources_kept(&world, 100);
+}
+
+#[test]
+fn a_retry_leaves_the_shared_pool_for_the_one_that_its_server_has_now() {
+    let mut world = World::new();
+    world.configure(|setup| {
+        setup.pools = vec![pool(1, true), pool(2, false)];
+        setup.sources =
+            vec![source(1, 1, 1), source(2, 1, 1), source(3, 1, 1), source(4, 1, 1), source(5, 2, 1)];
+        setup.servers = vec![ServerDelivery { pool_id: Some(PoolId(2)), ..server(1, None) }];
+    });
+    add_retries(&mut world, 1, 20);
+    world.run(Duration::from_mins(1));
+    assert_eq!(by_source(&world, 5), [0, 0, 0, 0, 20]);
+}
+
 #[test]
 fn a_warming_address_sends_its_quota_and_the_rest_leaves_by_the_shared_pool() {
     let mut world = World::new();

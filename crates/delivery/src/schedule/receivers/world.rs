@@ -12,7 +12,7 @@ use postroad_testkit::hidden_receiver::{HiddenReceiver, Offered, Refusal, Refuse
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::attempt::settle::{is_put_back, speaks_against_source};
+use crate::attempt::settle::{is_put_back, keeps_source};
 use crate::providers::{Provider, Providers};
 use crate::retry::RetryPolicy;
 use crate::route::{Route, RouteHost, RouteKind, Security};
@@ -456,7 +456,8 @@ impl World {
             task.connection = None;
         }
         let (path, carried) = (task.path, task.carried);
-        let verdict = classify_in(phase(refusal.at), &Reply::parse(&refusal.reply).unwrap());
+        let reply = Reply::parse(&refusal.reply).unwrap();
+        let verdict = classify_in(phase(refusal.at), &reply);
         let (server, greylisted_at) = (job.entry.server_id, job.entry.greylisted_at);
         let reason = &refusal.reply;
         let answer = Answer { lane: &job.lane, server, greylisted_at, signal: verdict.signal, reason };
@@ -476,7 +477,7 @@ impl World {
             let mut job = job;
             let is_greylisting = verdict.signal == Some(Signal::Greylisted);
             job.entry.greylisted_at = is_greylisting.then(|| greylisted_at.unwrap_or(self.now));
-            let source = Some(job.source.id).filter(|_| !speaks_against_source(verdict.signal));
+            let source = Some(job.source.id).filter(|_| keeps_source(reply.code(), verdict.signal));
             self.soft_fail(job, true, source, come_again_after);
         }
     }
