@@ -70,12 +70,22 @@ impl Store {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(clock_back::pull_small_tables(sql, now))).await?;
         self.note_change();
-        while self.write(move |sql| Box::pin(clock_back::pull_holds(sql, now, AT_ONCE))).await? > 0 {}
-        while self
-            .write(move |sql| Box::pin(clock_back::pull_idempotency_keys(sql, now, key_kept, AT_ONCE)))
-            .await?
-            > 0
-        {}
-        Ok(())
+        // By the time of each transaction, and until one is not full: what is stored meanwhile must not keep this going.
+        loop {
+            let now = self.clock.now();
+            let count = self.write(move |sql| Box::pin(clock_back::pull_holds(sql, now, AT_ONCE))).await?;
+            if count < AT_ONCE as u64 {
+                break;
+            }
+        }
+        loop {
+            let now = self.clock.now();
+            let count = self
+                .write(move |sql| Box::pin(clock_back::pull_idempotency_keys(sql, now, key_kept, AT_ONCE)))
+                .await?;
+            if count < AT_ONCE as u64 {
+                return Ok(());
+            }
+        }
     }
 }

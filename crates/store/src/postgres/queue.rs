@@ -1,8 +1,9 @@
 //! Claims on PostgreSQL: marked in the row with node and epoch, skipped by the other nodes. Each of these is one
 //! statement, whatever the number of entries.
 //!
-//! `begun_at` is when the claiming node put the message on the wire. 0 means that a node which is gone had begun it, so it
-//! may have arrived: such an entry is not begun again before an outcome says so, however many nodes die meanwhile.
+//! `begun_at` is when the claiming node put the message on the wire. 0 or less means that a node which is gone had begun it,
+//! so it may have arrived: such an entry is not begun again before an outcome says so, however many nodes die meanwhile. Less
+//! than 0, it is the time, negated, at which a node adopted the entry whose journal may know how it ended.
 
 use deadpool_postgres::ClientWrapper;
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
@@ -33,16 +34,17 @@ const ADOPT: &str = "WITH wanted AS MATERIALIZED (
           AND NOT EXISTS (SELECT FROM nodes WHERE node = claimed_node AND epoch = claimed_epoch
                           AND lease_until >= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
         ORDER BY queue.server_id, queue.message_id FOR UPDATE OF queue)
-    UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = CASE WHEN begun_at IS NOT NULL THEN 0 END
+    UPDATE queue SET claimed_node = $1, claimed_epoch = $2, begun_at = CASE WHEN begun_at IS NOT NULL
+        THEN -(extract(epoch FROM clock_timestamp()) * 1000000)::bigint END
     FROM wanted
     WHERE queue.server_id = wanted.server_id AND queue.message_id = wanted.message_id
     RETURNING queue.server_id, queue.message_id, domain, due_at, expires_at, attempts, pool_id,
         source_id";
 
 /// Leaves entries of other claims alone. What a node that is gone had begun goes to an epoch that is over, where
-/// `ADOPT_ABANDONED` finds it at once.
-const RELEASE: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_at = 0 THEN claimed_node END,
-        claimed_epoch = CASE WHEN begun_at = 0 THEN 0 END, begun_at = CASE WHEN begun_at = 0 THEN 0 END
+/// `ADOPT_ABANDONED` finds it.
+const RELEASE: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_at <= 0 THEN claimed_node END,
+        claimed_epoch = CASE WHEN begun_at <= 0 THEN 0 END, begun_at = CASE WHEN begun_at <= 0 THEN begun_at END
     FROM unnest($3::bigint[], $4::bigint[]) AS row (server_id, message_id)
     WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id
       AND queue.message_id = ANY ($4::bigint[])
@@ -55,8 +57,8 @@ const UNBEGIN: &str = "UPDATE queue SET begun_at = NULL
       AND coalesce(claimed_node, -1) = $1 AND claimed_epoch + 0 = $2";
 
 /// As `RELEASE`.
-const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_at = 0 THEN claimed_node END,
-        claimed_epoch = CASE WHEN begun_at = 0 THEN 0 END, begun_at = CASE WHEN begun_at = 0 THEN 0 END
+const RELEASE_ALL_BUT: &str = "UPDATE queue SET claimed_node = CASE WHEN begun_at <= 0 THEN claimed_node END,
+        claimed_epoch = CASE WHEN begun_at <= 0 THEN 0 END, begun_at = CASE WHEN begun_at <= 0 THEN begun_at END
     WHERE claimed_node = $1 AND claimed_epoch = $2
       AND (server_id, message_id) NOT IN (SELECT * FROM unnest($3::bigint[], $4::bigint[]))";
 
@@ -73,15 +75,15 @@ const REAP: &str = "WITH over AS MATERIALIZED (
     UPDATE queue SET claimed_node = NULL, claimed_epoch = NULL, begun_at = NULL FROM over
     WHERE queue.server_id = over.server_id AND queue.message_id = over.message_id";
 
-/// A dead node gets a quarter of an hour to come back and look into its journal. The entries keep the mark 0: should this
-/// node die before it has recorded what happened, the next one records it.
+/// A dead node gets a quarter of an hour to come back and look into its journal, also if it had come back before. The entries
+/// get the mark 0: should this node die before it has recorded what happened, the next one records it.
 const ADOPT_ABANDONED: &str = "WITH over AS MATERIALIZED (
         SELECT gone.server_id, gone.message_id FROM nodes CROSS JOIN LATERAL (
             SELECT server_id, message_id FROM queue
             WHERE claimed_node = nodes.node AND claimed_epoch < nodes.epoch + CASE WHEN nodes.lease_until
                     < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint THEN 1 ELSE 0 END
-              AND (begun_at < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint - 900000000
-                   OR begun_at > (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 60000000)
+              AND (abs(begun_at) < (extract(epoch FROM statement_timestamp()) * 1000000)::bigint - 900000000
+                   OR abs(begun_at) > (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 60000000)
             LIMIT $3 FOR UPDATE SKIP LOCKED) AS gone
         WHERE EXISTS (SELECT FROM nodes WHERE node = $1 AND epoch = $2)
         LIMIT $3)

@@ -42,7 +42,8 @@ impl Database {
     pub fn let_busy_nodes_be_long_dead(&self) {
         let statements = "UPDATE nodes SET lease_until = 1
                 WHERE node IN (SELECT claimed_node FROM queue WHERE begun_at IS NOT NULL);
-            UPDATE queue SET begun_at = begun_at - 960000000 WHERE begun_at > 0;";
+            UPDATE queue SET begun_at = begun_at - 960000000 WHERE begun_at > 0;
+            UPDATE queue SET begun_at = begun_at + 960000000 WHERE begun_at < 0;";
         self.execute(statements);
     }
 
