@@ -55,8 +55,10 @@ impl Schedule {
             return false;
         }
         match self.path_block(path_id, now) {
-            None => true,
-            Some(Block { why: Why::Paused(_) | Why::ProviderRate { .. } | Why::TooFast { .. }, .. }) => true,
+            None
+            | Some(Block { why: Why::Paused(_) | Why::ProviderRate { .. } | Why::TooFast { .. }, .. }) => {
+                true
+            }
             Some(Block { why: Why::BackOff { .. } | Why::Standstill { .. }, .. }) => false,
             Some(block) => block.until.is_some_and(|until| until.since(now) <= SHORT_WAIT),
         }

@@ -31,41 +31,46 @@ const ARRIVAL_MAX: Duration = Duration::from_mins(1);
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// One message to each of `domains`, 50 in a request, from two servers in turn.
-async fn flood(world: &World, second_key: &str, domains: &[String]) {
+async fn flood(world: &World, third_key: &str, domains: &[String]) {
     let requests = domains.chunks(50).enumerate().map(async |(number, domains)| {
         let addresses: Vec<String> = domains.iter().map(|domain| format!("ann@{domain}")).collect();
         let answer = if number % 2 == 0 {
             world.call_as(&world.key, SEND, &good_but(json!({ "to": addresses }))).await
         } else {
-            let body = good_but(json!({ "from": "a@second.test", "to": addresses }));
-            world.call_as(second_key, SEND, &body).await
+            let body = good_but(json!({ "from": "a@third.test", "to": addresses }));
+            world.call_as(third_key, SEND, &body).await
         };
         assert_eq!(answer["status"], "success", "{answer}");
     });
     futures_util::stream::iter(requests).buffer_unordered(8).collect::<Vec<()>>().await;
 }
 
-/// Webhooks that hang, of a second server that sends some messages; its key.
-async fn dead_webhooks(world: &World, catcher: &WebhookCatcher) -> String {
+/// Another server with a domain of its own, `NAME.test`; its key.
+fn add_server(world: &World, name: &str) -> String {
+    let domain = format!("{name}.test");
+    world.admin(&["account", "create", name]);
+    world.admin(&["server", "create", name, "--account", name]);
+    let made = world.admin(&["key", "create", "--server", name]);
+    world.admin(&["domain", "create", &domain, "--server", name]);
+    world.admin(&["domain", "set-verified", &domain, "--server", name]);
+    made["api_key"].as_str().expect("a key").to_owned()
+}
+
+/// Webhooks that hang, of a server of their own that sends some messages.
+async fn dead_webhooks(world: &World, catcher: &WebhookCatcher) {
     catcher.answer("/hangs", CatcherAnswer::Hang);
-    world.admin(&["account", "create", "Second"]);
-    world.admin(&["server", "create", "second", "--account", "Second"]);
-    let made = world.admin(&["key", "create", "--server", "second"]);
-    let key = made["api_key"].as_str().expect("a key");
+    let key = &add_server(world, "second");
     let webhook = json!({ "url": catcher.url("/hangs"), "events": ["message.accepted"] });
     let creations = (0..DEAD_WEBHOOKS).map(async |_| {
         let answer = world.call_as(key, "/api/v1/webhooks/create", &webhook).await;
         assert_eq!(answer["status"], "success", "{answer}");
     });
     futures_util::stream::iter(creations).buffer_unordered(8).collect::<Vec<()>>().await;
-    world.admin(&["domain", "create", "second.test", "--server", "second"]);
-    world.admin(&["domain", "set-verified", "second.test", "--server", "second"]);
     for number in 0..2 {
         let body =
             good_but(json!({ "from": "a@second.test", "to": [format!("user-{number}@known-0.example")] }));
         assert_eq!(world.call_as(key, SEND, &body).await["status"], "success");
     }
-    key.to_owned()
 }
 
 fn resident_kb(world: &World) -> u64 {
@@ -130,10 +135,11 @@ both_engines! {
         healthy.wait_until(|record| record.messages.len() >= KNOWN_DOMAINS).await;
         let memory_before = resident_kb(&world);
 
-        let second_key = dead_webhooks(&world, &catcher).await;
+        dead_webhooks(&world, &catcher).await;
+        let third_key = add_server(&world, "third");
         let trouble: Vec<String> = silent_domains.into_iter().chain(dead_domains).collect();
         let flood_begun = Instant::now();
-        flood(&world, &second_key, &trouble).await;
+        flood(&world, &third_key, &trouble).await;
         eprintln!("{engine:?}: flood accepted in {:?}", flood_begun.elapsed());
         let mut begun = HashMap::new();
         for (number, new) in new.iter().enumerate() {
