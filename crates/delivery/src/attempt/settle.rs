@@ -427,3 +427,18 @@ fn shortened(mut text: String) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_keeps_its_address_after_greylisting_and_unknown_delays_only() {
+        assert!(keeps_source(450, Some(Signal::Greylisted)));
+        assert!(keeps_source(451, None));
+        assert!(!keeps_source(552, None));
+        for signal in [Signal::Reputation, Signal::TooFast, Signal::Content, Signal::RecipientPolicy] {
+            assert!(!keeps_source(421, Some(signal)), "{signal:?}");
+        }
+    }
+}
