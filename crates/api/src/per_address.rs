@@ -1,10 +1,11 @@
 //! Limit per client address: connections of a listener, or requests whose answers are not sent yet.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use postroad_model::client_network;
 
 /// Counts by address. Refuses an address that has `each_max` already.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ impl PerAddressLimit {
 
     /// `None` if the address has as many as it may have.
     pub(crate) fn acquire(self: &Arc<Self>, address: IpAddr) -> Option<AddressPermit> {
-        let address = network(address);
+        let address = client_network(address);
         let mut counts = self.counts.lock();
         let count = counts.entry(address).or_default();
         if *count >= self.each_max {
@@ -47,14 +48,6 @@ impl Drop for AddressPermit {
                 counts.remove(&self.address);
             }
         }
-    }
-}
-
-/// One customer of an IPv6 provider has a whole /64.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
-        v4 @ IpAddr::V4(_) => v4,
     }
 }
 

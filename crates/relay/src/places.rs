@@ -1,10 +1,11 @@
 //! How many sessions there may be, in all and per address.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use postroad_model::client_network;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 #[derive(Debug)]
@@ -46,10 +47,10 @@ impl Places {
 
     pub(crate) fn take_for(self: &Arc<Self>, address: IpAddr) -> Option<AddressPlace> {
         let address = address.to_canonical();
-        if address.is_loopback() {
+        if address.to_canonical().is_loopback() {
             return Some(AddressPlace { places: Arc::clone(self), network: None });
         }
-        let network = network_of(address);
+        let network = client_network(address);
         let mut per_address = self.per_address.lock();
         let count = per_address.entry(network).or_insert(0);
         if *count >= self.per_address_max {
@@ -81,14 +82,6 @@ impl Drop for AddressPlace {
                 per_address.remove(&network);
             }
         }
-    }
-}
-
-/// A customer of an IPv6 network has a /64 to himself.
-fn network_of(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
     }
 }
 

@@ -4,10 +4,11 @@
 //! When a budget is used up, reports are refused for now (451) and their sender tries again later.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use postroad_model::client_network;
 use tokio::time::Instant;
 
 const ALL_BYTES_MAX: usize = 256 << 20;
@@ -51,7 +52,7 @@ impl ReportBudget {
 
     /// Sets `bytes` aside for a report from `peer`; `None` when there are not so many left at the moment.
     pub(super) fn reserve(&self, peer: IpAddr, bytes: usize, now: Instant) -> Option<Reservation> {
-        let network = network_of(peer);
+        let network = client_network(peer);
         let mut state = self.lock();
         let State { all, networks } = &mut *state;
         if networks.len() >= NETWORKS_MAX {
@@ -115,14 +116,6 @@ impl Bucket {
     }
 }
 
-/// One customer of an IPv6 network has a /64.
-fn network_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
-        v4 @ IpAddr::V4(_) => v4,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,7 +160,7 @@ mod tests {
         }
         assert!(budget.reserve(peer(20_000), 1 << 10, now + REFILL).is_some());
         assert_eq!(budget.lock().networks.len(), 1);
-        let v6 = |text: &str| network_of(text.parse().unwrap());
+        let v6 = |text: &str| client_network(text.parse().unwrap());
         assert_eq!(v6("2001:db8::1"), v6("2001:db8::2:0:0:1"));
     }
 }
