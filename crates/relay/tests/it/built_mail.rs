@@ -44,7 +44,7 @@ async fn headers_beyond_ascii_are_encoded_when_they_come() {
 async fn lines_over_998_bytes_are_refused() {
     let service = Service::start().await;
     let mut client = service.client().await;
-    let refusal = "550 5.6.0 MaybeTlsStream 5 of the message is longer than 998 bytes; send long lines as quoted-printable or base64";
+    let refusal = "550 5.6.0 Line 5 of the message is longer than 998 bytes; send long lines as quoted-printable or base64";
     let message = |length: usize| format!("{}\r\n{}\r\n", text(""), "x".repeat(length));
     assert_eq!(client.deliver(FROM, &TO, &message(999)).await, refusal);
     assert!(client.deliver(FROM, &TO, &message(998)).await.starts_with("250 "));

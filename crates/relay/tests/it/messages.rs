@@ -87,7 +87,7 @@ async fn messages_that_nobody_could_read_safely_are_refused() {
         ("\r\nno headers\r\n", "550 5.6.0 The message is empty or has no headers"),
         (
             "From: shop@example.test\r\nnot a header\r\n\r\n",
-            "550 5.6.0 MaybeTlsStream 2 of the message is not a valid header line",
+            "550 5.6.0 Line 2 of the message is not a valid header line",
         ),
         (
             "From: shop@example.test\r\nSubject: a\r\nSubject: b\r\n\r\n",

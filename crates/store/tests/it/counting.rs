@@ -360,16 +360,17 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
         });
         fixture.accept(one).await;
     }
-    let first = loop {
-        match fixture.store.fold_events(fixture.server, &rules()).await.expect("folding works") {
-            // On PostgreSQL another transaction may be in the way.
-            CountProgress::AllDone if total(&fixture).await.counts.is_zero() => {}
-            folded => break folded,
+    // On PostgreSQL a transaction of another test may hide the newest events for a moment: then the first part is smaller.
+    let mut is_hindered = false;
+    let (first, counted) = loop {
+        let progress = fixture.store.fold_events(fixture.server, &rules()).await.expect("folding works");
+        match (progress, total(&fixture).await.counts.of(Metric::Accepted)) {
+            (CountProgress::AllDone, counted) if counted < 200 => is_hindered = true,
+            part => break part,
         }
     };
-    let counted = total(&fixture).await.counts.of(Metric::Accepted);
-    assert_eq!(first, CountProgress::Some);
-    assert!((1..200).contains(&counted), "{counted}");
+    assert!(is_hindered || first == CountProgress::Some, "{counted}");
+    assert!(is_hindered || (1..200).contains(&counted), "{counted}");
     fold_all(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 200);
     assert_eq!(accepted_by_tag(&fixture, Shape::Tag).await.len(), 200);
