@@ -38,7 +38,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) transcript: String,
     pub(crate) flight: Option<FlightKey>,
-    /// The receiver's greylisting lasts so long.
+    /// How long the receiver's greylisting lasts.
     pub(crate) come_again_after: Option<Duration>,
 }
 

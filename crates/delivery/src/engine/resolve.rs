@@ -23,7 +23,7 @@ const LOOKUP_WAIT: Duration = Duration::from_millis(150);
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
 /// Messages of a domain without an answer from the DNS that are told so at a time.
 const UNROUTED_AT_ONCE: usize = 500;
-/// Messages that are told at once that they wait.
+/// Messages recorded as delayed at a time.
 const LATE_AT_ONCE: usize = 500;
 /// They are looked at again after this time at least.
 const LATE_PAUSE: Duration = Duration::from_secs(5);

@@ -17,7 +17,7 @@ const BEYOND_SECS_ROUGH: f64 = 15.0;
 const DOUBLING_SECS: f64 = 25.0;
 const DOUBLING_SECS_ROUGH: f64 = 15.0;
 const DOUBLING_SECS_SEARCH: f64 = 5.0;
-/// While it is searched for, one message counts for so long at most.
+/// During the search one message counts for at most this time.
 const SEARCH_STEP: Duration = Duration::from_millis(2_500);
 
 /// How well the rate is known.
@@ -49,12 +49,12 @@ impl Curve {
         Self { base: goal, goal, since: now, used: Duration::ZERO, knowledge }
     }
 
-    /// Anew, from this share of the goal.
+    /// Starts again from this share of the goal.
     pub(super) fn begin(&mut self, share: f64, now: Timestamp) {
         (self.base, self.since, self.used) = (self.goal * share, now, Duration::ZERO);
     }
 
-    /// Messages went out at this rate for so long.
+    /// Records that messages were sent at this rate for this time.
     pub(super) fn use_for(&mut self, time: Duration) {
         let is_search = self.knowledge == Knowledge::Search;
         self.used += if is_search { time.min(SEARCH_STEP) } else { time };

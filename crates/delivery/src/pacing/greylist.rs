@@ -26,14 +26,14 @@ impl GreylistTime {
         self.enough
     }
 
-    /// Refused again after so long.
+    /// Refused again after this time.
     pub fn refused_after(&mut self, waited: Duration) {
         self.too_short = self.too_short.max(Some(waited));
         // It has become longer.
         self.enough = self.enough.filter(|enough| *enough > waited);
     }
 
-    /// Taken after so long.
+    /// Accepted after this time.
     pub fn taken_after(&mut self, waited: Duration) {
         self.enough = Some(self.enough.map_or(waited, |enough| enough.min(waited)));
         self.too_short = self.too_short.filter(|too_short| *too_short < waited);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postroad_model::Timestamp;
 
-/// A message that was not answered for so long decides nothing: another one is tried.
+/// A probe without an answer for this time decides nothing: another message is tried.
 const UNANSWERED_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Default)]

@@ -23,7 +23,7 @@ const HOLD_MAX: Duration = Duration::from_secs(25);
 const CLOSE_TOGETHER: Duration = Duration::from_secs(30);
 /// Nobody needs to be held to more than that.
 const FREE_PER_MINUTE: f64 = 60_000.0;
-/// Without a refusal for so long, what was known is not true any more.
+/// A limit expires after this time without a refusal.
 const AGE_MAX: Duration = Duration::from_hours(6);
 /// Timers are late; so much is caught up.
 const LAG_MAX: Duration = Duration::from_millis(50);

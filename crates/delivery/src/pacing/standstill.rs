@@ -12,7 +12,7 @@ use super::probe::Probe;
 const PAUSE_FIRST: Duration = Duration::from_secs(20);
 /// An end is found within a minute.
 const PAUSE: Duration = Duration::from_secs(45);
-/// After so long it is tried less and less often.
+/// After this time probes become rarer.
 const PATIENT_AFTER: Duration = Duration::from_mins(30);
 const PAUSE_MAX: Duration = Duration::from_mins(5);
 

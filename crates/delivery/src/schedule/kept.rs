@@ -13,7 +13,7 @@ use super::{Entry, Schedule};
 
 /// An address whose connections have hung for this long keeps nothing.
 const HUNG_AFTER: Duration = Duration::from_mins(1);
-/// A retry waits so long for its address rather than leave from another one.
+/// How long a retry waits for its address before it leaves from another one.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
 /// What a path keeps has passed the door of its server and lane.

@@ -28,7 +28,7 @@ pub(super) struct Measured {
     pub(super) p95: Option<f64>,
     /// The largest difference of an address's messages from its share, in percent of the share.
     pub(super) uneven: Option<f64>,
-    /// Messages that were told to have failed for now without being offered.
+    /// Messages with a temporary failure though they were never offered.
     pub(super) unoffered: Option<f64>,
     /// Messages sent twice, or lost.
     pub(super) faults: f64,

@@ -49,7 +49,7 @@ pub(super) struct Message {
     pub(super) taken: u32,
     /// Times a host was asked to take it.
     pub(super) offered: u32,
-    /// Times it was told to have failed for now.
+    /// Number of its temporary failures.
     pub(super) delayed: u32,
     /// Of these, without being offered.
     pub(super) delayed_unoffered: u32,
@@ -135,7 +135,7 @@ impl World {
         self
     }
 
-    /// A message that comes so long after the start.
+    /// Adds a message at this time after the start.
     pub(super) fn add_at(&mut self, after: Duration, server: i64, domain: &str) -> usize {
         let id = self.messages.len();
         self.messages.push(Message {
@@ -173,7 +173,7 @@ impl World {
         self.plan(self.now.plus(after), event);
     }
 
-    /// Until so long after the start.
+    /// Runs until this time after the start.
     pub(super) fn run_until(&mut self, after_start: Duration) {
         let end = START.plus(after_start);
         loop {
