@@ -4,6 +4,7 @@
 mod bells;
 mod body;
 mod counting;
+mod domains;
 mod error;
 mod facade;
 mod hand_over;
@@ -32,6 +33,9 @@ pub use body::StoredBody;
 pub use counting::{
     CountingRules, Counts, Dimensions, Grain, Histogram, Metric, OTHER_PROVIDER, SURPLUS, Shape, Sums,
     WORDS_MAX,
+};
+pub use domains::{
+    Domain, DomainReport, DomainReportSum, DomainTracking, Ed25519Key, NewDomain, ReportKind, SigningKeys,
 };
 pub use error::{OpenError, StoreError};
 pub use records::*;

@@ -3,7 +3,6 @@
 mod analytics;
 mod clock_back;
 mod delivery_setup;
-mod domain_reports;
 mod events;
 mod health;
 mod mail;

@@ -1,12 +1,11 @@
-//! The set-up: accounts, servers, credentials, domains, settings.
+//! The set-up: accounts, servers, credentials, settings.
 
-use postroad_model::{AccountId, CredentialId, DomainId, DomainName, PoolId, ServerId, Timestamp};
+use postroad_model::{AccountId, CredentialId, PoolId, ServerId, Timestamp};
 
 use crate::records::{
-    Account, Credential, CredentialAccess, Domain, DomainTracking, KeyHash, NewCredential, NewDomain,
-    NewServer, Server, ServerTracking, SigningKeys,
+    Account, Credential, CredentialAccess, KeyHash, NewCredential, NewServer, Server, ServerTracking,
 };
-use crate::verbs::{accounts, credentials, domains, servers, settings, tracking};
+use crate::verbs::{accounts, credentials, servers, settings, tracking};
 use crate::{Result, Store};
 
 impl Store {
@@ -109,52 +108,6 @@ impl Store {
 
     pub async fn touch_credentials(&self, used: Vec<(CredentialId, Timestamp)>) -> Result<()> {
         self.write(move |sql| Box::pin(credentials::touch(sql, used))).await
-    }
-
-    pub async fn create_domain(&self, new: NewDomain) -> Result<Domain> {
-        let now = self.clock.now();
-        self.change(move |sql| Box::pin(domains::create(sql, new, now))).await
-    }
-
-    pub async fn find_domain(&self, server_id: ServerId, name: DomainName) -> Result<Option<Domain>> {
-        self.read(move |sql| Box::pin(domains::find(sql, server_id, name))).await
-    }
-
-    /// What signs for a domain that is verified for this server.
-    pub async fn find_signing_keys(
-        &self,
-        server_id: ServerId,
-        name: DomainName,
-    ) -> Result<Option<SigningKeys>> {
-        self.read(move |sql| Box::pin(domains::find_signing_keys(sql, server_id, name))).await
-    }
-
-    /// All domains, or those of one server.
-    pub async fn list_domains(&self, server_id: Option<ServerId>) -> Result<Vec<Domain>> {
-        self.read(move |sql| Box::pin(domains::list(sql, server_id))).await
-    }
-
-    /// `None` takes the verified state away. One that becomes verified is told of, unless it is a tool on PostgreSQL
-    /// that says so: it has no ids for events.
-    pub async fn set_domain_verified(&self, id: DomainId, verified_at: Option<Timestamp>) -> Result<()> {
-        let now = self.clock.now();
-        if self.ids().is_err() {
-            return self
-                .change(move |sql| Box::pin(domains::set_verified(sql, None, id, verified_at, now)))
-                .await;
-        }
-        self.write_with_ids(move |sql, ids| {
-            Box::pin(async move { domains::set_verified(sql, Some(&ids), id, verified_at, now).await })
-        })
-        .await?;
-        self.note_change();
-        self.bells.ring_everywhere();
-        Ok(())
-    }
-
-    pub async fn set_domain_tracking(&self, id: DomainId, tracking: DomainTracking) -> Result<()> {
-        let now = self.clock.now();
-        self.change(move |sql| Box::pin(tracking::set_of_domain(sql, id, tracking, now))).await
     }
 
     pub async fn find_setting(&self, key: &'static str) -> Result<Option<String>> {

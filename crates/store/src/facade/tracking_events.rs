@@ -3,7 +3,7 @@
 use postroad_model::{DomainName, ServerId};
 
 use crate::records::{NewTrackingEvent, TrackingEventKind};
-use crate::verbs::{tracking, tracking_events};
+use crate::verbs::tracking_events;
 use crate::{Engine, Result, Store};
 
 impl Store {
@@ -29,10 +29,5 @@ impl Store {
         self.last_suppressed.note(left, self.clock.now());
         self.bells.ring(servers);
         Ok(())
-    }
-
-    /// The host names that domains have for their links.
-    pub async fn list_tracking_hosts(&self) -> Result<Vec<String>> {
-        self.read(move |sql| Box::pin(tracking::list_hosts(sql))).await
     }
 }

@@ -4,7 +4,6 @@ mod ceilings;
 mod counter;
 mod delivery;
 mod delivery_setup;
-mod domain_report;
 mod fresh;
 mod held;
 mod message;
@@ -29,7 +28,6 @@ pub use delivery_setup::{
     DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceCounts, SourceDay,
     WarmupPause,
 };
-pub use domain_report::{DomainReport, DomainReportSum, ReportKind};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
 pub(crate) use held::sentence as held_sentence;
 pub use message::{Message, MessageSummary};
@@ -44,8 +42,8 @@ pub use send::{
 };
 pub use server_change::ServerChange;
 pub use setup::{
-    Account, Credential, CredentialAccess, Domain, DomainTracking, Ed25519Key, KeyHash, NewCredential,
-    NewDomain, NewServer, Server, ServerRetention, ServerTracking, SigningKeys,
+    Account, Credential, CredentialAccess, KeyHash, NewCredential, NewServer, Server, ServerRetention,
+    ServerTracking,
 };
 pub use suppression::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
 pub(crate) use suppression::{address_key, recipient_key};

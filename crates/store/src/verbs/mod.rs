@@ -12,8 +12,6 @@ pub(crate) mod credentials;
 pub(crate) mod deliveries;
 pub(crate) mod delivery_setup;
 pub(crate) mod desk;
-pub(crate) mod domain_reports;
-pub(crate) mod domains;
 pub(crate) mod events;
 pub(crate) mod finish;
 pub(crate) mod gates;

@@ -1,12 +1,80 @@
-//! Reports about domains: add, sum up, list.
+//! What receivers report of the mail of our domains (DMARC, TLS): add, sum up, list.
 
 use std::time::Duration;
 
 use postroad_model::{DomainName, Timestamp};
 
 use crate::error::StoreError;
-use crate::records::{DomainReport, DomainReportSum, ReportKind};
 use crate::sql::Sql;
+use crate::{Result, Store};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportKind {
+    /// Messages, and those that passed (RFC 7489).
+    Dmarc,
+    /// Sessions, and those that went well (RFC 8460).
+    Tls,
+}
+
+impl ReportKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Dmarc => "dmarc",
+            Self::Tls => "tls",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Dmarc, Self::Tls].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainReport {
+    pub domain: DomainName,
+    pub kind: ReportKind,
+    pub organisation: String,
+    /// Given by the organisation; the same report may come twice.
+    pub report_id: String,
+    pub begin: Timestamp,
+    pub end: Timestamp,
+    pub total: u64,
+    pub passed: u64,
+    /// A JSON object.
+    pub details: String,
+}
+
+/// All reports of one kind about a domain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainReportSum {
+    pub domain: String,
+    pub kind: ReportKind,
+    pub reports: u64,
+    pub total: u64,
+    pub passed: u64,
+    pub begin: Timestamp,
+    pub end: Timestamp,
+}
+
+impl Store {
+    /// Keeps those about `own` and about domains that servers have; returns how many were new. `NotFound` if none is
+    /// about a domain of ours.
+    pub async fn add_domain_reports(&self, own: DomainName, reports: Vec<DomainReport>) -> Result<u64> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(add(sql, own, reports, now))).await
+    }
+
+    /// By domain and kind; of all domains, or of one.
+    pub async fn sum_up_domain_reports(&self, domain: Option<DomainName>) -> Result<Vec<DomainReportSum>> {
+        let domain = domain.map(|domain| domain.as_str().to_owned());
+        self.read(move |sql| Box::pin(sum_up(sql, domain))).await
+    }
+
+    /// The newest first.
+    pub async fn list_domain_reports(&self, domain: DomainName, limit: usize) -> Result<Vec<DomainReport>> {
+        self.read(move |sql| Box::pin(list(sql, domain, limit as i64))).await
+    }
+}
 
 /// Anybody can send them: more about one domain are nobody's honest work.
 const PER_DOMAIN_MAX: i64 = 10_000;
@@ -14,12 +82,7 @@ const KEPT_FOR: Duration = Duration::from_hours(400 * 24);
 
 /// Adds those that are about `own`, a name below it, or a domain that a server sends from or has above it. Returns how
 /// many were new; `NotFound` if none is about a domain of ours.
-pub(crate) async fn add(
-    sql: &Sql<'_>,
-    own: DomainName,
-    reports: Vec<DomainReport>,
-    now: Timestamp,
-) -> Result<u64, StoreError> {
+async fn add(sql: &Sql<'_>, own: DomainName, reports: Vec<DomainReport>, now: Timestamp) -> Result<u64> {
     let (mut ours, mut added) = (0, 0);
     for report in reports {
         if !is_ours(sql, &own, &report.domain).await? {
@@ -33,7 +96,7 @@ pub(crate) async fn add(
     if ours == 0 { Err(StoreError::NotFound) } else { Ok(added) }
 }
 
-async fn is_ours(sql: &Sql<'_>, own: &DomainName, domain: &DomainName) -> Result<bool, StoreError> {
+async fn is_ours(sql: &Sql<'_>, own: &DomainName, domain: &DomainName) -> Result<bool> {
     if domain == own || domain.as_str().ends_with(&format!(".{own}")) {
         return Ok(true);
     }
@@ -43,7 +106,7 @@ async fn is_ours(sql: &Sql<'_>, own: &DomainName, domain: &DomainName) -> Result
     Ok(sql.query_opt(text, &[domain.as_str().into(), below.into()]).await?.is_some())
 }
 
-async fn has_room(sql: &Sql<'_>, domain: &DomainName, now: Timestamp) -> Result<bool, StoreError> {
+async fn has_room(sql: &Sql<'_>, domain: &DomainName, now: Timestamp) -> Result<bool> {
     sql.execute(
         "DELETE FROM domain_reports WHERE domain = $1 AND received_at < $2",
         &[domain.as_str().into(), now.minus(KEPT_FOR).into()],
@@ -55,7 +118,7 @@ async fn has_room(sql: &Sql<'_>, domain: &DomainName, now: Timestamp) -> Result<
     Ok(count.map_or(Ok(0), |row| row.int(0))? < PER_DOMAIN_MAX)
 }
 
-async fn insert(sql: &Sql<'_>, report: DomainReport, now: Timestamp) -> Result<u64, StoreError> {
+async fn insert(sql: &Sql<'_>, report: DomainReport, now: Timestamp) -> Result<u64> {
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     sql.execute(
         "INSERT INTO domain_reports (domain, kind, organisation, report_id, begin_at, end_at, received_at, total,
@@ -82,10 +145,7 @@ async fn insert(sql: &Sql<'_>, report: DomainReport, now: Timestamp) -> Result<u
 const COUNT_MAX: i64 = 1 << 48;
 
 /// By domain and kind; of all domains, or of one.
-pub(crate) async fn sum_up(
-    sql: &Sql<'_>,
-    domain: Option<String>,
-) -> Result<Vec<DomainReportSum>, StoreError> {
+async fn sum_up(sql: &Sql<'_>, domain: Option<String>) -> Result<Vec<DomainReportSum>> {
     let rows = sql
         .query(
             "SELECT domain, kind, count(*), CAST(sum(total) AS BIGINT), CAST(sum(passed) AS BIGINT), min(begin_at),
@@ -110,11 +170,7 @@ pub(crate) async fn sum_up(
 }
 
 /// Of one domain, the newest first.
-pub(crate) async fn list(
-    sql: &Sql<'_>,
-    domain: DomainName,
-    limit: i64,
-) -> Result<Vec<DomainReport>, StoreError> {
+async fn list(sql: &Sql<'_>, domain: DomainName, limit: i64) -> Result<Vec<DomainReport>> {
     let rows = sql
         .query(
             "SELECT kind, organisation, report_id, begin_at, end_at, total, passed, details FROM domain_reports

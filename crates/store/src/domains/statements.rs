@@ -3,12 +3,14 @@
 use postroad_model::{DomainId, DomainName, EventKind, IdGenerator, ServerId, Timestamp};
 use serde_json::json;
 
-use super::{events, tracking};
+use super::records::{Domain, NewDomain, SigningKeys};
+use super::tracking;
 use crate::error::StoreError;
-use crate::records::{Domain, NewDomain, NewEvent, SigningKeys};
+use crate::records::NewEvent;
 use crate::sql::{Row, Sql};
+use crate::verbs::events;
 
-pub(crate) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain, StoreError> {
+pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain, StoreError> {
     let second = new.dkim_ed25519;
     sql.execute(
         "INSERT INTO domains (server_id, name, verified_at, dkim_selector, dkim_private_key, dkim_public_key,
@@ -32,7 +34,7 @@ pub(crate) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Res
     find(sql, new.server_id, new.name).await?.ok_or(StoreError::NotFound)
 }
 
-pub(crate) async fn find(
+pub(super) async fn find(
     sql: &Sql<'_>,
     server_id: ServerId,
     name: DomainName,
@@ -50,7 +52,7 @@ pub(crate) async fn find(
 }
 
 /// All domains, or those of one server.
-pub(crate) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<Vec<Domain>, StoreError> {
+pub(super) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<Vec<Domain>, StoreError> {
     let rows = sql
         .query(
             "SELECT d.id, d.server_id, s.name, d.name, d.verified_at, d.dkim_selector, d.dkim_public_key,
@@ -65,7 +67,7 @@ pub(crate) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<V
 }
 
 /// `None` takes the verified state away. One that becomes verified is told of, with an id of `ids`.
-pub(crate) async fn set_verified(
+pub(super) async fn set_verified(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,
     id: DomainId,
@@ -95,7 +97,7 @@ pub(crate) async fn set_verified(
 }
 
 /// The keys of a domain that is verified for this server.
-pub(crate) async fn find_signing_keys(
+pub(super) async fn find_signing_keys(
     sql: &Sql<'_>,
     server_id: ServerId,
     name: DomainName,
@@ -132,6 +134,6 @@ fn read(row: &mut Row) -> Result<Domain, StoreError> {
         dkim_ed25519,
         created_at: row.time(7)?,
         updated_at: row.time(8)?,
-        tracking: tracking::read_of_domain(row, 11)?,
+        tracking: tracking::read(row, 11)?,
     })
 }
