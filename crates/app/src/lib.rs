@@ -6,6 +6,7 @@ pub mod analytics;
 mod authenticate;
 mod bad_keys;
 mod dev_setup;
+pub mod domains;
 mod feed;
 mod find_message;
 mod housekeeping;

@@ -1,0 +1,132 @@
+//! The records that a domain, or the installation, should have.
+
+use postroad_mail::dkim_txt;
+use postroad_model::DomainName;
+
+use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
+use super::service::Service;
+
+/// A public key that should be in the DNS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DkimRecord {
+    pub selector: String,
+    pub public_spki_der: Vec<u8>,
+    /// Whether the domain counts as unverified without it.
+    pub required: bool,
+}
+
+/// The records to publish for one name, and the facts they are judged by.
+#[derive(Debug, Clone)]
+pub struct ExpectedRecords {
+    #[expect(dead_code, reason = "read by `judge`, which follows")]
+    pub(super) service: Service,
+    pub(super) records: Vec<ExpectedRecord>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct ExpectedRecord {
+    pub(super) purpose: Purpose,
+    pub(super) record_type: RecordType,
+    pub(super) name: String,
+    /// To publish where there is nothing yet.
+    pub(super) value: String,
+    pub(super) required: bool,
+    #[expect(dead_code, reason = "read by `judge`, which follows")]
+    pub(super) rule: Rule,
+}
+
+/// How the answers about a record are judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// The SPF record of the name passes for all our addresses.
+    Spf,
+    /// The name has this key.
+    DkimKey { domain: DomainName, public_spki_der: Vec<u8> },
+    /// The domain has a DMARC policy, its own or that of its organisational domain.
+    Dmarc { domain: DomainName },
+    /// The name is an alias of ours.
+    Alias { domain: DomainName, target: String },
+}
+
+impl ExpectedRecords {
+    /// For a sending domain.
+    pub fn of(domain: &DomainName, service: &Service, keys: &[DkimRecord]) -> Self {
+        let mut records = vec![ExpectedRecord {
+            purpose: Purpose::Spf,
+            record_type: RecordType::Txt,
+            name: domain.to_string(),
+            value: spf_value(&service.spf_terms()),
+            required: true,
+            rule: Rule::Spf,
+        }];
+        records.extend(keys.iter().map(|key| dkim_record(domain, key)));
+        records.push(ExpectedRecord {
+            purpose: Purpose::Dmarc,
+            record_type: RecordType::Txt,
+            name: format!("_dmarc.{domain}"),
+            value: dmarc_value(service),
+            required: true,
+            rule: Rule::Dmarc { domain: domain.clone() },
+        });
+        let alias = |purpose, label: &str, target: String| ExpectedRecord {
+            purpose,
+            record_type: RecordType::Cname,
+            name: format!("{label}.{domain}"),
+            value: target.clone(),
+            required: false,
+            rule: Rule::Alias { domain: domain.clone(), target },
+        };
+        records.push(alias(Purpose::ReturnPath, "rp", service.return_path_name()));
+        records.push(alias(Purpose::Tracking, "track", service.tracking_name()));
+        Self { service: service.clone(), records }
+    }
+
+    /// What to publish, before anything was checked.
+    pub fn pending(&self) -> Vec<RecordCheck> {
+        self.records.iter().map(|record| record.judged(RecordStatus::Pending, Vec::new(), None)).collect()
+    }
+}
+
+impl ExpectedRecord {
+    pub(super) fn judged(
+        &self,
+        status: RecordStatus,
+        found: Vec<String>,
+        hint: Option<String>,
+    ) -> RecordCheck {
+        RecordCheck {
+            purpose: self.purpose,
+            record_type: self.record_type,
+            name: self.name.clone(),
+            value: self.value.clone(),
+            required: self.required,
+            status,
+            found,
+            hint,
+        }
+    }
+}
+
+pub(super) fn dkim_record(domain: &DomainName, key: &DkimRecord) -> ExpectedRecord {
+    ExpectedRecord {
+        purpose: Purpose::Dkim,
+        record_type: RecordType::Txt,
+        name: format!("{}._domainkey.{domain}", key.selector),
+        value: dkim_txt(&key.public_spki_der),
+        required: key.required,
+        rule: Rule::DkimKey { domain: domain.clone(), public_spki_der: key.public_spki_der.clone() },
+    }
+}
+
+/// For a name without an SPF record. `~all`: the customer's other mail, which we know nothing of, is not refused.
+fn spf_value(terms: &[String]) -> String {
+    let words = ["v=spf1"].into_iter().chain(terms.iter().map(String::as_str)).chain(["~all"]);
+    words.collect::<Vec<&str>>().join(" ")
+}
+
+pub(super) fn dmarc_value(service: &Service) -> String {
+    match service.dmarc_reports_address() {
+        Some(address) => format!("v=DMARC1; p=none; rua=mailto:{address}"),
+        None => "v=DMARC1; p=none".to_owned(),
+    }
+}

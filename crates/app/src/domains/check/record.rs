@@ -1,0 +1,155 @@
+//! One DNS record that somebody has to publish, and the verdict on it.
+
+use serde::{Deserialize, Serialize};
+
+/// What a record is for. The first five are records of a sending domain, the others of the installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    Spf,
+    Dkim,
+    Dmarc,
+    ReturnPath,
+    Tracking,
+    /// The address of a host name.
+    Host,
+    /// The name of a source address (PTR), which the hoster sets.
+    ReverseDns,
+    /// The mail server that takes bounces (MX).
+    Bounces,
+    /// Permission for other domains to have DMARC reports sent here (RFC 7489 7.1).
+    DmarcReports,
+    /// Where reports on TLS failures go (RFC 8460).
+    TlsReports,
+    /// The policy that asks for TLS (RFC 8461).
+    MtaSts,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum RecordType {
+    A,
+    Aaaa,
+    Cname,
+    Mx,
+    Ns,
+    Ptr,
+    Txt,
+}
+
+impl RecordType {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::A => "A",
+            Self::Aaaa => "AAAA",
+            Self::Cname => "CNAME",
+            Self::Mx => "MX",
+            Self::Ns => "NS",
+            Self::Ptr => "PTR",
+            Self::Txt => "TXT",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordStatus {
+    /// Not checked yet, or it cannot be.
+    Pending,
+    Verified,
+    /// The DNS says that there is no such record.
+    Missing,
+    /// There is one, but it does not do what it should.
+    Mismatch,
+    /// There are several where only one may be.
+    Multiple,
+    /// The DNS gave no answer. Never a verdict.
+    DnsError,
+}
+
+/// One record to publish, with what the DNS holds instead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordCheck {
+    pub purpose: Purpose,
+    #[serde(rename = "type")]
+    pub record_type: RecordType,
+    /// Without a dot at the end.
+    pub name: String,
+    /// The value to publish. Once a record verifies that needs no change, the value that was found.
+    pub value: String,
+    pub required: bool,
+    pub status: RecordStatus,
+    /// What the DNS holds: strangers' text, shortened and without control characters.
+    pub found: Vec<String>,
+    /// What to change, in words for whoever edits the DNS.
+    pub hint: Option<String>,
+}
+
+/// What the checks of a domain say together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// All required records verify.
+    Verified,
+    /// The DNS said of a required record that it does not verify.
+    Failing,
+    /// The DNS could not be asked about a required record, and no other one fails: nothing is known.
+    Unknown,
+}
+
+impl Verdict {
+    pub fn of(checks: &[RecordCheck]) -> Self {
+        let required = || checks.iter().filter(|check| check.required).map(|check| check.status);
+        let is_unknown = |status| matches!(status, RecordStatus::Pending | RecordStatus::DnsError);
+        if required().all(|status| status == RecordStatus::Verified) {
+            return Self::Verified;
+        }
+        let fails = required().any(|status| status != RecordStatus::Verified && !is_unknown(status));
+        if fails { Self::Failing } else { Self::Unknown }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(required: bool, status: RecordStatus) -> RecordCheck {
+        RecordCheck {
+            purpose: Purpose::Spf,
+            record_type: RecordType::Txt,
+            name: "example.com".to_owned(),
+            value: String::new(),
+            required,
+            status,
+            found: Vec::new(),
+            hint: None,
+        }
+    }
+
+    #[test]
+    fn dns_trouble_is_no_verdict_and_optional_records_do_not_count() {
+        use RecordStatus::{DnsError, Mismatch, Missing, Multiple, Pending, Verified};
+        let of = |statuses: &[RecordStatus]| {
+            let mut checks: Vec<RecordCheck> = statuses.iter().map(|status| check(true, *status)).collect();
+            checks.push(check(false, Missing));
+            Verdict::of(&checks)
+        };
+        assert_eq!(of(&[Verified, Verified]), Verdict::Verified);
+        assert_eq!(of(&[Verified, DnsError]), Verdict::Unknown);
+        assert_eq!(of(&[Pending, Verified]), Verdict::Unknown);
+        for failing in [Missing, Mismatch, Multiple] {
+            assert_eq!(of(&[failing, Verified]), Verdict::Failing);
+            assert_eq!(of(&[failing, DnsError]), Verdict::Failing);
+        }
+    }
+
+    #[test]
+    fn the_words_of_the_contract_are_on_the_wire() {
+        let json = serde_json::to_value(check(true, RecordStatus::DnsError)).unwrap();
+        let expected = serde_json::json!({
+            "purpose": "spf", "type": "TXT", "name": "example.com", "value": "", "required": true,
+            "status": "dns_error", "found": [], "hint": null,
+        });
+        assert_eq!(json, expected);
+        assert_eq!(serde_json::from_value::<RecordCheck>(json).unwrap(), check(true, RecordStatus::DnsError));
+    }
+}
