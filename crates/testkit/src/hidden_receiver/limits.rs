@@ -50,6 +50,13 @@ pub enum RefusedAt {
     EndOfData,
 }
 
+impl RefusedAt {
+    /// The moment of a message on an open connection. Such a connection hears at MAIL what new ones hear at the banner.
+    pub(super) fn of_message(self) -> Self {
+        if self == Self::Banner { Self::MailFrom } else { self }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub struct Greylist {
     pub wait: Duration,

@@ -92,58 +92,71 @@ impl HiddenReceiver {
 
     /// The whole of one message: taken, or refused at some point.
     pub fn message(&mut self, connection: u64, offered: Offered<'_>, now: Timestamp) -> Result<(), Refusal> {
+        for at in [RefusedAt::MailFrom, RefusedAt::RcptTo, RefusedAt::EndOfData] {
+            self.message_at(at, connection, offered, now)?;
+        }
+        Ok(())
+    }
+
+    /// One moment of a message; it is taken at the end of its data.
+    pub fn message_at(
+        &mut self,
+        at: RefusedAt,
+        connection: u64,
+        offered: Offered<'_>,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
         let Some((source, carried)) = self.open.get(&connection).copied() else {
             let reply = "421 4.4.2 connection lost".to_owned();
-            return Err(Refusal { at: RefusedAt::MailFrom, reply, closes: true });
+            return Err(Refusal { at, reply, closes: true });
         };
-        if let Some((at, reply)) = self.objection(source, carried, offered, now) {
+        if let Some(reply) = self.objection(at, source, carried, offered, now) {
             let refusal = self.refuse(at, reply, now);
             if refusal.closes {
                 self.open.remove(&connection);
             }
             return Err(refusal);
         }
-        if let Some(rate) = &self.limits.rate {
+        if let Some(rate) = self.limits.rate.as_ref().filter(|rate| rate.at.of_message() == at) {
+            // Counted where it is limited, so that messages that come at once do not all find the same room.
             let per_minute = self.limits.per_minute_at(now.since(self.start));
-            let count = self.rate.entry(source).or_default();
-            count.take(rate.window, per_minute, now);
+            self.rate.entry(source).or_default().take(rate.window, per_minute, now);
         }
-        if let Some((_, carried)) = self.open.get_mut(&connection) {
-            *carried += 1;
+        if at == RefusedAt::EndOfData {
+            if let Some((_, carried)) = self.open.get_mut(&connection) {
+                *carried += 1;
+            }
+            self.accepted.push((offered.id, now));
         }
-        self.accepted.push((offered.id, now));
         Ok(())
     }
 
     fn objection(
         &mut self,
+        at: RefusedAt,
         source: i64,
         carried: u32,
         offered: Offered<'_>,
         now: Timestamp,
-    ) -> Option<(RefusedAt, String)> {
-        if self.limits.messages_per_connection.is_some_and(|most| carried >= most) {
-            return Some((RefusedAt::MailFrom, "421 4.7.0 Too many messages per connection".to_owned()));
-        }
-        for at in [RefusedAt::Banner, RefusedAt::MailFrom, RefusedAt::RcptTo, RefusedAt::EndOfData] {
-            // A connection that is open already hears at MAIL what new ones hear at the banner.
-            let said_at = if at == RefusedAt::Banner { RefusedAt::MailFrom } else { at };
-            if let Some(reply) = self.block(now, at) {
-                return Some((said_at, reply));
+    ) -> Option<String> {
+        if at == RefusedAt::MailFrom {
+            if self.limits.messages_per_connection.is_some_and(|most| carried >= most) {
+                return Some("421 4.7.0 Too many messages per connection".to_owned());
             }
-            let rate = self.limits.rate.clone().filter(|rate| rate.at == at);
-            if let Some(rate) = rate
-                && !self.is_within_rate(source, now)
-            {
-                return Some((said_at, rate.reply));
-            }
-            if at == RefusedAt::RcptTo
-                && let Some(reply) = self.recipient_objection(source, offered, now)
-            {
-                return Some((at, reply));
+            if let Some(reply) = self.block(now, RefusedAt::Banner) {
+                return Some(reply);
             }
         }
-        None
+        if let Some(reply) = self.block(now, at) {
+            return Some(reply);
+        }
+        let rate = self.limits.rate.as_ref().filter(|rate| rate.at.of_message() == at);
+        if let Some(reply) = rate.map(|rate| rate.reply.clone())
+            && !self.is_within_rate(source, now)
+        {
+            return Some(reply);
+        }
+        if at == RefusedAt::RcptTo { self.recipient_objection(source, offered, now) } else { None }
     }
 
     fn recipient_objection(&mut self, source: i64, offered: Offered<'_>, now: Timestamp) -> Option<String> {

@@ -65,8 +65,7 @@ impl Conversation {
                 "QUIT" => {
                     self.answer(Stage::Quit, &line, "221 2.0.0 bye").await?;
                     // From here on the client is free to open another one.
-                    let number = self.number;
-                    self.shared.note(|record| record.close(number));
+                    self.shared.closed(self.number);
                     self.wire.close().await;
                     return Ok(());
                 }
@@ -137,7 +136,7 @@ impl Conversation {
             mail_from: envelope.map_or("", |envelope| &envelope.mail_from),
             rcpt_to: envelope.map_or(&[], |envelope| &envelope.rcpt_to),
         };
-        let answer = self.shared.script().answer(&asked).unwrap_or_else(|| Answer::reply(default));
+        let answer = self.shared.script().answer(&asked, default).unwrap_or_else(|| Answer::reply(default));
         self.give(&answer).await?;
         Ok(String::from_utf8_lossy(&answer.bytes).trim_end().to_owned())
     }

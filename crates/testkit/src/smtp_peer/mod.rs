@@ -3,6 +3,7 @@
 //! It runs on a thread of its own, so that a test may block (starting a daemon, say) while mail flows.
 
 mod conversation;
+mod limited;
 mod receiving;
 mod record;
 mod script;
@@ -22,6 +23,7 @@ pub use record::{ConnectionRecord, ReceivedMessage, Record, Transfer};
 pub use script::{Answer, Asked, Script, Stage};
 pub use tls::PeerTls;
 
+use crate::hidden_receiver::HiddenReceiver;
 use conversation::Conversation;
 
 const WAIT_SECS: u64 = 30;
@@ -51,6 +53,14 @@ impl Shared {
         let result = change(&mut self.record.lock());
         self.changes.send_modify(|count| *count += 1);
         result
+    }
+
+    /// The client may open another connection from now on.
+    fn closed(&self, connection: u32) {
+        if let Some(limited) = &self.script().limited {
+            limited.disconnect(connection);
+        }
+        self.note(|record| record.close(connection));
     }
 }
 
@@ -113,6 +123,11 @@ impl SmtpPeer {
         self.look(|record| record.open_max)
     }
 
+    /// What the receiver with limits took and refused; `None` without limits.
+    pub fn look_at_receiver<T>(&self, at: impl FnOnce(&HiddenReceiver) -> T) -> Option<T> {
+        self.shared.script().limited.as_ref().map(|limited| limited.look(at))
+    }
+
     /// Panics when it does not come true within 30 seconds.
     pub async fn wait_until(&self, is_true: impl Fn(&Record) -> bool) {
         let mut changes = self.shared.changes.subscribe();
@@ -154,5 +169,5 @@ async fn converse(stream: TcpStream, client: SocketAddr, shared: Arc<Shared>) {
     let number = shared.note(|record| record.open(client));
     // A broken connection is what many tests are about; the record tells how far it came.
     drop(Conversation::new(stream, client.ip(), number, Arc::clone(&shared)).run().await);
-    shared.note(|record| record.close(number));
+    shared.closed(number);
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use super::limited::LimitedReceiver;
 use super::tls::PeerTls;
+use crate::hidden_receiver::HiddenLimits;
 
 /// The moments at which the peer answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -105,6 +107,7 @@ pub struct Script {
     pub(super) close_after_received_bytes: Option<u64>,
     pub(super) close_after_sent_bytes: Option<u64>,
     rules: Vec<Rule>,
+    pub(super) limited: Option<Arc<LimitedReceiver>>,
 }
 
 impl Script {
@@ -170,8 +173,16 @@ impl Script {
         self
     }
 
-    pub(super) fn answer(&self, asked: &Asked) -> Option<Answer> {
-        self.rules.iter().find_map(|rule| rule(asked))
+    /// Takes mail within these limits, from now on. Rules come first.
+    #[must_use]
+    pub fn within(mut self, limits: HiddenLimits) -> Self {
+        self.limited = Some(Arc::new(LimitedReceiver::new(limits)));
+        self
+    }
+
+    pub(super) fn answer(&self, asked: &Asked, default: &str) -> Option<Answer> {
+        let by_rule = self.rules.iter().find_map(|rule| rule(asked));
+        by_rule.or_else(|| self.limited.as_ref()?.answer(asked, default))
     }
 
     pub(super) fn offers(&self, keyword: &str) -> bool {

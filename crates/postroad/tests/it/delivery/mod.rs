@@ -4,6 +4,7 @@ mod dead_node;
 mod desk;
 mod fairness;
 mod gates;
+mod hidden_limits;
 pub(crate) mod inbox;
 mod kills;
 mod limits;

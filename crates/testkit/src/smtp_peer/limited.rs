@@ -1,0 +1,94 @@
+//! A receiver with hidden limits behind the peer's sockets: the same rules as in simulated time, under the machine's clock.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use postroad_model::Timestamp;
+
+use super::script::{Answer, Asked, Stage};
+use crate::hidden_receiver::{HiddenLimits, HiddenReceiver, Offered, Refusal, RefusedAt};
+
+#[derive(Debug)]
+pub(super) struct LimitedReceiver {
+    started: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    receiver: HiddenReceiver,
+    /// The receiver's number of each open connection, by the peer's.
+    connections: HashMap<u32, u64>,
+    sources: Vec<IpAddr>,
+    messages: i64,
+}
+
+impl LimitedReceiver {
+    pub(super) fn new(limits: HiddenLimits) -> Self {
+        let receiver = HiddenReceiver::new(limits, Timestamp::from_micros(0));
+        let state = State { receiver, connections: HashMap::new(), sources: Vec::new(), messages: 0 };
+        Self { started: Instant::now(), state: Mutex::new(state) }
+    }
+
+    pub(super) fn look<T>(&self, at: impl FnOnce(&HiddenReceiver) -> T) -> T {
+        at(&self.state.lock().receiver)
+    }
+
+    /// How it answers instead of the usual reply: a refusal, or the usual reply late.
+    pub(super) fn answer(&self, asked: &Asked<'_>, default: &str) -> Option<Answer> {
+        let mut state = self.state.lock();
+        let now = Timestamp::from_micros(self.started.elapsed().as_micros() as i64);
+        let (at, time) = match asked.stage {
+            Stage::Banner => (RefusedAt::Banner, state.receiver.limits().connect_time),
+            Stage::MailFrom => (RefusedAt::MailFrom, Duration::ZERO),
+            Stage::RcptTo => (RefusedAt::RcptTo, Duration::ZERO),
+            Stage::Message => (RefusedAt::EndOfData, state.receiver.limits().message_time),
+            _ => return None,
+        };
+        match state.ask(at, asked, now) {
+            Ok(()) => Some(Answer::reply(default).after(time)),
+            Err(Refusal { reply, closes, .. }) => {
+                let answer = Answer::reply(&reply);
+                Some(if closes { answer.then_close() } else { answer })
+            }
+        }
+    }
+
+    pub(super) fn disconnect(&self, connection: u32) {
+        let mut state = self.state.lock();
+        if let Some(number) = state.connections.remove(&connection) {
+            state.receiver.disconnect(number);
+        }
+    }
+}
+
+impl State {
+    fn ask(&mut self, at: RefusedAt, asked: &Asked<'_>, now: Timestamp) -> Result<(), Refusal> {
+        if at == RefusedAt::Banner {
+            let source = self.source(asked.client);
+            let number = self.receiver.connect(source, now)?;
+            self.connections.insert(asked.connection, number);
+            return Ok(());
+        }
+        // The command of a message is the one that is being asked about; its recipients come one by one.
+        let (_, path) = asked.line.split_once('<').unwrap_or_default();
+        let path = path.split('>').next().unwrap_or_default();
+        let recipient = if at == RefusedAt::RcptTo { path } else { "" };
+        let offered = Offered { id: self.messages, sender: asked.mail_from, recipient };
+        let number = self.connections.get(&asked.connection).copied().unwrap_or_default();
+        self.receiver.message_at(at, number, offered, now)?;
+        self.messages += i64::from(at == RefusedAt::EndOfData);
+        Ok(())
+    }
+
+    fn source(&mut self, client: IpAddr) -> i64 {
+        let known = self.sources.iter().position(|source| *source == client);
+        let index = known.unwrap_or_else(|| {
+            self.sources.push(client);
+            self.sources.len() - 1
+        });
+        index as i64
+    }
+}
