@@ -95,6 +95,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn inside(pointer: String, json: Json<'a>, findings: &mut Findings) -> Option<Self> {
         match json {
             Json::Object(entries) => Some(Self { pointer, entries }),
+            Json::Item(item) => Some(Self { pointer, entries: item.read() }),
             other => {
                 findings.wrong_type(&pointer, "Object", other.type_name());
                 None

@@ -69,6 +69,7 @@ fn add(hash: &mut Context, json: &Json<'_>) {
             }
         }
         Json::Object(entries) => add_object(hash, entries.iter()),
+        Json::Item(item) => add_object(hash, item.read().iter()),
     }
 }
 
@@ -109,6 +110,8 @@ mod tests {
     fn the_same_request_written_differently_has_one_fingerprint() {
         let one = print(r#"{"to": ["a"], "headers": {"x": 1, "y": "\u00fc"}}"#);
         assert_eq!(one, print(r#"{"headers":{"y":"ü","x":1},"to":["a"],"idempotency_key":"k"}"#));
+        let listed = print(r#"{"attachments": [{"name": "\u00fc", "data": 1, "data": "\/"}]}"#);
+        assert_eq!(listed, print(r#"{"attachments":[{"data":"/","name":"ü"}]}"#));
     }
 
     #[test]
@@ -121,6 +124,7 @@ mod tests {
             r#"{"a": ["b", "c"]}"#,
             r#"{"a": [["b"], "c"]}"#,
             r#"{"a": {"b": "c"}}"#,
+            r#"{"a": [{"b": "c"}]}"#,
             r#"{"a": {"idempotency_key": "c"}}"#,
             r#"{"a": 1}"#,
             r#"{"a": "1"}"#,

@@ -1,7 +1,8 @@
 //! JSON as it was sent, without copying its texts: bodies and attachments are most of a request.
 //!
 //! Memory is bounded by the request's own size: texts are borrowed, or copied once when they have escapes, and lists
-//! may take half as many bytes as the text and half a megabyte. A request that needs more is refused while it is read.
+//! may take as many bytes as the text and half a megabyte. A request that needs more is refused while it is read. Objects in
+//! a list of the request take none until they are read, one after the other, so nobody pays for what he does not look at.
 
 mod number;
 mod parse;
@@ -23,6 +24,18 @@ pub(crate) enum Json<'a> {
     Array(Vec<Json<'a>>),
     /// In the order given; of a name that stands twice only the last is kept.
     Object(Object<'a>),
+    /// An object in a list that is a field of the request.
+    Item(Item<'a>),
+}
+
+/// The checked text of an object that is not read yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Item<'a>(&'a str);
+
+impl<'a> Item<'a> {
+    pub(crate) fn read(self) -> Object<'a> {
+        parse::parse_item(self.0)
+    }
 }
 
 impl Json<'_> {
@@ -35,7 +48,7 @@ impl Json<'_> {
             Self::Number(_) => "Integer",
             Self::Text(_) => "String",
             Self::Array(_) => "Array",
-            Self::Object(_) => "Object",
+            Self::Object(_) | Self::Item(_) => "Object",
         }
     }
 }
@@ -120,6 +133,15 @@ mod tests {
             .concat();
         let many = format!("{{\"a\":[{}0]}}", format!("{{{keys}\"b\":1}},").repeat(1_000));
         assert!(parse_object(many.as_bytes()).is_ok(), "{} bytes", many.len());
+        // However many of their names nobody knows.
+        let keys: Vec<String> = (0..30).map(|key| format!("\"k{key}\":1")).collect();
+        let many = format!("{{\"a\":[{}0]}}", format!("{{{}}},", keys.join(",")).repeat(1_000));
+        let object = parse_object(many.as_bytes()).unwrap();
+        let Json::Array(items) = &object[0].1 else { panic!("it is one list") };
+        let Some(Json::Item(item)) = items.get(999) else { panic!("an item waits to be read") };
+        assert_eq!(item.read().len(), 30);
+        let wide = format!("{{\"a\":[{{\"b\":[{}0]}}]}}", "0,".repeat(100_000));
+        assert!(parse_object(wide.as_bytes()).unwrap_err().message.contains("too many values"));
         let digits = format!("{{\"a\":{}}}", "1".repeat(2_000));
         assert!(parse_object(digits.as_bytes()).unwrap_err().message.contains("out of range"));
     }

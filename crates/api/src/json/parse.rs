@@ -7,13 +7,15 @@ use memchr::memchr2;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::number::Number;
-use super::{Json, Object};
+use super::{Item, Json, Object};
 
 const DEPTH_MAX: usize = 128;
 /// Lists may take this and as many bytes as the text has.
 const LISTS_BYTES: usize = 512 << 10;
 /// As many digits as other programs can read.
 const NUMBER_BYTES_MAX: usize = 300;
+/// Lists of the request stand this deep.
+const REQUEST_LIST_DEPTH: usize = 2;
 /// Objects with so few entries are searched for names that stand twice without further memory.
 const FEW_ENTRIES: usize = 16;
 
@@ -29,7 +31,8 @@ enum Fault {
 pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, String> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| format!("invalid unicode code point at {}", place(bytes, error.valid_up_to())))?;
-    let mut parser = Parser { text, at: 0, depth: 0, lists_left: LISTS_BYTES + bytes.len() };
+    let lists_left = LISTS_BYTES + bytes.len();
+    let mut parser = Parser { text, at: 0, depth: 0, lists_left, only_checks: false };
     parser.document().map_err(|fault| {
         let what = match fault {
             Fault::Syntax => match serde_json::from_slice::<Skipped>(bytes) {
@@ -45,6 +48,17 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, String> {
     })
 }
 
+/// The object whose text the parser checked when it came to it.
+pub(super) fn parse_item(text: &str) -> Object<'_> {
+    // It was within its bounds then.
+    let mut parser =
+        Parser { text, at: 0, depth: REQUEST_LIST_DEPTH, lists_left: usize::MAX, only_checks: false };
+    match parser.document() {
+        Ok(Json::Object(object)) => object,
+        _ => unreachable!("only objects that were read once become items"),
+    }
+}
+
 fn place(bytes: &[u8], at: usize) -> String {
     let before = &bytes[..at.min(bytes.len())];
     let line = memchr::memchr_iter(b'\n', before).count() + 1;
@@ -57,6 +71,8 @@ struct Parser<'a> {
     at: usize,
     depth: usize,
     lists_left: usize,
+    /// Whether what is read is thrown away.
+    only_checks: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -116,13 +132,24 @@ impl<'a> Parser<'a> {
             return Ok(Json::Array(values));
         }
         loop {
-            let value = self.value()?;
+            let is_item = self.depth == REQUEST_LIST_DEPTH && self.next_token() == Some(b'{');
+            let value = if is_item { self.item()? } else { self.value()? };
             self.push(&mut values, value)?;
             if self.is_last(b']')? {
                 self.shrink(&mut values);
                 return Ok(Json::Array(values));
             }
         }
+    }
+
+    /// An object that is only checked now, and gives back the memory for that.
+    fn item(&mut self) -> Result<Json<'a>, Fault> {
+        let (start, lists_left) = (self.at, self.lists_left);
+        self.only_checks = true;
+        self.value()?;
+        self.only_checks = false;
+        self.lists_left = lists_left;
+        Ok(Json::Item(Item(&self.text[start..self.at])))
     }
 
     fn object(&mut self) -> Result<Json<'a>, Fault> {
@@ -236,22 +263,29 @@ impl<'a> Parser<'a> {
         }
         let end = self.at;
         self.at += 1;
+        let raw = &self.text[start..end];
         if !has_escapes {
-            return Ok(Cow::Borrowed(&self.text[start..end]));
+            return Ok(Cow::Borrowed(raw));
         }
-        unescape(&self.text[start..end]).map(Cow::Owned)
+        if self.only_checks {
+            unescape(raw, |_| ())?;
+            return Ok(Cow::Borrowed(raw));
+        }
+        // What it stands for is never longer.
+        let mut text = String::with_capacity(raw.len());
+        unescape(raw, |piece| text.push_str(piece))?;
+        Ok(Cow::Owned(text))
     }
 }
 
-/// The text that `raw` stands for; it is never longer.
-fn unescape(raw: &str) -> Result<String, Fault> {
-    let mut text = String::with_capacity(raw.len());
+/// Hands on the text that `raw` stands for, in pieces.
+fn unescape(raw: &str, mut take: impl FnMut(&str)) -> Result<(), Fault> {
     let mut rest = raw;
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
-        text.push_str(&rest[..at]);
+        take(&rest[..at]);
         let escape = *rest.as_bytes().get(at + 1).ok_or(Fault::Syntax)?;
         let mut taken = at + 2;
-        text.push(match escape {
+        let c = match escape {
             b'"' | b'\\' | b'/' => char::from(escape),
             b'b' => '\u{8}',
             b'f' => '\u{c}',
@@ -264,11 +298,12 @@ fn unescape(raw: &str) -> Result<String, Fault> {
                 c
             }
             _ => return Err(Fault::Syntax),
-        });
+        };
+        take(c.encode_utf8(&mut [0; 4]));
         rest = &rest[taken..];
     }
-    text.push_str(rest);
-    Ok(text)
+    take(rest);
+    Ok(())
 }
 
 /// The character of `XXXX` or of `XXXX\uXXXX`, and how many bytes that is.
@@ -390,6 +425,7 @@ mod tests {
             Json::Object(entries) => {
                 entries.iter().map(|(name, value)| (name.to_string(), value_of(value))).collect()
             }
+            Json::Item(item) => value_of(&Json::Object(item.read())),
         }
     }
 
@@ -426,6 +462,7 @@ mod tests {
             "\u{1}",
             "ü",
             "{\"a\":",
+            "{\"a\":[{",
             "[1,",
             "\"x\\\"y\"",
         ];

@@ -35,6 +35,24 @@ async fn an_error_answer_lists_a_hundred_problems_and_says_how_many_more() {
 }
 
 #[tokio::test]
+async fn a_thousand_items_with_thirty_keys_each_are_taken_and_warned_of_twenty_times() {
+    let service = Service::start().await;
+    let item = |at: usize| {
+        let unknown = (0..29).map(|key| (format!("k{key}"), json!(1)));
+        let known = ("address".to_owned(), json!(format!("a{at}@example.net")));
+        Value::Object(unknown.chain([known]).collect())
+    };
+    let items: Vec<Value> = (0..1_000).map(item).collect();
+    let added = service.call("/api/v1/suppressions/add", &json!({ "items": items })).await;
+    assert_eq!((&added["data"]["added"], &added["data"]["failed"]), (&json!(1_000), &json!(0)), "{added}");
+    let warnings = added["flags"]["warnings"].as_array().unwrap();
+    assert_eq!((warnings.len(), &warnings[0]), (20, &json!("Unknown field `items/0/k0` was ignored")));
+    let removed = service.call("/api/v1/suppressions/remove", &json!({ "items": items })).await;
+    assert_eq!(removed["data"]["removed"], 1_000, "{removed}");
+    assert_eq!(removed["data"]["results"][999]["address"], "a999@example.net");
+}
+
+#[tokio::test]
 async fn an_error_answer_is_no_larger_than_its_request() {
     let service = Service::start().await;
     let long = "x".repeat(200_000);
