@@ -117,6 +117,16 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    /// Whether the request is worth letting go of as soon as it is read.
+    pub(crate) fn is_large(&self) -> bool {
+        self.text.len() > LARGE_BYTES
+    }
+
+    /// Lets go of the request's text, but not of its share of the memory: what was read of it takes its place.
+    pub(crate) fn release_text(&mut self) {
+        self.text = Bytes::new();
+    }
+
     /// Lets go of the request: for calls that know what they want and wait for long.
     pub(crate) fn release_request(&mut self) {
         self.text = Bytes::new();

@@ -3,7 +3,8 @@
 //! They keep one rule: **a request takes at most three times its own bytes of memory, and 1 MB.** Whatever splits,
 //! decodes or collects somebody's bytes stops at a limit while it reads, not after it has read everything. The limits here
 //! are small enough that what is collected of headers, addresses and problems fits the 1 MB; only bodies and attachments
-//! are copied, and never more than twice at a time. The test binaries `memory` measure it for every field.
+//! are copied, and never more than twice at a time: a large request is let go of once it is read, what was read of it once
+//! the message is composed. The test binaries `memory` measure it for every field.
 
 /// Sizes in bytes, counts in pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -33,9 +33,15 @@ use crate::json::Json;
     ),
     responses((status = 200, body = Answer<SendOut>)),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<SendOut>, Failure> {
+pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> {
     let limits = call.app.limits();
-    let (context, draft) = prepare(&call, "send/message", |fields, findings| read(fields, limits, findings))?;
+    let (context, mut draft) =
+        prepare(&call, "send/message", |fields, findings| read(fields, limits, findings))?;
+    if call.is_large() {
+        // The composed message needs the memory of the text, and what it is compressed to that of the draft.
+        draft = draft.into_owned();
+        call.release_text();
+    }
     let warnings = context.warnings.clone();
     let sent = call.app.send_message(context, draft).await;
     Ok(sent.map_err(|refusal| Failure::from(refusal).with_warnings(warnings))?.into())

@@ -54,8 +54,12 @@ pub(crate) struct SendRawIn {
     ),
     responses((status = 200, body = Answer<SendOut>)),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<SendOut>, Failure> {
-    let (context, draft) = prepare(&call, "send/raw", read)?;
+pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> {
+    let (context, mut draft) = prepare(&call, "send/raw", read)?;
+    if call.is_large() {
+        draft = draft.into_owned();
+        call.release_text();
+    }
     let warnings = context.warnings.clone();
     let sent = call.app.send_raw(context, draft).await;
     Ok(sent.map_err(|refusal| Failure::from(refusal).with_warnings(warnings))?.into())

@@ -104,9 +104,10 @@ pub(crate) struct AddedItemOut {
     request_body = AddSuppressionIn,
     responses((status = 200, body = Answer<AddedOut>)),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<AddedOut>, Failure> {
+pub(crate) async fn handle(mut call: Call) -> Result<Success<AddedOut>, Failure> {
     let mut findings = Findings::default();
     let given = read(&call.text, &mut findings)?;
+    call.release_text();
     let warnings = findings.into_warnings()?;
     let done = match given {
         Given::One(one) => add_one(&call, one).await.map(AddedOut::One),
@@ -148,13 +149,15 @@ async fn add_many(
     call: &Call,
     items: Vec<Result<GivenSuppression, Vec<FieldProblem>>>,
 ) -> Result<AddedManyOut, Failure> {
-    let readable: Vec<GivenSuppression> =
-        items.iter().filter_map(|item| item.as_ref().ok()).cloned().collect();
+    let mut readable = Vec::with_capacity(items.len());
+    let items: Vec<Result<(), Vec<FieldProblem>>> =
+        items.into_iter().map(|item| item.map(|given| readable.push(given))).collect();
     let added = call.app.add_suppressions(call.caller.server_id, &readable).await?;
+    drop(readable);
     let mut added = added.into_iter();
     let mut out = AddedManyOut::default();
     for (index, item) in items.into_iter().enumerate() {
-        let ended = item.and_then(|_| {
+        let ended = item.and_then(|()| {
             let added = added.next().expect("there is a result for each");
             added.map_err(|problems| shared_params::placed(index, problems))
         });

@@ -1,6 +1,5 @@
 //! suppressions/import: a list from elsewhere, as CSV.
 
-use bytes::Bytes;
 use postroad_app::suppressions::{CsvReader, GivenSuppression};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -68,7 +67,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<ImportedOut>, Failu
     let mut findings = Findings::default();
     let csv = read(&call.text, &mut findings)?;
     // `csv` takes the place of the request in the memory account, until the last line is stored.
-    call.text = Bytes::new();
+    call.release_text();
     let mut lines = CsvReader::new(&csv);
     if lines.by_ref().nth(LINES_MAX).is_some() {
         findings.problem("/csv", format!("`csv` has more than {LINES_MAX} lines; send it in parts"));

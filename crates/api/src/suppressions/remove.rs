@@ -84,9 +84,10 @@ pub(crate) struct RemovedItemOut {
     request_body = RemoveSuppressionIn,
     responses((status = 200, body = Answer<RemovedOut>)),
 )]
-pub(crate) async fn handle(call: Call) -> Result<Success<RemovedOut>, Failure> {
+pub(crate) async fn handle(mut call: Call) -> Result<Success<RemovedOut>, Failure> {
     let mut findings = Findings::default();
     let given = read(&call.text, &mut findings)?;
+    call.release_text();
     let warnings = findings.into_warnings()?;
     let done = match given {
         Given::One(address) => remove_one(&call, address).await.map(RemovedOut::One),
@@ -113,13 +114,15 @@ async fn remove_many(
     call: &Call,
     items: Vec<Result<String, Vec<FieldProblem>>>,
 ) -> Result<RemovedManyOut, Failure> {
-    let readable: Vec<String> = items.iter().filter_map(|item| item.as_ref().ok()).cloned().collect();
+    let mut readable = Vec::with_capacity(items.len());
+    let items: Vec<Result<(), Vec<FieldProblem>>> =
+        items.into_iter().map(|item| item.map(|address| readable.push(address))).collect();
     let removed = call.app.remove_suppressions(call.caller.server_id, &readable).await?;
-    let mut removed = removed.into_iter();
+    let mut removed = readable.into_iter().zip(removed);
     let mut out = RemovedManyOut::default();
     for (index, item) in items.into_iter().enumerate() {
-        let ended = item.and_then(|address| {
-            let removed = removed.next().expect("there is a result for each");
+        let ended = item.and_then(|()| {
+            let (address, removed) = removed.next().expect("there is a result for each");
             removed
                 .map(|was_there| (address, was_there))
                 .map_err(|problem| shared_params::placed(index, vec![problem]))

@@ -44,6 +44,47 @@ pub struct MessageDraft<'a> {
     pub list_unsubscribe: Option<ListUnsubscribe<'a>>,
 }
 
+impl MessageDraft<'_> {
+    /// The same in memory of its own, for a request that is let go of before its message is stored.
+    pub fn into_owned(self) -> MessageDraft<'static> {
+        MessageDraft {
+            to: entries_into_owned(self.to),
+            cc: entries_into_owned(self.cc),
+            bcc: entries_into_owned(self.bcc),
+            from: into_owned(self.from),
+            sender: into_owned(self.sender),
+            reply_to: into_owned(self.reply_to),
+            subject: into_owned(self.subject),
+            tag: into_owned(self.tag),
+            plain_body: into_owned(self.plain_body),
+            html_body: into_owned(self.html_body),
+            attachments: self.attachments.into_iter().map(AttachmentDraft::into_owned).collect(),
+            headers: self.headers,
+            bounce: self.bounce,
+            template: self.template.map(|template| TemplateDraft { name: into_owned(template.name) }),
+            metadata: self.metadata,
+            send_at: into_owned(self.send_at),
+            expires_at: into_owned(self.expires_at),
+            track: self.track,
+            ip_pool: into_owned(self.ip_pool),
+            require_tls: self.require_tls,
+            list_unsubscribe: self.list_unsubscribe.map(ListUnsubscribe::into_owned),
+        }
+    }
+}
+
+fn into_owned(text: Option<Cow<'_, str>>) -> Option<Cow<'static, str>> {
+    text.map(|text| Cow::Owned(text.into_owned()))
+}
+
+fn entries_into_owned(entries: Vec<ListEntry<'_>>) -> Vec<ListEntry<'static>> {
+    let owned = |entry: ListEntry<'_>| ListEntry {
+        pointer: entry.pointer,
+        text: Cow::Owned(entry.text.into_owned()),
+    };
+    entries.into_iter().map(owned).collect()
+}
+
 /// One entry of a recipient list and where it stood.
 #[derive(Debug, Clone)]
 pub struct ListEntry<'a> {
@@ -61,6 +102,17 @@ pub struct AttachmentDraft<'a> {
     pub content_id: Option<Cow<'a, str>>,
 }
 
+impl AttachmentDraft<'_> {
+    fn into_owned(self) -> AttachmentDraft<'static> {
+        AttachmentDraft {
+            name: into_owned(self.name),
+            content_type: into_owned(self.content_type),
+            data: into_owned(self.data),
+            content_id: into_owned(self.content_id),
+        }
+    }
+}
+
 /// A reference to a template; `name` is its id or alias as given.
 #[derive(Debug)]
 pub struct TemplateDraft<'a> {
@@ -74,6 +126,16 @@ pub struct ListUnsubscribe<'a> {
     pub one_click: bool,
 }
 
+impl ListUnsubscribe<'_> {
+    fn into_owned(self) -> ListUnsubscribe<'static> {
+        ListUnsubscribe {
+            url: into_owned(self.url),
+            mailto: into_owned(self.mailto),
+            one_click: self.one_click,
+        }
+    }
+}
+
 /// A message built by the sender: the fields of send/raw.
 #[derive(Debug)]
 pub struct RawDraft<'a> {
@@ -82,4 +144,16 @@ pub struct RawDraft<'a> {
     /// Base64.
     pub data: Cow<'a, str>,
     pub bounce: bool,
+}
+
+impl RawDraft<'_> {
+    /// The same in memory of its own, for a request that is let go of before its message is stored.
+    pub fn into_owned(self) -> RawDraft<'static> {
+        RawDraft {
+            mail_from: Cow::Owned(self.mail_from.into_owned()),
+            rcpt_to: entries_into_owned(self.rcpt_to),
+            data: Cow::Owned(self.data.into_owned()),
+            bounce: self.bounce,
+        }
+    }
 }

@@ -1,0 +1,155 @@
+//! A request by HTTP takes at most three times its own bytes of memory, and 1 MB (`Limits`): from the first byte read to
+//! the answer, JSON and all. Measured by a counting allocator, so this is a test binary of its own with a single test.
+
+#![cfg(test)]
+
+#[expect(dead_code, reason = "the other tests use all of it")]
+#[path = "it/service.rs"]
+mod service;
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use peak_alloc::PeakAlloc;
+use postroad_testkit::{random_bytes, random_text};
+use serde_json::{Value, json};
+use service::{SEND_MESSAGE, SEND_RAW, Service, message_to};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// What a case fills its fields with: large enough that the fixed part of the rule hides nothing.
+const BYTES: usize = 6 << 20;
+const FIXED_BYTES: usize = 1 << 20;
+const ADD: &str = "/api/v1/suppressions/add";
+
+#[tokio::test]
+async fn a_request_by_http_takes_three_times_its_bytes_and_a_megabyte() {
+    let mut test = Test { service: Service::start().await, too_much: Vec::new() };
+    // The first ones fill memories that stay.
+    for _ in 0..2 {
+        test.send("warm-up", "plain_body", "hello").await;
+        test.send("warm-up", "plain_body", &random_text(BYTES, "\n")).await;
+    }
+    test.too_much.clear();
+    test.bodies().await;
+    test.attachments().await;
+    test.raw_messages().await;
+    test.suppressions().await;
+    assert!(test.too_much.is_empty(), "{:#?}", test.too_much);
+}
+
+struct Test {
+    service: Service,
+    too_much: Vec<String>,
+}
+
+impl Test {
+    async fn bodies(&mut self) {
+        for (name, text) in [
+            ("without escapes", random_text(BYTES, " ")),
+            ("with escapes", random_text(BYTES, "\n")),
+            ("of controls", random_text(BYTES, "\u{7f}")),
+        ] {
+            self.send(name, "plain_body", &text).await;
+            self.send(name, "html_body", &text).await;
+            let half = &text[..text.floor_char_boundary(text.len() / 2)];
+            let both = json!({"plain_body": half, "html_body": half});
+            self.call(&format!("both bodies {name}"), SEND_MESSAGE, &with(&both).to_string()).await;
+            let unequal = json!({"plain_body": "short\n", "html_body": text, "idempotency_key": name});
+            self.call(&format!("with a key {name}"), SEND_MESSAGE, &with(&unequal).to_string()).await;
+        }
+        let request = with(&json!({"html_body": random_text(BYTES / 2, " ")})).to_string();
+        self.call("all in ASCII", SEND_MESSAGE, &in_ascii(&request)).await;
+    }
+
+    async fn attachments(&mut self) {
+        for (name, piece) in [("", "/"), (" with escapes", "\\/")] {
+            let one = BASE64_STANDARD.encode(random_bytes(BYTES / 4 * 3));
+            let request = with(&json!({"attachments": [{"name": "a.bin", "data": one}]})).to_string();
+            self.call(&format!("an attachment{name}"), SEND_MESSAGE, &request.replace('/', piece)).await;
+            let part = BASE64_STANDARD.encode(random_bytes(BYTES / 40 * 3));
+            let parts: Vec<Value> = (0..10).map(|_| json!({"name": "a.bin", "data": part})).collect();
+            let request = with(&json!({"attachments": parts})).to_string();
+            self.call(&format!("attachments{name}"), SEND_MESSAGE, &request.replace('/', piece)).await;
+        }
+    }
+
+    async fn raw_messages(&mut self) {
+        let head = b"From: shop@example.test\r\nContent-Transfer-Encoding: 8bit\r\n\r\n";
+        for (name, end) in [("with CRLF", &b"\r\n"[..]), ("with LF", b"\n")] {
+            let mut message = head.to_vec();
+            for line in random_bytes(BYTES / 4 * 3).chunks_mut(100) {
+                line.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n')).for_each(|byte| *byte = b'x');
+                message.extend_from_slice(line);
+                message.extend_from_slice(end);
+            }
+            let raw = json!({"mail_from": "shop@example.test", "rcpt_to": ["a@example.net"], "data": BASE64_STANDARD.encode(message)});
+            for piece in ["/", "\\/"] {
+                let request = raw.to_string().replace('/', piece);
+                self.call(&format!("send/raw {name} {piece:?}"), SEND_RAW, &request).await;
+            }
+        }
+    }
+
+    async fn suppressions(&mut self) {
+        let unknown: Vec<String> = (0..29).map(|key| format!("\"k{key}\":1")).collect();
+        let items = |item: &dyn Fn(usize) -> String| {
+            let items: Vec<String> = (0..1_000).map(|at| format!("{{{}}}", item(at))).collect();
+            format!("{{\"items\":[{}]}}", items.join(","))
+        };
+        let known = |at: usize| format!("\"address\":\"a{at}@example.net\"");
+        let request = items(&|at| format!("{},{}", known(at), unknown.join(",")));
+        self.call("1,000 items with 30 keys", ADD, &request).await;
+        let request = items(&|at| format!("{},\"details\":\"{}\"", known(at), "x".repeat(5_000)));
+        self.call("1,000 items with long details", ADD, &request).await;
+        let request = items(&|at| format!("{},\"odd\":[{}1]", known(at), "1,".repeat(1_000)));
+        self.call("1,000 items with lists", ADD, &request).await;
+    }
+
+    async fn send(&mut self, name: &str, field: &str, text: &str) {
+        self.call(&format!("{field} {name}"), SEND_MESSAGE, &with(&json!({field: text})).to_string()).await;
+    }
+
+    /// Every call has to succeed: a request that is refused early shows nothing.
+    async fn call(&mut self, name: &str, path: &str, request: &str) {
+        let head = format!("Content-Length: {}\r\nConnection: close\r\n", request.len());
+        let head = self.service.head(path, &head);
+        let mut answer = Vec::with_capacity(FIXED_BYTES);
+        let before = ALLOCATOR.current_usage();
+        ALLOCATOR.reset_peak_usage();
+        let mut stream = TcpStream::connect(self.service.address).await.unwrap();
+        stream.write_all(&head).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let taken = ALLOCATOR.peak_usage().saturating_sub(before);
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.contains("\"status\":\"success\""), "{name}: {}", &answer[..answer.len().min(500)]);
+        if taken > 3 * request.len() + FIXED_BYTES {
+            self.too_much.push(format!("{name}: {taken} bytes for a request of {}", request.len()));
+        }
+    }
+}
+
+/// A send with these fields.
+fn with(fields: &Value) -> Value {
+    let mut send = message_to("a@example.net");
+    send.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    send
+}
+
+/// The same JSON with escapes for everything beyond ASCII, as many programs write it.
+fn in_ascii(json: &str) -> String {
+    let mut text = String::with_capacity(json.len() * 2);
+    for c in json.chars() {
+        if c.is_ascii() {
+            text.push(c);
+        } else {
+            let _ = write!(text, "\\u{:04x}", c as u32);
+        }
+    }
+    text
+}
