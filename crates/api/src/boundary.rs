@@ -8,53 +8,21 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::http::header::{CONNECTION, HOST, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderMap, HeaderValue, Request, Uri, Version};
+use axum::http::{HeaderValue, Request, Uri, Version};
 use axum::response::Response;
 use futures_util::FutureExt;
 use ipnet::IpNet;
 use postroad_app::Peer;
-use postroad_model::{CredentialId, ServerId};
-use tokio::time::Instant;
 use tower::ServiceExt;
-use uuid::Uuid;
 
 use crate::failure::Reason;
 use crate::per_address::PerAddressLimit;
 use crate::request_id::X_REQUEST_ID;
-use crate::{Mode, drain, envelope, held, host, peer, redirect, request_id};
+use crate::request_info::{LogFields, RequestInfo};
+use crate::{Mode, drain, envelope, held, host, peer, redirect};
 
 /// Characters of a path that go into the log.
 const LOGGED_PATH_CHARS_MAX: usize = 200;
-
-/// What is known of a request before anybody looks at it; in its extensions.
-#[derive(Debug, Clone)]
-pub(crate) struct RequestInfo {
-    /// In the answer; the client's own if it gave one.
-    pub(crate) id: Arc<str>,
-    /// In the log beside it: clients may give the same id twice.
-    pub(crate) own_id: Uuid,
-    pub(crate) peer: Peer,
-    begun: Instant,
-}
-
-impl RequestInfo {
-    pub(crate) fn new(headers: &HeaderMap, peer: Peer) -> Self {
-        let own_id = Uuid::new_v4();
-        Self { id: request_id::of(headers, own_id), own_id, peer, begun: Instant::now() }
-    }
-
-    /// Time worked on it so far, in seconds with three decimals.
-    pub(crate) fn seconds(&self) -> f64 {
-        (self.begun.elapsed().as_secs_f64() * 1e3).round() / 1e3
-    }
-}
-
-/// What the log line says of an answer; in its extensions.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Noted {
-    pub(crate) code: &'static str,
-    pub(crate) caller: Option<(ServerId, CredentialId)>,
-}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Boundary {
@@ -114,18 +82,18 @@ impl Boundary {
         if rest.ends_connection() && version < Version::HTTP_2 {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        let noted = response.extensions_mut().remove::<Noted>();
-        let caller = noted.and_then(|noted| noted.caller);
+        let fields = response.extensions_mut().remove::<LogFields>();
+        let caller = fields.and_then(|fields| fields.caller);
         tracing::info!(
             request.id = %info.id,
             request.own_id = %info.own_id,
             %method,
             path = logged_path(uri.path()),
             status = response.status().as_u16(),
-            code = noted.map(|noted| noted.code),
+            code = fields.map(|fields| fields.code),
             server.id = caller.map(|(server_id, _)| server_id.0),
             credential.id = caller.map(|(_, credential_id)| credential_id.0),
-            duration_ms = info.begun.elapsed().as_secs_f64() * 1e3,
+            duration_ms = info.elapsed().as_secs_f64() * 1e3,
             "request"
         );
         match permit.flatten() {

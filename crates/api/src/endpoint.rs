@@ -1,6 +1,6 @@
 //! The way of every call: maintenance, key, body, JSON, the endpoint's own work, envelope.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::http::HeaderMap;
@@ -8,7 +8,6 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use bytes::Bytes;
 use postroad_app::{App, Caller};
-use postroad_delivery::QueueDesk;
 use postroad_events::WebhookDesk;
 use postroad_model::Scope;
 use serde::Serialize;
@@ -16,21 +15,14 @@ use serde::Serialize;
 use crate::answers::Answers;
 use crate::auth::{self, NotAdmitted};
 use crate::blocking_pool::BlockingPool;
-use crate::body::{Bodies, Memory};
-use crate::boundary::RequestInfo;
+use crate::body::Memory;
 use crate::envelope::{self, Success};
 use crate::failure::{Failure, Reason};
 use crate::fair_pool::{FairPermit, FairPool};
-use crate::health::LastReadiness;
-use crate::memory::{LARGE_BYTES, Pools, Share};
-use crate::{Settings, held, openapi_json, params};
-
-/// Calls of all servers that are being worked on or whose answers are not sent yet.
-const IN_FLIGHT_MAX: usize = 16_384;
-
-/// Samples that are posted to webhooks at the same time, and those of one server: receivers may take their time.
-const SAMPLES_MAX: usize = 128;
-const SAMPLES_OF_SERVER_MAX: usize = 8;
+use crate::memory::{LARGE_BYTES, Share};
+use crate::request_info::RequestInfo;
+use crate::state::ApiState;
+use crate::{held, params};
 
 /// Who may call an endpoint, and how.
 #[derive(Debug, Clone, Copy)]
@@ -40,61 +32,17 @@ pub(crate) struct Access {
     pub(crate) methods: &'static str,
 }
 
-/// What endpoints work with.
-#[derive(Debug)]
-pub(crate) struct ApiState {
-    pub(crate) app: App,
-    bodies: Bodies,
-    answers: Arc<Answers>,
-    blocking_pool: Arc<BlockingPool>,
-    /// Calls in flight by server.
-    in_flight: FairPool,
-    /// Samples that are being posted to webhooks, by server.
-    samples: Arc<FairPool>,
-    /// What posts webhooks, where that runs in this process.
-    webhooks: OnceLock<WebhookDesk>,
-    /// What delivers, where that runs in this process.
-    queue: OnceLock<QueueDesk>,
-    /// What `/ready` said last.
-    pub(crate) readiness: LastReadiness,
-    /// The OpenAPI document, written once.
-    pub(crate) openapi: Bytes,
+impl From<Scope> for Access {
+    /// POST only, as most endpoints.
+    fn from(scope: Scope) -> Self {
+        Self { scope, methods: "POST" }
+    }
 }
 
-impl ApiState {
-    pub(crate) fn new(app: App, settings: &Settings) -> Self {
-        let wait_max = settings.times.memory_wait;
-        let pools = Arc::new(Pools::new(settings.in_flight_bytes_max, wait_max));
-        Self {
-            app,
-            bodies: Bodies::new(settings, Arc::clone(&pools)),
-            answers: Arc::new(Answers::new(settings, pools)),
-            blocking_pool: Arc::new(BlockingPool::new(wait_max)),
-            in_flight: FairPool::new(IN_FLIGHT_MAX, settings.requests_per_server_max, wait_max),
-            samples: Arc::new(FairPool::new(SAMPLES_MAX, SAMPLES_OF_SERVER_MAX, wait_max)),
-            webhooks: OnceLock::new(),
-            queue: OnceLock::new(),
-            readiness: LastReadiness::default(),
-            openapi: openapi_json().into(),
-        }
-    }
-
-    /// The first one counts.
-    pub(crate) fn set_webhooks(&self, desk: WebhookDesk) {
-        self.webhooks.get_or_init(|| desk);
-    }
-
-    /// The first one counts.
-    pub(crate) fn set_queue(&self, desk: QueueDesk) {
-        self.queue.get_or_init(|| desk);
-    }
-
-    pub(crate) fn queue(&self) -> Option<&QueueDesk> {
-        self.queue.get()
-    }
-
-    pub(crate) fn webhooks(&self) -> Option<&WebhookDesk> {
-        self.webhooks.get()
+impl Access {
+    /// For the four endpoints that the specification names: existing clients call them by all of these methods.
+    pub(crate) fn by_any_client_method(scope: Scope) -> Self {
+        Self { scope, methods: "POST, GET, PUT, PATCH" }
     }
 }
 
@@ -261,6 +209,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::Settings;
 
     async fn open_app(folder: &TempDir) -> App {
         let settings = postroad_store::Settings {
@@ -292,8 +241,7 @@ mod tests {
                 let data = (call.text.len(), thread::current().id() == here);
                 Success::with_warnings(Ok(data), Vec::new())
             };
-            let response =
-                answer(&state, request, Access { scope: Scope::Send, methods: "POST" }, handle).await;
+            let response = answer(&state, request, Scope::Send.into(), handle).await;
             let body = response.into_body().collect().await.unwrap().to_bytes();
             let envelope: serde_json::Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(envelope["data"], serde_json::json!([bytes, is_here]));

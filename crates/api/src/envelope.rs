@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::answers::Answers;
-use crate::boundary::{Noted, RequestInfo};
 use crate::failure::{ErrorCode, Failure, FailureStatus, PROBLEMS_SHOWN_MAX, Reason};
 use crate::memory::Share;
 use crate::page::Pagination;
+use crate::request_info::{LogFields, RequestInfo};
 
 /// A call that was done: its payload, and what there is to say beside it.
 #[derive(Debug)]
@@ -185,8 +185,8 @@ pub(crate) async fn respond<T: Serialize + Send + 'static>(
             }
         }
     };
-    if let Some(noted) = response.extensions_mut().get_mut::<Noted>() {
-        noted.caller = Some((caller.server_id, caller.credential_id));
+    if let Some(fields) = response.extensions_mut().get_mut::<LogFields>() {
+        fields.caller = Some((caller.server_id, caller.credential_id));
     }
     response
 }
@@ -267,7 +267,7 @@ fn field_error(problem: &FieldProblem) -> FieldErrorOut<'_> {
 }
 
 fn with_code(mut response: Response, code: &'static str) -> Response {
-    response.extensions_mut().insert(Noted { code, caller: None });
+    response.extensions_mut().insert(LogFields { code, caller: None });
     response
 }
 

@@ -6,38 +6,16 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde::Serialize;
-use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use crate::endpoint::ApiState;
 use crate::envelope::json;
+use crate::readiness::Readiness;
+use crate::state::ApiState;
 
 pub(crate) const PATH: &str = "/health";
 const CHECK_MAX: Duration = Duration::from_secs(5);
 /// Checks write to the disk, and anybody may ask: within this time the last answer is given again.
 const ANSWER_LIVES: Duration = Duration::from_millis(500);
-
-/// What `/ready` said last; one check at a time.
-#[derive(Debug, Default)]
-pub(crate) struct LastReadiness(Mutex<Option<(Instant, Readiness)>>);
-
-#[derive(Debug, Clone, Serialize)]
-struct Readiness {
-    status: &'static str,
-    /// Why it is not ready.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cause: Option<String>,
-    /// How long the longest overdue message has waited, if that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    queue_lag_seconds: Option<f64>,
-}
-
-impl Readiness {
-    fn unavailable(cause: &str) -> Self {
-        Self { status: "unavailable", cause: Some(cause.to_owned()), queue_lag_seconds: None }
-    }
-}
 
 pub(crate) fn live() -> Response {
     json(StatusCode::OK, r#"{"status":"ok"}"#)

@@ -30,13 +30,16 @@ mod page;
 mod params;
 mod peer;
 mod per_address;
+mod readiness;
 mod redirect;
 mod request_id;
+mod request_info;
 mod routes;
 mod send;
 mod server;
 mod server_settings;
 mod settings;
+mod state;
 mod suppressions;
 mod unsent;
 mod watched_io;
@@ -57,13 +60,13 @@ pub use settings::{Mode, Settings, TimeLimits};
 #[derive(Debug, Clone)]
 pub struct Api {
     boundary: Arc<boundary::Boundary>,
-    state: Arc<endpoint::ApiState>,
+    state: Arc<state::ApiState>,
     settings: Arc<Settings>,
 }
 
 impl Api {
     pub fn new(app: App, settings: Settings) -> Self {
-        let state = Arc::new(endpoint::ApiState::new(app, &settings));
+        let state = Arc::new(state::ApiState::new(app, &settings));
         let router = routes::router(Arc::clone(&state));
         let trusted_proxies = settings.trusted_proxies.clone();
         Self {

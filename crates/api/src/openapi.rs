@@ -1,16 +1,10 @@
 //! The OpenAPI 3.1 document, made from the wire structs and the endpoints.
 
-use std::sync::Arc;
-
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, Ref, RefOr, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
-use crate::endpoint::ApiState;
-use crate::envelope::{self, FailureEnvelope};
+use crate::envelope::FailureEnvelope;
 use crate::{analytics, events, messages, send, server_settings, suppressions, webhooks};
 
 /// The document as a value.
@@ -23,10 +17,6 @@ pub fn openapi_json() -> String {
     let mut text = openapi().to_pretty_json().expect("the document's keys are strings");
     text.push('\n');
     text
-}
-
-pub(crate) async fn serve(State(state): State<Arc<ApiState>>) -> Response {
-    envelope::json(StatusCode::OK, state.openapi.clone())
 }
 
 #[derive(OpenApi)]

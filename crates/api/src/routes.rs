@@ -7,25 +7,30 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{MethodRouter, any, get};
+use bytes::Bytes;
 use postroad_model::Scope;
 use serde::Serialize;
 
-use crate::endpoint::{self, Access, ApiState, Call};
-use crate::envelope::Success;
+use crate::endpoint::{self, Access, Call};
+use crate::envelope::{Success, json};
 use crate::failure::Failure;
-use crate::{analytics, events, health, messages, openapi, send, server_settings, suppressions, webhooks};
-
-/// Methods of most endpoints, as the header Allow lists them.
-const POST_ONLY: &str = "POST";
-/// Methods of the four endpoints that the specification names: existing clients use all of these.
-const CLIENT_METHODS: &str = "POST, GET, PUT, PATCH";
+use crate::openapi::openapi_json;
+use crate::state::ApiState;
+use crate::{analytics, events, health, messages, send, server_settings, suppressions, webhooks};
 
 pub(crate) fn router(state: Arc<ApiState>) -> Router {
+    let openapi = Bytes::from(openapi_json());
     Router::new()
-        .route("/api/v1/send/message", client_call(Scope::Send, send::message::handle))
-        .route("/api/v1/send/raw", client_call(Scope::Send, send::raw::handle))
-        .route("/api/v1/messages/message", client_call(Scope::Read, messages::message::handle))
-        .route("/api/v1/messages/deliveries", client_call(Scope::Read, messages::deliveries::handle))
+        .route("/api/v1/send/message", call(Access::by_any_client_method(Scope::Send), send::message::handle))
+        .route("/api/v1/send/raw", call(Access::by_any_client_method(Scope::Send), send::raw::handle))
+        .route(
+            "/api/v1/messages/message",
+            call(Access::by_any_client_method(Scope::Read), messages::message::handle),
+        )
+        .route(
+            "/api/v1/messages/deliveries",
+            call(Access::by_any_client_method(Scope::Read), messages::deliveries::handle),
+        )
         .route("/api/v1/analytics/summary", call(Scope::Read, analytics::summary::handle))
         .route("/api/v1/analytics/timeseries", call(Scope::Read, analytics::timeseries::handle))
         .route("/api/v1/analytics/top", call(Scope::Read, analytics::top::handle))
@@ -48,7 +53,10 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .route("/api/v1/suppressions/export", call(Scope::Read, suppressions::export::handle))
         .route("/api/v1/server/get", call(Scope::Read, server_settings::get::handle))
         .route("/api/v1/server/update", call(Scope::Full, server_settings::update::handle))
-        .route("/api/v1/openapi.json", get(openapi::serve).fallback(endpoint::not_get))
+        .route(
+            "/api/v1/openapi.json",
+            get(async move || json(StatusCode::OK, openapi.clone())).fallback(endpoint::not_get),
+        )
         .route("/api", any(endpoint::unknown))
         .route("/api/", any(endpoint::unknown))
         .route("/api/{*rest}", any(endpoint::unknown))
@@ -59,33 +67,14 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .with_state(state)
 }
 
-/// Answers POST by `handle`, for keys of this scope.
-fn call<T, F, Fut>(scope: Scope, handle: F) -> MethodRouter<Arc<ApiState>>
+/// Answers an endpoint's calls by `handle`. Takes every method, so that a wrong one is answered with an envelope.
+fn call<T, F, Fut>(access: impl Into<Access>, handle: F) -> MethodRouter<Arc<ApiState>>
 where
     T: Serialize + Send + Sync + 'static,
     F: Fn(Call) -> Fut + Copy + Send + Sync + 'static,
     Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static,
 {
-    endpoint_for(Access { scope, methods: POST_ONLY }, handle)
-}
-
-/// The same for the methods that existing clients use.
-fn client_call<T, F, Fut>(scope: Scope, handle: F) -> MethodRouter<Arc<ApiState>>
-where
-    T: Serialize + Send + Sync + 'static,
-    F: Fn(Call) -> Fut + Copy + Send + Sync + 'static,
-    Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static,
-{
-    endpoint_for(Access { scope, methods: CLIENT_METHODS }, handle)
-}
-
-/// Takes every method, so that a wrong one is answered with an envelope.
-fn endpoint_for<T, F, Fut>(access: Access, handle: F) -> MethodRouter<Arc<ApiState>>
-where
-    T: Serialize + Send + Sync + 'static,
-    F: Fn(Call) -> Fut + Copy + Send + Sync + 'static,
-    Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static,
-{
+    let access = access.into();
     any(move |State(state): State<Arc<ApiState>>, request: Request| async move {
         endpoint::answer(&state, request, access, handle).await
     })

@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask tidy` prints what they find; a test below runs them too, so that `cargo test` fails on a violation.
 
+mod circles;
 mod clock;
 mod floors;
 mod headers;
@@ -24,6 +25,7 @@ type Check = fn(&Tree) -> Vec<Finding>;
 
 const CHECKS: &[Check] = &[
     floors::check,
+    circles::check,
     sql::check,
     clock::check,
     migrations::check,

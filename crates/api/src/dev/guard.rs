@@ -10,8 +10,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::problem::Problem;
-use crate::boundary::RequestInfo;
 use crate::host;
+use crate::request_info::RequestInfo;
 
 pub(super) async fn admit(request: Request, next: Next) -> Response {
     match check(&request) {

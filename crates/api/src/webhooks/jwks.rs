@@ -7,8 +7,8 @@ use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, HeaderValue};
 use axum::response::Response;
 
-use crate::endpoint::ApiState;
 use crate::envelope;
+use crate::state::ApiState;
 
 pub(crate) const PATH: &str = "/.well-known/jwks.json";
 

@@ -1,0 +1,46 @@
+//! Identity of one request, and the fields of its log line.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::HeaderMap;
+use postroad_app::Peer;
+use postroad_model::{CredentialId, ServerId};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::request_id;
+
+/// Id, peer and start time of a request, kept in its extensions.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestInfo {
+    /// In the answer; the client's own if it gave one.
+    pub(crate) id: Arc<str>,
+    /// In the log beside it: clients may give the same id twice.
+    pub(crate) own_id: Uuid,
+    pub(crate) peer: Peer,
+    begun: Instant,
+}
+
+impl RequestInfo {
+    pub(crate) fn new(headers: &HeaderMap, peer: Peer) -> Self {
+        let own_id = Uuid::new_v4();
+        Self { id: request_id::of(headers, own_id), own_id, peer, begun: Instant::now() }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Time worked on it so far, in seconds with three decimals.
+    pub(crate) fn seconds(&self) -> f64 {
+        (self.begun.elapsed().as_secs_f64() * 1e3).round() / 1e3
+    }
+}
+
+/// Fields that an answer adds to its request's log line, kept in its extensions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogFields {
+    pub(crate) code: &'static str,
+    pub(crate) caller: Option<(ServerId, CredentialId)>,
+}

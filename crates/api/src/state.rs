@@ -1,0 +1,77 @@
+//! Long-lived parts of the HTTP API, shared by all requests.
+
+use std::sync::{Arc, OnceLock};
+
+use postroad_app::App;
+use postroad_delivery::QueueDesk;
+use postroad_events::WebhookDesk;
+
+use crate::Settings;
+use crate::answers::Answers;
+use crate::blocking_pool::BlockingPool;
+use crate::body::Bodies;
+use crate::fair_pool::FairPool;
+use crate::memory::Pools;
+use crate::readiness::LastReadiness;
+
+/// Calls of all servers that are being worked on or whose answers are not sent yet.
+const IN_FLIGHT_MAX: usize = 16_384;
+
+/// Samples that are posted to webhooks at the same time, and those of one server: receivers may take their time.
+const SAMPLES_MAX: usize = 128;
+const SAMPLES_OF_SERVER_MAX: usize = 8;
+
+/// Long-lived parts that endpoints work with.
+#[derive(Debug)]
+pub(crate) struct ApiState {
+    pub(crate) app: App,
+    pub(crate) bodies: Bodies,
+    pub(crate) answers: Arc<Answers>,
+    pub(crate) blocking_pool: Arc<BlockingPool>,
+    /// Calls in flight by server.
+    pub(crate) in_flight: FairPool,
+    /// Samples that are being posted to webhooks, by server.
+    pub(crate) samples: Arc<FairPool>,
+    /// What posts webhooks, where that runs in this process.
+    webhooks: OnceLock<WebhookDesk>,
+    /// What delivers, where that runs in this process.
+    queue: OnceLock<QueueDesk>,
+    /// What `/ready` said last.
+    pub(crate) readiness: LastReadiness,
+}
+
+impl ApiState {
+    pub(crate) fn new(app: App, settings: &Settings) -> Self {
+        let wait_max = settings.times.memory_wait;
+        let pools = Arc::new(Pools::new(settings.in_flight_bytes_max, wait_max));
+        Self {
+            app,
+            bodies: Bodies::new(settings, Arc::clone(&pools)),
+            answers: Arc::new(Answers::new(settings, pools)),
+            blocking_pool: Arc::new(BlockingPool::new(wait_max)),
+            in_flight: FairPool::new(IN_FLIGHT_MAX, settings.requests_per_server_max, wait_max),
+            samples: Arc::new(FairPool::new(SAMPLES_MAX, SAMPLES_OF_SERVER_MAX, wait_max)),
+            webhooks: OnceLock::new(),
+            queue: OnceLock::new(),
+            readiness: LastReadiness::default(),
+        }
+    }
+
+    /// The first one counts.
+    pub(crate) fn set_webhooks(&self, desk: WebhookDesk) {
+        self.webhooks.get_or_init(|| desk);
+    }
+
+    /// The first one counts.
+    pub(crate) fn set_queue(&self, desk: QueueDesk) {
+        self.queue.get_or_init(|| desk);
+    }
+
+    pub(crate) fn queue(&self) -> Option<&QueueDesk> {
+        self.queue.get()
+    }
+
+    pub(crate) fn webhooks(&self) -> Option<&WebhookDesk> {
+        self.webhooks.get()
+    }
+}
