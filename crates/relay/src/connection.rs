@@ -19,6 +19,7 @@ use crate::conversation::Conversation;
 use crate::maybe_tls_stream::MaybeTlsStream;
 use crate::memory::Memory;
 use crate::pace::Pace;
+use crate::phase::Phase;
 use crate::places::Places;
 use crate::proxy_protocol::{Source, read_header};
 use crate::session_peer::SessionPeer;
@@ -26,16 +27,6 @@ use crate::{ListenerKind, Settings, replies};
 
 /// A bounce has one; each more is another copy to store.
 const RETURN_RECIPIENTS_MAX: usize = 10;
-
-/// How far the relay is with stopping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    Running,
-    /// Messages under way may finish.
-    Stopping,
-    /// Everything ends now.
-    Gone,
-}
 
 /// What all connections share.
 pub(crate) struct Connections {

@@ -9,11 +9,11 @@ use tokio::time::{sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::TimeLimits;
-use crate::connection::Phase;
 use crate::incoming::Incoming;
 use crate::maybe_tls_stream::MaybeTlsStream;
 use crate::memory::Memory;
 use crate::pace::Pace;
+use crate::phase::Phase;
 use crate::replies;
 use crate::session_peer::SessionPeer;
 

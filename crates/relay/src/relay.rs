@@ -7,15 +7,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_app::{App, ReturnDesk};
-use rustls::ServerConfig as TlsConfig;
+use postroad_app::App;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::Settings;
-use crate::connection::{Connections, Phase};
+use crate::connection::Connections;
+use crate::listener_kind::ListenerKind;
+use crate::phase::Phase;
 use crate::places::{Place, Places};
 
 /// When the machine is out of sockets or memory, other work has to end first.
@@ -23,19 +24,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// For sessions that were told to end at once.
 const CUT_TIME_MAX: Duration = Duration::from_secs(1);
 const FULL: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
-
-/// What a listener is for.
-#[derive(Debug, Clone)]
-pub enum ListenerKind {
-    /// Clients begin TLS by a command (587, 2525).
-    StartTls(Arc<TlsConfig>),
-    /// TLS from the first byte (465).
-    Tls(Arc<TlsConfig>),
-    /// No TLS and no AUTH: for addresses that a credential is bound to.
-    Plain,
-    /// For mail that comes back (25): no AUTH, TLS by a command if there is a certificate, and nothing is relayed.
-    Returns { desk: ReturnDesk, tls: Option<Arc<TlsConfig>> },
-}
 
 /// Running listeners. Stop them; when dropped they cut their sessions off.
 #[derive(Debug)]

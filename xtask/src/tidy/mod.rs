@@ -2,7 +2,6 @@
 //!
 //! `cargo xtask tidy` prints what they find; a test below runs them too, so that `cargo test` fails on a violation.
 
-mod circles;
 mod clock;
 mod floors;
 mod headers;
@@ -25,7 +24,6 @@ type Check = fn(&Tree) -> Vec<Finding>;
 
 const CHECKS: &[Check] = &[
     floors::check,
-    circles::check,
     sql::check,
     clock::check,
     migrations::check,

@@ -12,10 +12,10 @@ use postroad_model::{
 use postroad_store::{
     Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredBody,
 };
-use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
+use super::answer::{AcceptedMessage, SendAnswer};
 use super::draft::SendContext;
 use super::idempotency::{IdempotencyRequest, KEPT, WAIT_MAX};
 use crate::{App, Refusal};
@@ -23,27 +23,6 @@ use crate::{App, Refusal};
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 /// Above this size a message is worked on off the async threads.
 const INLINE_BYTES_MAX: usize = 256 << 10;
-
-/// What the sender is told; also what a repetition of the request is told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SendAnswer {
-    /// The Message-ID header without angle brackets.
-    pub message_id: String,
-    pub messages: Vec<AcceptedMessage>,
-    pub test_mode: bool,
-    pub warnings: Vec<String>,
-    /// Whether this is the answer to an earlier request with the same idempotency key.
-    #[serde(skip)]
-    pub replayed: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AcceptedMessage {
-    /// The bare address as it was sent.
-    pub address: String,
-    pub id: MessageId,
-    pub token: MessageToken,
-}
 
 /// A message that passed every check.
 #[derive(Clone)]

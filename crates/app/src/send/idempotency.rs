@@ -12,7 +12,7 @@ use postroad_store::StoredAnswer;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
-use super::accept::SendAnswer;
+use super::answer::SendAnswer;
 use crate::Refusal;
 
 /// How long a request waits for the first one with the same key.

@@ -10,7 +10,8 @@ use postroad_model::{EmailAddress, Limits, Mailbox, PoolId, ServerId};
 use postroad_store::OwnUnsubscribe;
 use uuid::Uuid;
 
-use super::accept::{Checked, SendAnswer};
+use super::accept::Checked;
+use super::answer::SendAnswer;
 use super::draft::{AttachmentDraft, MessageDraft, SendContext};
 use super::{addresses, base64_text, options};
 use crate::{AddressList, App, FieldProblem, Refusal};

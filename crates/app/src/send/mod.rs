@@ -2,6 +2,7 @@
 
 mod accept;
 mod addresses;
+mod answer;
 mod base64_text;
 mod built;
 mod check;
@@ -15,7 +16,7 @@ mod submission_options;
 mod submit;
 mod tracking;
 
-pub use accept::{AcceptedMessage, SendAnswer};
+pub use answer::{AcceptedMessage, SendAnswer};
 pub use draft::{
     AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, RawDraft, SendContext, TemplateDraft,
 };

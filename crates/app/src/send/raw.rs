@@ -6,7 +6,8 @@ use postroad_mail::{CrlfWriter, missing_line_break_bytes, prepare_raw};
 use postroad_model::{EmailAddress, Limits};
 use postroad_store::SendOptions;
 
-use super::accept::{Checked, SendAnswer};
+use super::accept::Checked;
+use super::answer::SendAnswer;
 use super::built::{built_domain, built_refusal, built_subject};
 use super::draft::{RawDraft, SendContext};
 use super::message::too_large;

@@ -5,8 +5,9 @@ use postroad_mail::{RawMessage, RawProblem, prepare_submission};
 use postroad_model::{EmailAddress, Protocol};
 use postroad_store::SendOptions;
 
-use super::accept::{Checked, SendAnswer, aside_if_large};
+use super::accept::{Checked, aside_if_large};
 use super::addresses;
+use super::answer::SendAnswer;
 use super::built::{built_domain, built_refusal, built_subject};
 use super::draft::SendContext;
 use super::idempotency::IdempotencyRequest;

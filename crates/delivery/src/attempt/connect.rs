@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout};
 use super::connection::{Connection, Patience, Peer, Signals};
 use super::ending::explain;
 use super::host_order::{self, HostOrder};
+use super::reached::Reached;
 use super::stream::DialError;
 use super::{dial, stream};
 use crate::route::{Route, RouteHost, RouteKind, Security};
@@ -35,26 +36,6 @@ pub(crate) struct Connector {
     pub(crate) stop: watch::Receiver<bool>,
     /// Whether connections are short: hosts have less time to greet then.
     pub(crate) is_short: watch::Receiver<bool>,
-}
-
-/// How far an attempt has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) enum Reached {
-    #[default]
-    Nothing,
-    /// An address is known and is being dialled.
-    Dialling,
-    /// A host has sent its first bytes.
-    Greeting,
-}
-
-impl Reached {
-    /// Whether that is further.
-    pub(super) fn raise(&mut self, to: Self) -> bool {
-        let is_further = to > *self;
-        *self = to.max(*self);
-        is_further
-    }
 }
 
 /// Nobody could be spoken to.

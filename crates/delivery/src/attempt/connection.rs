@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::connect::Reached;
+use super::reached::Reached;
 use super::stream::{Stream, shake_hands};
 
 const WRITE_BYTES_MAX: usize = 64 << 10;

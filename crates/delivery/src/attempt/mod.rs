@@ -5,11 +5,13 @@ pub(crate) mod connection;
 pub(crate) mod dial;
 pub(crate) mod ending;
 pub(crate) mod host_order;
+mod reached;
 pub(crate) mod router;
 pub(crate) mod settle;
 pub(crate) mod stream;
 
-pub(crate) use connect::{ConnectFailure, Connector, Reached};
+pub(crate) use connect::{ConnectFailure, Connector};
 pub(crate) use connection::{Connection, Peer};
 pub(crate) use ending::Ending;
+pub(crate) use reached::Reached;
 pub(crate) use router::{RouteFailure, Router};

@@ -4,7 +4,7 @@
 use postroad_smtp::server::StandardReply;
 use postroad_smtp::{EnhancedCode, Reply};
 
-use super::visits::Visit;
+use super::visit::Visit;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Behaviour {

@@ -1,6 +1,6 @@
 //! Finds the pixel or the first link of ours in a message. Linear in the message's size, whatever is in it.
 
-use super::visits::Visit;
+use super::visit::Visit;
 
 /// Text that is searched; a message is not larger for honest reasons.
 const TEXT_BYTES_MAX: usize = 4 << 20;

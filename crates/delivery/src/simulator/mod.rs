@@ -7,6 +7,7 @@ mod links;
 mod mail_back;
 mod repeats;
 mod returned_mail;
+mod visit;
 mod visits;
 
 use std::io;

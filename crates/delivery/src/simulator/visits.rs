@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::links::find_link;
 use super::mail_back::reachable;
+use super::visit::Visit;
 
 /// Message bytes that wait to be searched for a link.
 const SEARCHED_BYTES_MAX: usize = 64 << 20;
@@ -30,13 +31,6 @@ const WAITING_MAX: usize = 10_000;
 const CONNECTIONS_MAX: usize = 8;
 const EXCHANGE_MAX: Duration = Duration::from_secs(10);
 const AGENT: &str = "Mozilla/5.0 (X11; Linux x86_64) Postroad-Simulator/1.0";
-
-/// What a reader looks at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Visit {
-    Open,
-    Click,
-}
 
 #[derive(Debug, Clone)]
 pub(super) struct Visits {

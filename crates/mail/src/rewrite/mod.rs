@@ -10,6 +10,7 @@ mod plain;
 mod settings;
 mod target;
 mod transfer;
+mod web_address;
 
 use std::ops::Range;
 

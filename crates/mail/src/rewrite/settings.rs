@@ -1,6 +1,6 @@
-//! What of a message is to be rewritten.
+//! Settings of link rewriting, and the rules for links that are left alone.
 
-use super::target::WebAddress;
+use super::web_address::WebAddress;
 
 /// The most links of one part that are rewritten.
 pub(super) const LINKS_MAX: usize = 2_000;

@@ -3,66 +3,8 @@
 use postroad_model::DomainName;
 
 use super::settings::LinkRules;
+use super::web_address::WebAddress;
 use crate::track::TARGET_BYTES_MAX;
-
-/// A web address taken apart just far enough.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct WebAddress<'a> {
-    /// As written.
-    host: &'a str,
-    /// From the first `/` to query and fragment.
-    path: &'a str,
-    /// The length of scheme and `://`.
-    host_start: usize,
-}
-
-impl<'a> WebAddress<'a> {
-    /// `None` for everything but `http://` and `https://` with a host.
-    pub(super) fn parse(text: &'a str) -> Option<Self> {
-        let scheme = text.split_once("://").map(|(scheme, _)| scheme)?;
-        if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
-            return None;
-        }
-        let after = &text[scheme.len() + 3..];
-        // Browsers take `\` for `/` here.
-        let end = after.find(['/', '\\', '?', '#']).unwrap_or(after.len());
-        let authority = &after[..end];
-        let named = authority.rfind('@').map_or(0, |at| at + 1);
-        let host = match authority[named..].rfind(':') {
-            Some(colon) if !authority[named..].ends_with(']') => &authority[named..named + colon],
-            _ => &authority[named..],
-        };
-        let rest = &after[end..];
-        let path = &rest[..rest.find(['?', '#']).unwrap_or(rest.len())];
-        (!host.is_empty()).then_some(Self { host, path, host_start: scheme.len() + 3 + named })
-    }
-
-    fn has_host(&self, host: &str) -> bool {
-        self.host.eq_ignore_ascii_case(host)
-    }
-
-    /// `example.com` is that host, `*.example.com` every host below it.
-    pub(super) fn matches(&self, pattern: &str) -> bool {
-        match pattern.strip_prefix('*') {
-            Some(suffix) => {
-                let start = self.host.len().saturating_sub(suffix.len());
-                start > 0 && self.host.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(suffix))
-            }
-            None => self.has_host(pattern),
-        }
-    }
-
-    /// People must be able to leave even when tracking does not work.
-    pub(super) fn names_unsubscribing(&self) -> bool {
-        self.path.to_ascii_lowercase().contains("unsubscribe")
-    }
-
-    /// Whether both lead to the same page, whatever their queries say. A page without a path is every link of its site,
-    /// so there the whole has to be the same.
-    pub(super) fn is_same_page(&self, other: &WebAddress<'_>) -> bool {
-        self.has_host(other.host) && self.path == other.path && !matches!(self.path, "" | "/")
-    }
-}
 
 /// Where a link that is written as `written` leads, fit for a `Location` header; `None` if it is left alone.
 pub(super) fn tracked(written: &str, rules: &LinkRules) -> Option<String> {

@@ -1,22 +1,17 @@
-//! `postroad admin …`: turns arguments into a command, has it carried out by the running server or on the store
-//! itself, and prints the answer.
+//! `postroad admin …`: turns arguments into a command, executes it and prints the answer.
 
 use std::fmt::Write;
 
-use anyhow::{Context, bail};
-use postroad_app::App;
+use anyhow::bail;
 use postroad_app::admin::{Command, DaysCeiling, NewKey, SetDomainTracking, SetServerTracking};
-use postroad_store::Role;
 use serde_json::Value;
 
+use super::admin_client::AdminClient;
 use super::{load_config, suppressions};
 use crate::cli::{
     AccountCommand, AdminArgs, AdminCommand, DomainCommand, KeyCommand, OnOff, OrNone, PoolCommand,
     ServerCommand, SuppressionCommand,
 };
-use crate::config::Config;
-use crate::control::{self, Request};
-use crate::service;
 use crate::terminal::{one_line, print};
 
 pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
@@ -25,10 +20,10 @@ pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
     if let Some(data_dir) = args.data_dir {
         config.data_dir = data_dir;
     }
-    let mut desk = Desk { config, json: args.json, app: None };
+    let mut client = AdminClient::new(config, args.json);
     let answer = match order(args.command) {
-        Order::One(command) => desk.carry_out(command).await?,
-        Order::Suppressions(given) => match suppressions::run(&mut desk, given).await? {
+        Order::One(command) => client.execute(command).await?,
+        Order::Suppressions(given) => match suppressions::run(&mut client, given).await? {
             Some(answer) => answer,
             None => return Ok(()),
         },
@@ -40,33 +35,6 @@ pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
         bail!("{failed} of {} lines were not imported", answer["lines"]);
     }
     Ok(())
-}
-
-/// Where commands are carried out.
-pub(super) struct Desk {
-    config: Config,
-    /// Whether the caller wants JSON.
-    pub(super) json: bool,
-    /// The store itself, once no server was found to run on it.
-    app: Option<App>,
-}
-
-impl Desk {
-    /// By the running server if there is one.
-    pub(super) async fn carry_out(&mut self, command: Command) -> anyhow::Result<Value> {
-        if self.app.is_none() {
-            let request = Request::Admin(command.clone());
-            if let Some(answer) = control::send(&self.config.data_dir, &request).await? {
-                return Ok(answer);
-            }
-            if !matches!(command, Command::AccountCreate { .. }) {
-                service::check_installation(&self.config)?;
-            }
-            self.app = Some(service::open_app(&self.config, Role::Tool).await?.0);
-        }
-        let app = self.app.as_ref().context("the store was opened")?;
-        Ok(app.administrate(command).await?)
-    }
 }
 
 /// What arguments ask for.

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod admin;
+mod admin_client;
 pub(crate) mod config;
 pub(crate) mod dev;
 pub(crate) mod explain;

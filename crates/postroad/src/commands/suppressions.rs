@@ -10,7 +10,7 @@ use postroad_app::suppressions::{GivenSuppression, read_csv};
 use postroad_model::Timestamp;
 use serde_json::{Value, json};
 
-use super::admin::Desk;
+use super::admin_client::AdminClient;
 use crate::cli::SuppressionCommand;
 use crate::terminal;
 
@@ -20,10 +20,13 @@ const PART_LINES_MAX: usize = 500;
 const PART_BYTES_MAX: usize = 256 << 10;
 
 /// Returns what to print; nothing if standard output has a list on it.
-pub(super) async fn run(desk: &mut Desk, given: SuppressionCommand) -> anyhow::Result<Option<Value>> {
+pub(super) async fn run(
+    client: &mut AdminClient,
+    given: SuppressionCommand,
+) -> anyhow::Result<Option<Value>> {
     let command = match given {
-        SuppressionCommand::Import { file, server } => return import(desk, &file, &server).await.map(Some),
-        SuppressionCommand::Export { file, server } => return export(desk, &file, &server).await,
+        SuppressionCommand::Import { file, server } => return import(client, &file, &server).await.map(Some),
+        SuppressionCommand::Export { file, server } => return export(client, &file, &server).await,
         SuppressionCommand::Add { address, server, reason, details, expires_at } => {
             let item = GivenSuppression {
                 address,
@@ -39,16 +42,16 @@ pub(super) async fn run(desk: &mut Desk, given: SuppressionCommand) -> anyhow::R
             Command::SuppressionList { server, reason, limit }
         }
     };
-    desk.carry_out(command).await.map(Some)
+    client.execute(command).await.map(Some)
 }
 
 /// Adds every address of the file; says which lines were not taken, and why.
-async fn import(desk: &mut Desk, file: &Path, server: &str) -> anyhow::Result<Value> {
+async fn import(client: &mut AdminClient, file: &Path, server: &str) -> anyhow::Result<Value> {
     let text = read_text(file).with_context(|| format!("cannot read {}", file.display()))?;
     let list = read_csv(&text, usize::MAX).context("the file has too many lines")?;
     drop(text);
     for column in &list.unknown_columns {
-        terminal::warn(&format!("the column `{column}` was ignored"), desk.json);
+        terminal::warn(&format!("the column `{column}` was ignored"), client.json);
     }
     let mut import = Import { lines: list.lines.len(), ..Import::default() };
     let mut part = Part::default();
@@ -61,7 +64,7 @@ async fn import(desk: &mut Desk, file: &Path, server: &str) -> anyhow::Result<Va
                     continue;
                 }
                 if part.items.len() == PART_LINES_MAX || part.bytes + bytes > PART_BYTES_MAX {
-                    import.add(desk, server, std::mem::take(&mut part)).await?;
+                    import.add(client, server, std::mem::take(&mut part)).await?;
                 }
                 part.bytes += bytes;
                 part.numbers.push(line.number);
@@ -71,7 +74,7 @@ async fn import(desk: &mut Desk, file: &Path, server: &str) -> anyhow::Result<Va
         }
     }
     // Also with nothing in it: it says whether there is such a server.
-    import.add(desk, server, part).await?;
+    import.add(client, server, part).await?;
     import.errors.sort_by_key(|(line, _)| *line);
     let errors: Vec<Value> =
         import.errors.iter().map(|(line, message)| json!({ "line": line, "message": message })).collect();
@@ -104,10 +107,10 @@ impl Import {
         self.errors.push((line, message.to_owned()));
     }
 
-    async fn add(&mut self, desk: &mut Desk, server: &str, part: Part) -> anyhow::Result<()> {
+    async fn add(&mut self, client: &mut AdminClient, server: &str, part: Part) -> anyhow::Result<()> {
         let Part { numbers, items, .. } = part;
         let command = Command::SuppressionImport { server: server.to_owned(), items };
-        let answer = desk.carry_out(command).await?;
+        let answer = client.execute(command).await?;
         let results = answer["results"].as_array().context("the running server is of another version")?;
         for (number, result) in numbers.into_iter().zip(results) {
             match result["status"].as_str() {
@@ -121,12 +124,12 @@ impl Import {
 }
 
 /// Writes the whole list. `None` if it went to standard output.
-async fn export(desk: &mut Desk, file: &Path, server: &str) -> anyhow::Result<Option<Value>> {
+async fn export(client: &mut AdminClient, file: &Path, server: &str) -> anyhow::Result<Option<Value>> {
     let is_standard_output = file == Path::new("-");
     // A file and a pipe get the list as it is.
     let is_terminal = is_standard_output && std::io::stdout().is_terminal();
     // Before the first page is asked for, so that a wrong server leaves no empty file.
-    let mut page = next_page(desk, server, None).await?;
+    let mut page = next_page(client, server, None).await?;
     let mut out: Box<dyn Write> = if is_standard_output {
         Box::new(std::io::stdout())
     } else {
@@ -144,14 +147,14 @@ async fn export(desk: &mut Desk, file: &Path, server: &str) -> anyhow::Result<Op
         count += page["count"].as_u64().unwrap_or_default();
         is_first = false;
         let Some(next) = page["next"].as_str() else { break };
-        page = next_page(desk, server, Some(next.to_owned())).await.with_context(unwritten)?;
+        page = next_page(client, server, Some(next.to_owned())).await.with_context(unwritten)?;
     }
     out.flush().with_context(unwritten)?;
     Ok((!is_standard_output).then(|| json!({ "exported": count, "file": file })))
 }
 
-async fn next_page(desk: &mut Desk, server: &str, after: Option<String>) -> anyhow::Result<Value> {
-    desk.carry_out(Command::SuppressionExport { server: server.to_owned(), after }).await
+async fn next_page(client: &mut AdminClient, server: &str, after: Option<String>) -> anyhow::Result<Value> {
+    client.execute(Command::SuppressionExport { server: server.to_owned(), after }).await
 }
 
 fn read_text(file: &Path) -> anyhow::Result<String> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 
 use super::Shared;
-use super::receiving::Envelope;
+use super::envelope::Envelope;
 use super::script::{Answer, Asked, Script, Stage, Then};
 use super::wire::{Stream, Wire, hold_open};
 

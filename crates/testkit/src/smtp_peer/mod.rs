@@ -3,6 +3,7 @@
 //! It runs on a thread of its own, so that a test may block (starting a daemon, say) while mail flows.
 
 mod conversation;
+mod envelope;
 mod limited;
 mod receiving;
 mod record;

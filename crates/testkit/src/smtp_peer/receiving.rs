@@ -6,17 +6,9 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::conversation::{Conversation, is_positive};
+use super::envelope::Envelope;
 use super::record::{ReceivedMessage, Transfer};
 use super::script::{Script, Stage};
-
-pub(super) struct Envelope {
-    pub(super) mail_from: String,
-    mail_parameters: String,
-    pub(super) rcpt_to: Vec<String>,
-    begun_at: Instant,
-    chunked: Vec<u8>,
-    chunks: Vec<usize>,
-}
 
 impl Conversation {
     pub(super) async fn mail(&mut self, line: &str) -> io::Result<()> {

@@ -1,0 +1,21 @@
+//! How far connecting has come: the schedule shares connections by it.
+
+/// How far an attempt has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Reached {
+    #[default]
+    Nothing,
+    /// An address is known and is being dialled.
+    Dialling,
+    /// A host has sent its first bytes.
+    Greeting,
+}
+
+impl Reached {
+    /// Whether that is further.
+    pub(super) fn raise(&mut self, to: Self) -> bool {
+        let is_further = to > *self;
+        *self = to.max(*self);
+        is_further
+    }
+}
