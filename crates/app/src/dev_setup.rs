@@ -1,10 +1,10 @@
 //! What `postroad dev` needs to be useful at once: an account, a live server, a verified domain and a fresh key.
 
 use postroad_model::{CredentialId, DomainName, Scope, ServerMode};
-use postroad_store::{Credential, NewCredential, NewServer, Server};
+use postroad_store::{Credential, DomainOwner, NewCredential, NewServer, Server};
 
 use crate::App;
-use crate::admin::{AdminError, new_domain};
+use crate::admin::AdminError;
 use crate::secrets::KeyPair;
 
 const NAME: &str = "dev";
@@ -45,13 +45,8 @@ impl App {
         let server = self.dev_server().await?;
         let domain = DomainName::parse(DOMAIN).expect("the constant is a domain name");
         if self.inner.store.find_domain(server.id, domain.clone()).await?.is_none() {
-            let verified_at = Some(self.inner.clock.now());
-            self.inner
-                .store
-                .create_domain(
-                    new_domain(server.id, domain.clone(), verified_at, self.inner.dkim_ed25519).await?,
-                )
-                .await?;
+            let new = self.new_domain(DomainOwner::Server(server.id), domain.clone(), true).await?;
+            self.inner.store.create_domain(new).await?;
         }
         let pair = KeyPair::generate();
         let (key_hash, secret_hash) = pair.hashes();

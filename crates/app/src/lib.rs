@@ -29,7 +29,7 @@ mod webhooks;
 use std::sync::{Arc, OnceLock};
 
 use postroad_model::{Clock, DomainName, Limits, ServerId};
-use postroad_store::{CredentialAccess, DomainTracking, KeyHash, Store};
+use postroad_store::{CredentialAccess, KeyHash, SendingDomain, Store};
 
 pub use authenticate::{AuthFailure, Caller, Peer};
 pub use dev_setup::DevSetup;
@@ -114,8 +114,8 @@ struct Inner {
     pools: ttl_cache::TtlCache<ServerId, Arc<[UsablePool]>>,
     /// Keys seen in the last moments, so that a request costs no read.
     access: ttl_cache::TtlCache<KeyHash, CredentialAccess>,
-    /// Domains found verified in the last moments, and how they are tracked.
-    verified: ttl_cache::TtlCache<(ServerId, DomainName), DomainTracking>,
+    /// Domains found verified in the last moments.
+    verified: ttl_cache::TtlCache<(ServerId, DomainName), SendingDomain>,
     /// Where tracking links lead, once it is known where we listen.
     tracking_base: OnceLock<String>,
     /// Whether maintenance is on, as read in the last moments.

@@ -47,7 +47,7 @@ use attempt::{Connector, Router};
 use engine::{Beginner, Feeder, Hub, Intake, Parts, ProviderNotes, Settler};
 pub use inbox::{CaughtMessage, Inbox, InboxServer, Wanted};
 use journal::Journal;
-use prepare::{Preparer, SigningKeyCache};
+use prepare::{OwnDomains, Preparer};
 use providers::Providers;
 use signing::SigningPool;
 pub use simulator::SimulatorServer;
@@ -291,7 +291,7 @@ fn preparer(
     } else {
         None
     };
-    let keys = SigningKeyCache::new(store.clone(), Arc::clone(clock), Arc::new(identity.dkim));
+    let keys = OwnDomains::new(store.clone(), Arc::clone(clock), Arc::new(identity.dkim));
     Ok(Preparer::new(
         store.clone(),
         signing,

@@ -26,8 +26,10 @@ ids! {
     ServerId,
     /// An API key and its secret.
     CredentialId,
-    /// A sending domain of a server.
+    /// A sending domain of a server or an account.
     DomainId,
+    /// A DKIM key of a domain.
+    DomainKeyId,
     /// One send: what its recipients' messages share.
     SendId,
     /// One recipient's copy of one send.

@@ -40,8 +40,8 @@ pub use event_cursor::EventCursor;
 pub use gate::{GateAction, GateScope};
 pub use hold::HoldReason;
 pub use id::{
-    AccountId, CredentialId, DeliveryId, DomainId, EventId, MessageId, PoolId, SendId, ServerId, SourceId,
-    WebhookAttemptId, WebhookId,
+    AccountId, CredentialId, DeliveryId, DomainId, DomainKeyId, EventId, MessageId, PoolId, SendId, ServerId,
+    SourceId, WebhookAttemptId, WebhookId,
 };
 pub use idgen::IdGenerator;
 pub use limits::Limits;

@@ -35,7 +35,9 @@ pub use counting::{
     WORDS_MAX,
 };
 pub use domains::{
-    Domain, DomainReport, DomainReportSum, DomainTracking, Ed25519Key, NewDomain, ReportKind, SigningKeys,
+    Domain, DomainCheck, DomainDelivery, DomainFilter, DomainKey, DomainOwner, DomainReport, DomainReportSum,
+    DomainTracking, KeyAlgorithm, KeyState, NewDkimKey, NewDomain, ReportKind, SendingDomain, SigningKey,
+    VerifiedBy,
 };
 pub use error::{OpenError, StoreError};
 pub use records::*;

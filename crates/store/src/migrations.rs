@@ -39,6 +39,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     17 => "0017_source_of_retries.sql",
     18 => "0018_warm_up_by_provider.sql",
     19 => "0019_pacing_notes.sql",
+    20 => "0020_domain_owners_keys_checks.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

@@ -15,7 +15,6 @@ use postroad_store::{Server, StoreError};
 use serde_json::{Value, json};
 
 pub use command::{Command, DaysCeiling, NewKey, SetDomainTracking, SetServerTracking, Switch};
-pub(crate) use domains::new_domain;
 pub use pools::WarmUpState;
 
 use crate::{App, names};

@@ -3,7 +3,7 @@
 
 use postroad_mail::find_spelled_addresses;
 use postroad_model::{DomainName, Limits, ServerId, mailbox::claimed_domain};
-use postroad_store::{DomainTracking, StoreError};
+use postroad_store::{SendingDomain, StoreError};
 use tokio::time::Instant;
 
 use crate::{App, Refusal};
@@ -35,20 +35,21 @@ impl App {
         self.find_verified(server_id, domain).await?.map(drop).ok_or(Refusal::UnauthenticatedFromAddress)
     }
 
-    /// What a domain that is verified for the server says of tracking.
+    /// `None` unless the domain is verified for the server.
     pub(super) async fn find_verified(
         &self,
         server_id: ServerId,
         domain: DomainName,
-    ) -> Result<Option<DomainTracking>, StoreError> {
+    ) -> Result<Option<SendingDomain>, StoreError> {
         let key = (server_id, domain);
-        if let Some(tracking) = self.inner.verified.find(&key) {
-            return Ok(Some(tracking));
+        if let Some(domain) = self.inner.verified.find(&key) {
+            return Ok(Some(domain));
         }
         let read_at = Instant::now();
-        let found = self.inner.store.find_domain(server_id, key.1.clone()).await?;
-        let Some(domain) = found.filter(|domain| domain.verified_at.is_some()) else { return Ok(None) };
-        self.inner.verified.put(key, domain.tracking.clone(), read_at);
-        Ok(Some(domain.tracking))
+        let found = self.inner.store.find_sending_domain(server_id, key.1.clone()).await?;
+        if let Some(domain) = &found {
+            self.inner.verified.put(key, domain.clone(), read_at);
+        }
+        Ok(found)
     }
 }

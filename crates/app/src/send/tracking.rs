@@ -2,7 +2,7 @@
 //! it is accepted and kept with it, so that every attempt sends the same bytes whatever is changed meanwhile.
 
 use postroad_model::DomainName;
-use postroad_store::{DomainTracking, OwnUnsubscribe, SendTracking};
+use postroad_store::{OwnUnsubscribe, SendTracking, SendingDomain};
 
 use crate::{App, Caller, Refusal};
 
@@ -21,9 +21,9 @@ impl App {
         message: TrackingOverride,
         unsubscribe: Option<OwnUnsubscribe>,
     ) -> Result<Option<Box<SendTracking>>, Refusal> {
-        let domain = match DomainName::parse(from_domain) {
+        let SendingDomain { tracking: domain, has_track_host } = match DomainName::parse(from_domain) {
             Ok(domain) => self.find_verified(caller.server_id, domain).await?.unwrap_or_default(),
-            Err(_) => DomainTracking::default(),
+            Err(_) => SendingDomain::default(),
         };
         let server = &caller.tracking;
         let opens = message.opens.or(domain.opens).unwrap_or(server.opens);
@@ -33,6 +33,7 @@ impl App {
         }
         let base_url = match &domain.host {
             Some(host) => format!("https://{host}"),
+            None if has_track_host => format!("https://track.{from_domain}"),
             None => self.tracking_base().to_owned(),
         };
         let excluded_hosts = if clicks { server.excluded_hosts.clone() } else { Vec::new() };

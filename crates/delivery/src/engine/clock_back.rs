@@ -27,7 +27,7 @@ impl Hub {
 
     /// Puts right what the store has, and what comes in from before in the next minute. `late` is given back first.
     pub(crate) fn put_queue_right(self: &Arc<Self>, mut late: Vec<Entry>) {
-        self.preparer.forget_keys();
+        self.preparer.forget_domains();
         let hub = Arc::clone(self);
         self.spawn(async move {
             for pause in LOOK_AGAIN_AFTER {

@@ -54,7 +54,7 @@ impl Feeder {
             tokio::select! {
                 () = tokio::time::sleep(CLAIM_EVERY) => {}
                 Ok(()) = self.changes.changed() => {
-                    self.hub.preparer.forget_keys();
+                    self.hub.preparer.forget_domains();
                     turn = turn.next_multiple_of(SETUP_EVERY);
                 }
             }

@@ -1,8 +1,8 @@
 //! From a stored message to the bytes on the wire: return path, `Received` and DKIM signature, derived from the stored message
 //! in the same way at every attempt, so that every attempt of every node sends identical bytes.
 
-mod keys;
 mod memory;
+mod own_domains;
 mod personal;
 
 use std::collections::HashMap;
@@ -17,8 +17,8 @@ use postroad_smtp::{Body, OutgoingMessage};
 use postroad_store::{Fresh, Message, SendInfo, Store, StoreError};
 use tokio::sync::OnceCell;
 
-pub(crate) use keys::SigningKeyCache;
 pub(crate) use memory::FreshMemory;
+pub(crate) use own_domains::OwnDomains;
 
 use crate::signing::SigningPool;
 
@@ -69,11 +69,11 @@ pub(crate) struct Preparer {
     store: Store,
     /// `None` where a smart host signs.
     signing: Option<SigningPool>,
-    keys: SigningKeyCache,
+    domains: OwnDomains,
     return_paths: ReturnPathKey,
     track_key: TrackKey,
     hostname: DomainName,
-    /// Where bounces come back to.
+    /// Where bounces come back to, unless the From domain has a name of its own for them.
     return_domain: DomainName,
     memory: Arc<FreshMemory>,
     /// Sends of which messages are being worked on.
@@ -84,7 +84,7 @@ impl Preparer {
     pub(crate) fn new(
         store: Store,
         signing: Option<SigningPool>,
-        keys: SigningKeyCache,
+        domains: OwnDomains,
         secret: &[u8; 32],
         hostname: DomainName,
         return_domain: DomainName,
@@ -93,7 +93,7 @@ impl Preparer {
         Self {
             store,
             signing,
-            keys,
+            domains,
             return_paths: ReturnPathKey::new(secret),
             track_key: TrackKey::new(secret),
             hostname,
@@ -182,7 +182,7 @@ impl Preparer {
         // The address itself stays out of it: the text goes into the log.
         let rcpt_to = EmailAddress::parse(&work.rcpt_to)
             .map_err(|e| broken(format!("its recipient is no address: {e}")))?;
-        let mail_from = if info.bounce { None } else { Some(self.return_path(work).map_err(broken)?) };
+        let mail_from = if info.bounce { None } else { Some(self.return_path(work).await?) };
         let trace =
             received(self.host_of(info), &work.token, info.options.protocol.as_str(), info.created_at);
         let has_utf8_header = has_utf8_header(&body);
@@ -200,17 +200,24 @@ impl Preparer {
         info.options.host.as_ref().unwrap_or(&self.hostname)
     }
 
-    /// The envelope's, which is not in the message: it names the node that sends, whose address the domain's SPF record has.
-    fn return_path(&self, work: &Work) -> Result<EmailAddress, String> {
+    /// The envelope's, which is not in the message. At the From domain's own name where that leads here, which aligns SPF with
+    /// it; else it names the node that sends, whose address the domain's SPF record has.
+    async fn return_path(&self, work: &Work) -> Result<EmailAddress, PrepareError> {
+        let own = match DomainName::parse(&work.send.info.from_domain) {
+            Ok(domain) => self.domains.find(work.server_id, domain).await?,
+            Err(_) => None,
+        };
+        let domain = own.as_ref().and_then(|own| own.return_domain.as_ref()).unwrap_or(&self.return_domain);
         let local = self.return_paths.local_part(work.server_id, work.message_id, &work.token);
-        let address = format!("{local}@{}", self.return_domain);
-        EmailAddress::parse(&address).map_err(|e| format!("its return path is no address: {e}"))
+        EmailAddress::parse(&format!("{local}@{domain}"))
+            .map_err(|e| PrepareError::Broken(format!("its return path is no address: {e}")))
     }
 
     /// Where all recipients get the same bytes, one signature does for all.
     async fn sign(&self, info: &SendInfo, body: &Bytes) -> Result<Bytes, PrepareError> {
         let Some(pool) = &self.signing else { return Ok(Bytes::new()) };
-        let signers = self.keys.find(info.server_id, find_from_domain(body), self.host_of(info)).await?;
+        let signers =
+            self.domains.find_signers(info.server_id, find_from_domain(body), self.host_of(info)).await?;
         let canonical = if body.len() <= HASH_INLINE_BYTES_MAX {
             Canonical::of(body)
         } else {
@@ -228,8 +235,8 @@ impl Preparer {
         Ok(headers.into())
     }
 
-    /// The set-up changed: keys are read anew.
-    pub(crate) fn forget_keys(&self) {
-        self.keys.clear();
+    /// The set-up changed: domains are read again.
+    pub(crate) fn forget_domains(&self) {
+        self.domains.forget();
     }
 }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use postroad_model::{DomainId, DomainName, ServerId, Timestamp};
+use postroad_model::{AccountId, DomainId, DomainKeyId, DomainName, ServerId, Timestamp};
 use serde::Serialize;
 
-/// What a domain says of it; `None` for what the server says.
+/// What a domain says of tracking; `None` is its server's setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DomainTracking {
     pub opens: Option<bool>,
@@ -14,69 +14,204 @@ pub struct DomainTracking {
     pub host: Option<String>,
 }
 
-#[derive(Clone)]
-pub struct NewDomain {
-    pub server_id: ServerId,
-    pub name: DomainName,
-    pub verified_at: Option<Timestamp>,
-    pub dkim_selector: String,
-    pub dkim_private_key: Vec<u8>,
-    pub dkim_public_key: Vec<u8>,
-    pub dkim_ed25519: Option<Ed25519Key>,
+/// Who may send from a domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DomainOwner {
+    Server(ServerId),
+    /// All servers of the account. A server's own domain of the same name goes first.
+    Account(AccountId),
 }
 
-/// The optional second DKIM key of a domain.
-#[derive(Clone)]
-pub struct Ed25519Key {
-    pub selector: String,
-    pub private_key: Vec<u8>,
-    pub public_key: Vec<u8>,
+macro_rules! names {
+    ($(#[$doc:meta])* $type:ident { $($(#[$of:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+        pub enum $type {
+            $($(#[$of])* #[serde(rename = $name)] $variant),+
+        }
+
+        impl $type {
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            pub fn parse(text: &str) -> Option<Self> {
+                [$(Self::$variant),+].into_iter().find(|known| known.as_str() == text)
+            }
+        }
+    };
 }
 
-impl fmt::Debug for Ed25519Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ed25519Key").field("selector", &self.selector).finish_non_exhaustive()
+names! {
+    /// Why a domain counts as verified.
+    VerifiedBy {
+        /// Its records were found.
+        Dns = "dns",
+        /// The operator said so.
+        Operator = "operator",
     }
 }
 
-/// What signs the mail of a verified domain.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SigningKeys {
+names! {
+    KeyAlgorithm {
+        Rsa = "rsa",
+        /// For a second signature only.
+        Ed25519 = "ed25519",
+    }
+}
+
+names! {
+    /// The states of a DKIM key in their order. After the last one the key is deleted.
+    KeyState {
+        /// Waits for its record.
+        Pending = "pending",
+        /// Signs.
+        Active = "active",
+        /// Signs no more; receivers still verify what it signed.
+        Retiring = "retiring",
+    }
+}
+
+/// A DKIM key on its way in.
+#[derive(Clone)]
+pub struct NewDkimKey {
     pub selector: String,
+    pub algorithm: KeyAlgorithm,
     pub private_pkcs8: Vec<u8>,
-    /// Selector and private key of the second signature.
-    pub ed25519: Option<(String, Vec<u8>)>,
+    pub public_spki: Vec<u8>,
 }
 
-impl fmt::Debug for SigningKeys {
+impl fmt::Debug for NewDkimKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let second = self.ed25519.as_ref().map(|(selector, _)| selector);
-        f.debug_struct("SigningKeys")
-            .field("selector", &self.selector)
-            .field("ed25519_selector", &second)
-            .finish_non_exhaustive()
+        f.debug_struct("NewDkimKey").field("selector", &self.selector).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for NewDomain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewDomain").field("name", &self.name).finish_non_exhaustive()
-    }
+#[derive(Debug, Clone)]
+pub struct NewDomain {
+    pub owner: DomainOwner,
+    pub name: DomainName,
+    /// By the operator's word: then its keys sign from the beginning.
+    pub is_verified: bool,
+    pub keys: Vec<NewDkimKey>,
+    pub next_check_at: Timestamp,
+}
+
+/// The public half of a DKIM key, and where it is in its life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainKey {
+    pub id: DomainKeyId,
+    pub selector: String,
+    pub algorithm: KeyAlgorithm,
+    pub public_spki: Vec<u8>,
+    pub state: KeyState,
+    pub state_since: Timestamp,
+    /// Since when the DNS denies its record.
+    pub fails_since: Option<Timestamp>,
+    pub created_at: Timestamp,
 }
 
 #[derive(Debug, Clone)]
 pub struct Domain {
     pub id: DomainId,
-    pub server_id: ServerId,
-    pub server_name: String,
+    pub account_id: AccountId,
+    pub account_name: String,
+    /// `None`: it belongs to the account.
+    pub server_id: Option<ServerId>,
+    pub server_name: Option<String>,
     pub name: DomainName,
+    pub verified_by: Option<VerifiedBy>,
     pub verified_at: Option<Timestamp>,
-    pub dkim_selector: String,
-    /// DER of the public key; the private one is only read by what signs.
-    pub dkim_public_key: Vec<u8>,
-    /// Selector and public key of the second signature.
-    pub dkim_ed25519: Option<(String, Vec<u8>)>,
+    /// Since when all required records verify, as of the last check with a verdict.
+    pub good_since: Option<Timestamp>,
+    /// Since when they do not any more.
+    pub failing_since: Option<Timestamp>,
+    pub checked_at: Option<Timestamp>,
+    pub next_check_at: Timestamp,
+    /// What the last check found: a JSON array.
+    pub records: String,
+    /// Since when the name for bounces is an alias of ours.
+    pub return_path_since: Option<Timestamp>,
+    /// Since when the name for links is an alias of ours and answers with a good certificate.
+    pub track_host_since: Option<Timestamp>,
     pub tracking: DomainTracking,
+    /// In the order of their creation.
+    pub keys: Vec<DomainKey>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+impl Domain {
+    pub fn owner(&self) -> DomainOwner {
+        self.server_id.map_or(DomainOwner::Account(self.account_id), DomainOwner::Server)
+    }
+
+    pub fn is_verified(&self) -> bool {
+        self.verified_by.is_some()
+    }
+}
+
+/// Which domains a list has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DomainFilter {
+    All,
+    /// Those that a server may send from: its own, and its account's of other names.
+    UsableBy(ServerId),
+    /// Those that belong to the account itself.
+    OfAccount(AccountId),
+}
+
+/// A verified domain as a send needs it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SendingDomain {
+    pub tracking: DomainTracking,
+    /// Whether `track.<domain>` may be used.
+    pub has_track_host: bool,
+}
+
+/// A key that signs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SigningKey {
+    pub id: DomainKeyId,
+    pub selector: String,
+    pub algorithm: KeyAlgorithm,
+    pub private_pkcs8: Vec<u8>,
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey")
+            .field("selector", &self.selector)
+            .field("algorithm", &self.algorithm)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A verified domain as delivery needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainDelivery {
+    /// RSA first. None if the DNS has the record of none.
+    pub keys: Vec<SigningKey>,
+    /// Whether `rp.<domain>` may be used.
+    pub has_return_path: bool,
+}
+
+/// The outcome of a check of a domain's records. `None` where the DNS gave no answer: then nothing changes.
+#[derive(Debug, Clone)]
+pub struct DomainCheck {
+    pub id: DomainId,
+    /// A JSON array, kept as it is.
+    pub records: String,
+    /// Records as events tell of them: a JSON array.
+    pub told_records: String,
+    /// Whether all required records verify.
+    pub is_good: Option<bool>,
+    /// Keys about whose records the DNS answered, and whether they verify.
+    pub keys: Vec<(DomainKeyId, bool)>,
+    pub has_return_path: Option<bool>,
+    /// Whether the name for links is an alias of ours.
+    pub has_track_alias: Option<bool>,
+    /// Whether its host answers with a good certificate.
+    pub has_track_host: Option<bool>,
+    pub next_check_at: Timestamp,
 }

@@ -1,72 +1,177 @@
-//! Sending domains: create, find, list, set verified.
+//! Domains: create, find, list, set verified, delete. Their keys are in `keys`, their checks in `checks`.
 
-use postroad_model::{DomainId, DomainName, EventKind, IdGenerator, ServerId, Timestamp};
-use serde_json::json;
+use postroad_model::{AccountId, DomainId, DomainName, EventKind, IdGenerator, ServerId, Timestamp};
+use serde_json::{Value, json};
 
-use super::records::{Domain, NewDomain, SigningKeys};
-use super::tracking;
+use super::records::{
+    Domain, DomainFilter, DomainKey, DomainOwner, KeyState, NewDomain, SendingDomain, VerifiedBy,
+};
+use super::{keys, tracking};
 use crate::error::StoreError;
 use crate::records::NewEvent;
 use crate::sql::{Row, Sql};
 use crate::verbs::events;
 
-pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain, StoreError> {
-    let second = new.dkim_ed25519;
-    sql.execute(
-        "INSERT INTO domains (server_id, name, verified_at, dkim_selector, dkim_private_key, dkim_public_key,
-                              created_at, updated_at, dkim_ed25519_selector, dkim_ed25519_private_key,
-                              dkim_ed25519_public_key)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $10)",
-        &[
-            new.server_id.0.into(),
-            new.name.as_str().into(),
-            new.verified_at.into(),
-            new.dkim_selector.into(),
-            new.dkim_private_key.into(),
-            new.dkim_public_key.into(),
-            now.into(),
-            second.as_ref().map(|key| key.selector.clone()).into(),
-            second.as_ref().map(|key| key.private_key.clone()).into(),
-            second.map(|key| key.public_key).into(),
-        ],
-    )
-    .await?;
-    find(sql, new.server_id, new.name).await?.ok_or(StoreError::NotFound)
+/// The columns that `read` reads.
+macro_rules! select {
+    () => {
+        "SELECT d.id, d.account_id, a.name, d.server_id, s.name, d.name, d.verified_by, d.verified_at, d.good_since,
+                d.failing_since, d.checked_at, d.next_check_at, d.records, d.return_path_since, d.track_host_since,
+                d.track_opens, d.track_clicks, d.track_host, d.created_at, d.updated_at
+         FROM domains d JOIN accounts a ON a.id = d.account_id LEFT JOIN servers s ON s.id = d.server_id "
+    };
 }
 
+/// What makes `d` a domain that the server $1 may send from. Of two with one name the server's own comes first.
+macro_rules! usable {
+    () => {
+        "(d.server_id = $1
+          OR (d.server_id IS NULL AND d.account_id = (SELECT account_id FROM servers WHERE id = $1)))"
+    };
+}
+pub(super) use usable;
+
+/// `NotFound` without the owner, `Conflict` if it has the domain already.
+pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain, StoreError> {
+    let (account_id, server_id) = match new.owner {
+        DomainOwner::Account(id) => (id, None),
+        DomainOwner::Server(id) => {
+            let text = "SELECT account_id FROM servers WHERE id = $1";
+            let row = sql.query_opt(text, &[id.0.into()]).await?.ok_or(StoreError::NotFound)?;
+            (AccountId(row.int(0)?), Some(id))
+        }
+    };
+    let inserted = sql
+        .query_opt(
+            "INSERT INTO domains (account_id, server_id, name, verified_by, verified_at, next_check_at, records,
+                                  created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, '[]', $7, $7) RETURNING id",
+            &[
+                account_id.0.into(),
+                server_id.map(|id| id.0).into(),
+                new.name.as_str().into(),
+                new.is_verified.then_some(VerifiedBy::Operator.as_str()).into(),
+                new.is_verified.then_some(now).into(),
+                new.next_check_at.into(),
+                now.into(),
+            ],
+        )
+        .await?
+        .ok_or(StoreError::Conflict)?;
+    let id = DomainId(inserted.int(0)?);
+    let state = if new.is_verified { KeyState::Active } else { KeyState::Pending };
+    for key in new.keys {
+        keys::insert(sql, id, key, state, now).await?;
+    }
+    find_by_id(sql, id).await?.ok_or(StoreError::NotFound)
+}
+
+pub(super) async fn find_by_id(sql: &Sql<'_>, id: DomainId) -> Result<Option<Domain>, StoreError> {
+    let text = concat!(select!(), "WHERE d.id = $1");
+    let row = sql.query_opt(text, &[id.0.into()]).await?;
+    with_keys(sql, row.into_iter().collect()).await.map(|mut found| found.pop())
+}
+
+/// A domain that the server may send from, verified or not.
 pub(super) async fn find(
     sql: &Sql<'_>,
     server_id: ServerId,
     name: DomainName,
 ) -> Result<Option<Domain>, StoreError> {
-    let row = sql
-        .query_opt(
-            "SELECT d.id, d.server_id, s.name, d.name, d.verified_at, d.dkim_selector, d.dkim_public_key,
-                    d.created_at, d.updated_at, d.dkim_ed25519_selector, d.dkim_ed25519_public_key,
-                    d.track_opens, d.track_clicks, d.track_host
-             FROM domains d JOIN servers s ON s.id = d.server_id WHERE d.server_id = $1 AND d.name = $2",
-            &[server_id.0.into(), name.as_str().into()],
-        )
-        .await?;
-    row.map(|mut row| read(&mut row)).transpose()
+    let text = concat!(
+        select!(),
+        "WHERE d.name = $2 AND ",
+        usable!(),
+        " ORDER BY coalesce(d.server_id, 0) DESC LIMIT 1"
+    );
+    let row = sql.query_opt(text, &[server_id.0.into(), name.as_str().into()]).await?;
+    with_keys(sql, row.into_iter().collect()).await.map(|mut found| found.pop())
 }
 
-/// All domains, or those of one server.
-pub(super) async fn list(sql: &Sql<'_>, server_id: Option<ServerId>) -> Result<Vec<Domain>, StoreError> {
-    let rows = sql
-        .query(
-            "SELECT d.id, d.server_id, s.name, d.name, d.verified_at, d.dkim_selector, d.dkim_public_key,
-                    d.created_at, d.updated_at, d.dkim_ed25519_selector, d.dkim_ed25519_public_key,
-                    d.track_opens, d.track_clicks, d.track_host
-             FROM domains d JOIN servers s ON s.id = d.server_id
-             WHERE d.server_id = $1 OR $1 = 0 ORDER BY d.id",
-            &[server_id.map_or(0, |id| id.0).into()],
-        )
-        .await?;
-    rows.into_iter().map(|mut row| read(&mut row)).collect()
+/// The domains of that name, whoever owns them.
+pub(super) async fn find_named(
+    sql: &Sql<'_>,
+    name: DomainName,
+    limit: i64,
+) -> Result<Vec<Domain>, StoreError> {
+    let text = concat!(select!(), "WHERE d.name = $1 ORDER BY d.id LIMIT $2");
+    let rows = sql.query(text, &[name.as_str().into(), limit.into()]).await?;
+    with_keys(sql, rows).await
 }
 
-/// `None` takes the verified state away. One that becomes verified is told of, with an id of `ids`.
+/// In the order of their ids, behind `after`.
+pub(super) async fn list(
+    sql: &Sql<'_>,
+    filter: DomainFilter,
+    after: Option<DomainId>,
+    limit: i64,
+) -> Result<Vec<Domain>, StoreError> {
+    let (text, owner) = match filter {
+        DomainFilter::All => {
+            (concat!(select!(), "WHERE CAST($1 AS BIGINT) = 0 AND d.id > $2 ORDER BY d.id LIMIT $3"), 0)
+        }
+        DomainFilter::OfAccount(id) => (
+            concat!(
+                select!(),
+                "WHERE d.account_id = $1 AND d.server_id IS NULL AND d.id > $2 ORDER BY d.id LIMIT $3"
+            ),
+            id.0,
+        ),
+        DomainFilter::UsableBy(id) => (
+            concat!(
+                select!(),
+                "WHERE ",
+                usable!(),
+                " AND d.id > $2 AND NOT (d.server_id IS NULL AND EXISTS
+                   (SELECT 1 FROM domains o WHERE o.server_id = $1 AND o.name = d.name))
+                 ORDER BY d.id LIMIT $3"
+            ),
+            id.0,
+        ),
+    };
+    let rows = sql.query(text, &[owner.into(), after.map_or(0, |id| id.0).into(), limit.into()]).await?;
+    with_keys(sql, rows).await
+}
+
+/// How many there are of an owner's, counted up to `most`.
+pub(super) async fn count(sql: &Sql<'_>, owner: DomainOwner, most: i64) -> Result<i64, StoreError> {
+    let (text, id) = match owner {
+        DomainOwner::Server(id) => {
+            ("SELECT count(*) FROM (SELECT 1 FROM domains WHERE server_id = $1 LIMIT $2) counted", id.0)
+        }
+        DomainOwner::Account(id) => (
+            "SELECT count(*) FROM
+               (SELECT 1 FROM domains WHERE account_id = $1 AND server_id IS NULL LIMIT $2) counted",
+            id.0,
+        ),
+    };
+    let row = sql.query_opt(text, &[id.into(), most.into()]).await?;
+    row.map_or(Ok(0), |row| row.int(0))
+}
+
+/// `None` unless the domain is verified for the server.
+pub(super) async fn find_sending(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    name: DomainName,
+) -> Result<Option<SendingDomain>, StoreError> {
+    let text = concat!(
+        "SELECT d.verified_by, d.track_opens, d.track_clicks, d.track_host, d.track_host_since FROM domains d
+         WHERE d.name = $2 AND ",
+        usable!(),
+        " ORDER BY coalesce(d.server_id, 0) DESC LIMIT 1"
+    );
+    let row = sql.query_opt(text, &[server_id.0.into(), name.as_str().into()]).await?;
+    let Some(row) = row else { return Ok(None) };
+    if row.text_opt(0)?.is_none() {
+        return Ok(None);
+    }
+    let tracking = tracking::read(&row, 1)?;
+    Ok(Some(SendingDomain { tracking, has_track_host: row.time_opt(4)?.is_some() }))
+}
+
+/// The operator's word; `None` takes it away, and the DNS decides again. A domain that becomes verified is told of, with
+/// an id of `ids`, and keys that wait for their records sign.
 pub(super) async fn set_verified(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,
@@ -74,66 +179,110 @@ pub(super) async fn set_verified(
     verified_at: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let params = [id.0.into(), verified_at.into(), now.into()];
-    if let (Some(verified_at), Some(ids)) = (verified_at, ids) {
-        let row = sql
-            .query_opt(
-                "UPDATE domains SET verified_at = $2, updated_at = $3 WHERE id = $1 AND verified_at IS NULL
-                 RETURNING server_id, name",
-                &params,
-            )
-            .await?;
-        if let Some(row) = row {
-            let data = json!({
-                "domain": { "name": row.text(1)? },
-                "verified_at": verified_at.to_rfc3339(),
-            })
-            .to_string();
-            let event = NewEvent { kind: EventKind::DomainVerified, data };
-            return events::add_of_server(sql, ids, ServerId(row.int(0)?), &event, now).await;
-        }
+    let domain = lock(sql, id).await?;
+    let by_dns = domain.good_since.map(|since| (VerifiedBy::Dns, since));
+    let verified = verified_at.map(|at| (VerifiedBy::Operator, domain.verified_at.unwrap_or(at))).or(by_dns);
+    sql.change(
+        "UPDATE domains SET verified_by = $2, verified_at = $3, updated_at = $4 WHERE id = $1",
+        &[
+            id.0.into(),
+            verified.map(|(by, _)| by.as_str()).into(),
+            verified.map(|(_, at)| at).into(),
+            now.into(),
+        ],
+    )
+    .await?;
+    if verified_at.is_some() {
+        keys::activate_waiting(sql, &domain, now).await?;
     }
-    sql.change("UPDATE domains SET verified_at = $2, updated_at = $3 WHERE id = $1", &params).await
+    if let (Some((_, at)), false, Some(ids)) = (verified, domain.is_verified(), ids) {
+        let data = json!({ "domain": { "name": domain.name }, "verified_at": at.to_rfc3339() });
+        add_event(sql, ids, &domain, EventKind::DomainVerified, &data, now).await?;
+    }
+    Ok(())
 }
 
-/// The keys of a domain that is verified for this server.
-pub(super) async fn find_signing_keys(
+/// With its keys. Mail under way is signed by the installation.
+pub(super) async fn delete(sql: &Sql<'_>, id: DomainId) -> Result<(), StoreError> {
+    sql.execute("DELETE FROM domain_keys WHERE domain_id = $1", &[id.0.into()]).await?;
+    sql.change("DELETE FROM domains WHERE id = $1", &[id.0.into()]).await
+}
+
+/// The domain, which nobody else changes before the end of the transaction.
+pub(super) async fn lock(sql: &Sql<'_>, id: DomainId) -> Result<Domain, StoreError> {
+    if !sql.is_sqlite() {
+        sql.query_opt("SELECT id FROM domains WHERE id = $1 FOR UPDATE", &[id.0.into()]).await?;
+    }
+    find_by_id(sql, id).await?.ok_or(StoreError::NotFound)
+}
+
+/// Tells every server that may send from the domain.
+pub(super) async fn add_event(
     sql: &Sql<'_>,
-    server_id: ServerId,
-    name: DomainName,
-) -> Result<Option<SigningKeys>, StoreError> {
-    let row = sql
-        .query_opt(
-            "SELECT dkim_selector, dkim_private_key, dkim_ed25519_selector, dkim_ed25519_private_key FROM domains
-             WHERE server_id = $1 AND name = $2 AND verified_at IS NOT NULL",
-            &[server_id.0.into(), name.as_str().into()],
-        )
-        .await?;
-    let Some(mut row) = row else { return Ok(None) };
-    let ed25519 = match row.text_opt(2)? {
-        Some(selector) => Some((selector, row.take_blob(3)?)),
-        None => None,
+    ids: &IdGenerator,
+    domain: &Domain,
+    kind: EventKind,
+    data: &Value,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let rows = if let Some(id) = domain.server_id {
+        sql.query("SELECT id, name FROM servers WHERE id = $1", &[id.0.into()]).await?
+    } else {
+        // In one order, so that two transactions never wait for each other.
+        let text = "SELECT id, name FROM servers WHERE account_id = $1 ORDER BY id";
+        sql.query(text, &[domain.account_id.0.into()]).await?
     };
-    Ok(Some(SigningKeys { selector: row.text(0)?, private_pkcs8: row.take_blob(1)?, ed25519 }))
+    for row in rows {
+        let mut data = data.clone();
+        if kind == EventKind::DomainFailing {
+            data["server"] =
+                json!({ "id": row.int(0)?, "name": row.text(1)?, "account": domain.account_name });
+        }
+        let event = NewEvent { kind, data: data.to_string() };
+        events::add_of_server(sql, ids, ServerId(row.int(0)?), &event, now).await?;
+    }
+    Ok(())
 }
 
-fn read(row: &mut Row) -> Result<Domain, StoreError> {
-    let name = row.text(3)?;
-    let dkim_ed25519 = match row.text_opt(9)? {
-        Some(selector) => Some((selector, row.take_blob(10)?)),
+async fn with_keys(sql: &Sql<'_>, rows: Vec<Row>) -> Result<Vec<Domain>, StoreError> {
+    let mut domains = rows.iter().map(read).collect::<Result<Vec<Domain>, StoreError>>()?;
+    let ids: Vec<i64> = domains.iter().map(|domain| domain.id.0).collect();
+    if ids.is_empty() {
+        return Ok(domains);
+    }
+    let mut keys: Vec<(DomainId, DomainKey)> = keys::list(sql, &ids).await?;
+    for domain in &mut domains {
+        let own = keys.extract_if(.., |(id, _)| *id == domain.id);
+        domain.keys = own.map(|(_, key)| key).collect();
+    }
+    Ok(domains)
+}
+
+fn read(row: &Row) -> Result<Domain, StoreError> {
+    let name = row.text(5)?;
+    let verified_by = match row.text_opt(6)? {
         None => None,
+        Some(_) => Some(row.name(6, VerifiedBy::parse)?),
     };
     Ok(Domain {
         id: DomainId(row.int(0)?),
-        server_id: ServerId(row.int(1)?),
-        server_name: row.text(2)?,
+        account_id: AccountId(row.int(1)?),
+        account_name: row.text(2)?,
+        server_id: row.int_opt(3)?.map(ServerId),
+        server_name: row.text_opt(4)?,
         name: DomainName::parse(&name).map_err(|e| StoreError::Internal(format!("domain {name:?}: {e}")))?,
-        verified_at: row.time_opt(4)?,
-        dkim_selector: row.text(5)?,
-        dkim_public_key: row.take_blob(6)?,
-        dkim_ed25519,
-        created_at: row.time(7)?,
-        updated_at: row.time(8)?,
-        tracking: tracking::read(row, 11)?,
+        verified_by,
+        verified_at: row.time_opt(7)?,
+        good_since: row.time_opt(8)?,
+        failing_since: row.time_opt(9)?,
+        checked_at: row.time_opt(10)?,
+        next_check_at: row.time(11)?,
+        records: row.text(12)?,
+        return_path_since: row.time_opt(13)?,
+        track_host_since: row.time_opt(14)?,
+        tracking: tracking::read(row, 15)?,
+        keys: Vec::new(),
+        created_at: row.time(18)?,
+        updated_at: row.time(19)?,
     })
 }

@@ -25,9 +25,15 @@ pub(super) async fn set(
     .await
 }
 
-/// The host names that domains have for their links.
+/// The host names that links lead to: those that were set, and those that are aliases of ours or were so once.
 pub(super) async fn list_hosts(sql: &Sql<'_>) -> Result<Vec<String>, StoreError> {
-    let rows = sql.query("SELECT DISTINCT track_host FROM domains WHERE track_host IS NOT NULL", &[]).await?;
+    let rows = sql
+        .query(
+            "SELECT DISTINCT track_host FROM domains WHERE track_host IS NOT NULL
+             UNION SELECT 'track.' || name FROM domains WHERE track_alias_at IS NOT NULL",
+            &[],
+        )
+        .await?;
     rows.iter().map(|row| row.text(0)).collect()
 }
 

@@ -99,6 +99,21 @@ TABLE delivery_transcripts
     PRIMARY KEY (server_id, message_id, delivery_id)
     PARTITION BY RANGE (message_id)
 
+TABLE domain_keys
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    domain_id bigint NOT NULL
+    selector text NOT NULL
+    algorithm text NOT NULL
+    private_key bytea NOT NULL
+    public_key bytea NOT NULL
+    state text NOT NULL
+    state_since bigint NOT NULL
+    fails_since bigint
+    created_at bigint NOT NULL
+    UNIQUE (domain_id, selector)
+    PRIMARY KEY (id)
+    FOREIGN KEY (domain_id) REFERENCES domains(id)
+
 TABLE domain_reports
     domain text NOT NULL
     kind text NOT NULL
@@ -114,24 +129,35 @@ TABLE domain_reports
 
 TABLE domains
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
-    server_id bigint NOT NULL
+    server_id bigint
     name text NOT NULL
     verified_at bigint
-    dkim_selector text NOT NULL
-    dkim_private_key bytea NOT NULL
-    dkim_public_key bytea NOT NULL
     created_at bigint NOT NULL
     updated_at bigint NOT NULL
-    dkim_ed25519_selector text
-    dkim_ed25519_private_key bytea
-    dkim_ed25519_public_key bytea
     track_opens bigint
     track_clicks bigint
     track_host text
+    account_id bigint NOT NULL
+    verified_by text
+    good_since bigint
+    failing_since bigint
+    check_begun_at bigint
+    checked_at bigint
+    next_check_at bigint NOT NULL
+    records text NOT NULL
+    return_path_since bigint
+    track_alias_at bigint
+    track_host_since bigint
     UNIQUE (server_id, name)
     PRIMARY KEY (id)
+    FOREIGN KEY (account_id) REFERENCES accounts(id)
     FOREIGN KEY (server_id) REFERENCES servers(id)
+    CREATE INDEX domains_by_account ON public.domains USING btree (account_id, id)
+    CREATE INDEX domains_by_name ON public.domains USING btree (name)
+    CREATE INDEX domains_by_next_check ON public.domains USING btree (next_check_at)
+    CREATE INDEX domains_by_track_alias ON public.domains USING btree (name) WHERE (track_alias_at IS NOT NULL)
     CREATE INDEX domains_by_track_host ON public.domains USING btree (track_host) WHERE (track_host IS NOT NULL)
+    CREATE UNIQUE INDEX domains_of_account ON public.domains USING btree (account_id, name) WHERE (server_id IS NULL)
 
 TABLE events
     server_id bigint NOT NULL

@@ -98,6 +98,20 @@ CREATE TABLE delivery_transcripts (
     PRIMARY KEY (server_id, message_id, delivery_id)
 );
 
+CREATE TABLE domain_keys (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    domain_id INTEGER NOT NULL REFERENCES domains (id),
+    selector TEXT NOT NULL,
+    algorithm TEXT NOT NULL,
+    private_key BLOB NOT NULL,
+    public_key BLOB NOT NULL,
+    state TEXT NOT NULL,
+    state_since INTEGER NOT NULL,
+    fails_since INTEGER,
+    created_at INTEGER NOT NULL,
+    UNIQUE (domain_id, selector)
+);
+
 CREATE TABLE domain_reports (
     domain TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -114,18 +128,39 @@ CREATE TABLE domain_reports (
 
 CREATE TABLE domains (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    server_id INTEGER NOT NULL REFERENCES servers (id),
+    account_id INTEGER NOT NULL REFERENCES accounts (id),
+    server_id INTEGER REFERENCES servers (id),
     name TEXT NOT NULL,
+    verified_by TEXT,
     verified_at INTEGER,
-    dkim_selector TEXT NOT NULL,
-    dkim_private_key BLOB NOT NULL,
-    dkim_public_key BLOB NOT NULL,
+    good_since INTEGER,
+    failing_since INTEGER,
+    check_begun_at INTEGER,
+    checked_at INTEGER,
+    next_check_at INTEGER NOT NULL,
+    records TEXT NOT NULL,
+    return_path_since INTEGER,
+    track_alias_at INTEGER,
+    track_host_since INTEGER,
+    track_opens INTEGER,
+    track_clicks INTEGER,
+    track_host TEXT,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, dkim_ed25519_selector TEXT, dkim_ed25519_private_key BLOB, dkim_ed25519_public_key BLOB, track_opens INTEGER, track_clicks INTEGER, track_host TEXT,
+    updated_at INTEGER NOT NULL,
     UNIQUE (server_id, name)
 );
 
+CREATE INDEX domains_by_account ON domains (account_id, id);
+
+CREATE INDEX domains_by_name ON domains (name);
+
+CREATE INDEX domains_by_next_check ON domains (next_check_at);
+
+CREATE INDEX domains_by_track_alias ON domains (name) WHERE track_alias_at IS NOT NULL;
+
 CREATE INDEX domains_by_track_host ON domains (track_host) WHERE track_host IS NOT NULL;
+
+CREATE UNIQUE INDEX domains_of_account ON domains (account_id, name) WHERE server_id IS NULL;
 
 CREATE TABLE events (
     server_id INTEGER NOT NULL,

@@ -9,6 +9,7 @@ use postroad_store::{
     NewSend, Outcome, Shape, Sums, WORDS_MAX,
 };
 
+use crate::domains::{DOMAINS_BEFORE_POSTGRES, DOMAINS_BEFORE_SQLITE};
 use crate::fixture::{Fixture, Place, on_both_engines};
 
 on_both_engines!(
@@ -404,6 +405,7 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
             "DROP TABLE source_days; CREATE TABLE source_days (source_id INTEGER NOT NULL, day INTEGER NOT NULL, sent INTEGER NOT NULL,
                 bounced INTEGER NOT NULL, complained INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (source_id, day)) WITHOUT ROWID",
             "DROP TABLE pacing_notes",
+            DOMAINS_BEFORE_SQLITE,
             "PRAGMA user_version = 8",
         ],
         Place::Postgres(_) => &[
@@ -420,6 +422,7 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
             "ALTER TABLE queue DROP COLUMN source_id",
             "ALTER TABLE source_days DROP COLUMN provider; ALTER TABLE source_days ADD PRIMARY KEY (source_id, day)",
             "DROP TABLE pacing_notes",
+            DOMAINS_BEFORE_POSTGRES,
             "DROP FUNCTION event_xact, settled_xact CASCADE",
             "DELETE FROM schema_version WHERE version > 8",
         ],

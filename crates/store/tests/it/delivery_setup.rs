@@ -5,9 +5,7 @@ use std::time::Duration;
 use postroad_model::{
     DomainName, GateAction, GateScope, PoolId, SendRate, ServerId, SourceId, Status, Timestamp,
 };
-use postroad_store::{
-    Ed25519Key, NewDomain, NewGate, NewSource, Outcome, PacingNote, SourceCounts, StoreError, WarmupPause,
-};
+use postroad_store::{NewGate, NewSource, Outcome, PacingNote, SourceCounts, StoreError, WarmupPause};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -23,7 +21,6 @@ on_both_engines!(
     gates_are_replaced_listed_and_end,
     hourly_limit_comes_with_the_credential,
     changes_are_counted_in_this_process,
-    verified_domain_has_its_signing_keys,
     first_value_of_a_setting_stands,
     notes_on_receivers_are_kept_by_source_and_site,
 );
@@ -288,40 +285,6 @@ async fn changes_are_counted_in_this_process(fixture: Fixture) {
     store.set_gate(new_gate("everything", true)).await.expect("the store works");
     store.delete_pool(pool).await.expect("nobody uses it");
     assert!(changes.has_changed().expect("the store is open"));
-}
-
-async fn verified_domain_has_its_signing_keys(fixture: Fixture) {
-    let store = &fixture.store;
-    let name = |text: &str| DomainName::parse(text).expect("a domain");
-    let new = |text: &str, second: bool| NewDomain {
-        server_id: fixture.server,
-        name: name(text),
-        verified_at: None,
-        dkim_selector: "pr1".into(),
-        dkim_private_key: vec![1, 2, 3],
-        dkim_public_key: vec![4, 5, 6],
-        dkim_ed25519: second.then(|| Ed25519Key {
-            selector: "pr2".into(),
-            private_key: vec![7, 8],
-            public_key: vec![9],
-        }),
-    };
-    let domain = store.create_domain(new("example.com", true)).await.expect("the name is free");
-    assert_eq!(domain.dkim_ed25519, Some(("pr2".to_owned(), vec![9])));
-    let plain = store.create_domain(new("example.org", false)).await.expect("the name is free");
-    let find = async |server, text: &str| {
-        store.find_signing_keys(server, name(text)).await.expect("the store works")
-    };
-    assert!(find(fixture.server, "example.com").await.is_none(), "it is not verified");
-    for id in [domain.id, plain.id] {
-        store.set_domain_verified(id, Some(fixture.now())).await.expect("it is there");
-    }
-    let keys = find(fixture.server, "example.com").await.expect("it is verified");
-    assert_eq!((keys.selector.as_str(), &keys.private_pkcs8[..]), ("pr1", &[1, 2, 3][..]));
-    assert_eq!(keys.ed25519, Some(("pr2".to_owned(), vec![7, 8])));
-    assert!(!format!("{keys:?}").contains("[1, 2, 3]") && !format!("{keys:?}").contains("[7, 8]"));
-    assert_eq!(find(fixture.server, "example.org").await.expect("it is verified").ed25519, None);
-    assert!(find(fixture.other_server, "example.com").await.is_none(), "it is another server's");
 }
 
 async fn first_value_of_a_setting_stands(fixture: Fixture) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postroad_model::{DomainName, Timestamp};
-use postroad_store::{DomainReport, NewDomain, ReportKind, StoreError};
+use postroad_store::{DomainReport, ReportKind, StoreError};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -73,15 +73,7 @@ async fn reports_about_other_domains_are_refused(fixture: Fixture) {
         assert!(matches!(add(&fixture, about(foreign)).await, Err(StoreError::NotFound)), "{foreign}");
     }
     assert!(matches!(add(&fixture, Vec::new()).await, Err(StoreError::NotFound)));
-    let new = NewDomain {
-        server_id: fixture.server,
-        name: name("news.shop.example"),
-        verified_at: None,
-        dkim_selector: "s".into(),
-        dkim_private_key: vec![1],
-        dkim_public_key: vec![2],
-        dkim_ed25519: None,
-    };
+    let new = fixture.new_domain("news.shop.example");
     fixture.store.create_domain(new).await.expect("the store works");
     for ours in ["news.shop.example", "shop.example"] {
         assert_eq!(add(&fixture, about(ours)).await.expect("the store works"), 1, "{ours}");

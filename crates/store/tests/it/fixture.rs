@@ -10,9 +10,9 @@ use postroad_model::{
     ServerMode, Status, Timestamp,
 };
 use postroad_store::{
-    Accepted, Claimed, Database, Delivery, Event, Idempotency, InitialState, Message, NewDelivery, NewEvent,
-    NewRecipient, NewSend, NewServer, OTHER_PROVIDER, OpenError, Outcome, Role, SendInfo, SendOptions,
-    Settings, Store, StoreError, StoredBody,
+    Accepted, Claimed, Database, Delivery, DomainOwner, Event, Idempotency, InitialState, KeyAlgorithm,
+    Message, NewDelivery, NewDkimKey, NewDomain, NewEvent, NewRecipient, NewSend, NewServer, OTHER_PROVIDER,
+    OpenError, Outcome, Role, SendInfo, SendOptions, Settings, Store, StoreError, StoredBody,
 };
 use postroad_testkit::MovedClock;
 use tempfile::TempDir;
@@ -90,6 +90,16 @@ pub(crate) async fn open(database: Database, identity: &str, clock: &MovedClock)
         .await
 }
 
+/// Its halves name its selector.
+pub(crate) fn new_key(selector: &str, algorithm: KeyAlgorithm) -> NewDkimKey {
+    NewDkimKey {
+        selector: selector.to_owned(),
+        algorithm,
+        private_pkcs8: format!("private {selector}").into_bytes(),
+        public_spki: format!("public {selector}").into_bytes(),
+    }
+}
+
 impl Fixture {
     pub(crate) async fn sqlite() -> Self {
         Self::at(Place::Sqlite(TempDir::new().expect("the temporary folder is writable"))).await
@@ -120,6 +130,17 @@ impl Fixture {
         drop(store);
         let store = open(place.database(), IDENTITY, &clock).await.expect("the store opens again");
         Self { store, clock, account, server, other_server, place }
+    }
+
+    /// An unverified domain of the first server, with one key.
+    pub(crate) fn new_domain(&self, name: &str) -> NewDomain {
+        NewDomain {
+            owner: DomainOwner::Server(self.server),
+            name: DomainName::parse(name).expect("a domain"),
+            is_verified: false,
+            keys: vec![new_key("pr1", KeyAlgorithm::Rsa)],
+            next_check_at: self.now(),
+        }
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -11,6 +11,7 @@ mod crash;
 mod delivery_setup;
 mod desk;
 mod domain_reports;
+mod domains;
 mod feed;
 mod fixture;
 mod fresh;

@@ -7,8 +7,8 @@ use postroad_model::{
     SuppressionReason, WebhookFormat,
 };
 use postroad_store::{
-    Ceiling, InitialState, NewDomain, NewEvent, NewSend, NewSource, NewSuppression, NewWebhook, Server,
-    ServerChange, ServerUpdate, StoreError, WarmupPause, WebhookSecret,
+    Ceiling, InitialState, NewEvent, NewSend, NewSource, NewSuppression, NewWebhook, Server, ServerChange,
+    ServerUpdate, StoreError, WarmupPause, WebhookSecret,
 };
 use serde_json::{Value, json};
 
@@ -206,16 +206,7 @@ async fn paused_warm_up_is_told_once_to_the_servers_that_send_from_there(fixture
 
 async fn domain_is_told_of_when_it_becomes_verified(fixture: Fixture) {
     let store = &fixture.store;
-    let new = NewDomain {
-        server_id: fixture.server,
-        name: DomainName::parse("shop.example").expect("a domain"),
-        verified_at: None,
-        dkim_selector: "postroad1".into(),
-        dkim_private_key: vec![1],
-        dkim_public_key: vec![2],
-        dkim_ed25519: None,
-    };
-    let id = store.create_domain(new).await.expect("the name is free").id;
+    let id = store.create_domain(fixture.new_domain("shop.example")).await.expect("the name is free").id;
     let set = async |verified_at| store.set_domain_verified(id, verified_at).await.expect("it is there");
     set(None).await;
     assert_eq!(of_server(&fixture, fixture.server).await, []);

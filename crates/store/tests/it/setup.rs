@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use postroad_model::{AccountId, CredentialId, DomainId, DomainName, Scope, ServerId, ServerMode};
-use postroad_store::{KeyHash, NewCredential, NewDomain, NewServer, StoreError};
+use postroad_model::{AccountId, CredentialId, DomainId, Scope, ServerId, ServerMode};
+use postroad_store::{KeyHash, NewCredential, NewServer, StoreError};
 
 use crate::fixture::{Fixture, on_both_engines};
 
@@ -16,7 +16,6 @@ on_both_engines!(
     a_login_belongs_to_one_credential_at_a_time,
     revoked_credential_keeps_the_first_moment,
     last_use_never_goes_back,
-    domains_are_created_found_and_verified,
     settings_are_set_replaced_and_removed,
     what_is_not_there_is_not_found,
 );
@@ -232,68 +231,6 @@ async fn last_use_never_goes_back(fixture: Fixture) {
     assert_eq!((used(first).await, used(second).await), (Some(late), Some(early)));
 }
 
-fn new_domain(server_id: ServerId, name: &str) -> NewDomain {
-    NewDomain {
-        server_id,
-        name: DomainName::parse(name).expect("a domain"),
-        verified_at: None,
-        dkim_selector: "postroad1".into(),
-        dkim_private_key: vec![0, 1, 0xff],
-        dkim_public_key: vec![0xfe, 0, 2],
-        dkim_ed25519: None,
-    }
-}
-
-async fn domains_are_created_found_and_verified(fixture: Fixture) {
-    let store = &fixture.store;
-    let domain =
-        store.create_domain(new_domain(fixture.server, "shop.example")).await.expect("the store works");
-    assert_eq!((domain.server_name.as_str(), domain.verified_at), ("Live", None));
-    assert_eq!(domain.dkim_selector, "postroad1");
-    assert_eq!(domain.dkim_public_key, [0xfe, 0, 2]);
-    let again = store.create_domain(new_domain(fixture.server, "shop.example")).await;
-    assert!(matches!(again, Err(StoreError::Conflict)), "{again:?}");
-    let other =
-        store.create_domain(new_domain(fixture.other_server, "shop.example")).await.expect("the store works");
-    let umlaut =
-        store.create_domain(new_domain(fixture.server, "müller.example")).await.expect("the store works");
-
-    let verified_at = fixture.in_secs(1);
-    store.set_domain_verified(domain.id, Some(verified_at)).await.expect("the store works");
-    let name = DomainName::parse("Shop.Example").expect("a domain");
-    let found =
-        store.find_domain(fixture.server, name.clone()).await.expect("the store works").expect("it is there");
-    assert_eq!((found.id, found.verified_at), (domain.id, Some(verified_at)));
-    let found = store
-        .find_domain(fixture.other_server, name.clone())
-        .await
-        .expect("the store works")
-        .expect("it is there");
-    assert_eq!((found.id, found.verified_at), (other.id, None));
-    store.set_domain_verified(domain.id, None).await.expect("the store works");
-    assert_eq!(
-        store
-            .find_domain(fixture.server, name)
-            .await
-            .expect("the store works")
-            .expect("it is there")
-            .verified_at,
-        None
-    );
-    let unknown = DomainName::parse("unknown.example").expect("a domain");
-    assert!(store.find_domain(fixture.server, unknown).await.expect("the store works").is_none());
-
-    let ids = |found: Vec<postroad_store::Domain>| found.iter().map(|found| found.id).collect::<Vec<_>>();
-    assert_eq!(
-        ids(store.list_domains(None).await.expect("the store works")),
-        [domain.id, other.id, umlaut.id]
-    );
-    assert_eq!(
-        ids(store.list_domains(Some(fixture.server)).await.expect("the store works")),
-        [domain.id, umlaut.id]
-    );
-}
-
 async fn settings_are_set_replaced_and_removed(fixture: Fixture) {
     let store = &fixture.store;
     assert_eq!(store.find_setting("maintenance").await.expect("the store works"), None);
@@ -318,7 +255,6 @@ async fn what_is_not_there_is_not_found(fixture: Fixture) {
         store.set_domain_verified(DomainId(99), None).await,
         store.create_server(unknown_account).await.map(drop),
         store.create_credential(new_credential(ServerId(99), "x", 1)).await.map(drop),
-        store.create_domain(new_domain(ServerId(99), "x.example")).await.map(drop),
         store
             .rotate_credential(CredentialId(99), fixture.now(), new_credential(fixture.server, "x", 1))
             .await

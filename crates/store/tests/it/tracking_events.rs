@@ -1,9 +1,7 @@
 //! Opens, clicks and unsubscriptions: told with their message's facts, marked, and bounded.
 
 use postroad_model::{DomainName, EventKind, MessageId, ServerId, Status, SuppressionReason, Timestamp};
-use postroad_store::{
-    DomainTracking, InitialState, NewDomain, NewTrackingEvent, ServerTracking, TrackingEventKind,
-};
+use postroad_store::{DomainTracking, InitialState, NewTrackingEvent, ServerTracking, TrackingEventKind};
 use serde_json::Value;
 
 use crate::fixture::{Fixture, on_both_engines};
@@ -251,15 +249,7 @@ async fn hits_of_many_messages_are_written_together(fixture: Fixture) {
 async fn hosts_of_domains_are_listed(fixture: Fixture) {
     let mut domains = Vec::new();
     for name in ["one.example", "two.example", "three.example"] {
-        let new = NewDomain {
-            server_id: fixture.server,
-            name: DomainName::parse(name).expect("a name"),
-            verified_at: None,
-            dkim_selector: "s".into(),
-            dkim_private_key: vec![1],
-            dkim_public_key: vec![2],
-            dkim_ed25519: None,
-        };
+        let new = fixture.new_domain(name);
         domains.push(fixture.store.create_domain(new).await.expect("it is new").id);
     }
     for id in &domains[..2] {

@@ -1,0 +1,146 @@
+//! What a message's From domain adds to it when the domain is verified: the keys that sign, and the name that bounces
+//! come back to. Where it adds nothing, the installation's are used.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use postroad_mail::{Signer, SignerError};
+use postroad_model::{Clock, DomainKeyId, DomainName, ServerId, Timestamp};
+use postroad_store::{DomainDelivery, KeyAlgorithm, Store, StoreError};
+
+/// How late the changes of other nodes are seen.
+const KEPT: Duration = Duration::from_secs(2);
+const ENTRIES_MAX: usize = 10_000;
+
+pub(crate) type Signers = Arc<[Arc<Signer>]>;
+
+/// A verified domain.
+#[derive(Debug)]
+pub(crate) struct OwnDomain {
+    key_ids: Vec<DomainKeyId>,
+    /// Empty where the installation's key signs.
+    signers: Signers,
+    /// `rp.<domain>`, if it leads here.
+    pub(crate) return_domain: Option<DomainName>,
+}
+
+/// Read when `generation` was the cache's, and good until `until`.
+#[derive(Debug)]
+struct Entry {
+    generation: u64,
+    until: Timestamp,
+    /// `None` for a domain that is not verified.
+    domain: Option<Arc<OwnDomain>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct OwnDomains {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    /// Signs what no domain's own key signs.
+    installation: Signers,
+    /// Counted up when the set-up changes. Entries of before are read again, but keep the keys that are the same: parsing
+    /// them takes longer than reading them.
+    generation: AtomicU64,
+    known: Mutex<HashMap<(ServerId, DomainName), Entry>>,
+}
+
+impl OwnDomains {
+    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, installation: Arc<Signer>) -> Self {
+        Self {
+            store,
+            clock,
+            installation: Arc::new([installation]),
+            generation: AtomicU64::new(0),
+            known: Mutex::default(),
+        }
+    }
+
+    /// Keys that sign. `host` is the one that took the message: the installation signs in its name, whichever node sends it.
+    pub(crate) async fn find_signers(
+        &self,
+        server_id: ServerId,
+        domain: Option<DomainName>,
+        host: &DomainName,
+    ) -> Result<Signers, StoreError> {
+        let own = match domain {
+            Some(domain) => self.find(server_id, domain).await?,
+            None => None,
+        };
+        Ok(own
+            .filter(|own| !own.signers.is_empty())
+            .map_or_else(|| self.of_installation(host), |own| Arc::clone(&own.signers)))
+    }
+
+    fn of_installation(&self, host: &DomainName) -> Signers {
+        if self.installation[0].domain() == host {
+            return Arc::clone(&self.installation);
+        }
+        Arc::new([Arc::new(self.installation[0].for_domain(host.clone()))])
+    }
+
+    /// `None` unless the domain is verified for the server.
+    pub(crate) async fn find(
+        &self,
+        server_id: ServerId,
+        domain: DomainName,
+    ) -> Result<Option<Arc<OwnDomain>>, StoreError> {
+        let now = self.clock.now();
+        let generation = self.generation.load(Ordering::Acquire);
+        let key = (server_id, domain);
+        let before = match self.known().get(&key) {
+            Some(entry) if entry.generation == generation && entry.until > now => {
+                return Ok(entry.domain.clone());
+            }
+            stale => stale.and_then(|entry| entry.domain.clone()),
+        };
+        let found = self.store.find_domain_delivery(server_id, key.1.clone()).await?;
+        let domain = found.map(|found| Arc::new(own_domain(&key.1, &found, before.as_deref())));
+        let mut known = self.known();
+        if known.len() >= ENTRIES_MAX {
+            known.clear();
+        }
+        known.insert(key, Entry { generation, until: now.plus(KEPT), domain: domain.clone() });
+        Ok(domain)
+    }
+
+    /// The set-up changed: everything is read again.
+    pub(crate) fn forget(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<(ServerId, DomainName), Entry>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn own_domain(name: &DomainName, found: &DomainDelivery, before: Option<&OwnDomain>) -> OwnDomain {
+    let key_ids: Vec<DomainKeyId> = found.keys.iter().map(|key| key.id).collect();
+    let signers = match before {
+        Some(before) if before.key_ids == key_ids => Arc::clone(&before.signers),
+        _ => signers(name, found).unwrap_or_else(|error| {
+            tracing::error!(domain = %name, %error, "DKIM key of a domain is not usable; the installation signs");
+            Arc::new([])
+        }),
+    };
+    let return_domain =
+        found.has_return_path.then(|| DomainName::parse(&format!("rp.{name}")).ok()).flatten();
+    OwnDomain { key_ids, signers, return_domain }
+}
+
+/// An Ed25519 signature is only ever made beside an RSA one, which every receiver verifies.
+fn signers(domain: &DomainName, found: &DomainDelivery) -> Result<Signers, SignerError> {
+    if !found.keys.iter().any(|key| key.algorithm == KeyAlgorithm::Rsa) {
+        return Ok(Arc::new([]));
+    }
+    let signer = |key: &postroad_store::SigningKey| {
+        let made = match key.algorithm {
+            KeyAlgorithm::Rsa => Signer::rsa(&key.selector, domain.clone(), &key.private_pkcs8),
+            KeyAlgorithm::Ed25519 => Signer::ed25519(&key.selector, domain.clone(), &key.private_pkcs8),
+        };
+        made.map(Arc::new)
+    };
+    found.keys.iter().map(signer).collect()
+}

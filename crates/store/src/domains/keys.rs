@@ -1,0 +1,161 @@
+//! DKIM keys of domains: their states, and which of them sign.
+
+use postroad_model::{DomainId, DomainKeyId, DomainName, ServerId, Timestamp};
+
+use super::lifecycle::KeyStep;
+use super::records::{Domain, DomainDelivery, DomainKey, KeyAlgorithm, KeyState, NewDkimKey, SigningKey};
+use super::statements::usable;
+use crate::error::StoreError;
+use crate::sql::{Sql, to_json};
+
+/// `Conflict` if the domain has a key of that selector.
+pub(super) async fn insert(
+    sql: &Sql<'_>,
+    domain_id: DomainId,
+    key: NewDkimKey,
+    state: KeyState,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sql.execute(
+        "INSERT INTO domain_keys (domain_id, selector, algorithm, private_key, public_key, state, state_since,
+                                  created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+        &[
+            domain_id.0.into(),
+            key.selector.into(),
+            key.algorithm.as_str().into(),
+            key.private_pkcs8.into(),
+            key.public_spki.into(),
+            state.as_str().into(),
+            now.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Puts a key beside those that sign; it takes over when its record is there. One that waits already is replaced.
+pub(super) async fn rotate(
+    sql: &Sql<'_>,
+    domain_id: DomainId,
+    key: NewDkimKey,
+    next_check_at: Timestamp,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sql.change(
+        "UPDATE domains SET updated_at = $2, next_check_at = $3 WHERE id = $1",
+        &[domain_id.0.into(), now.into(), next_check_at.into()],
+    )
+    .await?;
+    sql.execute(
+        "DELETE FROM domain_keys WHERE domain_id = $1 AND algorithm = $2 AND state = 'pending'",
+        &[domain_id.0.into(), key.algorithm.as_str().into()],
+    )
+    .await?;
+    insert(sql, domain_id, key, KeyState::Pending, now).await
+}
+
+/// Of the domains with these ids, in the order of their creation.
+pub(super) async fn list(
+    sql: &Sql<'_>,
+    domain_ids: &[i64],
+) -> Result<Vec<(DomainId, DomainKey)>, StoreError> {
+    let text = if sql.is_sqlite() {
+        "SELECT domain_id, id, selector, algorithm, public_key, state, state_since, fails_since, created_at
+         FROM domain_keys WHERE domain_id IN (SELECT value FROM json_each($1)) ORDER BY id"
+    } else {
+        "SELECT domain_id, id, selector, algorithm, public_key, state, state_since, fails_since, created_at
+         FROM domain_keys WHERE domain_id IN (SELECT CAST(value AS BIGINT) FROM
+                json_array_elements_text(CAST(CAST($1 AS TEXT) AS JSON)) ids(value))
+         ORDER BY id"
+    };
+    let rows = sql.query(text, &[to_json(&domain_ids).into()]).await?;
+    let read = |mut row: crate::sql::Row| {
+        let key = DomainKey {
+            id: DomainKeyId(row.int(1)?),
+            selector: row.text(2)?,
+            algorithm: row.name(3, KeyAlgorithm::parse)?,
+            public_spki: row.take_blob(4)?,
+            state: row.name(5, KeyState::parse)?,
+            state_since: row.time(6)?,
+            fails_since: row.time_opt(7)?,
+            created_at: row.time(8)?,
+        };
+        Ok((DomainId(row.int(0)?), key))
+    };
+    rows.into_iter().map(read).collect()
+}
+
+/// The operator's word for a domain is good for its keys, unless others sign already.
+pub(super) async fn activate_waiting(
+    sql: &Sql<'_>,
+    domain: &Domain,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let is_signing = |algorithm: KeyAlgorithm| {
+        domain.keys.iter().any(|key| key.algorithm == algorithm && key.state == KeyState::Active)
+    };
+    for key in &domain.keys {
+        if key.state == KeyState::Pending && !is_signing(key.algorithm) {
+            step(sql, key.id, KeyStep::Enter(KeyState::Active), now).await?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn step(
+    sql: &Sql<'_>,
+    id: DomainKeyId,
+    step: KeyStep,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let changed = match step {
+        KeyStep::Enter(state) => {
+            let text =
+                "UPDATE domain_keys SET state = $2, state_since = $3, fails_since = NULL WHERE id = $1";
+            sql.execute(text, &[id.0.into(), state.as_str().into(), now.into()]).await?
+        }
+        KeyStep::SetFails(fails) => {
+            let text = "UPDATE domain_keys SET fails_since = $2 WHERE id = $1";
+            sql.execute(text, &[id.0.into(), fails.then_some(now).into()]).await?
+        }
+        KeyStep::Delete => sql.execute("DELETE FROM domain_keys WHERE id = $1", &[id.0.into()]).await?,
+    };
+    debug_assert_eq!(changed, 1, "the domain is locked");
+    Ok(())
+}
+
+/// `None` unless the domain is verified for the server.
+pub(super) async fn find_delivery(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    name: DomainName,
+) -> Result<Option<DomainDelivery>, StoreError> {
+    let text = concat!(
+        "SELECT d.id, d.verified_by, d.return_path_since FROM domains d WHERE d.name = $2 AND ",
+        usable!(),
+        " ORDER BY coalesce(d.server_id, 0) DESC LIMIT 1"
+    );
+    let domain = sql.query_opt(text, &[server_id.0.into(), name.as_str().into()]).await?;
+    let Some(domain) = domain else { return Ok(None) };
+    if domain.text_opt(1)?.is_none() {
+        return Ok(None);
+    }
+    let rows = sql
+        .query(
+            "SELECT id, selector, algorithm, private_key FROM domain_keys
+             WHERE domain_id = $1 AND state = 'active' AND fails_since IS NULL ORDER BY algorithm DESC, id",
+            &[domain.int(0)?.into()],
+        )
+        .await?;
+    let read = |mut row: crate::sql::Row| {
+        Ok(SigningKey {
+            id: DomainKeyId(row.int(0)?),
+            selector: row.text(1)?,
+            algorithm: row.name(2, KeyAlgorithm::parse)?,
+            private_pkcs8: row.take_blob(3)?,
+        })
+    };
+    let keys = rows.into_iter().map(read).collect::<Result<_, StoreError>>()?;
+    Ok(Some(DomainDelivery { keys, has_return_path: domain.time_opt(2)?.is_some() }))
+}

@@ -1,0 +1,199 @@
+//! How a check changes a domain and its keys. Pure: the statements beside it read the state before and write the state after.
+
+use std::time::Duration;
+
+use postroad_model::{DomainKeyId, Timestamp};
+
+use super::records::{DomainKey, KeyState, VerifiedBy};
+
+/// A domain whose records fail for this long may not send any more (contract 8).
+pub(super) const FAILING_MAX: Duration = Duration::from_hours(72);
+/// A key that was replaced keeps its record for this long: mail that it signed may still be on its way.
+const RETIRING_FOR: Duration = Duration::from_hours(7 * 24);
+
+/// What a check can change of a domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) verified_by: Option<VerifiedBy>,
+    pub(super) verified_at: Option<Timestamp>,
+    pub(super) good_since: Option<Timestamp>,
+    pub(super) failing_since: Option<Timestamp>,
+}
+
+/// What customers are told of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum News {
+    Verified,
+    Failing,
+}
+
+/// `is_good` of `None`: the DNS gave no verdict.
+pub(super) fn after_check(
+    before: Standing,
+    is_good: Option<bool>,
+    now: Timestamp,
+) -> (Standing, Option<News>) {
+    let Some(is_good) = is_good else { return (before, None) };
+    if is_good {
+        let is_news = before.verified_by.is_none() || before.failing_since.is_some();
+        let after = Standing {
+            verified_by: before.verified_by.or(Some(VerifiedBy::Dns)),
+            verified_at: before.verified_at.or(Some(now)),
+            good_since: before.good_since.or(Some(now)),
+            failing_since: None,
+        };
+        return (after, is_news.then_some(News::Verified));
+    }
+    if before.good_since.is_some() {
+        let after = Standing { good_since: None, failing_since: Some(now), ..before };
+        return (after, Some(News::Failing));
+    }
+    let is_over = before.failing_since.is_some_and(|since| since.plus(FAILING_MAX) <= now);
+    if is_over && before.verified_by == Some(VerifiedBy::Dns) {
+        return (Standing { verified_by: None, verified_at: None, ..before }, None);
+    }
+    (before, None)
+}
+
+/// What becomes of one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyStep {
+    Enter(KeyState),
+    /// The DNS denies its record, or does not any more.
+    SetFails(bool),
+    Delete,
+}
+
+/// `verdicts` are those of the DNS on the keys' records; a key without one stays as it is, but for its age.
+pub(super) fn key_steps(
+    keys: &[DomainKey],
+    verdicts: &[(DomainKeyId, bool)],
+    now: Timestamp,
+) -> Vec<(DomainKeyId, KeyStep)> {
+    let verdict =
+        |key: &DomainKey| verdicts.iter().find(|(id, _)| *id == key.id).map(|(_, is_good)| *is_good);
+    let mut steps = Vec::new();
+    for key in keys {
+        match (key.state, verdict(key)) {
+            (KeyState::Pending, Some(true)) => {
+                let is_replaced =
+                    |other: &&DomainKey| other.algorithm == key.algorithm && other.state == KeyState::Active;
+                let replaced = keys.iter().filter(is_replaced);
+                steps.extend(replaced.map(|old| (old.id, KeyStep::Enter(KeyState::Retiring))));
+                steps.push((key.id, KeyStep::Enter(KeyState::Active)));
+            }
+            (KeyState::Active, Some(is_good)) if is_good == key.fails_since.is_some() => {
+                steps.push((key.id, KeyStep::SetFails(!is_good)));
+            }
+            (KeyState::Retiring, _) if key.state_since.plus(RETIRING_FOR) <= now => {
+                steps.push((key.id, KeyStep::Delete));
+            }
+            _ => {}
+        }
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::records::KeyAlgorithm;
+    use super::*;
+
+    fn hours(hours: u64) -> Timestamp {
+        Timestamp::from_micros(0).plus(Duration::from_hours(hours))
+    }
+
+    const NEW: Standing =
+        Standing { verified_by: None, verified_at: None, good_since: None, failing_since: None };
+
+    #[test]
+    fn a_domain_is_verified_fails_and_stops_after_72_hours() {
+        let (verified, news) = after_check(NEW, Some(true), hours(1));
+        assert_eq!((verified.verified_by, news), (Some(VerifiedBy::Dns), Some(News::Verified)));
+        assert_eq!(after_check(verified, Some(true), hours(2)), (verified, None));
+
+        let (failing, news) = after_check(verified, Some(false), hours(3));
+        assert_eq!((failing.failing_since, news), (Some(hours(3)), Some(News::Failing)));
+        assert_eq!(failing.verified_by, Some(VerifiedBy::Dns), "one failing check does not stop sending");
+        assert_eq!(after_check(failing, Some(false), hours(74)), (failing, None));
+        let (recovered, news) = after_check(failing, Some(true), hours(74));
+        assert_eq!((recovered.failing_since, news), (None, Some(News::Verified)));
+
+        let (stopped, news) = after_check(failing, Some(false), hours(75));
+        assert_eq!((stopped.verified_by, stopped.verified_at, news), (None, None, None));
+        assert_eq!(stopped.failing_since, Some(hours(3)));
+        assert_eq!(after_check(stopped, Some(false), hours(200)), (stopped, None));
+        let (again, news) = after_check(stopped, Some(true), hours(201));
+        assert_eq!((again.verified_at, news), (Some(hours(201)), Some(News::Verified)));
+    }
+
+    #[test]
+    fn trouble_of_the_dns_changes_nothing() {
+        let (verified, _) = after_check(NEW, Some(true), hours(1));
+        let (failing, _) = after_check(verified, Some(false), hours(2));
+        for standing in [NEW, verified, failing] {
+            assert_eq!(after_check(standing, None, hours(1_000)), (standing, None));
+        }
+    }
+
+    #[test]
+    fn the_operators_word_outlives_failing_records() {
+        let said = Standing { verified_by: Some(VerifiedBy::Operator), verified_at: Some(hours(1)), ..NEW };
+        assert_eq!(after_check(said, Some(false), hours(2)), (said, None));
+        let (good, news) = after_check(said, Some(true), hours(3));
+        assert_eq!((good.verified_by, news), (Some(VerifiedBy::Operator), None));
+        let (failing, news) = after_check(good, Some(false), hours(4));
+        assert_eq!(news, Some(News::Failing));
+        let (late, _) = after_check(failing, Some(false), hours(400));
+        assert_eq!(late.verified_by, Some(VerifiedBy::Operator));
+    }
+
+    fn key(id: i64, algorithm: KeyAlgorithm, state: KeyState) -> DomainKey {
+        DomainKey {
+            id: DomainKeyId(id),
+            selector: format!("s{id}"),
+            algorithm,
+            public_spki: Vec::new(),
+            state,
+            state_since: hours(0),
+            fails_since: None,
+            created_at: hours(0),
+        }
+    }
+
+    #[test]
+    fn a_key_takes_over_when_its_record_is_there_and_not_before() {
+        let keys = [
+            key(1, KeyAlgorithm::Rsa, KeyState::Active),
+            key(2, KeyAlgorithm::Ed25519, KeyState::Active),
+            key(3, KeyAlgorithm::Rsa, KeyState::Pending),
+        ];
+        assert_eq!(key_steps(&keys, &[(DomainKeyId(3), false)], hours(1)), []);
+        assert_eq!(key_steps(&keys, &[], hours(1)), []);
+        assert_eq!(
+            key_steps(&keys, &[(DomainKeyId(1), true), (DomainKeyId(3), true)], hours(1)),
+            [
+                (DomainKeyId(1), KeyStep::Enter(KeyState::Retiring)),
+                (DomainKeyId(3), KeyStep::Enter(KeyState::Active)),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_replaced_key_is_deleted_after_a_week() {
+        let keys = [key(1, KeyAlgorithm::Rsa, KeyState::Retiring)];
+        assert_eq!(key_steps(&keys, &[(DomainKeyId(1), true)], hours(7 * 24 - 1)), []);
+        assert_eq!(key_steps(&keys, &[], hours(7 * 24)), [(DomainKeyId(1), KeyStep::Delete)]);
+    }
+
+    #[test]
+    fn an_active_key_without_its_record_is_marked_until_the_record_is_back() {
+        let mut keys = [key(1, KeyAlgorithm::Rsa, KeyState::Active)];
+        let denied = [(DomainKeyId(1), false)];
+        assert_eq!(key_steps(&keys, &denied, hours(1)), [(DomainKeyId(1), KeyStep::SetFails(true))]);
+        keys[0].fails_since = Some(hours(1));
+        assert_eq!(key_steps(&keys, &denied, hours(2)), []);
+        let found = [(DomainKeyId(1), true)];
+        assert_eq!(key_steps(&keys, &found, hours(3)), [(DomainKeyId(1), KeyStep::SetFails(false))]);
+    }
+}

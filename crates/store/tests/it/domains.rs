@@ -1,0 +1,465 @@
+//! Domains: whose they are, how checks change them, which keys sign, and who checks.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use postroad_model::{DomainId, DomainKeyId, DomainName, EventKind, ServerId};
+use postroad_store::{
+    Domain, DomainCheck, DomainFilter, DomainOwner, KeyAlgorithm, KeyState, NewDomain, StoreError, VerifiedBy,
+};
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, Place, new_key, on_both_engines, open};
+
+on_both_engines! {
+    domains_are_created_found_and_deleted,
+    an_accounts_domain_is_for_all_its_servers_and_for_nobody_else,
+    lists_come_in_pages,
+    a_check_verifies_and_is_told,
+    records_that_fail_stop_sending_after_72_hours,
+    without_a_verdict_only_the_time_of_the_check_changes,
+    the_operators_word_stands_beside_the_checks,
+    a_rotated_key_signs_once_its_record_is_found,
+    a_key_whose_record_is_gone_does_not_sign,
+    verified_domain_has_its_signing_keys,
+    return_path_and_tracking_host_follow_their_aliases,
+    a_domain_is_checked_by_one_node_only,
+    accounts_take_turns_with_their_checks,
+    checks_by_hand_keep_a_distance,
+    domains_of_an_earlier_version_stay_verified_and_keep_their_keys,
+}
+
+/// The table of version 19 in place of today's.
+pub(crate) const DOMAINS_BEFORE_SQLITE: &str = "DROP TABLE domain_keys; DROP TABLE domains;
+    CREATE TABLE domains (id INTEGER PRIMARY KEY AUTOINCREMENT, server_id INTEGER NOT NULL REFERENCES servers (id),
+        name TEXT NOT NULL, verified_at INTEGER, dkim_selector TEXT NOT NULL, dkim_private_key BLOB NOT NULL,
+        dkim_public_key BLOB NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+        dkim_ed25519_selector TEXT, dkim_ed25519_private_key BLOB, dkim_ed25519_public_key BLOB,
+        track_opens INTEGER, track_clicks INTEGER, track_host TEXT, UNIQUE (server_id, name));
+    CREATE INDEX domains_by_track_host ON domains (track_host) WHERE track_host IS NOT NULL";
+pub(crate) const DOMAINS_BEFORE_POSTGRES: &str = "DROP TABLE domain_keys; DROP TABLE domains;
+    CREATE TABLE domains (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        server_id BIGINT NOT NULL REFERENCES servers (id),
+        name TEXT NOT NULL, verified_at BIGINT, dkim_selector TEXT NOT NULL, dkim_private_key BYTEA NOT NULL,
+        dkim_public_key BYTEA NOT NULL, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL,
+        dkim_ed25519_selector TEXT, dkim_ed25519_private_key BYTEA, dkim_ed25519_public_key BYTEA,
+        track_opens BIGINT, track_clicks BIGINT, track_host TEXT, UNIQUE (server_id, name));
+    CREATE INDEX domains_by_track_host ON domains (track_host) WHERE track_host IS NOT NULL";
+
+fn name(text: &str) -> DomainName {
+    DomainName::parse(text).expect("a domain")
+}
+
+async fn find(fixture: &Fixture, server: ServerId, text: &str) -> Option<Domain> {
+    fixture.store.find_domain(server, name(text)).await.expect("the store works")
+}
+
+async fn by_id(fixture: &Fixture, id: DomainId) -> Domain {
+    fixture.store.find_domain_by_id(id).await.expect("the store works").expect("it is there")
+}
+
+/// A check of the domain in which the records of all its keys are what the others are.
+fn check(domain: &Domain, is_good: Option<bool>) -> DomainCheck {
+    let keys = is_good.map(|is_good| domain.keys.iter().map(|key| (key.id, is_good)).collect());
+    DomainCheck {
+        id: domain.id,
+        records: r#"[{"purpose":"spf"}]"#.to_owned(),
+        told_records: r#"[{"purpose":"spf","status":"missing"}]"#.to_owned(),
+        is_good,
+        keys: keys.unwrap_or_default(),
+        has_return_path: None,
+        has_track_alias: None,
+        has_track_host: None,
+        next_check_at: domain.next_check_at.plus(Duration::from_hours(6)),
+    }
+}
+
+async fn record(fixture: &Fixture, check: DomainCheck) -> Domain {
+    let id = check.id;
+    fixture.store.record_domain_check(check).await.expect("it is there");
+    by_id(fixture, id).await
+}
+
+/// What the server was told of its domains.
+async fn told(fixture: &Fixture, server: ServerId) -> Vec<(EventKind, Value)> {
+    let events =
+        fixture.store.list_events(server, postroad_model::MessageId(0)).await.expect("the store works");
+    let read = |event: &postroad_store::Event| {
+        (event.event.kind, serde_json::from_str(&event.event.data).expect("data is JSON"))
+    };
+    events.iter().map(read).collect()
+}
+
+async fn domains_are_created_found_and_deleted(fixture: Fixture) {
+    let store = &fixture.store;
+    let domain = store.create_domain(fixture.new_domain("shop.example")).await.expect("the name is free");
+    assert_eq!((domain.server_name.as_deref(), domain.verified_by), (Some("Live"), None));
+    assert_eq!(domain.owner(), DomainOwner::Server(fixture.server));
+    assert_eq!((&domain.keys[0].selector[..], domain.keys[0].state), ("pr1", KeyState::Pending));
+    assert_eq!((domain.records.as_str(), domain.checked_at), ("[]", None));
+    let again = store.create_domain(fixture.new_domain("shop.example")).await;
+    assert!(matches!(again, Err(StoreError::Conflict)), "{again:?}");
+    let elsewhere =
+        NewDomain { owner: DomainOwner::Server(fixture.other_server), ..fixture.new_domain("shop.example") };
+    let other = store.create_domain(elsewhere).await.expect("the name is free there");
+    assert_eq!(find(&fixture, fixture.server, "Shop.Example").await.map(|found| found.id), Some(domain.id));
+    assert_eq!(
+        find(&fixture, fixture.other_server, "shop.example").await.map(|found| found.id),
+        Some(other.id)
+    );
+    assert!(find(&fixture, fixture.server, "unknown.example").await.is_none());
+    let named = store.find_domains_named(name("shop.example"), 10).await.expect("the store works");
+    assert_eq!(named.iter().map(|found| found.id).collect::<Vec<_>>(), [domain.id, other.id]);
+
+    store.delete_domain(domain.id).await.expect("it is there");
+    assert!(find(&fixture, fixture.server, "shop.example").await.is_none());
+    assert!(matches!(store.delete_domain(domain.id).await, Err(StoreError::NotFound)));
+    assert_eq!(
+        find(&fixture, fixture.other_server, "shop.example").await.map(|found| found.keys.len()),
+        Some(1)
+    );
+    for owner in [DomainOwner::Server(ServerId(99)), DomainOwner::Account(postroad_model::AccountId(99))] {
+        let nobodys = store.create_domain(NewDomain { owner, ..fixture.new_domain("x.example") }).await;
+        assert!(matches!(nobodys, Err(StoreError::NotFound)), "{nobodys:?}");
+    }
+}
+
+async fn an_accounts_domain_is_for_all_its_servers_and_for_nobody_else(fixture: Fixture) {
+    let store = &fixture.store;
+    let stranger = store.create_account("Stranger".into()).await.expect("the name is free").id;
+    let new = postroad_store::NewServer {
+        account_id: stranger,
+        name: "Foreign".into(),
+        mode: postroad_model::ServerMode::Live,
+    };
+    let foreign = store.create_server(new).await.expect("the name is free").id;
+    let owner = DomainOwner::Account(fixture.account);
+    let new = || NewDomain { owner, is_verified: true, ..fixture.new_domain("acme.example") };
+    let of_account = store.create_domain(new()).await.expect("the name is free");
+    assert_eq!((of_account.owner(), of_account.server_name.as_deref()), (owner, None));
+    assert!(matches!(store.create_domain(new()).await, Err(StoreError::Conflict)));
+
+    for server in [fixture.server, fixture.other_server] {
+        let sending = store.find_sending_domain(server, name("acme.example")).await.expect("the store works");
+        assert!(sending.is_some());
+        assert_eq!(find(&fixture, server, "acme.example").await.map(|found| found.id), Some(of_account.id));
+    }
+    assert!(find(&fixture, foreign, "acme.example").await.is_none());
+    let sending = store.find_sending_domain(foreign, name("acme.example")).await.expect("the store works");
+    assert!(sending.is_none());
+    let delivery = store.find_domain_delivery(foreign, name("acme.example")).await.expect("the store works");
+    assert!(delivery.is_none());
+
+    // The server's own goes first, even unverified: it is what the server's key sees and changes.
+    let own = store.create_domain(fixture.new_domain("acme.example")).await.expect("another owner");
+    assert_eq!(find(&fixture, fixture.server, "acme.example").await.map(|found| found.id), Some(own.id));
+    let sending = store.find_sending_domain(fixture.server, name("acme.example")).await;
+    assert!(sending.expect("the store works").is_none());
+    let usable = async |server| {
+        let found =
+            store.list_domains(DomainFilter::UsableBy(server), None, 10).await.expect("the store works");
+        found.iter().map(|found| found.id).collect::<Vec<_>>()
+    };
+    assert_eq!(usable(fixture.server).await, [own.id]);
+    assert_eq!(usable(fixture.other_server).await, [of_account.id]);
+    assert_eq!(usable(foreign).await, []);
+    let counted = async |owner| store.count_domains(owner, 5).await.expect("the store works");
+    assert_eq!(counted(owner).await, 1);
+    assert_eq!(counted(DomainOwner::Server(fixture.server)).await, 1);
+    assert_eq!(counted(DomainOwner::Server(foreign)).await, 0);
+}
+
+async fn lists_come_in_pages(fixture: Fixture) {
+    let store = &fixture.store;
+    let mut ids = Vec::new();
+    for number in 0..5 {
+        let new = fixture.new_domain(&format!("d{number}.example"));
+        ids.push(store.create_domain(new).await.expect("the name is free").id);
+    }
+    let filter = DomainFilter::UsableBy(fixture.server);
+    let page = async |after, limit| {
+        let found = store.list_domains(filter, after, limit).await.expect("the store works");
+        assert!(found.iter().all(|found| found.keys.len() == 1));
+        found.iter().map(|found| found.id).collect::<Vec<_>>()
+    };
+    assert_eq!(page(None, 2).await, ids[..2]);
+    assert_eq!(page(Some(ids[1]), 10).await, ids[2..]);
+    let all = store.list_domains(DomainFilter::All, Some(ids[3]), 10).await.expect("the store works");
+    assert_eq!(all.len(), 1);
+    let of_account = DomainFilter::OfAccount(fixture.account);
+    assert!(store.list_domains(of_account, None, 10).await.expect("the store works").is_empty());
+}
+
+async fn a_check_verifies_and_is_told(fixture: Fixture) {
+    let owner = DomainOwner::Account(fixture.account);
+    let new = NewDomain { owner, ..fixture.new_domain("acme.example") };
+    let domain = fixture.store.create_domain(new).await.expect("the name is free");
+    let missing = record(&fixture, check(&domain, Some(false))).await;
+    assert_eq!((missing.verified_by, missing.failing_since), (None, None), "it was never good");
+    assert_eq!(
+        (missing.checked_at, missing.records.as_str()),
+        (Some(fixture.now()), r#"[{"purpose":"spf"}]"#)
+    );
+    assert_eq!(told(&fixture, fixture.server).await, []);
+
+    let verified = record(&fixture, check(&missing, Some(true))).await;
+    assert_eq!((verified.verified_by, verified.verified_at), (Some(VerifiedBy::Dns), Some(fixture.now())));
+    assert_eq!(verified.keys[0].state, KeyState::Active);
+    record(&fixture, check(&verified, Some(true))).await;
+    let data = json!({ "domain": { "name": "acme.example" }, "verified_at": "2026-11-15T00:00:00Z" });
+    for server in [fixture.server, fixture.other_server] {
+        assert_eq!(told(&fixture, server).await, [(EventKind::DomainVerified, data.clone())]);
+    }
+}
+
+async fn records_that_fail_stop_sending_after_72_hours(fixture: Fixture) {
+    let domain = fixture.store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
+    let sends = async || {
+        let found = fixture.store.find_sending_domain(fixture.server, name("acme.example")).await;
+        found.expect("the store works").is_some()
+    };
+    let domain = record(&fixture, check(&domain, Some(true))).await;
+    fixture.clock.advance(Duration::from_hours(1));
+    let domain = record(&fixture, check(&domain, Some(false))).await;
+    assert_eq!(domain.failing_since, Some(fixture.now()));
+    assert!(sends().await, "one failing check stops nothing");
+    fixture.clock.advance(Duration::from_hours(71));
+    let domain = record(&fixture, check(&domain, Some(false))).await;
+    assert!(sends().await);
+    fixture.clock.advance(Duration::from_hours(1));
+    let domain = record(&fixture, check(&domain, Some(false))).await;
+    assert!(!sends().await && domain.verified_at.is_none());
+    let events = told(&fixture, fixture.server).await;
+    let failing = json!({
+        "domain": { "name": "acme.example" },
+        "failing_since": "2026-11-15T01:00:00Z",
+        "sending_stops_at": "2026-11-18T01:00:00Z",
+        "checked_at": "2026-11-15T01:00:00Z",
+        "records": [{ "purpose": "spf", "status": "missing" }],
+        "server": { "id": fixture.server.0, "name": "Live", "account": "Acme" },
+    });
+    assert_eq!(events[1..], [(EventKind::DomainFailing, failing)]);
+    let domain = record(&fixture, check(&domain, Some(true))).await;
+    assert!(sends().await && domain.failing_since.is_none());
+    assert_eq!(told(&fixture, fixture.server).await[2].0, EventKind::DomainVerified);
+}
+
+async fn without_a_verdict_only_the_time_of_the_check_changes(fixture: Fixture) {
+    let domain = fixture.store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
+    let new = record(&fixture, check(&domain, None)).await;
+    assert_eq!((new.checked_at, new.verified_by), (Some(fixture.now()), None));
+    let good = DomainCheck {
+        has_return_path: Some(true),
+        has_track_alias: Some(true),
+        has_track_host: Some(true),
+        ..check(&new, Some(true))
+    };
+    let good = record(&fixture, good).await;
+    fixture.clock.advance(Duration::from_hours(1_000));
+    let after = record(&fixture, check(&good, None)).await;
+    assert_eq!(after.checked_at, Some(fixture.now()));
+    assert_eq!(
+        (
+            after.verified_by,
+            after.good_since,
+            after.failing_since,
+            after.return_path_since,
+            after.track_host_since
+        ),
+        (good.verified_by, good.good_since, None, good.return_path_since, good.track_host_since)
+    );
+    assert_eq!(after.keys, good.keys);
+    assert_eq!(told(&fixture, fixture.server).await.len(), 1);
+}
+
+async fn the_operators_word_stands_beside_the_checks(fixture: Fixture) {
+    let store = &fixture.store;
+    let domain = store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
+    store.set_domain_verified(domain.id, Some(fixture.now())).await.expect("it is there");
+    let said = by_id(&fixture, domain.id).await;
+    assert_eq!((said.verified_by, said.keys[0].state), (Some(VerifiedBy::Operator), KeyState::Active));
+    let failing = record(&fixture, check(&said, Some(false))).await;
+    assert_eq!(failing.verified_by, Some(VerifiedBy::Operator));
+    fixture.clock.advance(Duration::from_hours(100));
+    let good = record(&fixture, check(&failing, Some(true))).await;
+    assert_eq!(good.verified_by, Some(VerifiedBy::Operator), "it is shown as what it is");
+    store.set_domain_verified(domain.id, None).await.expect("it is there");
+    let taken_away = by_id(&fixture, domain.id).await;
+    assert_eq!(
+        (taken_away.verified_by, taken_away.verified_at),
+        (Some(VerifiedBy::Dns), Some(fixture.now()))
+    );
+}
+
+async fn signers(fixture: &Fixture, text: &str) -> Option<Vec<String>> {
+    let found =
+        fixture.store.find_domain_delivery(fixture.server, name(text)).await.expect("the store works");
+    found.map(|found| found.keys.into_iter().map(|key| key.selector).collect())
+}
+
+async fn a_rotated_key_signs_once_its_record_is_found(fixture: Fixture) {
+    let store = &fixture.store;
+    let domain = store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
+    let domain = record(&fixture, check(&domain, Some(true))).await;
+    let old = domain.keys[0].id;
+    let rotate = async |selector: &str| {
+        store.rotate_domain_key(domain.id, new_key(selector, KeyAlgorithm::Rsa), fixture.in_secs(60)).await
+    };
+    rotate("pr2").await.expect("the selector is free");
+    rotate("pr3").await.expect("one that waits is replaced");
+    let again = rotate("pr1").await;
+    assert!(matches!(again, Err(StoreError::Conflict)), "{again:?}");
+    let rotated = by_id(&fixture, domain.id).await;
+    let states =
+        |domain: &Domain| domain.keys.iter().map(|key| (key.selector.clone(), key.state)).collect::<Vec<_>>();
+    let of = |selector: &str, state| (selector.to_owned(), state);
+    assert_eq!(states(&rotated), [of("pr1", KeyState::Active), of("pr3", KeyState::Pending)]);
+    assert_eq!(rotated.next_check_at, fixture.in_secs(60));
+    assert_eq!(signers(&fixture, "acme.example").await, Some(vec!["pr1".to_owned()]));
+
+    let only_old =
+        DomainCheck { keys: vec![(old, true), (rotated.keys[1].id, false)], ..check(&rotated, Some(true)) };
+    assert_eq!(states(&record(&fixture, only_old).await), states(&rotated));
+    let both = record(&fixture, check(&rotated, Some(true))).await;
+    assert_eq!(states(&both), [of("pr1", KeyState::Retiring), of("pr3", KeyState::Active)]);
+    assert_eq!(signers(&fixture, "acme.example").await, Some(vec!["pr3".to_owned()]));
+    fixture.clock.advance(Duration::from_hours(7 * 24 - 1));
+    assert_eq!(record(&fixture, check(&both, Some(true))).await.keys.len(), 2);
+    fixture.clock.advance(Duration::from_hours(1));
+    assert_eq!(states(&record(&fixture, check(&both, None)).await), [of("pr3", KeyState::Active)]);
+}
+
+async fn a_key_whose_record_is_gone_does_not_sign(fixture: Fixture) {
+    let domain = fixture.store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
+    let domain = record(&fixture, check(&domain, Some(true))).await;
+    let domain = record(&fixture, check(&domain, Some(false))).await;
+    assert_eq!(domain.keys[0].fails_since, Some(fixture.now()));
+    assert_eq!(signers(&fixture, "acme.example").await, Some(Vec::new()));
+    record(&fixture, check(&domain, Some(true))).await;
+    assert_eq!(signers(&fixture, "acme.example").await, Some(vec!["pr1".to_owned()]));
+}
+
+async fn verified_domain_has_its_signing_keys(fixture: Fixture) {
+    let keys = vec![new_key("ed", KeyAlgorithm::Ed25519), new_key("rsa", KeyAlgorithm::Rsa)];
+    let new = NewDomain { keys, ..fixture.new_domain("example.com") };
+    let domain = fixture.store.create_domain(new).await.expect("the name is free");
+    assert_eq!(signers(&fixture, "example.com").await, None, "it is not verified");
+    fixture.store.set_domain_verified(domain.id, Some(fixture.now())).await.expect("it is there");
+    let found = fixture.store.find_domain_delivery(fixture.server, name("example.com")).await;
+    let found = found.expect("the store works").expect("it is verified");
+    assert_eq!(found.keys[0].private_pkcs8, b"private rsa");
+    assert_eq!((found.keys[1].algorithm, found.has_return_path), (KeyAlgorithm::Ed25519, false));
+    assert!(!format!("{found:?}").contains("112, 114"), "no private key is printed");
+    let elsewhere = fixture.store.find_domain_delivery(fixture.other_server, name("example.com")).await;
+    assert!(elsewhere.expect("the store works").is_none(), "it is another server's");
+}
+
+async fn return_path_and_tracking_host_follow_their_aliases(fixture: Fixture) {
+    let store = &fixture.store;
+    let domain = store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
+    let aliases = |is_there: bool, domain: &Domain| DomainCheck {
+        has_return_path: Some(is_there),
+        has_track_alias: Some(is_there),
+        has_track_host: Some(is_there),
+        ..check(domain, Some(true))
+    };
+    let uses = async || {
+        let delivery = store.find_domain_delivery(fixture.server, name("acme.example")).await;
+        let sending = store.find_sending_domain(fixture.server, name("acme.example")).await;
+        let sending = sending.expect("the store works").expect("it is verified");
+        (delivery.expect("the store works").expect("it is verified").has_return_path, sending.has_track_host)
+    };
+    let domain = record(&fixture, aliases(true, &domain)).await;
+    assert_eq!(uses().await, (true, true));
+    record(&fixture, aliases(false, &domain)).await;
+    assert_eq!(uses().await, (false, false));
+    let hosts = store.list_tracking_hosts().await.expect("the store works");
+    assert_eq!(hosts, ["track.acme.example"], "links of before still lead here");
+}
+
+async fn a_domain_is_checked_by_one_node_only(fixture: Fixture) {
+    for number in 0..20 {
+        let new = fixture.new_domain(&format!("d{number}.example"));
+        fixture.store.create_domain(new).await.expect("it is new");
+    }
+    // SQLite has one node; there two tasks of it ask.
+    let second = match &fixture.place {
+        Place::Sqlite(_) => fixture.store.clone(),
+        Place::Postgres(_) => {
+            open(fixture.place.database(), "another node", &fixture.clock).await.expect("it opens")
+        }
+    };
+    let mut claimed = Vec::new();
+    loop {
+        let (one, two) =
+            tokio::join!(fixture.store.claim_due_domain_checks(3), second.claim_due_domain_checks(3));
+        let (one, two) = (one.expect("the store works"), two.expect("the store works"));
+        let count = one.len() + two.len();
+        claimed.extend(one.into_iter().chain(two));
+        if count == 0 {
+            break;
+        }
+    }
+    assert_eq!(claimed.len(), 20);
+    assert_eq!(claimed.iter().collect::<HashSet<_>>().len(), 20);
+    // What a dead node took is due again later.
+    fixture.clock.advance(Duration::from_mins(10));
+    assert_eq!(second.claim_due_domain_checks(50).await.expect("the store works").len(), 20);
+}
+
+async fn accounts_take_turns_with_their_checks(fixture: Fixture) {
+    let store = &fixture.store;
+    for number in 0..30 {
+        let new = fixture.new_domain(&format!("d{number}.example"));
+        store.create_domain(new).await.expect("it is new");
+    }
+    fixture.clock.advance(Duration::from_secs(10));
+    let small = store.create_account("Small".into()).await.expect("the name is free").id;
+    let new = NewDomain { owner: DomainOwner::Account(small), ..fixture.new_domain("small.example") };
+    let late = store.create_domain(new).await.expect("it is new").id;
+    let first = store.claim_due_domain_checks(2).await.expect("the store works");
+    assert!(first.contains(&late), "{first:?}");
+}
+
+async fn checks_by_hand_keep_a_distance(fixture: Fixture) {
+    let store = &fixture.store;
+    let id = store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new").id;
+    let claim =
+        async || store.claim_domain_check(id, Duration::from_secs(10)).await.expect("the store works");
+    assert!(claim().await);
+    assert!(!claim().await);
+    fixture.clock.advance(Duration::from_secs(10));
+    assert!(claim().await);
+    let unknown = store.claim_domain_check(DomainId(99), Duration::ZERO).await.expect("the store works");
+    assert!(!unknown);
+}
+
+async fn domains_of_an_earlier_version_stay_verified_and_keep_their_keys(fixture: Fixture) {
+    let server = fixture.server.0;
+    let is_sqlite = matches!(fixture.place, Place::Sqlite(_));
+    fixture.execute(if is_sqlite { DOMAINS_BEFORE_SQLITE } else { DOMAINS_BEFORE_POSTGRES }).await;
+    let blob = |hex: &str| if is_sqlite { format!("x'{hex}'") } else { format!("'\\x{hex}'") };
+    let insert = format!(
+        "INSERT INTO domains (server_id, name, verified_at, dkim_selector, dkim_private_key, dkim_public_key, created_at,
+            updated_at, dkim_ed25519_selector, dkim_ed25519_private_key, dkim_ed25519_public_key, track_host)
+         VALUES ({server}, 'old.example', 7, 'one', {a}, {b}, 5, 6, 'two', {c}, {d}, 'track.old.example'),
+                ({server}, 'new.example', NULL, 'three', {a}, {b}, 5, 6, NULL, NULL, NULL, NULL)",
+        a = blob("01"),
+        b = blob("02"),
+        c = blob("03"),
+        d = blob("04"),
+    );
+    fixture.execute(&insert).await;
+    let back =
+        if is_sqlite { "PRAGMA user_version = 19" } else { "DELETE FROM schema_version WHERE version > 19" };
+    fixture.execute(back).await;
+    let fixture = fixture.reopen().await;
+    let old = find(&fixture, fixture.server, "old.example").await.expect("it is kept");
+    assert_eq!((old.verified_by, old.account_id), (Some(VerifiedBy::Operator), fixture.account));
+    assert_eq!(old.tracking.host.as_deref(), Some("track.old.example"));
+    assert!(old.keys.iter().all(|key| key.state == KeyState::Active));
+    assert_eq!(signers(&fixture, "old.example").await, Some(vec!["one".to_owned(), "two".to_owned()]));
+    let new = find(&fixture, fixture.server, "new.example").await.expect("it is kept");
+    assert_eq!((new.verified_by, new.keys.len(), new.keys[0].id > DomainKeyId(0)), (None, 1, true));
+    assert_eq!(fixture.store.claim_due_domain_checks(10).await.expect("the store works").len(), 2);
+}
