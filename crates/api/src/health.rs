@@ -88,6 +88,8 @@ fn store_cause(error: &str) -> &'static str {
         "the disk is full: the store cannot be written"
     } else if says(&["readonly", "read-only", "25006"]) {
         "the store is read-only"
+    } else if says(&["permission denied"]) {
+        "the store may not write to its files: permission denied"
     } else if says(&["disk i/o error"]) {
         "the disk cannot be written: the store reports an I/O error"
     } else {

@@ -90,7 +90,7 @@ impl Journal {
         self.lock().settle(keys);
     }
 
-    /// Whether a mark could be written now.
+    /// Whether a mark could be written now, and the segment after this one.
     pub fn check(&self) -> io::Result<()> {
         self.lock().check()
     }
@@ -119,6 +119,8 @@ impl State {
     /// Writes a mark's worth of bytes and takes them back. If the process dies in between, they are half a record at the
     /// end of a segment, which recovery leaves out.
     fn check(&mut self) -> io::Result<()> {
+        // The current segment is open, so writing to it tells nothing about permissions.
+        segment::try_create(&self.folder)?;
         let segment = self.segment()?;
         let written = segment.try_write(&[0; CHECK_BYTES]);
         if segment.cut_back().is_err() {

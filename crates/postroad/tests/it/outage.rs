@@ -1,10 +1,14 @@
 //! A full disk and a dead database: "try again", nothing half-written, recovery by itself.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use postroad_testkit::http::Reply;
 use postroad_testkit::postgres::{Database, PgProxy};
+use postroad_testkit::random_text;
 use serde_json::{Value, json};
 
 use crate::world::{Engine, MESSAGE, SEND, World, checked_envelope, good, good_but};
@@ -112,6 +116,60 @@ async fn ready_tells_that_the_flight_journal_cannot_be_written() {
     assert!(world.daemon.stderr_text().contains("the flight journal cannot be written"));
     std::fs::rename(&elsewhere, &folder).expect("it can be put back");
     until_ready_is(&world, 200).await;
+}
+
+/// Takes the right to write from everything in a folder, or gives it back.
+fn set_writable(path: &Path, writable: bool) {
+    let is_folder = path.is_dir();
+    let bits = match (is_folder, writable) {
+        (true, true) => 0o700,
+        (true, false) => 0o500,
+        (false, true) => 0o600,
+        (false, false) => 0o400,
+    };
+    std::fs::set_permissions(path, Permissions::from_mode(bits)).expect("the tests own it");
+    if is_folder {
+        for entry in path.read_dir().expect("a folder").map(|entry| entry.expect("a name")) {
+            set_writable(&entry.path(), writable);
+        }
+    }
+}
+
+/// What is open stays writable: SQLite's files and the journal's current segment. New files cannot be made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ready_tells_that_the_data_folder_is_read_only() {
+    let world = World::start_heeding_permissions();
+    let large = good_but(json!({"plain_body": random_text(200_000, "\n")}));
+    for body in [&good(), &large] {
+        let id = world.accepted_id(body).await;
+        world.until_status(id, "Sent").await;
+    }
+    until_ready_is(&world, 200).await;
+    let data = world.data_dir();
+    let bodies = "the store may not write to its files: permission denied";
+    let journal = "the flight journal cannot be written";
+    for (folder, cause) in
+        [(data.clone(), bodies), (data.join("bodies"), bodies), (data.join("flights"), journal)]
+    {
+        set_writable(&folder, false);
+        let answer = until_ready_is(&world, 503).await;
+        assert_eq!((&answer["status"], &answer["cause"]), (&json!("unavailable"), &json!(cause)));
+        let reply = world.post(SEND, &large).await;
+        if cause == bodies {
+            assert_try_again(&reply);
+        } else {
+            assert_eq!(
+                reply.status,
+                200,
+                "what is accepted is sent once the journal is back: {}",
+                reply.text()
+            );
+        }
+        set_writable(&folder, true);
+        assert_eq!(until_ready_is(&world, 200).await["status"], "ok");
+        let id = world.accepted_id(&large).await;
+        world.until_status(id, "Sent").await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

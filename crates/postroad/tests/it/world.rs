@@ -1,5 +1,7 @@
 //! A running `postroad dev` on a fresh data folder and a fresh database, and short words to talk to it.
 
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -109,6 +111,24 @@ impl World {
         let daemon = start_daemon(&folder.path().join("data"), &envs);
         let (client, key) = connect(&daemon);
         Self { daemon, client, key, folder, envs, _database: database }
+    }
+
+    /// On SQLite, in a process that heeds file permissions whoever runs the tests: root gives up its right to ignore them.
+    pub(crate) fn start_heeding_permissions() -> Self {
+        let folder = TempDir::new().expect("the temporary folder is writable");
+        let data_dir = folder.path().join("data");
+        let is_root = folder.path().metadata().is_ok_and(|metadata| metadata.uid() == 0);
+        let daemon = if is_root {
+            let setpriv =
+                ["--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"].map(OsStr::new);
+            let rest = [program().as_os_str()].into_iter().chain(DEV.map(OsStr::new));
+            let data_dir = [OsStr::new("--data-dir"), data_dir.as_os_str()];
+            Daemon::start(Path::new("setpriv"), setpriv.into_iter().chain(rest).chain(data_dir), &[])
+        } else {
+            start_daemon(&data_dir, &[])
+        };
+        let (client, key) = connect(&daemon);
+        Self { daemon, client, key, folder, envs: Vec::new(), _database: None }
     }
 
     pub(crate) fn data_dir(&self) -> PathBuf {

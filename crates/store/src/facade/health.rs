@@ -6,10 +6,12 @@ use crate::verbs::{queue_list, settings};
 use crate::{Engine, Result, Store};
 
 impl Store {
-    /// Writes one row and waits until it is on stable storage: fails where accepting a message would fail.
+    /// Writes one row and waits until it is on stable storage, and makes a file where large bodies are files: fails where
+    /// accepting a message would fail.
     pub async fn check_write(&self) -> Result<()> {
         if let Engine::Sqlite { engine, .. } = &*self.engine {
             engine.check_disk()?;
+            engine.check_bodies().await?;
         }
         let now = self.clock.now();
         self.write(move |sql| Box::pin(settings::note_write_check(sql, now))).await

@@ -33,6 +33,18 @@ impl BodyFiles {
         blocking(move || write_durably(&path, &compressed)).await
     }
 
+    /// Fails if no new file could be made. The database's own files are open since the start, so writing to them tells
+    /// nothing about permissions.
+    pub(super) async fn check(&self) -> Result<(), StoreError> {
+        // Where the sweep at start finds it, should the process die before it is removed.
+        let path = self.folder.join("00").join("check.part");
+        blocking(move || {
+            create_part(&path)?.write_all(b"x")?;
+            fs::remove_file(&path)
+        })
+        .await
+    }
+
     pub(super) async fn read(&self, id: SendId) -> Result<Vec<u8>, StoreError> {
         let path = self.path(id);
         blocking(move || fs::read(path)).await
@@ -77,11 +89,9 @@ impl BodyFiles {
 
 fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().expect("body files are in a folder");
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let unfinished = path.with_extension("part");
     let written = (|| {
-        let mut options = fs::File::options();
-        let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(&unfinished)?;
+        let mut file = create_part(&unfinished)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&unfinished, path)?;
@@ -94,6 +104,13 @@ fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&unfinished);
     }
     written
+}
+
+/// A file, and the folder it is in, for the owner only.
+fn create_part(path: &Path) -> io::Result<fs::File> {
+    let folder = path.parent().expect("body files are in a folder");
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(path)
 }
 
 async fn blocking<T: Send + 'static>(

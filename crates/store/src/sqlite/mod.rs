@@ -112,6 +112,11 @@ impl Engine {
         self.disk.check()
     }
 
+    /// Fails when large bodies cannot be written.
+    pub(crate) async fn check_bodies(&self) -> Result<(), StoreError> {
+        self.bodies.check().await
+    }
+
     /// Like `write`, for what comes with a body: a large one is in its file before the row that names it.
     pub(crate) async fn write_with_body<T: Send + 'static>(
         &self,
