@@ -50,6 +50,12 @@ impl DomainName {
         Ok(Self(ascii))
     }
 
+    /// As people enter or paste it: blanks around it and the dot of a fully qualified name at its end do not count.
+    pub fn parse_entered(text: &str) -> Result<Self, DomainError> {
+        let text = text.trim();
+        Self::parse(text.strip_suffix('.').unwrap_or(text))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -98,6 +104,16 @@ mod tests {
     fn names_are_compared_as_the_dns_does() {
         assert_eq!(DomainName::parse("EXAMPLE.Com"), DomainName::parse("example.com"));
         assert_eq!(DomainName::parse("bücher.example").unwrap().as_str(), "xn--bcher-kva.example");
+    }
+
+    #[test]
+    fn what_people_enter_may_end_with_a_dot() {
+        for entered in ["example.com.", " EXAMPLE.com ", "example.com"] {
+            assert_eq!(DomainName::parse_entered(entered).unwrap().as_str(), "example.com");
+        }
+        for bad in ["", ".", "example.com..", ".example.com", "com."] {
+            assert!(DomainName::parse_entered(bad).is_err(), "{bad:?} was taken");
+        }
     }
 
     #[test]
