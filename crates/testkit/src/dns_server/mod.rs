@@ -7,11 +7,11 @@ mod failure;
 mod serving;
 mod zone;
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread;
 
-use hickory_proto::rr::rdata::{A, AAAA, CNAME, MX, TXT};
+use hickory_proto::rr::rdata::{A, AAAA, CNAME, MX, NS, PTR, TXT};
 use hickory_proto::rr::{Name, RData};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -84,6 +84,21 @@ impl DnsServer {
     pub fn txt(&self, name: &str, text: &str) -> &Self {
         let strings = text.as_bytes().chunks(255).collect();
         self.record(name, RData::TXT(TXT::from_bytes(strings)))
+    }
+
+    /// One record of these strings, each of at most 255 bytes.
+    pub fn txt_strings(&self, name: &str, strings: &[&[u8]]) -> &Self {
+        self.record(name, RData::TXT(TXT::from_bytes(strings.to_vec())))
+    }
+
+    pub fn ns(&self, domain: &str, host: &str) -> &Self {
+        self.record(domain, RData::NS(NS(name_of(host))))
+    }
+
+    /// The name of an address.
+    pub fn ptr(&self, ip: impl Into<IpAddr>, host: &str) -> &Self {
+        let name = Name::from(ip.into()).to_ascii();
+        self.record(&name, RData::PTR(PTR(name_of(host))))
     }
 
     /// Forgets the records of a name; its failures stay.

@@ -83,7 +83,7 @@ impl Zone {
         let mut answers = Vec::new();
         let mut name = question.name().clone();
         for _ in 0..ALIASES_MAX {
-            let records = self.records.get(&name).map(Vec::as_slice).unwrap_or_default();
+            let records = self.records_of(&name);
             let wanted = records.iter().filter(|record| record.record_type() == question.query_type());
             let count_before = answers.len();
             answers.extend(wanted.cloned());
@@ -95,13 +95,31 @@ impl Zone {
                 _ => None,
             });
             let Some((record, target)) = alias else {
-                let code = if self.exists(&name) { ResponseCode::NoError } else { ResponseCode::NXDomain };
+                let is_known = self.exists(&name) || !records.is_empty();
+                let code = if is_known { ResponseCode::NoError } else { ResponseCode::NXDomain };
                 return Reply { code, answers, authorities: vec![self.soa()] };
             };
             answers.push(record.clone());
             name = target;
         }
         Reply { code: ResponseCode::NoError, answers, authorities: Vec::new() }
+    }
+
+    /// Those of the name, or of the wildcard that stands for it (RFC 4592): the one at its closest name that exists.
+    fn records_of(&self, name: &Name) -> Vec<Record> {
+        if self.exists(name) {
+            return self.records.get(name).cloned().unwrap_or_default();
+        }
+        let mut parent = name.base_name();
+        while !parent.is_root() && !self.exists(&parent) {
+            parent = parent.base_name();
+        }
+        let wildcard = parent.prepend_label("*").expect("a parent has room for a label");
+        let mut records = self.records.get(&wildcard).cloned().unwrap_or_default();
+        for record in &mut records {
+            record.name = name.clone();
+        }
+        records
     }
 
     pub(super) fn referral() -> Reply {
