@@ -1,4 +1,4 @@
-//! Asking the DNS where mail goes: MX plans, host addresses, texts.
+//! Asking the DNS where mail goes: MX plans, host addresses, texts; and what customers have published.
 //!
 //! On failure: what the DNS says with authority (no such name, no such record) is told apart from trouble on the
 //! way (SERVFAIL, silence, nonsense), which is never a verdict on the name.
@@ -7,6 +7,7 @@ mod addresses;
 mod mx;
 mod question;
 mod questions;
+mod records;
 mod site;
 
 use std::fmt;
@@ -20,11 +21,13 @@ use hickory_resolver::config::{
 };
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::proto::rr::Name;
 
 pub use addresses::AddressFailure;
+pub use hickory_resolver::proto::rr::RecordType;
 pub use mx::{MxFailure, MxHost, MxPlan};
 pub use question::LookupFailure;
+pub use records::RecordData;
 
 use crate::single_flight::SingleFlight;
 use question::Outcome;
