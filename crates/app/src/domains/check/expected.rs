@@ -18,7 +18,6 @@ pub struct DkimRecord {
 /// The records to publish for one name, and the facts they are judged by.
 #[derive(Debug, Clone)]
 pub struct ExpectedRecords {
-    #[expect(dead_code, reason = "read by `judge`, which follows")]
     pub(super) service: Service,
     pub(super) records: Vec<ExpectedRecord>,
 }
@@ -31,15 +30,14 @@ pub(super) struct ExpectedRecord {
     /// To publish where there is nothing yet.
     pub(super) value: String,
     pub(super) required: bool,
-    #[expect(dead_code, reason = "read by `judge`, which follows")]
     pub(super) rule: Rule,
 }
 
 /// How the answers about a record are judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// The SPF record of the name passes for all our addresses.
-    Spf,
+    /// The SPF record of the domain passes for all our addresses.
+    Spf { domain: DomainName },
     /// The name has this key.
     DkimKey { domain: DomainName, public_spki_der: Vec<u8> },
     /// The domain has a DMARC policy, its own or that of its organisational domain.
@@ -57,7 +55,7 @@ impl ExpectedRecords {
             name: domain.to_string(),
             value: spf_value(&service.spf_terms()),
             required: true,
-            rule: Rule::Spf,
+            rule: Rule::Spf { domain: domain.clone() },
         }];
         records.extend(keys.iter().map(|key| dkim_record(domain, key)));
         records.push(ExpectedRecord {
@@ -119,7 +117,7 @@ pub(super) fn dkim_record(domain: &DomainName, key: &DkimRecord) -> ExpectedReco
 }
 
 /// For a name without an SPF record. `~all`: the customer's other mail, which we know nothing of, is not refused.
-fn spf_value(terms: &[String]) -> String {
+pub(super) fn spf_value(terms: &[String]) -> String {
     let words = ["v=spf1"].into_iter().chain(terms.iter().map(String::as_str)).chain(["~all"]);
     words.collect::<Vec<&str>>().join(" ")
 }

@@ -33,6 +33,16 @@ pub struct Service {
 }
 
 impl Service {
+    /// What the configuration says by itself.
+    pub fn without_dns(config: &ServiceConfig) -> Self {
+        Self {
+            host: config.host.clone(),
+            sources: config.sources.clone(),
+            is_spf_name_usable: false,
+            takes_reports: config.takes_reports,
+        }
+    }
+
     pub fn spf_name(&self) -> String {
         format!("spf.{}", self.host)
     }

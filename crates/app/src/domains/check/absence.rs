@@ -1,0 +1,88 @@
+//! Why a record is not there: a domain that nobody registered, a name with the domain twice, a wildcard instead.
+
+use postroad_model::DomainName;
+
+use super::answers::{Answer, Unasked, View};
+use super::chain::{Chain, follow};
+use super::expected::ExpectedRecord;
+use super::record::{RecordCheck, RecordStatus, RecordType};
+
+/// Nobody has this name unless a wildcard answers for it.
+const PROBE_LABEL: &str = "postroad-wildcard-check";
+
+/// The verdict on a record that the DNS says is not there. `is_ours` knows the record when it is at another name.
+pub(super) fn missing(
+    view: &View<'_>,
+    record: &ExpectedRecord,
+    domain: &DomainName,
+    found: Vec<String>,
+    is_ours: impl Fn(&Answer) -> bool,
+) -> Result<RecordCheck, Unasked> {
+    let registered = organisational_domain(domain);
+    let hint = if *view.ask(registered, RecordType::Ns)? == Answer::NoSuchName {
+        format!(
+            "{registered} does not exist in the DNS: it is not registered, or has no name servers. Check the spelling \
+             and the registration."
+        )
+    } else if is_ours(view.ask(&format!("{}.{domain}", record.name), record.record_type)?) {
+        format!(
+            "The name has the domain twice: your DNS panel appends it. Enter {} as the name.",
+            label_in(&record.name, domain)
+        )
+    } else {
+        let record_type = record.record_type.as_str();
+        format!("There is no such record yet. Add this {record_type} record at {}.", record.name)
+    };
+    Ok(record.judged(RecordStatus::Missing, found, Some(hint)))
+}
+
+/// The verdict when the DNS gave no answer: none, unless the name itself is to blame.
+pub(super) fn no_answer(
+    view: &View<'_>,
+    record: &ExpectedRecord,
+    domain: &DomainName,
+    reason: &str,
+) -> Result<RecordCheck, Unasked> {
+    if let Chain::Circle(names) = follow(view, &record.name)? {
+        let hint = format!("{} leads in a circle of aliases (CNAME). Remove that CNAME.", record.name);
+        return Ok(record.judged(RecordStatus::Mismatch, names, Some(hint)));
+    }
+    Ok(dns_error(record, domain.as_str(), reason))
+}
+
+pub(super) fn dns_error(record: &ExpectedRecord, domain: &str, reason: &str) -> RecordCheck {
+    let hint = format!(
+        "The DNS did not answer ({reason}). This is no verdict; it is asked again. If it stays so, tell whoever runs the \
+         name servers of {domain}."
+    );
+    record.judged(RecordStatus::DnsError, Vec::new(), Some(hint))
+}
+
+/// Whether an answer comes from a wildcard of the domain, and not from a record at the name itself.
+pub(super) fn is_wildcard(
+    view: &View<'_>,
+    domain: &DomainName,
+    record_type: RecordType,
+    answer: &Answer,
+) -> Result<bool, Unasked> {
+    Ok(view.ask(&format!("{PROBE_LABEL}.{domain}"), record_type)? == answer)
+}
+
+/// A sentence to put before other hints.
+pub(super) fn wildcard_hint(record: &ExpectedRecord, domain: &DomainName) -> String {
+    let (name, record_type) = (&record.name, record.record_type.as_str());
+    format!(
+        "A wildcard record (*.{domain}) answers for {name}. Add a {record_type} record at {name} itself; it goes before \
+         the wildcard."
+    )
+}
+
+/// The domain that was registered, by the public suffix list.
+pub(super) fn organisational_domain(domain: &DomainName) -> &str {
+    psl::domain_str(domain.as_str()).unwrap_or(domain.as_str())
+}
+
+/// What to enter into a panel that appends the domain.
+fn label_in<'a>(name: &'a str, domain: &DomainName) -> &'a str {
+    name.strip_suffix(domain.as_str()).and_then(|label| label.strip_suffix('.')).unwrap_or("@")
+}

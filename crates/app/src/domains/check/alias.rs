@@ -1,0 +1,87 @@
+//! Names that should be aliases (CNAME) of ours.
+
+use std::net::IpAddr;
+
+use postroad_model::DomainName;
+
+use super::absence::{dns_error, is_wildcard, missing, wildcard_hint};
+use super::answers::{Addresses, Answer, Unasked, View};
+use super::chain::{Chain, follow};
+use super::expected::ExpectedRecord;
+use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
+use super::text::{shown, shown_names};
+
+pub(super) fn judge(
+    view: &View<'_>,
+    record: &ExpectedRecord,
+    domain: &DomainName,
+    target: &str,
+) -> Result<RecordCheck, Unasked> {
+    let chain = follow(view, &record.name)?;
+    let (Chain::Ends(targets) | Chain::Circle(targets) | Chain::Failed(targets, _)) = &chain;
+    let found = shown_names(targets.iter());
+    let name = &record.name;
+    // Once it is at our name, what comes after is ours.
+    if targets.iter().any(|passed| passed == target) {
+        return Ok(record.judged(RecordStatus::Verified, found, None));
+    }
+    let mismatch = |hint: String| Ok(record.judged(RecordStatus::Mismatch, found.clone(), Some(hint)));
+    match &chain {
+        Chain::Failed(_, reason) => Ok(dns_error(record, domain.as_str(), reason)),
+        Chain::Circle(_) => {
+            mismatch(format!("{name} leads in a circle of aliases (CNAME). Change it to {target}."))
+        }
+        Chain::Ends(targets) => match targets.first() {
+            None => judge_without_alias(view, record, domain, target),
+            Some(first) if *first == format!("{target}.{domain}") => mismatch(format!(
+                "The value has your domain at its end: your DNS panel appends it. Enter {target}. with a dot at the end."
+            )),
+            Some(first) => {
+                let answer = view.ask(name, RecordType::Cname)?;
+                if is_wildcard(view, domain, RecordType::Cname, answer)? {
+                    return mismatch(wildcard_hint(record, domain));
+                }
+                mismatch(format!("{name} points to {}. Change it to {target}.", shown(first.as_bytes())))
+            }
+        },
+    }
+}
+
+/// Some panels turn an alias into addresses. For links that is enough while they are ours; bounces and their SPF need the
+/// alias itself.
+fn judge_without_alias(
+    view: &View<'_>,
+    record: &ExpectedRecord,
+    domain: &DomainName,
+    target: &str,
+) -> Result<RecordCheck, Unasked> {
+    let name = &record.name;
+    let addresses = match view.addresses(name)? {
+        Addresses::Found(addresses) => addresses,
+        Addresses::Failed(reason) => return Ok(dns_error(record, domain.as_str(), reason)),
+        Addresses::None => {
+            let is_ours = |answer: &Answer| answer.names().any(|name| name == target);
+            return missing(view, record, domain, Vec::new(), is_ours);
+        }
+    };
+    let found = shown_names(addresses.iter());
+    if record.purpose == Purpose::Tracking
+        && let Addresses::Found(ours) = view.addresses(target)?
+        && addresses.iter().all(|address: &IpAddr| ours.contains(address))
+    {
+        let hint = format!(
+            "{name} has the addresses of {target}, which works until they change. A CNAME to {target} would follow them."
+        );
+        return Ok(record.judged(RecordStatus::Verified, found, Some(hint)));
+    }
+    let answer = view.ask(name, RecordType::A)?;
+    let hint = if !answer.is_absent() && is_wildcard(view, domain, RecordType::A, answer)? {
+        wildcard_hint(record, domain)
+    } else {
+        format!(
+            "{name} has an address (A or AAAA) instead of an alias. Replace it by a CNAME to {target}; if your DNS provider \
+             offers a proxy for the name, switch it off."
+        )
+    };
+    Ok(record.judged(RecordStatus::Mismatch, found, Some(hint)))
+}

@@ -1,0 +1,148 @@
+//! What the DNS said, and a view of it that notes what was not asked yet.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+
+use postroad_net::dns::RecordData;
+
+use super::record::RecordType;
+
+pub(super) type Question = (String, RecordType);
+
+/// The outcome of one question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// At least one.
+    Records(Vec<RecordData>),
+    /// NXDOMAIN.
+    NoSuchName,
+    /// The name exists, but has no record of the type.
+    NoData,
+    /// No answer, and why.
+    Failed(String),
+}
+
+/// What the DNS said to each question of a check.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DnsAnswers {
+    answers: HashMap<Question, Answer>,
+}
+
+impl DnsAnswers {
+    pub fn insert(&mut self, name: &str, record_type: RecordType, answer: Answer) {
+        self.answers.insert(question(name, record_type), answer);
+    }
+
+    pub fn len(&self) -> usize {
+        self.answers.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.answers.is_empty()
+    }
+}
+
+/// The answer to this question is not known yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unasked;
+
+/// Answers for one round of judging. Remembers the questions that it could not answer.
+#[derive(Debug)]
+pub(super) struct View<'a> {
+    answers: &'a DnsAnswers,
+    missed: RefCell<BTreeSet<Question>>,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(answers: &'a DnsAnswers) -> Self {
+        Self { answers, missed: RefCell::default() }
+    }
+
+    pub(super) fn ask(&self, name: &str, record_type: RecordType) -> Result<&'a Answer, Unasked> {
+        let question = question(name, record_type);
+        self.answers.answers.get(&question).ok_or_else(|| {
+            self.missed.borrow_mut().insert(question);
+            Unasked
+        })
+    }
+
+    /// Notes questions that will be asked one after the other otherwise.
+    pub(super) fn want(&self, name: &str, record_type: RecordType) {
+        // Known or missed: either way nothing else is to be done now.
+        let _ = self.ask(name, record_type);
+    }
+
+    pub(super) fn into_missed(self) -> BTreeSet<Question> {
+        self.missed.into_inner()
+    }
+
+    /// The A and AAAA records of a name; the failure if one of both questions had no answer and the other no address.
+    pub(super) fn addresses(&self, name: &str) -> Result<Addresses<'a>, Unasked> {
+        self.want(name, RecordType::Aaaa);
+        let answers = [self.ask(name, RecordType::A)?, self.ask(name, RecordType::Aaaa)?];
+        let found: Vec<IpAddr> = answers.iter().flat_map(|answer| answer.addresses()).collect();
+        if !found.is_empty() {
+            return Ok(Addresses::Found(found));
+        }
+        let failure = answers.iter().find_map(|answer| match answer {
+            Answer::Failed(reason) => Some(reason.as_str()),
+            _ => None,
+        });
+        Ok(failure.map_or(Addresses::None, Addresses::Failed))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Addresses<'a> {
+    Found(Vec<IpAddr>),
+    None,
+    Failed(&'a str),
+}
+
+impl Answer {
+    pub(super) fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.records().iter().filter_map(|record| match record {
+            RecordData::Text(text) => Some(text.as_slice()),
+            _ => None,
+        })
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.records().iter().filter_map(|record| match record {
+            RecordData::Name(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    pub(super) fn mail_hosts(&self) -> impl Iterator<Item = (u16, &str)> {
+        self.records().iter().filter_map(|record| match record {
+            RecordData::Mx { preference, host } => Some((*preference, host.as_str())),
+            _ => None,
+        })
+    }
+
+    pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.records().iter().filter_map(|record| match record {
+            RecordData::Address(address) => Some(*address),
+            _ => None,
+        })
+    }
+
+    /// Whether the DNS says that there is no such record.
+    pub(super) fn is_absent(&self) -> bool {
+        matches!(self, Self::NoSuchName | Self::NoData)
+    }
+
+    fn records(&self) -> &[RecordData] {
+        match self {
+            Self::Records(records) => records,
+            Self::NoSuchName | Self::NoData | Self::Failed(_) => &[],
+        }
+    }
+}
+
+/// The DNS compares names without regard to case.
+fn question(name: &str, record_type: RecordType) -> Question {
+    (name.trim_end_matches('.').to_ascii_lowercase(), record_type)
+}

@@ -1,0 +1,186 @@
+//! The DKIM key of a selector, compared bit by bit (RFC 6376 3.6.1).
+
+use base64::Engine as _;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use postroad_mail::dkim_txt;
+use postroad_model::DomainName;
+
+use super::absence::{is_wildcard, missing, no_answer, wildcard_hint};
+use super::answers::{Answer, Unasked, View};
+use super::expected::{ExpectedRecord, ExpectedRecords, Rule};
+use super::record::{RecordCheck, RecordStatus, RecordType};
+use super::text::shown_all;
+
+/// The public half of an RSA key begins so in X.509 form when it has 2048 bits; the bare PKCS #1 form follows.
+const RSA_2048_SPKI_BYTES: usize = 294;
+const RSA_2048_SPKI_START_BYTES: usize = 24;
+
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+pub(super) fn judge(
+    view: &View<'_>,
+    expected: &ExpectedRecords,
+    record: &ExpectedRecord,
+    domain: &DomainName,
+    public_spki_der: &[u8],
+) -> Result<RecordCheck, Unasked> {
+    let answer = view.ask(&record.name, RecordType::Txt)?;
+    if let Answer::Failed(reason) = answer {
+        return no_answer(view, record, domain, reason);
+    }
+    let wanted = KeyRecord::parse(dkim_txt(public_spki_der).as_bytes()).expect("our own record has a key");
+    let found = shown_all(answer.texts());
+    let keys: Vec<KeyRecord> = answer.texts().filter_map(KeyRecord::parse).collect();
+    let mismatch = |hint: String| Ok(record.judged(RecordStatus::Mismatch, found.clone(), Some(hint)));
+    let (name, value) = (&record.name, &record.value);
+    match keys.as_slice() {
+        [] if answer.is_absent() => {
+            let is_ours = |answer: &Answer| {
+                answer.texts().filter_map(KeyRecord::parse).any(|key| key.bits == wanted.bits)
+            };
+            missing(view, record, domain, found, is_ours)
+        }
+        [] if is_wildcard(view, domain, RecordType::Txt, answer)? => {
+            Ok(record.judged(RecordStatus::Missing, found, Some(wildcard_hint(record, domain))))
+        }
+        [] => mismatch(format!("The TXT record at {name} holds no DKIM key. Replace it by: {value}")),
+        [key] => match key.fault(&wanted) {
+            None => Ok(record.judged(RecordStatus::Verified, found, key.note())),
+            Some(Fault::OtherKey) => mismatch(match selector_with(expected, domain, &key.bits) {
+                Some(other) => format!(
+                    "This is the key of the selector {other}. Each selector has its own; replace it by: {value}"
+                ),
+                None => format!(
+                    "This is another key, perhaps that of another domain or of an earlier set-up. Replace it by: {value}"
+                ),
+            }),
+            Some(Fault::Text(text)) => mismatch(format!("{text} Replace the record by: {value}")),
+        },
+        several => {
+            let hint = format!(
+                "There are {} DKIM keys at {name}; receivers take any of them. Keep only this one: {value}",
+                several.len()
+            );
+            Ok(record.judged(RecordStatus::Multiple, found, Some(hint)))
+        }
+    }
+}
+
+/// Another selector of this domain that has the key.
+fn selector_with<'a>(expected: &'a ExpectedRecords, domain: &DomainName, bits: &[u8]) -> Option<&'a str> {
+    expected.records.iter().find_map(|other| match &other.rule {
+        Rule::DkimKey { public_spki_der, .. } => {
+            let key = KeyRecord::parse(dkim_txt(public_spki_der).as_bytes())?;
+            let selector = other.name.strip_suffix(domain.as_str())?.strip_suffix("._domainkey.")?;
+            (key.bits == bits).then_some(selector)
+        }
+        _ => None,
+    })
+}
+
+/// The tags of a key record that decide whether receivers can verify with it.
+#[derive(Debug)]
+struct KeyRecord {
+    /// Of `p=`; empty if it is revoked.
+    bits: Vec<u8>,
+    is_base64: bool,
+    has_quotes: bool,
+    is_version_wrong: bool,
+    key_type: String,
+    hashes: Option<String>,
+    services: Option<String>,
+    flags: String,
+}
+
+enum Fault {
+    OtherKey,
+    /// A sentence.
+    Text(String),
+}
+
+impl KeyRecord {
+    /// `None` for a text without `p=`. Reads more than receivers do, so that the hint can say what is wrong.
+    fn parse(text: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(text);
+        let has_quotes = text.contains(['"', '\\']);
+        let text: String = text.chars().filter(|c| !matches!(c, '"' | '\\')).collect();
+        let tags: Vec<(&str, String)> = text
+            .split(';')
+            .filter_map(|tag| tag.split_once('='))
+            .map(|(name, value)| (name.trim(), value.split_whitespace().collect()))
+            .collect();
+        let tag = |name: &str| tags.iter().find(|(tag, _)| *tag == name).map(|(_, value)| value.clone());
+        let key = tag("p")?;
+        let bits = BASE64.decode(&key);
+        Some(Self {
+            is_base64: bits.is_ok(),
+            bits: bits.unwrap_or_default(),
+            has_quotes,
+            // RFC 6376 3.6.1: it may be absent; if not, it comes first.
+            is_version_wrong: tags
+                .iter()
+                .enumerate()
+                .any(|(place, (name, value))| *name == "v" && (place > 0 || value != "DKIM1")),
+            key_type: tag("k").unwrap_or_else(|| "rsa".to_owned()),
+            hashes: tag("h"),
+            services: tag("s"),
+            flags: tag("t").unwrap_or_default(),
+        })
+    }
+
+    /// Why receivers could not verify a signature by `wanted` with this record.
+    fn fault(&self, wanted: &Self) -> Option<Fault> {
+        let text = |text: &str| Some(Fault::Text(text.to_owned()));
+        let allows = |list: &Option<String>, words: &[&str]| {
+            list.as_ref().is_none_or(|list| list.split(':').any(|word| words.contains(&word)))
+        };
+        if self.bits.is_empty() && self.is_base64 {
+            return text("The key is revoked: p= is empty.");
+        }
+        if !self.is_base64 {
+            return text("The key cannot be read: p= is not base64, or part of it is missing.");
+        }
+        if self.key_type != wanted.key_type {
+            return Some(Fault::Text(format!("The key type is wrong: it has to be k={}.", wanted.key_type)));
+        }
+        if self.bits != wanted.bits {
+            let is_start = wanted.bits.starts_with(&self.bits);
+            let is_bare = wanted.bits.len() == RSA_2048_SPKI_BYTES
+                && self.bits == wanted.bits[RSA_2048_SPKI_START_BYTES..];
+            return match (is_start, is_bare) {
+                (true, _) => text("The key is cut off: its end is missing."),
+                (_, true) => text("The key is right, but in a form that not all receivers read (PKCS #1)."),
+                _ => Some(Fault::OtherKey),
+            };
+        }
+        if self.has_quotes {
+            return text(
+                "The key is right, but the value has quotation marks or backslashes in it. Enter it without them.",
+            );
+        }
+        if self.is_version_wrong {
+            return text("The record has to begin with v=DKIM1.");
+        }
+        if !allows(&self.hashes, &["sha256"]) {
+            return text("The tag h= has to allow sha256; leave it out.");
+        }
+        if !allows(&self.services, &["*", "email"]) {
+            return text("The tag s= has to allow email; leave it out.");
+        }
+        None
+    }
+
+    /// What is worth knowing about a good record.
+    fn note(&self) -> Option<String> {
+        let is_testing = self.flags.split(':').any(|flag| flag == "y");
+        is_testing.then(|| {
+            "The tag t=y says that DKIM is only being tested: receivers may ignore signatures. Remove it."
+                .to_owned()
+        })
+    }
+}

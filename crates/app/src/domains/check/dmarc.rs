@@ -1,0 +1,172 @@
+//! The DMARC policy of a domain, its own or that of its organisational domain (RFC 7489 6.6.3, RFC 9091).
+
+use postroad_model::DomainName;
+
+use super::absence::{dns_error, is_wildcard, missing, no_answer, organisational_domain, wildcard_hint};
+use super::answers::{Answer, Unasked, View};
+use super::expected::ExpectedRecord;
+use super::record::{RecordCheck, RecordStatus, RecordType};
+use super::text::{shown, shown_all};
+
+pub(super) fn judge(
+    view: &View<'_>,
+    record: &ExpectedRecord,
+    domain: &DomainName,
+) -> Result<RecordCheck, Unasked> {
+    let answer = view.ask(&record.name, RecordType::Txt)?;
+    if let Answer::Failed(reason) = answer {
+        return no_answer(view, record, domain, reason);
+    }
+    let policies: Vec<&[u8]> = answer.texts().filter(|text| is_dmarc(text)).collect();
+    let found = shown_all(policies.iter().copied());
+    match policies.as_slice() {
+        [] => {}
+        [policy] => return Ok(judge_policy(record, &record.name, policy, found, "p")),
+        several => return Ok(judge_several(record, &record.name, several, found)),
+    }
+    if let Some(check) = judge_organisation(view, record, domain)? {
+        return Ok(check);
+    }
+    let texts = shown_all(answer.texts());
+    if answer.is_absent() {
+        let is_ours = |answer: &Answer| answer.texts().any(is_dmarc);
+        return missing(view, record, domain, texts, is_ours);
+    }
+    if is_wildcard(view, domain, RecordType::Txt, answer)? {
+        return Ok(record.judged(RecordStatus::Missing, texts, Some(wildcard_hint(record, domain))));
+    }
+    let hint = format!(
+        "The TXT record at {} is no DMARC policy: it has to begin with v=DMARC1; exactly so. Replace it by: {}",
+        record.name, record.value
+    );
+    Ok(record.judged(RecordStatus::Mismatch, texts, Some(hint)))
+}
+
+/// The verdict by the policy of the domain that was registered; `None` if there is no such policy.
+fn judge_organisation(
+    view: &View<'_>,
+    record: &ExpectedRecord,
+    domain: &DomainName,
+) -> Result<Option<RecordCheck>, Unasked> {
+    let organisation = organisational_domain(domain);
+    if organisation == domain.as_str() {
+        return Ok(None);
+    }
+    let name = format!("_dmarc.{organisation}");
+    let answer = view.ask(&name, RecordType::Txt)?;
+    if let Answer::Failed(reason) = answer {
+        return Ok(Some(dns_error(record, organisation, reason)));
+    }
+    let policies: Vec<&[u8]> = answer.texts().filter(|text| is_dmarc(text)).collect();
+    let found = shown_all(policies.iter().copied());
+    Ok(match policies.as_slice() {
+        [] => None,
+        [policy] => {
+            let text = String::from_utf8_lossy(policy);
+            let tag = policy_tag(view, domain, &text)?;
+            let mut check = judge_policy(record, &name, policy, found, tag);
+            if check.status == RecordStatus::Verified {
+                let policy = tag_value(&text, tag).unwrap_or("none");
+                check.hint = Some(format!(
+                    "The policy of {organisation} ({tag}={}) counts for this domain too.",
+                    shown(policy.as_bytes())
+                ));
+            }
+            Some(check)
+        }
+        several => Some(judge_several(record, &name, several, found)),
+    })
+}
+
+/// The tag that decides for a domain below the one with the policy.
+fn policy_tag(view: &View<'_>, domain: &DomainName, policy: &str) -> Result<&'static str, Unasked> {
+    // RFC 9091 3.2: `np` is for names that have nothing to do with mail or hosts.
+    if tag_value(policy, "np").is_some() {
+        let name = domain.as_str();
+        let types = [RecordType::Mx, RecordType::A, RecordType::Aaaa];
+        for record_type in types {
+            view.want(name, record_type);
+        }
+        let mut is_nowhere = true;
+        for record_type in types {
+            is_nowhere &= view.ask(name, record_type)?.is_absent();
+        }
+        if is_nowhere {
+            return Ok("np");
+        }
+    }
+    Ok(if tag_value(policy, "sp").is_some() { "sp" } else { "p" })
+}
+
+fn judge_policy(
+    record: &ExpectedRecord,
+    name: &str,
+    policy: &[u8],
+    found: Vec<String>,
+    deciding: &'static str,
+) -> RecordCheck {
+    let text = String::from_utf8_lossy(policy);
+    let mismatch = |hint: String| record.judged(RecordStatus::Mismatch, found.clone(), Some(hint));
+    for tag in ["p", "sp", "np"] {
+        let value = tag_value(&text, tag);
+        let is_policy =
+            |value: &str| ["none", "quarantine", "reject"].iter().any(|p| p.eq_ignore_ascii_case(value));
+        match value {
+            Some(value) if !is_policy(value) => {
+                return mismatch(format!(
+                    "{tag}={} in the DMARC record at {name} is no policy. It has to be {tag}=none, {tag}=quarantine or \
+                     {tag}=reject.",
+                    shown(value.as_bytes())
+                ));
+            }
+            None if tag == "p" => {
+                return mismatch(format!(
+                    "The DMARC record at {name} has no policy. Add one after v=DMARC1, such as: {}",
+                    record.value
+                ));
+            }
+            _ => {}
+        }
+    }
+    let mut check = record.judged(RecordStatus::Verified, found, None);
+    if deciding == "p" && name == record.name {
+        check.value = text.into_owned();
+    }
+    check
+}
+
+fn judge_several(record: &ExpectedRecord, name: &str, several: &[&[u8]], found: Vec<String>) -> RecordCheck {
+    let kept = several.iter().copied().max_by_key(|policy| mildness(policy)).unwrap_or_default();
+    let hint = format!(
+        "There are {} DMARC records at {name}, so receivers ignore all of them. Keep this one: {}",
+        several.len(),
+        shown(kept)
+    );
+    record.judged(RecordStatus::Multiple, found, Some(hint))
+}
+
+/// None of them counts now: the mildest one refuses the least mail when it begins to count.
+fn mildness(policy: &[u8]) -> (u8, bool) {
+    let text = String::from_utf8_lossy(policy);
+    let mildness = match tag_value(&text, "p").map(str::to_ascii_lowercase).as_deref() {
+        Some("none") => 3,
+        Some("quarantine") => 2,
+        Some("reject") => 1,
+        _ => 0,
+    };
+    (mildness, tag_value(&text, "rua").is_some())
+}
+
+/// RFC 7489 6.3: `v=DMARC1` comes first; a record without it is none.
+fn is_dmarc(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let first = text.split(';').next().unwrap_or_default();
+    first.split_once('=').is_some_and(|(name, value)| name.trim() == "v" && value.trim() == "DMARC1")
+}
+
+fn tag_value<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
+    let tags = text.split(';').skip(1).filter_map(|tag| tag.split_once('='));
+    tags.map(|(name, value)| (name.trim(), value.trim()))
+        .find(|(name, _)| *name == wanted)
+        .map(|(_, value)| value)
+}

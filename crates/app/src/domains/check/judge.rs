@@ -1,0 +1,28 @@
+//! From answers to verdicts, one rule for each kind of record.
+
+use super::absence::dns_error;
+use super::answers::{DnsAnswers, View};
+use super::expected::{ExpectedRecords, Rule};
+use super::record::RecordCheck;
+use super::{alias, dkim, dmarc, spf};
+
+/// The verdict on every expected record, in their order. Pure: the same answers give the same verdicts.
+pub fn judge(expected: &ExpectedRecords, answers: &DnsAnswers) -> Vec<RecordCheck> {
+    judge_all(expected, &View::new(answers))
+}
+
+/// Judges every record as far as the answers go; the view knows what is missing.
+pub(super) fn judge_all(expected: &ExpectedRecords, view: &View<'_>) -> Vec<RecordCheck> {
+    let judged = expected.records.iter().map(|record| {
+        let check = match &record.rule {
+            Rule::Spf { domain } => spf::judge(view, &expected.service, record, domain),
+            Rule::DkimKey { domain, public_spki_der } => {
+                dkim::judge(view, expected, record, domain, public_spki_der)
+            }
+            Rule::Dmarc { domain } => dmarc::judge(view, record, domain),
+            Rule::Alias { domain, target } => alias::judge(view, record, domain, target),
+        };
+        check.unwrap_or_else(|_| dns_error(record, &record.name, "not asked"))
+    });
+    judged.collect()
+}

@@ -1,0 +1,86 @@
+//! Asking the DNS everything that a verdict needs, within bounds.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use postroad_net::dns::{Dns, LookupFailure, RecordType as WireType};
+use tokio::time::{Instant, timeout_at};
+
+use super::answers::{Answer, DnsAnswers, Question, View};
+use super::expected::ExpectedRecords;
+use super::judge::judge_all;
+use super::record::{RecordCheck, RecordType};
+
+/// For one check of a domain; an SPF record that wants more is answered with failures.
+const QUESTIONS_MAX: usize = 240;
+const TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Looks up and judges.
+pub async fn check(dns: &Dns, expected: &ExpectedRecords) -> Vec<RecordCheck> {
+    super::judge(expected, &look_up(dns, expected).await)
+}
+
+/// Asks what [`judge`](super::judge) needs to know of `expected`: at most 240 questions in 30 seconds. What has no answer
+/// by then is a failed question.
+pub async fn look_up(dns: &Dns, expected: &ExpectedRecords) -> DnsAnswers {
+    look_up_for(dns, |view| {
+        judge_all(expected, view);
+    })
+    .await
+}
+
+/// Asks what `reader` misses, until it misses nothing.
+pub(super) async fn look_up_for(dns: &Dns, reader: impl Fn(&View<'_>)) -> DnsAnswers {
+    let deadline = Instant::now() + TIME_MAX;
+    let mut answers = DnsAnswers::default();
+    // Every round answers at least one question, so it ends.
+    loop {
+        let missed = {
+            let view = View::new(&answers);
+            reader(&view);
+            view.into_missed()
+        };
+        if missed.is_empty() {
+            return answers;
+        }
+        let budget = QUESTIONS_MAX.saturating_sub(answers.len());
+        let asked = missed.into_iter().enumerate().map(|(number, question)| async move {
+            let answer = if number < budget {
+                ask(dns, &question, deadline).await
+            } else {
+                Answer::Failed(format!("the check needs more than {QUESTIONS_MAX} DNS questions"))
+            };
+            (question, answer)
+        });
+        for ((name, record_type), answer) in join_all(asked).await {
+            answers.insert(&name, record_type, answer);
+        }
+    }
+}
+
+async fn ask(dns: &Dns, (name, record_type): &Question, deadline: Instant) -> Answer {
+    let late = || Answer::Failed(format!("the check took longer than {} s", TIME_MAX.as_secs()));
+    match timeout_at(deadline, dns.records(name, wire_type(*record_type))).await {
+        Err(_) => late(),
+        // A record that cannot be read is no answer.
+        Ok(Ok(records)) if records.is_empty() => Answer::Failed("malformed answer".to_owned()),
+        Ok(Ok(records)) => Answer::Records(records),
+        Ok(Err(LookupFailure::NoSuchName)) => Answer::NoSuchName,
+        Ok(Err(LookupFailure::NoData)) => Answer::NoData,
+        Ok(Err(trouble @ (LookupFailure::Temporary(_) | LookupFailure::Busy))) => {
+            Answer::Failed(trouble.to_string())
+        }
+    }
+}
+
+fn wire_type(record_type: RecordType) -> WireType {
+    match record_type {
+        RecordType::A => WireType::A,
+        RecordType::Aaaa => WireType::AAAA,
+        RecordType::Cname => WireType::CNAME,
+        RecordType::Mx => WireType::MX,
+        RecordType::Ns => WireType::NS,
+        RecordType::Ptr => WireType::PTR,
+        RecordType::Txt => WireType::TXT,
+    }
+}

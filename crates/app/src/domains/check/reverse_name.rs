@@ -1,0 +1,32 @@
+//! The name under which the DNS keeps the name of an address.
+
+use std::net::IpAddr;
+
+/// `10.2.0.192.in-addr.arpa`, or 32 digits under `ip6.arpa`.
+pub(super) fn reverse_name(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, d] = address.octets();
+            format!("{d}.{c}.{b}.{a}.in-addr.arpa")
+        }
+        IpAddr::V6(address) => {
+            let digits = format!("{:032x}", u128::from(address));
+            let labels: Vec<String> = digits.chars().rev().map(String::from).collect();
+            format!("{}.ip6.arpa", labels.join("."))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reverse_name;
+
+    #[test]
+    fn addresses_of_both_families_have_their_names() {
+        assert_eq!(reverse_name("192.0.2.10".parse().unwrap()), "10.2.0.192.in-addr.arpa");
+        assert_eq!(
+            reverse_name("2001:db8::567:89ab".parse().unwrap()),
+            "b.a.9.8.7.6.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa"
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! How many DNS lookups a whole SPF record needs, and which terms cost most.
+
+use super::evaluate::{Published, Sender, published};
+use super::macros::MacroValues;
+use super::record::{Mechanism, SpfRecord, Term, TermKind};
+use crate::domains::check::answers::{Unasked, View};
+use crate::domains::check::record::RecordType;
+
+/// A record is not followed further than this.
+const COUNTED_MAX: usize = 64;
+const DEPTH_MAX: usize = 10;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Cost {
+    pub(in super::super) lookups: usize,
+    /// The terms of the record that need lookups, each with all that it leads to; the dearest first.
+    pub(in super::super) terms: Vec<(String, usize)>,
+}
+
+/// The cost for somebody whom no term matches.
+pub(in super::super) fn cost(
+    view: &View<'_>,
+    sender: Sender<'_>,
+    record: &SpfRecord,
+) -> Result<Cost, Unasked> {
+    let mut walk = Walk { view, sender, counted: 0, names: vec![sender.domain.to_ascii_lowercase()] };
+    let mut terms = walk.costs(sender.domain, record)?;
+    let lookups = terms.iter().map(|(_, lookups)| lookups).sum();
+    terms.sort_by_key(|(_, lookups)| std::cmp::Reverse(*lookups));
+    Ok(Cost { lookups, terms })
+}
+
+struct Walk<'a> {
+    view: &'a View<'a>,
+    sender: Sender<'a>,
+    counted: usize,
+    names: Vec<String>,
+}
+
+impl Walk<'_> {
+    fn costs(&mut self, domain: &str, record: &SpfRecord) -> Result<Vec<(String, usize)>, Unasked> {
+        let mut terms = Vec::new();
+        // All of them are walked before a missing answer ends it, so that they are asked for together.
+        let mut is_complete = Ok(());
+        let redirect = record.redirect().map(|(term, _)| term);
+        let before_all = record.terms.iter().take_while(|term| !term.is_all());
+        let counting = before_all.filter(|term| {
+            matches!(term.kind, TermKind::Directive { .. }) && term.costs_lookup() || Some(*term) == redirect
+        });
+        for term in counting {
+            if self.counted >= COUNTED_MAX {
+                break;
+            }
+            self.counted += 1;
+            match self.inner_cost(domain, term) {
+                Ok(lookups) => terms.push((term.text.clone(), 1 + lookups)),
+                Err(unasked) => is_complete = Err(unasked),
+            }
+        }
+        is_complete.map(|()| terms)
+    }
+
+    /// Of the record that a term leads to.
+    fn inner_cost(&mut self, domain: &str, term: &Term) -> Result<usize, Unasked> {
+        let (TermKind::Directive { mechanism: Mechanism::Include(target), .. } | TermKind::Redirect(target)) =
+            &term.kind
+        else {
+            return Ok(0);
+        };
+        let target = target.expand(MacroValues {
+            address: self.sender.address,
+            helo: self.sender.helo,
+            sender_domain: self.sender.domain,
+            domain,
+            validated_name: "unknown",
+        });
+        let target = target.to_ascii_lowercase();
+        if self.names.contains(&target) || self.names.len() > DEPTH_MAX {
+            return Ok(0);
+        }
+        let Published::One(record) = published(self.view.ask(&target, RecordType::Txt)?) else {
+            return Ok(0);
+        };
+        self.names.push(target.clone());
+        let costs = self.costs(&target, &record);
+        self.names.pop();
+        Ok(costs?.iter().map(|(_, lookups)| lookups).sum())
+    }
+}

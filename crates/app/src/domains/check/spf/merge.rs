@@ -1,0 +1,145 @@
+//! One SPF record out of those that a domain has and the terms that it needs.
+
+use super::record::{Mechanism, Qualifier, SpfRecord, Term, TermKind};
+
+/// Where terms are added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    First,
+    /// Right before `all` or `redirect`.
+    Last,
+}
+
+/// All that the records allow, the `added` terms, and the mildest of their ends, so that nobody who was allowed or
+/// tolerated is refused. `+all` becomes `?all`. Without the `left_out` terms.
+pub(super) fn merged(records: &[SpfRecord], added: &[String], place: Place, left_out: &[String]) -> String {
+    let mut allowing = Terms::default();
+    let mut modifiers = Terms::default();
+    let mut end: Option<Qualifier> = None;
+    let mut redirects: Vec<(&str, &str)> = Vec::new();
+    for record in records {
+        let is_kept = |term: &&Term| !contains(left_out, &term.text) && !contains(added, &term.text);
+        let directives = record.terms.iter().take_while(|term| !term.is_all()).filter(is_kept);
+        directives
+            .filter(|term| matches!(term.kind, TermKind::Directive { .. }))
+            .for_each(|term| allowing.push(term));
+        let others = record.terms.iter().filter(|term| term.kind == TermKind::OtherModifier);
+        others.for_each(|term| modifiers.push(term));
+        end = mildest(end, qualifier_of_all(record));
+        let redirect = record.redirect().map(|(term, _)| term).filter(is_kept);
+        redirects.extend(redirect.and_then(|term| Some((term.text.as_str(), term.text.split_once('=')?.1))));
+    }
+    let mut words = vec!["v=spf1".to_owned()];
+    let (first, last) = if place == Place::First { (added, &[][..]) } else { (&[][..], added) };
+    words.extend_from_slice(first);
+    words.append(&mut allowing.0);
+    // A record has one end: beside an `all` or a second one, a redirect is an include.
+    let kept_redirect = redirects.first().filter(|_| end.is_none() && redirects.len() == 1).copied();
+    if kept_redirect.is_none() {
+        words.extend(redirects.iter().map(|(_, target)| format!("include:{target}")));
+    }
+    words.extend_from_slice(last);
+    words.extend(end.map(|end| all_with(end).to_owned()));
+    words.extend(kept_redirect.map(|(text, _)| text.to_owned()));
+    words.append(&mut modifiers.0);
+    words.join(" ")
+}
+
+#[derive(Default)]
+struct Terms(Vec<String>);
+
+impl Terms {
+    /// Unless it is there already.
+    fn push(&mut self, term: &Term) {
+        if !contains(&self.0, &term.text) {
+            self.0.push(term.text.clone());
+        }
+    }
+}
+
+/// `+mx` and `MX` are `mx`.
+fn contains(terms: &[String], text: &str) -> bool {
+    let plain = |text: &str| text.strip_prefix('+').unwrap_or(text).to_ascii_lowercase();
+    terms.iter().any(|term| plain(term) == plain(text))
+}
+
+fn qualifier_of_all(record: &SpfRecord) -> Option<Qualifier> {
+    record.terms.iter().find_map(|term| match &term.kind {
+        TermKind::Directive { qualifier, mechanism: Mechanism::All } => Some(*qualifier),
+        _ => None,
+    })
+}
+
+fn mildest(one: Option<Qualifier>, other: Option<Qualifier>) -> Option<Qualifier> {
+    let mildness = |qualifier: &Qualifier| match qualifier {
+        Qualifier::Fail => 0,
+        Qualifier::SoftFail => 1,
+        Qualifier::Neutral => 2,
+        Qualifier::Pass => 3,
+    };
+    [one, other].into_iter().flatten().max_by_key(mildness)
+}
+
+fn all_with(qualifier: Qualifier) -> &'static str {
+    match qualifier {
+        Qualifier::Fail => "-all",
+        Qualifier::SoftFail => "~all",
+        // Not `~all`: servers of theirs that no term names would be refused from now on.
+        Qualifier::Neutral | Qualifier::Pass => "?all",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(records: &[&str], expected: &str) {
+        let records: Vec<SpfRecord> = records.iter().map(|record| SpfRecord::parse(record)).collect();
+        let ours = ["include:spf.host.example".to_owned()];
+        assert_eq!(merged(&records, &ours, Place::Last, &[]), expected);
+    }
+
+    #[test]
+    fn ours_comes_before_the_end_of_the_record() {
+        check(&["v=spf1 mx -all"], "v=spf1 mx include:spf.host.example -all");
+        check(&["v=spf1 mx"], "v=spf1 mx include:spf.host.example");
+        check(&["v=spf1"], "v=spf1 include:spf.host.example");
+        check(&["v=spf1 redirect=a.example"], "v=spf1 include:spf.host.example redirect=a.example");
+        check(&["v=spf1 mx exp=e.example ~all"], "v=spf1 mx include:spf.host.example ~all exp=e.example");
+        check(&["v=spf1 ~all include:spf.host.example mx"], "v=spf1 include:spf.host.example ~all");
+        check(&["v=spf1 a +include:SPF.host.example -all"], "v=spf1 a include:spf.host.example -all");
+    }
+
+    #[test]
+    fn everybody_may_send_no_longer_and_nobody_is_refused_for_it() {
+        check(&["v=spf1 a +all"], "v=spf1 a include:spf.host.example ?all");
+        check(&["v=spf1 a all"], "v=spf1 a include:spf.host.example ?all");
+    }
+
+    #[test]
+    fn several_records_become_one_with_the_mildest_end() {
+        check(
+            &["v=spf1 include:a.example mx -all", "v=spf1 MX include:b.example ~all"],
+            "v=spf1 include:a.example mx include:b.example include:spf.host.example ~all",
+        );
+        check(
+            &["v=spf1 redirect=a.example", "v=spf1 mx -all"],
+            "v=spf1 mx include:a.example include:spf.host.example -all",
+        );
+        check(
+            &["v=spf1 redirect=a.example", "v=spf1 redirect=b.example"],
+            "v=spf1 include:a.example include:b.example include:spf.host.example",
+        );
+        check(&["v=spf1 mx -all", "v=spf1 mx -all"], "v=spf1 mx include:spf.host.example -all");
+    }
+
+    #[test]
+    fn broken_terms_are_left_out_and_ours_may_come_first() {
+        let records = [SpfRecord::parse("v=spf1 ipv4:192.0.2.1 mx include:gone.example -all")];
+        let ours = ["ip4:192.0.2.9".to_owned()];
+        assert_eq!(
+            merged(&records, &ours, Place::First, &["include:gone.example".to_owned()]),
+            "v=spf1 ip4:192.0.2.9 mx -all"
+        );
+    }
+}

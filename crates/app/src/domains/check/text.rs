@@ -1,0 +1,62 @@
+//! Strangers' text, fit to be shown.
+
+const SHOWN_MAX: usize = 5;
+const SHOWN_CHARS_MAX: usize = 500;
+
+/// What was found, shortened.
+pub(super) fn shown_all<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
+    texts.take(SHOWN_MAX).map(shown).collect()
+}
+
+pub(super) fn shown_names<T: ToString>(names: impl Iterator<Item = T>) -> Vec<String> {
+    names.take(SHOWN_MAX).map(|name| shown(name.to_string().as_bytes())).collect()
+}
+
+/// One line of at most 500 characters. Control characters and bytes that are no text become `�`.
+pub(super) fn shown(text: &[u8]) -> String {
+    // A character has four bytes at most: the rest would be cut anyway.
+    let text = &text[..text.len().min(4 * SHOWN_CHARS_MAX + 4)];
+    let text = String::from_utf8_lossy(text);
+    let mut characters = text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
+    let mut line: String = characters.by_ref().take(SHOWN_CHARS_MAX).collect();
+    if characters.next().is_some() {
+        line.push('…');
+    }
+    line
+}
+
+/// `a, b and 3 more`.
+pub(super) fn listed(items: &[String]) -> String {
+    match items {
+        [head @ .., last] if items.len() <= SHOWN_MAX => {
+            if head.is_empty() {
+                last.clone()
+            } else {
+                format!("{} and {last}", head.join(", "))
+            }
+        }
+        [] => String::new(),
+        _ => format!("{} and {} more", items[..SHOWN_MAX].join(", "), items.len() - SHOWN_MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_text_is_short_and_on_one_line() {
+        assert_eq!(shown(b"a\r\nb\x1b[31m\xff"), "a��b�[31m�");
+        let long = shown("x".repeat(100_000).as_bytes());
+        assert_eq!((long.chars().count(), long.ends_with("x…")), (SHOWN_CHARS_MAX + 1, true));
+        assert_eq!(shown_all([b"x".as_slice(); 50].into_iter()).len(), SHOWN_MAX);
+    }
+
+    #[test]
+    fn lists_read_as_sentences() {
+        let items: Vec<String> = (1..=7).map(|number| number.to_string()).collect();
+        assert_eq!(listed(&items[..1]), "1");
+        assert_eq!(listed(&items[..3]), "1, 2 and 3");
+        assert_eq!(listed(&items), "1, 2, 3, 4, 5 and 2 more");
+    }
+}
