@@ -3,11 +3,18 @@
 
 use postroad_model::BounceClass;
 
-use crate::classify::{EnhancedCode, Phase, Reply, Verdict, built_in, classify};
+use crate::classify::{EnhancedCode, Phase, Reply, Signal, Verdict, built_in, classify};
 
 use super::phase::find_phase;
-use super::quoted::{Quoted, find_enhanced, find_reply};
+use super::quoted::{Quoted, find_enhanced, find_marked, find_reply};
 use super::{ReturnedKind, ReturnedRecipient, shorten};
+
+/// How mail systems say that they gave up because the time was up.
+const EXPIRED: [&str; 4] =
+    ["retry timeout exceeded", "will be deleted from queue", "in the queue too long", "message expired"];
+
+/// A reply that names the recipient does so at once.
+const NAMING_BYTES_MAX: usize = 400;
 
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
@@ -19,12 +26,25 @@ pub(super) struct Evidence<'a> {
     pub(super) diagnostic: &'a str,
     /// The diagnostic is the exit status of a program on the reporting host (`X-Unix; 77`).
     pub(super) is_local_program: bool,
+    /// What the reporting host makes of it.
+    pub(super) category: Option<BounceClass>,
     /// What the notice says of this recipient.
     pub(super) section: &'a str,
     /// The notice as a whole.
     pub(super) notice: &'a str,
     /// The notice speaks of nobody else.
     pub(super) is_alone: bool,
+}
+
+/// The enhanced codes of a refusal.
+#[derive(Clone, Copy)]
+struct Codes {
+    /// It was tried until the time was up.
+    is_expired: bool,
+    /// The best there is, be it the Status field.
+    enhanced: Option<EnhancedCode>,
+    /// What the remote host said itself.
+    own: Option<EnhancedCode>,
 }
 
 /// A text with the reply that was made of it, and what `classify` says.
@@ -34,9 +54,10 @@ struct Judged {
 }
 
 impl Evidence<'_> {
-    pub(super) fn judge(&self, kind: ReturnedKind, recipient: Option<String>) -> ReturnedRecipient {
+    pub(super) fn judge(mut self, kind: ReturnedKind, recipient: Option<String>) -> ReturnedRecipient {
         let section = refusals_only(self.section);
         let notice = if self.is_general() { refusals_only(self.notice) } else { String::new() };
+        self.status = self.status.or_else(|| find_marked(&section)).or_else(|| find_marked(&notice));
         let in_diagnostic = find_reply(self.diagnostic);
         let in_section = find_reply(&section);
         let in_notice = find_reply(&notice).filter(|_| in_section.is_none());
@@ -56,7 +77,10 @@ impl Evidence<'_> {
             .or_else(|| find_enhanced(self.diagnostic))
             .or_else(in_quoted)
             .or(self.status);
-        let (class, hard) = weigh(kind, &judged, code, enhanced, phase);
+        let own = find_enhanced(self.diagnostic).or_else(in_quoted);
+        let codes = Codes { enhanced, own, is_expired: self.is_expired(&section, &notice) };
+        let (class, hard) = weigh(kind, &judged, code, codes, phase);
+        let class = self.category.filter(|_| judged.verdict.vague).unwrap_or(class);
         // A program knows mailboxes and messages; what it says of permissions is about its own.
         let class =
             if self.is_local_program && class == BounceClass::Policy { BounceClass::Other } else { class };
@@ -76,6 +100,14 @@ impl Evidence<'_> {
     /// Whether what the notice says of others, or of all, is said of this recipient too.
     fn is_general(&self) -> bool {
         self.is_alone || self.section.trim().is_empty()
+    }
+
+    /// Whether it was given up because the time was up, whatever the last attempt met.
+    fn is_expired(&self, section: &str, notice: &str) -> bool {
+        let is_coded = self.status.is_some_and(|status| (status.subject, status.detail) == (4, 7));
+        let words = [self.diagnostic, section, notice].map(str::to_lowercase);
+        let says = |phrase: &str| words.iter().any(|words| words.contains(phrase));
+        self.is_final && (is_coded || EXPIRED.into_iter().any(says))
     }
 
     fn phase(&self, recipient: Option<&str>) -> Option<Phase> {
@@ -112,7 +144,9 @@ impl Evidence<'_> {
     }
 
     fn classify(&self, code: Option<u16>, phase: Option<Phase>, text: &str) -> Judged {
-        let is_permanent = self.status.map_or(self.is_final, |status| status.class == 5);
+        // A status that says nothing (`4.0.0`) does not say either that a final failure is temporary.
+        let telling = self.status.filter(|status| (status.subject, status.detail) != (0, 0));
+        let is_permanent = telling.map_or(self.is_final, |status| status.class == 5);
         let code = code.unwrap_or(if is_permanent { 550 } else { 450 });
         let make = |text: &str| Reply::new(code, text).expect("a quoted code is from 400 to 599");
         let mut reply = make(text);
@@ -129,7 +163,7 @@ fn weigh(
     kind: ReturnedKind,
     judged: &Judged,
     code: Option<u16>,
-    enhanced: Option<EnhancedCode>,
+    Codes { enhanced, own, is_expired }: Codes,
     phase: Option<Phase>,
 ) -> (BounceClass, bool) {
     let verdict = judged.verdict;
@@ -138,19 +172,27 @@ fn weigh(
     if code.is_none() && verdict.class == BounceClass::BadMailbox && is_unroutable(judged.reply.text()) {
         return (BounceClass::BadDomain, verdict.hard);
     }
-    let in_phase = phase.map(|phase| verdict.in_answer_to(phase, enhanced));
+    // Where a remote host spoke, the status is only what the reporting one made of its basic code.
+    let proof = if code.is_some() { own } else { enhanced };
+    let in_phase = phase.map(|phase| verdict.in_answer_to(phase, proof));
     let is_doubtful = is_dead && in_phase.is_some_and(|told| told.class != verdict.class);
     // 5.7.1 is a rule of the receiver; one who did not know the user would say so.
-    let is_contradicted = is_dead && enhanced.is_some_and(|code| code.subject == 7 && code.detail <= 1);
+    let is_refused_clearly = phase == Some(Phase::Recipient) && !verdict.vague;
+    let is_contradicted =
+        is_dead && !is_refused_clearly && enhanced.is_some_and(|code| code.subject == 7 && code.detail <= 1);
     if is_doubtful || is_contradicted {
         return (BounceClass::Policy, false);
     }
-    if kind == ReturnedKind::Delay && verdict.vague && verdict.class == BounceClass::Other {
+    // Of a host that only asked for patience until there was none left, the last word is no reason.
+    let says_nothing = verdict.vague && verdict.class == BounceClass::Other;
+    let asks_patience = says_nothing || verdict.signal == Some(Signal::Greylisted);
+    if kind == ReturnedKind::Delay && says_nothing || is_expired && asks_patience {
         return (BounceClass::Timeout, false);
     }
     // A remote host's "unknown user" kills an address if it refused the recipient, or if its code says so. With neither,
     // it is read as after DATA: a filter that lies is not believed.
-    let is_coded = enhanced.is_some_and(|code| code.subject != 0);
+    let is_coded = own.is_some_and(|code| code.subject != 0)
+        || enhanced.is_some_and(|code| matches!(code.subject, 1 | 2));
     let is_proven = verdict.sure || phase.is_some() || code.is_none() || is_coded;
     if verdict.class == BounceClass::BadMailbox && !is_proven {
         return (BounceClass::Policy, false);
@@ -167,15 +209,19 @@ fn is_unroutable(words: &str) -> bool {
     ["unrouteable address", "unroutable address"].iter().any(|phrase| words.contains(phrase))
 }
 
-/// Whether a reply begins with the recipient as Postfix (`<jo@example.com>: …`) and Sendmail (`<jo@example.com>... …`)
-/// begin their answers to RCPT. What they say after DATA names the command, the client or nobody.
+/// Whether a reply begins with the recipient as answers to RCPT do: `<jo@example.com>: …` of Postfix,
+/// `<jo@example.com>... …` of Sendmail, the bare address of others. What hosts say after DATA names the command, the
+/// client or nobody.
 fn names_recipient(reply: &str, recipient: Option<&str>) -> bool {
     let Some(recipient) = recipient else { return false };
-    let words = reply.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit() || c.is_whitespace());
-    let named = words.strip_prefix('<').and_then(|words| words.split_once('>'));
-    named.is_some_and(|(address, rest)| {
-        address.eq_ignore_ascii_case(recipient) && (rest.starts_with(':') || rest.starts_with("..."))
-    })
+    let opening = reply[..reply.floor_char_boundary(NAMING_BYTES_MAX)].to_lowercase();
+    let recipient = recipient.to_lowercase();
+    let is_word = |word: &&str| word.contains(|c: char| c.is_alphabetic() || c == '@');
+    let first = opening.split_whitespace().find(is_word).unwrap_or_default();
+    let is_first = first.trim_start_matches('<').starts_with(&recipient);
+    let named = format!("<{recipient}>");
+    let mut rests = opening.match_indices(&named).map(|(at, _)| &opening[at + named.len()..]);
+    is_first || rests.any(|rest| rest.starts_with(':') || rest.starts_with("..."))
 }
 
 /// Whether a refusal of the recipient is temporary by its code alone, while code and words both say that there is no

@@ -1,13 +1,15 @@
 //! The fields of delivery status notifications (RFC 3464): a group about the message, then one for each recipient.
 //! Some systems print them into the words for people; they are read there too.
 
+use postroad_model::BounceClass;
+
 use crate::classify::EnhancedCode;
 
 use super::parts::Parts;
 use super::{RECIPIENTS_MAX, ReturnedKind, address};
 
 const FIELDS_MAX: usize = RECIPIENTS_MAX * 16;
-const KNOWN: [&str; 7] = [
+const KNOWN: [&str; 8] = [
     "reporting-mta",
     "original-recipient",
     "final-recipient",
@@ -15,6 +17,7 @@ const KNOWN: [&str; 7] = [
     "status",
     "diagnostic-code",
     "remote-mta",
+    "x-powermta-bouncecategory",
 ];
 
 #[derive(Debug, Default)]
@@ -136,6 +139,23 @@ impl Group {
     pub(super) fn is_local_program(&self) -> bool {
         let diagnostic = self.find("diagnostic-code").and_then(|value| value.get(..7));
         diagnostic.is_some_and(|kind| kind.eq_ignore_ascii_case("x-unix;"))
+    }
+
+    /// What the reporting host itself makes of the refusal. PowerMTA's operators sort by their own lists of words.
+    pub(super) fn category(&self) -> Option<BounceClass> {
+        Some(match self.find("x-powermta-bouncecategory")?.to_ascii_lowercase().as_str() {
+            "bad-mailbox" => BounceClass::BadMailbox,
+            "bad-domain" => BounceClass::BadDomain,
+            "inactive-mailbox" => BounceClass::Inactive,
+            "quota-issues" => BounceClass::Full,
+            "spam-related" => BounceClass::SpamBlock,
+            "policy-related" => BounceClass::Policy,
+            "content-related" | "virus-related" => BounceClass::Content,
+            "relaying-issues" => BounceClass::RelayingDenied,
+            "no-answer-from-host" | "bad-connection" | "message-expired" => BounceClass::Timeout,
+            "protocol-errors" => BounceClass::Protocol,
+            _ => return None,
+        })
     }
 
     fn addresses(&self) -> impl Iterator<Item = String> {

@@ -134,6 +134,7 @@ fn read_status_fields(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
             status: group.status(),
             diagnostic: group.diagnostic(),
             is_local_program: group.is_local_program(),
+            category: group.category(),
             section: section.map_or("", |section| &section.text),
             // With fields for each there is no need to guess whom the words mean.
             notice: if is_alone { parts.explanation() } else { "" },
@@ -158,6 +159,7 @@ fn read_words(parts: &Parts) -> Option<Vec<ReturnedRecipient>> {
             status: None,
             diagnostic: "",
             is_local_program: false,
+            category: None,
             section,
             notice: parts.explanation(),
             is_alone: sections.len() < 2,

@@ -70,6 +70,7 @@ fn read_bounce(bounce: Bounce) -> Vec<ReturnedRecipient> {
             status: who.status.as_deref().and_then(EnhancedCode::parse),
             diagnostic: diagnostic.strip_prefix("smtp;").unwrap_or(diagnostic).trim(),
             is_local_program: false,
+            category: None,
             section: "",
             notice: &bounce.kind,
             is_alone: true,

@@ -3,7 +3,15 @@
 use crate::classify::Phase;
 
 /// How mail systems name the command, each before the words for the phase.
-const LEADS: [&str; 5] = ["in reply to ", "in response to ", "after ", "did not like our ", "smtp command "];
+const LEADS: [&str; 7] = [
+    "in reply to ",
+    "in response to ",
+    "after ",
+    "did not like our ",
+    "smtp command ",
+    "error following ",
+    "while sending ",
+];
 
 const WORDS: [(&str, Phase); 10] = [
     ("ehlo", Phase::Greeting),
@@ -18,9 +26,9 @@ const WORDS: [(&str, Phase); 10] = [
     ("data", Phase::Data),
 ];
 
-/// Words that name the command without any of those: Postfix's, Yahoo's, Gmail's, Messaging Server's, qmail's and
-/// MailEnable's.
-const PHRASES: [(&str, Phase); 16] = [
+/// Words that name the command without any of those: Postfix's, Yahoo's, Messaging Server's, qmail's, MailEnable's,
+/// Cisco's.
+const PHRASES: [(&str, Phase); 13] = [
     ("refused to talk to me", Phase::Greeting),
     ("but my name was rejected", Phase::Greeting),
     ("but greeting failed", Phase::Greeting),
@@ -28,15 +36,12 @@ const PHRASES: [(&str, Phase); 16] = [
     ("server rejected recipient", Phase::Recipient),
     ("[mail_from]", Phase::MailFrom),
     ("[rcpt_to]", Phase::Recipient),
-    ("(state 13)", Phase::MailFrom),
-    ("(state 14)", Phase::Recipient),
-    ("(state 15)", Phase::Data),
-    ("(state 17)", Phase::Data),
-    ("(state 18)", Phase::Data),
     ("remote smtp server has rejected address", Phase::Recipient),
     ("but sender was rejected", Phase::MailFrom),
     ("does not like recipient", Phase::Recipient),
     ("failed after i sent the message", Phase::Data),
+    ("rejected recipient <", Phase::Recipient),
+    ("unknown address error", Phase::Recipient),
 ];
 
 pub(super) fn find_phase(text: &str) -> Option<Phase> {
@@ -52,6 +57,7 @@ pub(super) fn find_phase(text: &str) -> Option<Phase> {
         .iter()
         .find_map(|lead| named(lead))
         .or_else(alone)
+        .or_else(|| from_state(&text))
         .or_else(|| from_transcript(&text))
         .or_else(|| from_mention(&text))
         // Courier shows the command that a remote host refused. Without one it speaks of its own users.
@@ -65,11 +71,26 @@ fn phase_at(rest: &str) -> Option<Phase> {
     WORDS.iter().find(|(word, _)| is_there(word)).map(|(_, phase)| *phase)
 }
 
-/// `>>> RCPT To:<…>` and, below it, `<<< 550 …`.
+/// `>>> RCPT To:<…>` and, below it, `<<< 550 …`. A refusal with no command above it is the other side's first word.
 fn from_transcript(text: &str) -> Option<Phase> {
     let refused = ["<<< 5", "<<< 4"].into_iter().filter_map(|mark| text.find(mark)).min()?;
-    let asked = text[..refused].rfind(">>> ")?;
-    phase_at(&text[asked + 4..])
+    let before = &text[..refused];
+    let talk = before.rfind("while talking to").map_or(before, |at| &before[at..]);
+    match talk.rfind(">>> ") {
+        Some(asked) => phase_at(&talk[asked + 4..]),
+        None => (talk.len() < before.len()).then_some(Phase::Greeting),
+    }
+}
+
+/// Gmail numbers the steps of a session: 13 is MAIL, 14 RCPT, what follows the message.
+fn from_state(text: &str) -> Option<Phase> {
+    let state = text.split_once("(state ")?.1.split_once(')')?.0;
+    match state.parse::<u8>().ok()? {
+        0..13 => Some(Phase::Greeting),
+        13 => Some(Phase::MailFrom),
+        14 => Some(Phase::Recipient),
+        _ => Some(Phase::Data),
+    }
 }
 
 /// `SMTP:RCPT host …`, `… in RCPT TO`: whoever mentions it was there, but for `503 Need RCPT` and for those who list

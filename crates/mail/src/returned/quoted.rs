@@ -79,6 +79,15 @@ pub(super) fn find_enhanced(text: &str) -> Option<EnhancedCode> {
     })
 }
 
+/// The first code that is marked as one, `<mx.example.com #5.1.1>`: Exchange's status, in the words for people.
+pub(super) fn find_marked(text: &str) -> Option<EnhancedCode> {
+    text.match_indices(" #").find_map(|(at, _)| {
+        let word = &text[at + 2..];
+        let end = word.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(word.len());
+        EnhancedCode::parse(&word[..end])
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::{find_enhanced, find_reply};

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod classify_doubt;
 mod classify_replies;
 mod classify_rules;
 mod classify_text;
@@ -16,6 +17,7 @@ mod raw_messages;
 mod returned_check;
 mod returned_kinds;
 mod returned_limits;
+mod returned_proof;
 mod returned_reports;
 mod returned_words;
 mod rewriting;
