@@ -6,9 +6,10 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use postroad_testkit::SmtpClient;
 use serde_json::json;
 
-use super::mail_back;
+use super::{bounce_listener, mail_back};
 use crate::terminal::{ESCAPES, admin_text, assert_harmless};
 use crate::world::{Engine, World, both_engines};
 
@@ -129,6 +130,20 @@ async fn a_report_of_twenty_mebibytes_is_refused_by_size() {
     let to = address(&world, "dmarc-reports").await;
     let reply = mail_back(&world, &to, &report(long_report(20 << 20).as_bytes())).await;
     assert_eq!(reply, "552 5.3.4 The report is too large");
+}
+
+/// Read for each of ten it would unpack 80 MB, and an address may have 64 MB of reports read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_to_many_recipients_is_read_once() {
+    let world = World::start(Engine::Sqlite);
+    let dmarc_reports = address(&world, "dmarc-reports").await;
+    let tls_reports = dmarc_reports.replace("dmarc", "tls");
+    let rows = long_report(8 << 20).replace("<feedback>", "");
+    let text = dmarc("example.test", 1, 10, 2).replace("</feedback>", &format!("{rows}</feedback>"));
+    let to = [[dmarc_reports.as_str(); 5], [tls_reports.as_str(); 5]].concat();
+    let mut client = SmtpClient::connect(bounce_listener(&world)).await;
+    assert_eq!(client.deliver("", &to, &report(text.as_bytes())).await, OK);
+    assert_eq!(world.admin(&["reports"])[0]["reports"], 1);
 }
 
 /// Thirty of these took 3.8 GB.
