@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use peak_alloc::PeakAlloc;
+use postroad_store::Database;
 use postroad_testkit::{random_bytes, random_text};
 use serde_json::{Value, json};
 use service::{SEND_MESSAGE, SEND_RAW, Service, message_to};
@@ -28,18 +29,19 @@ const ADD: &str = "/api/v1/suppressions/add";
 
 #[tokio::test]
 async fn a_request_by_http_takes_three_times_its_bytes_and_a_megabyte() {
-    let mut test = Test { service: Service::start().await, too_much: Vec::new() };
-    // The first ones fill memories that stay.
-    for _ in 0..2 {
-        test.send("warm-up", "plain_body", "hello").await;
-        test.send("warm-up", "plain_body", &random_text(BYTES, "\n")).await;
-    }
-    test.too_much.clear();
+    let mut test = Test::start(Service::start().await).await;
     test.bodies().await;
     test.attachments().await;
     test.raw_messages().await;
     test.suppressions().await;
     assert!(test.too_much.is_empty(), "{:#?}", test.too_much);
+
+    let database = postroad_testkit::Database::create();
+    let on_postgres = Service::start_on(Database::Postgres(database.url().to_owned())).await;
+    let mut test = Test::start(on_postgres).await;
+    test.send("without escapes", "plain_body", &random_text(BYTES, " ")).await;
+    test.suppressions().await;
+    assert!(test.too_much.is_empty(), "on PostgreSQL: {:#?}", test.too_much);
 }
 
 struct Test {
@@ -48,6 +50,16 @@ struct Test {
 }
 
 impl Test {
+    async fn start(service: Service) -> Self {
+        let mut test = Self { service, too_much: Vec::new() };
+        // The first ones fill memories that stay, which are small.
+        for text in ["hello", &random_text(BYTES / 10, "\n"), "hello"] {
+            test.send("warm-up", "plain_body", text).await;
+        }
+        test.too_much.clear();
+        test
+    }
+
     async fn bodies(&mut self) {
         for (name, text) in [
             ("without escapes", random_text(BYTES, " ")),

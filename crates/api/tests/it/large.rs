@@ -5,6 +5,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use postroad_api::{Mode, Settings};
+use postroad_store::Database;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -24,9 +25,15 @@ async fn send(service: &Service, attached: &[u8]) -> Value {
 
 #[tokio::test]
 async fn a_large_message_goes_in_and_comes_out_whole() {
-    let service = Service::start().await;
+    goes_in_and_comes_out_whole(&Service::start().await).await;
+    let database = postroad_testkit::Database::create();
+    goes_in_and_comes_out_whole(&Service::start_on(Database::Postgres(database.url().to_owned())).await)
+        .await;
+}
+
+async fn goes_in_and_comes_out_whole(service: &Service) {
     let attached = content(3 << 20);
-    let id = send(&service, &attached).await;
+    let id = send(service, &attached).await;
     let all = service.call(MESSAGE, &json!({"id": id, "_expansions": true})).await["data"].take();
     assert_eq!(STANDARD.decode(all["attachments"][0]["data"].as_str().unwrap()).unwrap(), attached);
     assert_eq!(all["plain_body"], "Hello there");

@@ -39,6 +39,15 @@ impl Service {
     pub(crate) async fn start_with(settings: Settings, mode: Mode, disk_reserve_bytes: u64) -> Self {
         let folder = TempDir::new().unwrap();
         let (app, store) = open_app(&folder, disk_reserve_bytes).await;
+        Self::start_app(app, store, settings, mode, folder).await
+    }
+
+    pub(crate) async fn start_on(database: Database) -> Self {
+        let (app, store) = open_app_on(database, 0).await;
+        Self::start_app(app, store, Settings::default(), Mode::Serve, TempDir::new().unwrap()).await
+    }
+
+    async fn start_app(app: App, store: Store, settings: Settings, mode: Mode, folder: TempDir) -> Self {
         let key = app.dev_setup().await.unwrap().api_key;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -94,8 +103,12 @@ impl Service {
 }
 
 pub(crate) async fn open_app(folder: &TempDir, disk_reserve_bytes: u64) -> (App, Store) {
+    open_app_on(Database::Sqlite(folder.path().join("postroad.db")), disk_reserve_bytes).await
+}
+
+async fn open_app_on(database: Database, disk_reserve_bytes: u64) -> (App, Store) {
     let settings = postroad_store::Settings {
-        database: Database::Sqlite(folder.path().join("postroad.db")),
+        database,
         disk_reserve_bytes,
         reader_threads: 1,
         postgres_connections: 1,

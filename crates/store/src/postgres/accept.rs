@@ -1,5 +1,5 @@
 //! A batch of accepts as one transaction: a flight that asks what stands against it, and one that writes it all and
-//! commits. Idempotency keys take a flight before them, to learn which of them are new.
+//! commits. Idempotency keys take a flight before them, to learn which of them are new, and large bodies one for each piece.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use postroad_model::{MessageId, ServerId};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
-use super::columns::{Columns, Making};
+use super::columns::{Bodies, Columns, Making, is_large_body};
 use super::flight::{self, BEGIN_WITH_KEPT_PLANS, Flight, InUse};
 use super::objections::Found;
 use super::{Database, Lane, Node, bounded_for, lease, objections};
@@ -96,6 +96,8 @@ impl Batch<'_> {
             let with_answers = self.sends.iter().zip(&accepted);
             with_answers.filter(|(_, accepted)| **accepted == Accepted::Stored).map(|(send, _)| send)
         };
+        // Before the objections, which lock the hour's row.
+        insert_large_bodies(client, &mut is_begun, new()).await?;
         let Found { objections, server_events } =
             objections::find(client, &mut is_begun, new().collect()).await?;
         let claim_for = self.claim.then_some(self.node);
@@ -143,6 +145,27 @@ impl Batch<'_> {
         };
         flight::commit(client, flight).await
     }
+}
+
+/// A connection keeps as much memory as the largest flight it ever sent, twice, and a large message stands in memory while
+/// it is sent. So such a body goes in statements of one piece each.
+async fn insert_large_bodies(
+    client: &ClientWrapper,
+    is_begun: &mut bool,
+    sends: impl Iterator<Item = &NewSend>,
+) -> Result<(), StoreError> {
+    for send in sends.filter(|send| is_large_body(send)) {
+        if !*is_begun {
+            client.batch_execute(BEGIN_WITH_KEPT_PLANS).await?;
+            *is_begun = true;
+        }
+        for piece in Bodies::pieces_of(send) {
+            let Some((text, params)) = piece.statement() else { continue };
+            let statement = client.prepare_cached(text).await?;
+            client.execute(&statement, &params).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Unless the commit is known to be done, nobody will work on what it may have claimed.

@@ -100,6 +100,29 @@ pub(super) struct Columns<'a> {
     pub(super) deliveries: Deliveries<'a>,
 }
 
+/// Whether a send's body is too large to go with the batch. It goes before it, piece by piece.
+pub(super) fn is_large_body(send: &NewSend) -> bool {
+    send.compressed().len() > PIECE_BYTES
+}
+
+impl<'a> Bodies<'a> {
+    /// The pieces of a body, each by itself.
+    pub(super) fn pieces_of(send: &'a NewSend) -> impl Iterator<Item = Self> {
+        send.compressed().chunks(PIECE_BYTES).enumerate().map(move |(number, piece)| {
+            let mut bodies = Self::default();
+            bodies.add(send, number, piece);
+            bodies
+        })
+    }
+
+    fn add(&mut self, send: &NewSend, number: usize, piece: &'a [u8]) {
+        self.server_id.push(send.info.server_id.0);
+        self.send_id.push(send.info.id.0);
+        self.piece.push(number as i64);
+        self.data.push(piece);
+    }
+}
+
 /// What the rows of a batch are made with.
 pub(super) struct Making<'a> {
     pub(super) ids: &'a IdGenerator,
@@ -146,11 +169,8 @@ impl<'a> Columns<'a> {
         to.test.push(i64::from(info.test));
         to.created_at.push(info.created_at.as_micros());
         to.from_domain.push(&info.from_domain);
-        for (number, piece) in send.compressed().chunks(PIECE_BYTES).enumerate() {
-            self.bodies.server_id.push(info.server_id.0);
-            self.bodies.send_id.push(info.id.0);
-            self.bodies.piece.push(number as i64);
-            self.bodies.data.push(piece);
+        if !is_large_body(send) {
+            self.bodies.add(send, 0, send.compressed());
         }
     }
 
