@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::thread;
 
 use hickory_proto::rr::rdata::{A, AAAA, CNAME, MX, NS, PTR, TXT};
-use hickory_proto::rr::{Name, RData};
+use hickory_proto::rr::{Name, RData, RecordSet};
+use hickory_proto::serialize::txt::Parser;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -99,6 +100,16 @@ impl DnsServer {
     pub fn ptr(&self, ip: impl Into<IpAddr>, host: &str) -> &Self {
         let name = Name::from(ip.into()).to_ascii();
         self.record(&name, RData::PTR(PTR(name_of(host))))
+    }
+
+    /// Adds the records of a zone file, read by hickory's parser.
+    pub fn zone(&self, text: &str) -> &Self {
+        let parsed = Parser::new(text.to_owned(), None, Some(Name::root())).parse();
+        let (_, sets) = parsed.unwrap_or_else(|error| panic!("this is no zone: {error}\n{text}"));
+        for record in sets.values().flat_map(RecordSet::records_without_rrsigs) {
+            self.change(|zone| zone.add(record.name.clone(), record.data.clone()));
+        }
+        self
     }
 
     /// Forgets the records of a name; its failures stay.
