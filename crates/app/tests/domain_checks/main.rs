@@ -3,7 +3,10 @@
 mod aliases;
 mod dkim;
 mod dmarc;
+mod follow;
+mod installation;
 mod names;
+mod oracle;
 mod spf;
 mod trouble;
 mod world;

@@ -1,8 +1,8 @@
 //! Domains as people enter them.
 
-use postroad_app::domains::check::Purpose;
+use postroad_app::domains::check::{Purpose, SendingAddress, Service, ServiceConfig};
 
-use crate::world::World;
+use crate::world::{HOST, V4, V6, World, name};
 
 #[tokio::test]
 async fn capitals_dots_and_umlauts_lead_to_the_same_names() {
@@ -14,10 +14,31 @@ async fn capitals_dots_and_umlauts_lead_to_the_same_names() {
     ] {
         let world = World::new().with_domain(entered);
         let checks = world.checks().await;
-        let name = |purpose| checks.iter().find(|check| check.purpose == purpose).unwrap().name.clone();
-        assert_eq!(name(Purpose::Spf), domain);
-        assert_eq!(name(Purpose::Dkim), format!("pr-one._domainkey.{domain}"));
-        assert_eq!(name(Purpose::Dmarc), format!("_dmarc.{domain}"));
-        assert_eq!(name(Purpose::ReturnPath), format!("rp.{domain}"));
+        let name_of = |purpose| checks.iter().find(|check| check.purpose == purpose).unwrap().name.clone();
+        assert_eq!(name_of(Purpose::Spf), domain);
+        assert_eq!(name_of(Purpose::Dkim), format!("pr-one._domainkey.{domain}"));
+        assert_eq!(name_of(Purpose::Dmarc), format!("_dmarc.{domain}"));
+        assert_eq!(name_of(Purpose::ReturnPath), format!("rp.{domain}"));
     }
+}
+
+#[tokio::test]
+async fn the_addresses_are_those_that_receivers_see() {
+    let world = World::new();
+    let addresses = async |sources: Vec<SendingAddress>| {
+        let config = ServiceConfig { host: name(HOST), sources, takes_reports: false };
+        Service::look_up(&world.dns(), &config).await.spf_address_terms()
+    };
+    // The machine chooses: what the host's name says.
+    assert_eq!(addresses(Vec::new()).await, [format!("ip4:{V4}"), format!("ip6:{V6}")]);
+    // Behind address translation: what the name that it greets with says.
+    world.server.a("nat.post.example", [203, 0, 113, 7]);
+    let source =
+        |address: &str, helo: &str| SendingAddress { address: address.parse().unwrap(), helo: name(helo) };
+    let sources = vec![
+        source("10.1.2.3", "nat.post.example"),
+        source("100.64.0.1", "unknown.post.example"),
+        source("198.51.100.9", "nat.post.example"),
+    ];
+    assert_eq!(addresses(sources).await, ["ip4:100.64.0.1", "ip4:198.51.100.9", "ip4:203.0.113.7"]);
 }

@@ -65,7 +65,7 @@ pub(super) fn is_wildcard(
     record_type: RecordType,
     answer: &Answer,
 ) -> Result<bool, Unasked> {
-    Ok(view.ask(&format!("{PROBE_LABEL}.{domain}"), record_type)? == answer)
+    Ok(view.ask(&format!("{PROBE_LABEL}.{domain}"), record_type)?.has_same_records(answer))
 }
 
 /// A sentence to put before other hints.

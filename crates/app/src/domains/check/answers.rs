@@ -129,6 +129,12 @@ impl Answer {
         })
     }
 
+    /// In whatever order: name servers rotate them.
+    pub(super) fn has_same_records(&self, other: &Self) -> bool {
+        let (ours, theirs) = (self.records(), other.records());
+        !ours.is_empty() && ours.len() == theirs.len() && ours.iter().all(|record| theirs.contains(record))
+    }
+
     /// Whether the DNS says that there is no such record.
     pub(super) fn is_absent(&self) -> bool {
         matches!(self, Self::NoSuchName | Self::NoData)

@@ -21,7 +21,7 @@ pub(super) fn judge(
     let found = shown_all(policies.iter().copied());
     match policies.as_slice() {
         [] => {}
-        [policy] => return Ok(judge_policy(record, &record.name, policy, found, "p")),
+        [policy] => return Ok(judge_policy(record, &record.name, policy, found)),
         several => return Ok(judge_several(record, &record.name, several, found)),
     }
     if let Some(check) = judge_organisation(view, record, domain)? {
@@ -64,7 +64,7 @@ fn judge_organisation(
         [policy] => {
             let text = String::from_utf8_lossy(policy);
             let tag = policy_tag(view, domain, &text)?;
-            let mut check = judge_policy(record, &name, policy, found, tag);
+            let mut check = judge_policy(record, &name, policy, found);
             if check.status == RecordStatus::Verified {
                 let policy = tag_value(&text, tag).unwrap_or("none");
                 check.hint = Some(format!(
@@ -98,13 +98,7 @@ fn policy_tag(view: &View<'_>, domain: &DomainName, policy: &str) -> Result<&'st
     Ok(if tag_value(policy, "sp").is_some() { "sp" } else { "p" })
 }
 
-fn judge_policy(
-    record: &ExpectedRecord,
-    name: &str,
-    policy: &[u8],
-    found: Vec<String>,
-    deciding: &'static str,
-) -> RecordCheck {
+fn judge_policy(record: &ExpectedRecord, name: &str, policy: &[u8], found: Vec<String>) -> RecordCheck {
     let text = String::from_utf8_lossy(policy);
     let mismatch = |hint: String| record.judged(RecordStatus::Mismatch, found.clone(), Some(hint));
     for tag in ["p", "sp", "np"] {
@@ -128,11 +122,7 @@ fn judge_policy(
             _ => {}
         }
     }
-    let mut check = record.judged(RecordStatus::Verified, found, None);
-    if deciding == "p" && name == record.name {
-        check.value = text.into_owned();
-    }
-    check
+    RecordCheck { value: text.into_owned(), ..record.judged(RecordStatus::Verified, found, None) }
 }
 
 fn judge_several(record: &ExpectedRecord, name: &str, several: &[&[u8]], found: Vec<String>) -> RecordCheck {

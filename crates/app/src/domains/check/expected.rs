@@ -1,5 +1,7 @@
 //! The records that a domain, or the installation, should have.
 
+use std::net::IpAddr;
+
 use postroad_mail::dkim_txt;
 use postroad_model::DomainName;
 
@@ -36,14 +38,34 @@ pub(super) struct ExpectedRecord {
 /// How the answers about a record are judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// The SPF record of the domain passes for all our addresses.
+    /// The SPF record of the name passes for all our addresses.
     Spf { domain: DomainName },
+    /// The same for the name that others include, which cannot include itself.
+    SpfByAddresses { domain: DomainName },
     /// The name has this key.
     DkimKey { domain: DomainName, public_spki_der: Vec<u8> },
     /// The domain has a DMARC policy, its own or that of its organisational domain.
     Dmarc { domain: DomainName },
     /// The name is an alias of ours.
     Alias { domain: DomainName, target: String },
+    /// The name has an address, whichever.
+    AnyAddress { domain: DomainName },
+    /// The name has this address.
+    Address { domain: DomainName, address: IpAddr },
+    /// The address has a name that leads back to it.
+    Pointer { address: IpAddr, helo: DomainName },
+    /// Mail for the name goes to the host.
+    MailHost { host: DomainName },
+    /// The name leads to the host, or to a proxy before it.
+    LeadsTo { target: DomainName },
+    /// A text that begins with its version.
+    VersionedText {
+        domain: DomainName,
+        asked_name: String,
+        version: &'static str,
+        needed_tag: Option<&'static str>,
+        missing_hint: String,
+    },
 }
 
 impl ExpectedRecords {
@@ -117,7 +139,7 @@ pub(super) fn dkim_record(domain: &DomainName, key: &DkimRecord) -> ExpectedReco
 }
 
 /// For a name without an SPF record. `~all`: the customer's other mail, which we know nothing of, is not refused.
-pub(super) fn spf_value(terms: &[String]) -> String {
+fn spf_value(terms: &[String]) -> String {
     let words = ["v=spf1"].into_iter().chain(terms.iter().map(String::as_str)).chain(["~all"]);
     words.collect::<Vec<&str>>().join(" ")
 }

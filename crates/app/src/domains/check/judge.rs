@@ -4,7 +4,9 @@ use super::absence::dns_error;
 use super::answers::{DnsAnswers, View};
 use super::expected::{ExpectedRecords, Rule};
 use super::record::RecordCheck;
-use super::{alias, dkim, dmarc, spf};
+use super::service::Service;
+use super::versioned_text::{self, Wanted};
+use super::{alias, dkim, dmarc, hosts, spf};
 
 /// The verdict on every expected record, in their order. Pure: the same answers give the same verdicts.
 pub fn judge(expected: &ExpectedRecords, answers: &DnsAnswers) -> Vec<RecordCheck> {
@@ -21,6 +23,19 @@ pub(super) fn judge_all(expected: &ExpectedRecords, view: &View<'_>) -> Vec<Reco
             }
             Rule::Dmarc { domain } => dmarc::judge(view, record, domain),
             Rule::Alias { domain, target } => alias::judge(view, record, domain, target),
+            Rule::SpfByAddresses { domain } => {
+                let service = Service { is_spf_name_usable: false, ..expected.service.clone() };
+                spf::judge(view, &service, record, domain)
+            }
+            Rule::AnyAddress { domain } => hosts::judge_address(view, record, domain, None),
+            Rule::Address { domain, address } => hosts::judge_address(view, record, domain, Some(*address)),
+            Rule::Pointer { address, helo } => hosts::judge_pointer(view, record, *address, helo),
+            Rule::MailHost { host } => hosts::judge_mail_host(view, record, host),
+            Rule::LeadsTo { target } => hosts::judge_leads_to(view, record, target),
+            Rule::VersionedText { domain, asked_name, version, needed_tag, missing_hint } => {
+                let wanted = Wanted { asked_name, version, needed_tag: *needed_tag, missing_hint };
+                versioned_text::judge(view, record, domain, &wanted)
+            }
         };
         check.unwrap_or_else(|_| dns_error(record, &record.name, "not asked"))
     });

@@ -15,7 +15,7 @@ use super::answers::{Answer, Unasked, View};
 use super::expected::ExpectedRecord;
 use super::record::{RecordCheck, RecordStatus, RecordType};
 use super::service::Service;
-use super::text::{shown, shown_all};
+use super::text::shown_all;
 use cost::cost;
 use evaluate::{LOOKUPS_MAX, PermError, Published, Sender, SpfResult, evaluate, published};
 use record::{SpfRecord, is_spf};
@@ -118,7 +118,7 @@ fn judge_one(
                     hints::too_many_lookups(&cost)
                 )
             });
-            let value = shown(text);
+            let value = String::from_utf8_lossy(text).into_owned();
             return Ok(RecordCheck { value, ..record.judged(RecordStatus::Verified, found, hint) });
         }
         Summary::Refused(addresses) => {

@@ -1,0 +1,143 @@
+//! Records about hosts of the installation: addresses, names of addresses, mail servers.
+
+use std::net::IpAddr;
+
+use postroad_model::DomainName;
+
+use super::absence::{dns_error, missing, no_answer};
+use super::answers::{Addresses, Answer, Unasked, View};
+use super::expected::ExpectedRecord;
+use super::record::{RecordCheck, RecordStatus, RecordType};
+use super::text::{listed, shown_names};
+
+/// The name has the address, or any if none is given.
+pub(super) fn judge_address(
+    view: &View<'_>,
+    record: &ExpectedRecord,
+    domain: &DomainName,
+    address: Option<IpAddr>,
+) -> Result<RecordCheck, Unasked> {
+    let answer = view.ask(&record.name, record.record_type)?;
+    let found = shown_names(answer.addresses());
+    match answer {
+        Answer::Failed(reason) => no_answer(view, record, domain, reason),
+        Answer::NoSuchName | Answer::NoData => {
+            missing(view, record, domain, found, |doubled| doubled.addresses().next().is_some())
+        }
+        Answer::Records(_)
+            if address.is_none_or(|wanted| answer.addresses().any(|found| found == wanted)) =>
+        {
+            Ok(record.judged(RecordStatus::Verified, found, None))
+        }
+        Answer::Records(_) => {
+            let (name, value) = (&record.name, &record.value);
+            let hint = format!(
+                "Mail leaves from {value} and greets as {name}, which has other addresses. Add {value} to them, or greet with \
+                 another name."
+            );
+            Ok(record.judged(RecordStatus::Mismatch, found, Some(hint)))
+        }
+    }
+}
+
+/// The address has a name that leads back to it, preferably the one it greets with.
+pub(super) fn judge_pointer(
+    view: &View<'_>,
+    record: &ExpectedRecord,
+    address: IpAddr,
+    helo: &DomainName,
+) -> Result<RecordCheck, Unasked> {
+    let answer = view.ask(&record.name, RecordType::Ptr)?;
+    let names = shown_names(answer.names());
+    let ask_for = format!("Ask whoever gave you {address} to set its reverse DNS (PTR) to {helo}.");
+    let judged = |status, hint| Ok(record.judged(status, names.clone(), hint));
+    match answer {
+        Answer::Failed(reason) => return Ok(dns_error(record, &record.name, reason)),
+        Answer::NoSuchName | Answer::NoData => return judged(RecordStatus::Missing, Some(ask_for)),
+        Answer::Records(_) => {}
+    }
+    let mut confirmed: Vec<&str> = Vec::new();
+    let mut trouble = None;
+    for name in answer.names().take(10) {
+        match view.addresses(name)? {
+            Addresses::Found(addresses) if addresses.contains(&address) => confirmed.push(name),
+            Addresses::Found(_) | Addresses::None => {}
+            Addresses::Failed(reason) => trouble = Some(reason),
+        }
+    }
+    match (confirmed.as_slice(), trouble) {
+        (names, _) if names.contains(&helo.as_str()) => judged(RecordStatus::Verified, None),
+        ([name, ..], _) => {
+            let hint = format!(
+                "{address} is named {name} and greets as {helo}. That works; receivers like it better when both are the same."
+            );
+            judged(RecordStatus::Verified, Some(hint))
+        }
+        ([], Some(reason)) => Ok(dns_error(record, &record.name, reason)),
+        ([], None) => {
+            let hint = format!(
+                "{address} is named {}, but no such name has this address. {ask_for}",
+                listed(&names)
+            );
+            judged(RecordStatus::Mismatch, Some(hint))
+        }
+    }
+}
+
+/// The mail server of the name is this host, or one with its address.
+pub(super) fn judge_mail_host(
+    view: &View<'_>,
+    record: &ExpectedRecord,
+    host: &DomainName,
+) -> Result<RecordCheck, Unasked> {
+    let answer = view.ask(&record.name, RecordType::Mx)?;
+    let found = shown_names(answer.mail_hosts().map(|(preference, name)| format!("{preference} {name}")));
+    match answer {
+        Answer::Failed(reason) => return no_answer(view, record, host, reason),
+        Answer::NoSuchName | Answer::NoData => {
+            return missing(view, record, host, found, |doubled| doubled.mail_hosts().next().is_some());
+        }
+        Answer::Records(_) => {}
+    }
+    let names: Vec<&str> = answer.mail_hosts().map(|(_, name)| name).take(10).collect();
+    if names.contains(&host.as_str()) {
+        return Ok(record.judged(RecordStatus::Verified, found, None));
+    }
+    let ours = view.addresses(host.as_str())?;
+    for name in names {
+        if let (Addresses::Found(theirs), Addresses::Found(ours)) = (view.addresses(name)?, &ours)
+            && theirs.iter().any(|address| ours.contains(address))
+        {
+            return Ok(record.judged(RecordStatus::Verified, found, None));
+        }
+    }
+    let hint = format!("Bounces go to another mail server. Change the MX record to: {}", record.value);
+    Ok(record.judged(RecordStatus::Mismatch, found, Some(hint)))
+}
+
+/// The name leads to some address; a proxy in front of the host is as good as the host.
+pub(super) fn judge_leads_to(
+    view: &View<'_>,
+    record: &ExpectedRecord,
+    target: &DomainName,
+) -> Result<RecordCheck, Unasked> {
+    let addresses = match view.addresses(&record.name)? {
+        Addresses::Found(addresses) => addresses,
+        Addresses::Failed(reason) => return no_answer(view, record, target, reason),
+        Addresses::None => {
+            let is_ours = |doubled: &Answer| doubled.names().any(|name| name == target.as_str());
+            return missing(view, record, target, Vec::new(), is_ours);
+        }
+    };
+    let is_elsewhere = match view.addresses(target.as_str())? {
+        Addresses::Found(ours) => !addresses.iter().any(|address| ours.contains(address)),
+        Addresses::None | Addresses::Failed(_) => false,
+    };
+    let hint = is_elsewhere.then(|| {
+        format!(
+            "{} leads elsewhere than {target}. That is right only if a proxy there passes requests on.",
+            record.name
+        )
+    });
+    Ok(record.judged(RecordStatus::Verified, shown_names(addresses.iter()), hint))
+}

@@ -1,0 +1,181 @@
+//! The records that the installation itself needs, so that those of its customers work.
+
+use std::net::IpAddr;
+
+use postroad_model::DomainName;
+
+use super::expected::{DkimRecord, ExpectedRecord, ExpectedRecords, Rule, dkim_record, dmarc_value};
+use super::record::{Purpose, RecordType};
+use super::reverse_name::reverse_name;
+use super::service::Service;
+
+/// Any domain may ask: the permission is for all of them.
+const REPORT_PERMISSION_PROBE: &str = "postroad-wildcard-check.example";
+
+impl ExpectedRecords {
+    /// For the host, its source addresses, and the names below it that customers' records lead to.
+    pub fn of_installation(service: &Service, keys: &[DkimRecord]) -> Self {
+        let host = &service.host;
+        let mut records = host_records(service);
+        records.extend(service.sources.iter().map(|source| pointer_record(source.address, &source.helo)));
+        records.extend(return_path_records(service));
+        records.push(ExpectedRecord {
+            purpose: Purpose::Spf,
+            record_type: RecordType::Txt,
+            name: service.spf_name(),
+            value: spf_value(&service.spf_address_terms()),
+            required: true,
+            rule: Rule::SpfByAddresses { domain: host.clone() },
+        });
+        records.extend(keys.iter().map(|key| dkim_record(host, key)));
+        records.push(ExpectedRecord {
+            purpose: Purpose::Dmarc,
+            record_type: RecordType::Txt,
+            name: format!("_dmarc.{host}"),
+            value: dmarc_value(service),
+            required: true,
+            rule: Rule::Dmarc { domain: host.clone() },
+        });
+        records.push(ExpectedRecord {
+            purpose: Purpose::Tracking,
+            record_type: RecordType::Cname,
+            name: service.tracking_name(),
+            value: host.to_string(),
+            required: false,
+            rule: Rule::LeadsTo { target: host.clone() },
+        });
+        records.extend(report_records(service));
+        records.extend(mta_sts_records(service));
+        Self { service: service.clone(), records }
+    }
+}
+
+/// The addresses of the host and of the names that source addresses greet with.
+fn host_records(service: &Service) -> Vec<ExpectedRecord> {
+    let record = |name: &DomainName, address: IpAddr, rule: Rule| ExpectedRecord {
+        purpose: Purpose::Host,
+        record_type: if address.is_ipv4() { RecordType::A } else { RecordType::Aaaa },
+        name: name.to_string(),
+        value: address.to_string(),
+        required: true,
+        rule,
+    };
+    let mut records: Vec<ExpectedRecord> = Vec::new();
+    let named_as_host = service.sources.iter().any(|source| source.helo == service.host);
+    // Any address will do where people and customers' servers only connect to; the first source is a fair guess.
+    if let Some(first) = service.sources.first().filter(|_| !named_as_host) {
+        records.push(record(&service.host, first.address, Rule::AnyAddress { domain: service.host.clone() }));
+    }
+    for source in &service.sources {
+        let rule = Rule::Address { domain: service.host.clone(), address: source.address };
+        records.push(record(&source.helo, source.address, rule));
+    }
+    records
+}
+
+fn pointer_record(address: IpAddr, helo: &DomainName) -> ExpectedRecord {
+    ExpectedRecord {
+        purpose: Purpose::ReverseDns,
+        record_type: RecordType::Ptr,
+        name: reverse_name(address),
+        value: helo.to_string(),
+        required: true,
+        rule: Rule::Pointer { address, helo: helo.clone() },
+    }
+}
+
+/// Bounces come to this name, and receivers evaluate its SPF: it is in every return path, also behind customers' aliases.
+fn return_path_records(service: &Service) -> [ExpectedRecord; 2] {
+    let host = &service.host;
+    let mail_host = ExpectedRecord {
+        purpose: Purpose::Bounces,
+        record_type: RecordType::Mx,
+        name: service.return_path_name(),
+        value: format!("10 {host}"),
+        required: true,
+        rule: Rule::MailHost { host: host.clone() },
+    };
+    let spf = ExpectedRecord {
+        purpose: Purpose::Spf,
+        record_type: RecordType::Txt,
+        name: service.return_path_name(),
+        value: spf_value(&service.spf_terms()),
+        required: true,
+        rule: Rule::Spf { domain: host.clone() },
+    };
+    [mail_host, spf]
+}
+
+fn report_records(service: &Service) -> Vec<ExpectedRecord> {
+    let Some(tls_reports) = service.tls_reports_address() else { return Vec::new() };
+    let return_path = service.return_path_name();
+    let permission = ExpectedRecord {
+        purpose: Purpose::DmarcReports,
+        record_type: RecordType::Txt,
+        name: format!("*._report._dmarc.{return_path}"),
+        value: "v=DMARC1".to_owned(),
+        required: false,
+        rule: Rule::VersionedText {
+            domain: service.host.clone(),
+            asked_name: format!("{REPORT_PERMISSION_PROBE}._report._dmarc.{return_path}"),
+            version: "DMARC1",
+            needed_tag: None,
+            missing_hint: "Without it receivers send no DMARC reports about customers' domains here."
+                .to_owned(),
+        },
+    };
+    let name = format!("_smtp._tls.{return_path}");
+    let tls_rpt = ExpectedRecord {
+        purpose: Purpose::TlsReports,
+        record_type: RecordType::Txt,
+        name: name.clone(),
+        value: format!("v=TLSRPTv1; rua=mailto:{tls_reports}"),
+        required: false,
+        rule: Rule::VersionedText {
+            domain: service.host.clone(),
+            asked_name: name,
+            version: "TLSRPTv1",
+            needed_tag: Some("rua"),
+            missing_hint: "Without it nobody reports when TLS to the bounce host fails.".to_owned(),
+        },
+    };
+    vec![permission, tls_rpt]
+}
+
+/// RFC 8461: the policy itself is a file on a web server.
+fn mta_sts_records(service: &Service) -> [ExpectedRecord; 2] {
+    let (host, return_path) = (&service.host, service.return_path_name());
+    let name = format!("_mta-sts.{return_path}");
+    let policy = ExpectedRecord {
+        purpose: Purpose::MtaSts,
+        record_type: RecordType::Txt,
+        name: name.clone(),
+        value: "v=STSv1; id=1".to_owned(),
+        required: false,
+        rule: Rule::VersionedText {
+            domain: host.clone(),
+            asked_name: name,
+            version: "STSv1",
+            needed_tag: Some("id"),
+            missing_hint: format!(
+                "It asks senders of bounces for TLS. First serve https://mta-sts.{return_path}/.well-known/mta-sts.txt with \
+                 the lines \"version: STSv1\", \"mode: enforce\", \"mx: {host}\" and \"max_age: 604800\"."
+            ),
+        },
+    };
+    let web_host = ExpectedRecord {
+        purpose: Purpose::MtaSts,
+        record_type: RecordType::Cname,
+        name: format!("mta-sts.{return_path}"),
+        value: host.to_string(),
+        required: false,
+        rule: Rule::LeadsTo { target: host.clone() },
+    };
+    [policy, web_host]
+}
+
+/// These names send nothing but our mail.
+fn spf_value(terms: &[String]) -> String {
+    let words = ["v=spf1"].into_iter().chain(terms.iter().map(String::as_str)).chain(["-all"]);
+    words.collect::<Vec<&str>>().join(" ")
+}

@@ -1,0 +1,68 @@
+//! TXT records that begin with their version: TLS-RPT, MTA-STS, the permission for DMARC reports.
+
+use postroad_model::DomainName;
+
+use super::absence::no_answer;
+use super::answers::{Answer, Unasked, View};
+use super::expected::ExpectedRecord;
+use super::record::{RecordCheck, RecordStatus, RecordType};
+use super::text::shown_all;
+
+/// What makes a text the record that is looked for.
+pub(super) struct Wanted<'a> {
+    /// Differs from the record's name where that is a wildcard.
+    pub(super) asked_name: &'a str,
+    pub(super) version: &'a str,
+    pub(super) needed_tag: Option<&'a str>,
+    pub(super) missing_hint: &'a str,
+}
+
+pub(super) fn judge(
+    view: &View<'_>,
+    record: &ExpectedRecord,
+    domain: &DomainName,
+    wanted: &Wanted<'_>,
+) -> Result<RecordCheck, Unasked> {
+    let answer = view.ask(wanted.asked_name, RecordType::Txt)?;
+    if let Answer::Failed(reason) = answer {
+        return no_answer(view, record, domain, reason);
+    }
+    let texts: Vec<&[u8]> = answer.texts().filter(|text| has_version(text, wanted.version)).collect();
+    let found = shown_all(answer.texts());
+    let (status, hint) = match texts.as_slice() {
+        [] if answer.is_absent() => {
+            let hint = format!("There is no such record yet. {}", wanted.missing_hint);
+            (RecordStatus::Missing, Some(hint))
+        }
+        [] => {
+            let hint =
+                format!("The record has to begin with v={}. Replace it by: {}", wanted.version, record.value);
+            (RecordStatus::Mismatch, Some(hint))
+        }
+        [text] if wanted.needed_tag.is_none_or(|tag| has_tag(text, tag)) => (RecordStatus::Verified, None),
+        [_] => {
+            let tag = wanted.needed_tag.unwrap_or_default();
+            (
+                RecordStatus::Mismatch,
+                Some(format!("The tag {tag}= is missing. Change it to: {}", record.value)),
+            )
+        }
+        _ => {
+            let hint = format!("There are several records where one is allowed. Keep only: {}", record.value);
+            (RecordStatus::Multiple, Some(hint))
+        }
+    };
+    Ok(record.judged(status, found, hint))
+}
+
+fn has_version(text: &[u8], version: &str) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let first = text.split(';').next().unwrap_or_default();
+    first.split_once('=').is_some_and(|(name, value)| name.trim() == "v" && value.trim() == version)
+}
+
+fn has_tag(text: &[u8], wanted: &str) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let mut tags = text.split(';').filter_map(|tag| tag.split_once('='));
+    tags.any(|(name, value)| name.trim() == wanted && !value.trim().is_empty())
+}

@@ -1,0 +1,57 @@
+//! Records as a fragment of a BIND zone file (RFC 1035 5.1).
+
+use std::fmt::Write as _;
+
+use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
+
+const TTL_SECS: u32 = 3_600;
+/// RFC 1035 3.3: the bytes of one string.
+const STRING_BYTES_MAX: usize = 255;
+
+/// One line for each record, with complete names, so that it fits into any zone file. Records that are in place, and
+/// those of reverse zones, which somebody else runs, are comments.
+pub fn zone_fragment(checks: &[RecordCheck]) -> String {
+    let mut zone = String::new();
+    for check in checks {
+        let is_in_place = check.status == RecordStatus::Verified
+            && (check.purpose != Purpose::Spf || check.found.contains(&check.value));
+        if is_in_place {
+            zone.push_str("; in place: ");
+        } else if check.purpose == Purpose::Spf && !check.found.is_empty() {
+            zone.push_str("; replaces the SPF record that is there: a name has only one\n");
+        }
+        if check.record_type == RecordType::Ptr && !is_in_place {
+            zone.push_str("; ask whoever gave you the address:\n; ");
+        }
+        let (name, record_type) = (&check.name, check.record_type.as_str());
+        let data = data_of(check);
+        writeln!(zone, "{name}. {TTL_SECS} IN {record_type} {data}")
+            .expect("writing to a string does not fail");
+    }
+    zone
+}
+
+fn data_of(check: &RecordCheck) -> String {
+    match check.record_type {
+        RecordType::A | RecordType::Aaaa => check.value.clone(),
+        RecordType::Cname | RecordType::Mx | RecordType::Ns | RecordType::Ptr => format!("{}.", check.value),
+        RecordType::Txt => {
+            let strings = check.value.as_bytes().chunks(STRING_BYTES_MAX).map(quoted);
+            strings.collect::<Vec<String>>().join(" ")
+        }
+    }
+}
+
+fn quoted(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() + 2);
+    text.push('"');
+    for byte in bytes {
+        match byte {
+            b'"' | b'\\' => text.extend(['\\', char::from(*byte)]),
+            b' '..=b'~' => text.push(char::from(*byte)),
+            _ => write!(text, "\\{byte:03}").expect("writing to a string does not fail"),
+        }
+    }
+    text.push('"');
+    text
+}
