@@ -1,6 +1,6 @@
-//! Answers and their memory: whatever is more than a few kilobytes counts until it is sent, errors too, and a reader
-//! who stops reading loses the rest. Large ones count from before they are made, and are not written on an async
-//! thread.
+//! Memory of answers. Every answer over a few kilobytes counts against its server until it is sent, errors
+//! included. Large answers reserve memory before they are built, and are serialised off the async threads. A
+//! client that stops reading loses the rest.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,14 +24,14 @@ use crate::{Settings, blocking_pool};
 
 /// An answer is written and freed in pieces of this size.
 const SEGMENT_BYTES: usize = 64 << 10;
-/// Answers up to this size do not count: their number is bounded, by address and by server.
+/// Answers up to this size do not count: the limits per address and per server bound their number.
 const UNCOUNTED_BYTES: usize = 4 << 10;
 
-/// The memory for answers, and how long they may hold it.
+/// Memory for answers, with the time limits for sending them.
 #[derive(Debug)]
 pub(crate) struct Answers {
     pools: Arc<Pools>,
-    /// Within which the reader has to take a piece.
+    /// The client must take the next piece within this time.
     stall_max: Duration,
     time_max: Duration,
 }
@@ -41,7 +41,8 @@ impl Answers {
         Self { pools, stall_max: settings.times.body_stall, time_max: settings.times.answer }
     }
 
-    /// Memory for an answer that takes that many bytes to make; none for a small one.
+    /// Reserves memory for an answer that needs `bytes` to build; `None` for a small one. Fails with 503 if the
+    /// memory is in use.
     pub(crate) async fn reserve(&self, server_id: ServerId, bytes: usize) -> Result<Option<Share>, Failure> {
         if bytes <= LARGE_BYTES {
             return Ok(None);
@@ -51,7 +52,7 @@ impl Answers {
         Ok(Some(share))
     }
 
-    /// Writes `value` as JSON on this thread, then takes memory for it.
+    /// Writes `value` as JSON on this thread, then reserves memory for it.
     pub(crate) async fn write<T: Serialize>(&self, server_id: ServerId, value: &T) -> Result<Body, Failure> {
         let mut segments = Segments::default();
         serde_json::to_writer(&mut segments, value)
@@ -65,8 +66,8 @@ impl Answers {
         Ok(self.body(segments, share))
     }
 
-    /// Writes `value` though there may be no memory for it: something was done, and its caller has to hear that.
-    /// A slow reader loses the rest of it all the same.
+    /// Writes `value` even if no memory is free: the call has changed something, and its caller must learn
+    /// that. A slow reader still loses the rest.
     pub(crate) fn write_in_any_case<T: Serialize>(&self, value: &T) -> Result<Body, Failure> {
         let mut segments = Segments::default();
         serde_json::to_writer(&mut segments, value)
@@ -74,7 +75,7 @@ impl Answers {
         Ok(self.body(segments.finish(), Share::default()))
     }
 
-    /// Writes `value` as JSON into a body that gives `share` back as it is sent.
+    /// Writes `value` as JSON into a body that gives back `share` piece by piece as it is sent.
     pub(crate) async fn render<T>(&self, value: T, share: Share) -> Result<Body, Failure>
     where
         T: Serialize + Send + 'static,
@@ -95,7 +96,7 @@ impl Answers {
         if bytes <= UNCOUNTED_BYTES {
             return Body::from(segments.pop_front().unwrap_or_default());
         }
-        // What it was made of is gone.
+        // Its source values are freed by now.
         drop(share.split_above(bytes));
         let rest = Arc::new(Mutex::new(Rest { segments, share, bytes, taken: 0, is_cut: false }));
         let watching = tokio::spawn(watch(Arc::downgrade(&rest), self.stall_max, self.time_max));
@@ -103,7 +104,7 @@ impl Answers {
     }
 }
 
-/// JSON text in pieces: no copying when it grows, and no piece is kept for the others' sake.
+/// JSON text in pieces: growing copies nothing, and each piece is freed on its own.
 #[derive(Debug, Default)]
 struct Segments {
     full: VecDeque<Vec<u8>>,
@@ -135,7 +136,7 @@ impl io::Write for Segments {
     }
 }
 
-/// What of an answer was not taken yet.
+/// Part of an answer that was not taken yet.
 struct Rest {
     segments: VecDeque<Vec<u8>>,
     share: Share,
@@ -153,8 +154,8 @@ impl Rest {
     }
 }
 
-/// A piece on its way to the socket. hyper lets go of the body when it has taken the last piece, not when it has
-/// sent it; so each piece has its own share.
+/// One piece on its way to the socket. hyper drops the body when it takes the last piece, not when it has sent
+/// it; therefore each piece holds its own share.
 struct Segment {
     bytes: Vec<u8>,
     _share: Share,
@@ -202,7 +203,8 @@ impl Drop for LargeBody {
     }
 }
 
-/// Frees the rest if its reader takes nothing for too long. The body cannot do this: nobody polls it then.
+/// Frees the rest if the client takes nothing for too long. The body cannot do this: hyper does not poll it
+/// then.
 async fn watch(rest: Weak<Mutex<Rest>>, stall_max: Duration, time_max: Duration) {
     let end = Instant::now() + time_max;
     let mut seen = 0;
@@ -247,7 +249,7 @@ mod tests {
         answers.pools.answers.free_bytes()
     }
 
-    /// Two quotes and a MiB but for two bytes.
+    /// Serialises to exactly 1 MiB: two quotes and the text between them.
     fn text() -> String {
         "x".repeat(MIB - 2)
     }

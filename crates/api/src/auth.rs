@@ -1,4 +1,4 @@
-//! The key in the header, before anything else of a request is looked at.
+//! Authenticates the key in the request header, before anything else of the request is read.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::failure::{Failure, Reason};
 
 const X_SERVER_API_KEY: &str = "x-server-api-key";
 
-/// Of a key that is echoed; ours are much shorter.
+/// Longest key that is echoed; real keys are much shorter.
 const TOKEN_CHARS_MAX: usize = 1_000;
 
-/// A caller who is not let in, and how long that is to take.
+/// Refusal of a caller, with the delay before it is answered.
 #[derive(Debug)]
 pub(crate) struct NotAdmitted {
     pub(crate) failure: Failure,
@@ -32,7 +32,7 @@ pub(crate) async fn authenticate(
     peer: Peer,
     needed: Scope,
 ) -> Result<Caller, NotAdmitted> {
-    // Bytes that are no UTF-8 become a text that is no key, and are echoed as that.
+    // Bytes that are not UTF-8 never match a key; they are echoed with replacement characters.
     let token = headers.get(X_SERVER_API_KEY).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let (reason, delay) = match app.authenticate(token.as_deref(), peer, needed).await {
         Ok(caller) => return Ok(caller),

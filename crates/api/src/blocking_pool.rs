@@ -1,4 +1,4 @@
-//! Blocking threads for long work: the async threads belong to everybody's requests.
+//! Blocking threads for long work, so that it does not delay other requests on the async threads.
 
 use std::panic::resume_unwind;
 use std::pin::Pin;
@@ -13,11 +13,11 @@ use tokio::task::{JoinError, spawn_blocking};
 use crate::failure::{Failure, Reason};
 use crate::fair_pool::FairPool;
 
-/// Calls that are worked on at the same time, and those of one server.
+/// Calls running on blocking threads at the same time, in total and per server.
 const CALLS_MAX: usize = 64;
 const CALLS_OF_SERVER_MAX: usize = 16;
 
-/// Runs whole calls that have much to do.
+/// Runs whole calls that have much work to do.
 #[derive(Debug)]
 pub(crate) struct BlockingPool {
     threads: FairPool,
@@ -28,10 +28,10 @@ impl BlockingPool {
         Self { threads: FairPool::new(CALLS_MAX, CALLS_OF_SERVER_MAX, wait_max) }
     }
 
-    /// Runs a future to its end on blocking threads. A large request borrows its texts from the body all the way
-    /// into `app`, where decoding and composing alternate with the store: to hand only the long steps to other
-    /// threads, each would need a copy of its own. A thread is held only while there is work: a future that waits,
-    /// for the store or for another machine, holds none, and gets one again when it is woken.
+    /// Runs a future to completion on blocking threads. A large request borrows its texts from the body all the
+    /// way into `app`, where decoding and composing alternate with store calls; moving only the long steps to
+    /// other threads would need a copy for each. A future that waits for the store or the network holds no
+    /// thread, and takes one again when it is woken.
     pub(crate) async fn run<T, F>(&self, server_id: ServerId, call: F) -> Result<T, Failure>
     where
         T: Send + 'static,
@@ -46,7 +46,7 @@ impl BlockingPool {
             let waker = Waker::from(Arc::clone(&woken));
             let polled;
             (call, polled) = run(move || {
-                // Given back when the work is done, not when the caller has gone.
+                // Released when the work is done, even if the caller has gone.
                 let _thread = thread;
                 let polled = call.as_mut().poll(&mut Context::from_waker(&waker));
                 (call, polled)
@@ -56,13 +56,14 @@ impl BlockingPool {
                 return done;
             }
             woken.0.notified().await;
-            // No end to this wait: what was begun may be stored already, and threads are held for work only.
+            // This wait has no timeout: the call may have stored something, and threads are held only while
+            // they work.
             thread = self.threads.acquire_in_time(server_id, 1).await;
         }
     }
 }
 
-/// Remembers that the future can go on.
+/// Records that the future can continue.
 struct Woken(Notify);
 
 impl Wake for Woken {
@@ -71,10 +72,10 @@ impl Wake for Woken {
     }
 }
 
-/// Does work that takes long but waits for nothing.
+/// Runs long work that never waits, on a blocking thread.
 pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     spawn_blocking(work).await.map_err(|error| match error.try_into_panic() {
-        // The boundary answers it. The error itself must not get into a log: its text quotes the panic's.
+        // The boundary answers the panic. Do not log this error: its text quotes the panic message.
         Ok(panic) => resume_unwind(panic),
         Err(stopping) => cancelled(&stopping),
     })
@@ -122,7 +123,7 @@ mod tests {
         });
         let mut waiting = Box::pin(futures_util::future::join_all(waiting));
         let other = async {
-            // Every call but for one server's share has had its turn before this one gets a thread.
+            // Every call beyond one server's share has had its turn before this one gets a thread.
             for server in 2..20 {
                 blocking_pool.run(ServerId(server), async { Ok(()) }).await.expect("there are threads");
             }

@@ -1,4 +1,4 @@
-//! Reading request bodies within bounds: of one body, of all bodies in memory at once, and of time.
+//! Reads request bodies within limits: size of one body, memory of all bodies, and time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,44 +14,44 @@ use crate::Settings;
 use crate::failure::{Failure, Reason};
 use crate::memory::{LARGE_BYTES, Pools, Share};
 
-/// The least that a body takes of the memory.
+/// Least memory that a body reserves.
 const STEP_BYTES_MIN: usize = 4 << 10;
 
-/// The limits that all requests share.
+/// Limits shared by all requests.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     bytes_max: usize,
     pools: Arc<Pools>,
-    /// For a whole body to arrive.
+    /// Time for a whole body to arrive.
     read_time_max: Duration,
-    /// For the next piece of a body to arrive.
+    /// Time for the next piece of a body to arrive.
     stall_max: Duration,
 }
 
-/// A body that was read; its memory counts until this is dropped.
+/// Body that was read; its memory counts until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ReadBody {
     pub(crate) bytes: Bytes,
     pub(crate) memory: Memory,
 }
 
-/// What a body holds of the pools.
+/// Memory that a body holds in the pools.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     small: Share,
     large: Share,
 }
 
-/// A body on its way in.
+/// Body that is being received.
 struct Arriving {
-    /// Whose it is.
+    /// Server that the body belongs to.
     server_id: ServerId,
-    /// What it says it will be.
+    /// Length from `Content-Length`.
     declared: Option<usize>,
     memory: Memory,
-    /// The bytes that `memory` is meant for.
+    /// Number of bytes that `memory` covers.
     reserved: usize,
-    /// A body that came in one piece is not copied.
+    /// First piece; a body that arrives in one piece is not copied.
     first: Bytes,
     all: Vec<u8>,
 }
@@ -66,7 +66,7 @@ impl Bodies {
         }
     }
 
-    /// Reads the whole body, or refuses it as soon as it is known to be too large.
+    /// Reads the whole body. Refuses it as soon as it is known to be too large.
     pub(crate) async fn read(&self, server_id: ServerId, body: Body) -> Result<ReadBody, Failure> {
         let declared = body.size_hint().exact().map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         if declared.is_some_and(|bytes| bytes > self.bytes_max) {
@@ -107,9 +107,8 @@ impl Bodies {
         }
     }
 
-    /// Takes memory for what has arrived and as much again, never for what was only announced: to keep others
-    /// waiting one has to send. Doubling makes few waits of it: bodies that wait for each other are soon done when
-    /// the first of them gives up.
+    /// Reserves memory for what has arrived and as much again, never for what was only announced: a client has
+    /// to send bytes to make others wait. Doubling keeps the number of waits small.
     async fn reserve(&self, arriving: &mut Arriving, more: usize) -> Result<(), Failure> {
         let needed = arriving.length() + more;
         if needed <= arriving.reserved {
@@ -117,7 +116,7 @@ impl Bodies {
         }
         let most = arriving.declared.unwrap_or(self.bytes_max).max(needed);
         let wanted = needed.next_power_of_two().max(STEP_BYTES_MIN).min(most);
-        // One that says it is large takes nothing from the small ones. One that does not say may be small.
+        // A body announced as large takes nothing from the small ones. One without a length may be small.
         let is_large = arriving.declared.is_some_and(|bytes| bytes > LARGE_BYTES);
         let small = if is_large { 0 } else { wanted.min(LARGE_BYTES) };
         let server_id = arriving.server_id;
@@ -137,13 +136,13 @@ impl Arriving {
         self.first.len().max(self.all.len())
     }
 
-    /// Keeps a piece that memory was reserved for.
+    /// Keeps a piece for which memory was reserved.
     fn add(&mut self, data: Bytes) {
         if self.first.is_empty() {
             self.first = data;
             return;
         }
-        // Grows as the reserved memory does, not at once to what was announced.
+        // Grows with the reserved memory, not at once to the announced length.
         self.all.reserve_exact(self.reserved - self.all.len());
         if self.all.is_empty() {
             self.all.extend_from_slice(&self.first);
@@ -156,7 +155,7 @@ impl Arriving {
         let small = self.memory.small.bytes().min(length);
         drop(self.memory.large.split_above(length - small));
         drop(self.memory.small.split_above(length));
-        // Room for what did not come any more.
+        // Frees the capacity for bytes that never came.
         self.all.shrink_to_fit();
         let bytes = if self.all.is_empty() { self.first } else { self.all.into() };
         ReadBody { bytes, memory: self.memory }
@@ -200,7 +199,7 @@ mod tests {
         Body::from_stream(stream::iter(pieces))
     }
 
-    /// A body whose length is known, and of which only so much comes.
+    /// Body that announces `length` and ends earlier.
     struct Announced {
         length: usize,
         left: usize,
@@ -233,7 +232,7 @@ mod tests {
         Body::new(Announced { length, left: arriving })
     }
 
-    /// Of unknown length, and never at its end.
+    /// Body of unknown length that never ends.
     fn endless(arriving: usize) -> Body {
         let pieces = std::iter::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![0; PIECE])));
         Body::from_stream(stream::iter(pieces.take(arriving / PIECE)).chain(stream::pending()))
@@ -272,7 +271,7 @@ mod tests {
         assert_eq!((unknown.memory.small.bytes(), unknown.memory.large.bytes()), (LARGE_BYTES, MIB));
         drop((small, unknown));
         assert_eq!(free(&bodies), all);
-        // Larger than the whole pool: alone it is fine.
+        // Larger than the whole pool: accepted while no other body is in memory.
         assert_eq!(bodies.read(ONE, announced(8 * MIB, 8 * MIB)).await.unwrap().bytes.len(), 8 * MIB);
     }
 
@@ -310,7 +309,7 @@ mod tests {
         let begun = Instant::now();
         let reads = (0..6).map(|_| bodies.read(ONE, announced(3 * MIB, 3 * MIB)));
         let outcomes = futures_util::future::join_all(reads.map(|read| async {
-            // Whoever is done works for a while with what he holds.
+            // Each request keeps its memory while it works.
             let read = read.await;
             sleep(Duration::from_secs(1)).await;
             read.map(drop)

@@ -1,5 +1,5 @@
-//! The outermost layer: every request gets an id, every answer its headers and one line in the log, and a panic
-//! becomes an answer like any other failure.
+//! Outermost layer of the HTTP API. Every request gets an id, every answer its headers and one log line; a
+//! panic becomes an ordinary error answer.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -21,20 +21,20 @@ use crate::request_id::X_REQUEST_ID;
 use crate::request_info::{LogFields, RequestInfo};
 use crate::{Mode, drain, envelope, held, host, peer, redirect};
 
-/// Characters of a path that go into the log.
+/// Characters of a path that are logged.
 const LOGGED_PATH_CHARS_MAX: usize = 200;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Boundary {
     pub(crate) router: Router,
     pub(crate) trusted_proxies: Vec<IpNet>,
-    /// Requests in flight by address.
+    /// Requests in flight per client address.
     pub(crate) per_address: Arc<PerAddressLimit>,
-    /// Some host names are for other things, and for nothing of the API.
+    /// Host names that serve something else than the API.
     pub(crate) other_site: Option<OtherSite>,
 }
 
-/// What is served under host names of its own.
+/// Router that is served under host names of its own.
 #[derive(Clone)]
 pub(crate) struct OtherSite {
     pub(crate) is_host: Arc<dyn Fn(&str) -> bool + Send + Sync>,
@@ -48,7 +48,7 @@ impl fmt::Debug for OtherSite {
 }
 
 impl Boundary {
-    /// Answers one request that came over a connection from `socket`.
+    /// Answers one request that arrived on a connection from `socket`.
     pub(crate) async fn answer(&self, mode: Mode, socket: Peer, request: Request<Body>) -> Response {
         let headers = request.headers();
         let peer = peer::find(socket, headers, &self.trusted_proxies);
@@ -58,7 +58,7 @@ impl Boundary {
         request.extensions_mut().insert(info.clone());
         request.extensions_mut().insert(peer);
 
-        // A trusted proxy that does not say for whom it speaks may speak for everybody.
+        // A trusted proxy that sends no client address may speak for many clients, so it has no limit.
         let is_proxy = self.trusted_proxies.iter().any(|network| network.contains(&peer.address));
         let permit = (!is_proxy).then(|| self.per_address.acquire(peer.address));
         let is_refused = matches!(permit, Some(None));
@@ -70,8 +70,8 @@ impl Boundary {
             self.route(mode, peer, request).await
         };
         let answer = AssertUnwindSafe(answering).catch_unwind().await;
-        // What the panic says may quote addresses and content, so nobody looks at it; its place in the code is for
-        // the process's panic hook to tell.
+        // The panic message may quote addresses and content, so it is not logged here; the process's panic hook
+        // logs the source location.
         let mut response =
             answer.unwrap_or_else(|_| envelope::failed(&info, &Reason::Internal("a panic".into()).into()));
 
@@ -97,20 +97,20 @@ impl Boundary {
             "request"
         );
         match permit.flatten() {
-            // Its answer counts until it is sent.
+            // The permit is held until the answer is sent.
             Some(permit) => response.map(|body| held::hold(body, permit)),
             None => response,
         }
     }
 
     async fn route(&self, mode: Mode, peer: Peer, mut request: Request<Body>) -> Response {
-        // RFC 9112 section 3.2: whoever is in front of us may have looked at the other one.
+        // RFC 9112 section 3.2: a proxy in front may have used the other Host header.
         if request.headers().get_all(HOST).iter().nth(1).is_some() {
             return bad_request(&request, "The request has more than one Host header");
         }
         without_trailing_slash(request.uri_mut());
         match mode {
-            // Behind a proxy of ours that speaks TLS a redirect would go round in circles.
+            // Behind a trusted proxy that terminates TLS, a redirect would loop.
             Mode::RedirectToHttps { port } if !peer.tls => redirect::answer(&request, port),
             Mode::RedirectToHttps { .. } | Mode::Serve => {
                 let host = host::of(&request);
@@ -128,7 +128,7 @@ fn bad_request(request: &Request<Body>, message: &'static str) -> Response {
     envelope::failed(info, &Reason::BadRequest(message).into())
 }
 
-/// Some clients end the path of an endpoint with a slash.
+/// Some clients add a slash to the path of an endpoint.
 fn without_trailing_slash(uri: &mut Uri) {
     let path = uri.path();
     if !path.starts_with("/api/") || !path.ends_with('/') {
@@ -141,13 +141,13 @@ fn without_trailing_slash(uri: &mut Uri) {
     };
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = target.parse().ok();
-    // A part of a good address is a good one.
+    // A part of a valid URI is valid.
     if let Ok(shorter) = Uri::from_parts(parts) {
         *uri = shorter;
     }
 }
 
-/// Tracking links are secrets of their recipients: who has one can unsubscribe them.
+/// Cuts the token off tracking links: anyone who has the token can unsubscribe the recipient.
 fn logged_path(path: &str) -> &str {
     if let Some(kind) = ["/c/", "/o/", "/u/"].into_iter().find(|kind| path.starts_with(kind)) {
         return kind;
@@ -188,7 +188,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_answered_and_logged_without_its_text() {
         let log = Log::default();
-        // With a single subscriber tracing asks only the thread that comes to a line of code first.
+        // With a single subscriber, tracing caches the interest of the first thread that reaches a log line.
         let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());

@@ -1,5 +1,5 @@
-//! One connection: TLS if the listener has it, then HTTP/1.1 or HTTP/2 until it ends, idles too long, or the server
-//! stops.
+//! One HTTP connection: TLS if the listener has it, then HTTP/1.1 or HTTP/2 until it closes, idles too long, or
+//! the server stops.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -33,22 +33,22 @@ const H2_STREAMS_MAX: u32 = 100;
 const H2_STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const H2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 const H2_PING: Duration = Duration::from_secs(20);
-/// A connection that was told to end may still be writing a large answer to a slow reader, for this long.
+/// A connection that is shutting down may keep writing a large answer to a slow reader for this long.
 const LAST_ANSWER_MAX: Duration = Duration::from_mins(10);
-/// What it has to write meanwhile within the time that readers get for a piece: more than HTTP/2's own pings.
+/// Least that it must write within each stall limit meanwhile; more than HTTP/2's own pings.
 const LAST_ANSWER_BYTES_MIN: u64 = 1 << 10;
 
-/// How far a server is with stopping.
+/// Stages of stopping a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     Running,
     /// Requests in flight may finish.
     Stopping,
-    /// Everything ends now.
+    /// All connections are closed now.
     Gone,
 }
 
-/// What the connections of a listener share.
+/// State shared by the connections of a listener.
 pub(crate) struct Connections {
     boundary: Arc<Boundary>,
     protocol: Builder<TokioExecutor>,
@@ -161,15 +161,15 @@ impl Connections {
     }
 }
 
-/// The end of a connection that was told to end.
+/// Progress of a connection that is shutting down.
 struct Ending {
     until: Instant,
-    /// Bytes that were written when it was looked at last.
+    /// Bytes written at the last check.
     written: u64,
 }
 
 impl Ending {
-    /// Whether the reader of the last answers takes too little or takes too long.
+    /// Whether the client reads too little or the time is up.
     fn is_over(&mut self, written: u64) -> bool {
         let is_stalled = written < self.written + LAST_ANSWER_BYTES_MIN;
         self.written = written;
@@ -182,7 +182,7 @@ fn protocol(times: TimeLimits) -> Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        // Of the first request too, but there the connection's own timer is stricter.
+        // Also applies to the first request, but there the connection's own timer is stricter.
         .header_read_timeout(times.idle)
         .max_buf_size(HEADER_BYTES_MAX)
         .max_headers(HEADERS_MAX);

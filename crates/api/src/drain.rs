@@ -1,5 +1,6 @@
-//! Bodies that are answered before they were read. Closing a socket with unread bytes resets it, and the reset can
-//! eat the answer; so the rest is read and thrown away beside the answer, within bounds.
+//! Drains request bodies that were answered before they were read. Closing a socket with unread bytes resets
+//! it, and the reset can discard the answer; so the rest is read and dropped while the answer is sent, within
+//! limits.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use tokio::time::timeout;
 
 const DRAIN_BYTES_MAX: usize = 64 << 20;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
-/// A rest of at most this size is read soon enough to keep the connection.
+/// A remainder of at most this size is read quickly enough to keep the connection.
 const KEEP_BYTES_MAX: u64 = 64 << 10;
 
-/// Tells after the answer whether the connection has to end with it.
+/// Says after the answer whether the connection must be closed.
 #[derive(Debug)]
 pub(crate) struct Rest {
     finished: Arc<AtomicBool>,
@@ -32,11 +33,11 @@ impl Rest {
     }
 }
 
-/// From here on, whoever drops the request's body before its end has the rest drained.
+/// Watches the body: if it is dropped before its end, the remainder is drained in the background.
 pub(crate) fn watch(request: Request<Body>) -> (Request<Body>, Rest) {
     let (parts, body) = request.into_parts();
     let finished = Arc::new(AtomicBool::new(body.is_end_stream()));
-    // A client that waits for 100 Continue has sent nothing, and will not when it sees the answer.
+    // A client that waits for 100 Continue has sent nothing, and will send nothing once it sees the answer.
     let waits = parts.headers.contains_key(EXPECT);
     let is_small = !waits && body.size_hint().upper().is_some_and(|bytes| bytes <= KEEP_BYTES_MAX);
     let rest = Rest { finished: Arc::clone(&finished), is_small };
@@ -84,7 +85,7 @@ impl Drop for Watched {
         }
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let rest = std::mem::take(&mut self.body);
-            // Ends by its own limits, and with the connection.
+            // Ends at its own limits, or with the connection.
             runtime.spawn(async move { drop(timeout(DRAIN_TIME_MAX, discard(rest)).await) });
         }
     }

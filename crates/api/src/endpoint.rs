@@ -1,4 +1,4 @@
-//! The way of every call: maintenance, key, body, JSON, the endpoint's own work, envelope.
+//! Steps of every call: method, maintenance, key, body, JSON, the endpoint's handler, envelope.
 
 use std::sync::Arc;
 
@@ -24,76 +24,77 @@ use crate::request_info::RequestInfo;
 use crate::state::ApiState;
 use crate::{held, params};
 
-/// Who may call an endpoint, and how.
+/// Scope and methods that an endpoint accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access {
     pub(crate) scope: Scope,
-    /// As the header Allow lists them.
+    /// Comma-separated, as in the header Allow.
     pub(crate) methods: &'static str,
 }
 
 impl From<Scope> for Access {
-    /// POST only, as most endpoints.
+    /// POST only, like most endpoints.
     fn from(scope: Scope) -> Self {
         Self { scope, methods: "POST" }
     }
 }
 
 impl Access {
-    /// For the four endpoints that the specification names: existing clients call them by all of these methods.
+    /// For the four endpoints of the original specification, which existing clients call by all of these
+    /// methods.
     pub(crate) fn by_any_client_method(scope: Scope) -> Self {
         Self { scope, methods: "POST, GET, PUT, PATCH" }
     }
 }
 
-/// A call whose key was good and whose body is here.
+/// Authenticated call with its body.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) app: App,
     pub(crate) caller: Caller,
     pub(crate) headers: HeaderMap,
-    /// The request's JSON text, not yet looked at.
+    /// JSON text of the request, not parsed yet.
     pub(crate) text: Bytes,
     pub(crate) answers: Arc<Answers>,
-    /// What posts webhooks.
+    /// Worker that posts webhooks, if it runs in this process.
     pub(crate) webhooks: Option<WebhookDesk>,
     samples: Arc<FairPool>,
-    /// Where to do long work; `None` if the call is there already.
+    /// Runs long work; `None` if the call already runs on a blocking thread.
     blocking_pool: Option<Arc<BlockingPool>>,
-    /// What the body holds of the memory for bodies, until the call is done.
+    /// Memory of the body, held until the call is done.
     memory: Memory,
 }
 
 impl Call {
-    /// Whether the request is worth letting go of as soon as it is read.
+    /// Whether the request is large enough to be freed as soon as it is read.
     pub(crate) fn is_large(&self) -> bool {
         self.text.len() > LARGE_BYTES
     }
 
-    /// Lets go of the request's text, but not of its share of the memory: what was read of it takes its place.
+    /// Frees the request's text but keeps its memory reserved, for the values read from it.
     pub(crate) fn release_text(&mut self) {
         self.text = Bytes::new();
     }
 
-    /// Lets go of the request: for calls that know what they want and wait for long.
+    /// Frees the request and its memory, for calls that wait long before they answer.
     pub(crate) fn release_request(&mut self) {
         self.text = Bytes::new();
         self.headers = HeaderMap::new();
         self.memory = Memory::default();
     }
 
-    /// A place to post a sample from; a server has few of them.
+    /// Waits for a permit to post a sample event. Each server has few of them; 503 if none gets free in time.
     pub(crate) async fn sample_permit(&self) -> Result<FairPermit, Failure> {
         let place = self.samples.acquire(self.caller.server_id, 1).await;
         place.ok_or_else(|| Reason::Unavailable("the samples being posted are at their limit".into()).into())
     }
 
-    /// Memory for an answer that takes that many bytes to make; none for a small one.
+    /// Reserves memory for an answer that needs `bytes` to build; `None` for a small one.
     pub(crate) async fn reserve_answer(&self, bytes: usize) -> Result<Option<Share>, Failure> {
         self.answers.reserve(self.caller.server_id, bytes).await
     }
 
-    /// Does what takes long off the async threads.
+    /// Runs long work off the async threads.
     pub(crate) async fn run_blocking<T, F>(&self, work: F) -> Result<T, Failure>
     where
         T: Send + 'static,
@@ -106,7 +107,7 @@ impl Call {
     }
 }
 
-/// Answers a request with what `handle` makes of it.
+/// Answers a request with the result of `handle`.
 pub(crate) async fn answer<T, F, Fut>(
     state: &ApiState,
     request: Request,
@@ -123,7 +124,7 @@ where
     let caller = match admit(state, &info, &parts, access).await {
         Ok(caller) => caller,
         Err(NotAdmitted { failure, delay }) => {
-            // A caller that is delayed holds no request in memory.
+            // A delayed caller holds no request in memory.
             drop((parts, body));
             tokio::time::sleep(delay).await;
             return envelope::failed(&info, &failure);
@@ -163,16 +164,16 @@ where
     };
     let outcome = outcome.await;
     let response = envelope::respond(&info, &caller, &state.answers, outcome).await;
-    // The answer counts until it is sent.
+    // The permit is held until the answer is sent.
     response.map(|body| held::hold(body, place))
 }
 
-/// An address under `/api/` that is no endpoint.
+/// Answers a path under `/api/` that is not an endpoint.
 pub(crate) async fn unknown(request: Request) -> Response {
     envelope::failed(&info(&request), &Reason::UnknownEndpoint.into())
 }
 
-/// Another method than GET for what is only looked at.
+/// Answers a wrong method on a path that accepts only GET and HEAD.
 pub(crate) async fn not_get(request: Request) -> Response {
     let reason = Reason::MethodNotAllowed(request.method().clone(), "GET, HEAD");
     envelope::failed(&info(&request), &reason.into())

@@ -1,4 +1,4 @@
-//! The envelope around every answer of the API, in its key order.
+//! JSON envelope around every answer of the API, in its key order.
 
 use std::borrow::Cow;
 use std::ops::Not;
@@ -18,7 +18,7 @@ use crate::memory::Share;
 use crate::page::Pagination;
 use crate::request_info::{LogFields, RequestInfo};
 
-/// A call that was done: its payload, and what there is to say beside it.
+/// Result of a successful call: payload, flags and memory.
 #[derive(Debug)]
 pub(crate) struct Success<T> {
     pub(crate) data: T,
@@ -26,15 +26,15 @@ pub(crate) struct Success<T> {
     pub(crate) memory: AnswerMemory,
 }
 
-/// What an answer holds of the memory for answers.
+/// How the memory of an answer is counted.
 #[derive(Debug, Default)]
 pub(crate) enum AnswerMemory {
-    /// It is small, and counted once it is written.
+    /// Small answer: counted once it is written.
     #[default]
     Small,
-    /// Something was done that the caller has to hear of, also when the memory is at its limit.
+    /// The call changed something: the caller gets the answer even if no memory is free.
     Owed,
-    /// It is large, and its memory was reserved.
+    /// Large answer: its memory was reserved before.
     Reserved(Share),
 }
 
@@ -45,7 +45,7 @@ impl From<Option<Share>> for AnswerMemory {
 }
 
 impl<T> Success<T> {
-    /// Puts warnings beside the payload, or beside the failure.
+    /// Adds warnings to the payload or to the failure.
     pub(crate) fn with_warnings(done: Result<T, Failure>, warnings: Vec<String>) -> Result<Self, Failure> {
         match done {
             Ok(data) => {
@@ -56,56 +56,56 @@ impl<T> Success<T> {
     }
 }
 
-/// What there is to say beside the payload; `{}` most of the time.
+/// Remarks beside the payload; `{}` most of the time.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct Flags {
-    /// Of lists: where they go on.
+    /// Position in a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pagination: Option<Pagination>,
     /// The messages were validated and recorded, and will not be delivered.
     #[serde(skip_serializing_if = "Not::not")]
     #[schema(required = false)]
     pub(crate) test_mode: bool,
-    /// This is the answer to an earlier request with the same idempotency key; nothing was sent again.
+    /// This repeats the answer to an earlier request with the same idempotency key; nothing was sent again.
     #[serde(skip_serializing_if = "Not::not")]
     #[schema(required = false)]
     pub(crate) idempotent_replay: bool,
-    /// What was ignored, such as fields nobody knows.
+    /// Parts of the request that were ignored, such as unknown fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false, example = json!(["Unknown field `form` was ignored"]))]
     pub(crate) warnings: Vec<String>,
 }
 
-/// `status` of a call that was done.
+/// `status` of a successful call.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum SuccessStatus {
     Success,
 }
 
-/// The answer to a call that was done.
+/// Answer to a successful call.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SuccessEnvelope<T> {
     status: SuccessStatus,
-    /// Seconds the server worked on it.
+    /// Seconds the server worked on the call.
     #[schema(example = 0.004)]
     time: f64,
     flags: Flags,
     data: T,
 }
 
-/// The answer to a call that was not done.
+/// Answer to a failed call.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FailureEnvelope<'a> {
     status: FailureStatus,
-    /// Seconds the server worked on it.
+    /// Seconds the server worked on the call.
     #[schema(example = 0.001)]
     time: f64,
     flags: Flags,
     data: ErrorOut<'a>,
 }
 
-/// HTTP 200 is one of these two; look at `status`.
+/// Every HTTP 200 answer is one of these two; check `status`.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used; the two are written from different places")]
@@ -114,12 +114,12 @@ pub(crate) enum Answer<T> {
     Failure(FailureEnvelope<'static>),
 }
 
-/// What went wrong.
+/// Cause of the failure.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorOut<'a> {
     #[schema(value_type = ErrorCode)]
     code: &'static str,
-    /// One sentence for people; of a ValidationError the first problem.
+    /// One sentence for people; with ValidationError, the first problem.
     message: Cow<'a, str>,
     /// With InvalidServerAPIKey: the key that was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,20 +129,21 @@ pub(crate) struct ErrorOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<i64>)]
     id: Option<&'a RawValue>,
-    /// With ValidationError and CeilingExceeded: up to 100 problems; of more the last entry says how many.
+    /// With ValidationError and CeilingExceeded: up to 100 problems; if there are more, the last entry gives
+    /// their number.
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<Vec<FieldErrorOut<'a>>>,
-    /// With InternalError: what to tell support; the same as the header X-Request-Id.
+    /// With InternalError: quote this to support; the same as the header X-Request-Id.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
 }
 
-/// A field that is there and may be null, unlike one that is not there.
+/// Field that is always present and may be null.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub(crate) struct OrNull<T>(pub(crate) Option<T>);
 
-/// One field that is wrong.
+/// One invalid field.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FieldErrorOut<'a> {
     /// JSON pointer to the field.
@@ -191,14 +192,14 @@ pub(crate) async fn respond<T: Serialize + Send + 'static>(
     response
 }
 
-/// Writes the answer to a call that was not done, where nobody knows who called: it is small.
+/// Writes the answer to a failed call whose caller is unknown; it is small.
 pub(crate) fn failed(info: &RequestInfo, failure: &Failure) -> Response {
     let answer = describe(info, failure);
     let text = serde_json::to_vec(&answer.envelope).expect("an error's fields are texts");
     answer.into_response(text.into())
 }
 
-/// The answer to a call that was not done, but for its body.
+/// Answer to a failed call, without its serialised body.
 struct FailureAnswer<'a> {
     envelope: FailureEnvelope<'a>,
     http: StatusCode,
@@ -216,7 +217,7 @@ impl FailureAnswer<'_> {
     }
 }
 
-/// What is answered; the cause goes into the log if it is ours.
+/// Builds the answer to a failure, and logs the cause if the fault is ours.
 fn describe<'a>(info: &'a RequestInfo, failure: &'a Failure) -> FailureAnswer<'a> {
     let Failure { reason, problems_left_out, warnings } = failure;
     match reason {
@@ -252,7 +253,7 @@ fn describe<'a>(info: &'a RequestInfo, failure: &'a Failure) -> FailureAnswer<'a
     FailureAnswer { envelope, http: row.http, code: row.code, header: row.header }
 }
 
-/// The first problems, and how many more there are.
+/// Lists the first problems, and how many more there are.
 fn field_errors(problems: &[FieldProblem], left_out: usize) -> Vec<FieldErrorOut<'_>> {
     let mut errors: Vec<_> = problems.iter().take(PROBLEMS_SHOWN_MAX).map(field_error).collect();
     let more = problems.len() - errors.len() + left_out;
@@ -271,7 +272,7 @@ fn with_code(mut response: Response, code: &'static str) -> Response {
     response
 }
 
-/// A JSON answer that nobody may keep.
+/// JSON answer with a header that forbids caching.
 pub(crate) fn json(status: StatusCode, text: impl Into<Body>) -> Response {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;

@@ -1,4 +1,4 @@
-//! Why a call was not done, and the one table from reason to HTTP status, envelope status, code and text.
+//! Failures of calls, and the one table from reason to HTTP status, envelope status, code and text.
 
 use std::borrow::Cow;
 
@@ -11,27 +11,27 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-/// Of a method that a client made up.
+/// Most characters of an unknown method that are echoed.
 const METHOD_CHARS_MAX: usize = 20;
-/// Problems that one answer lists; it says how many more there are.
+/// Problems listed in one answer; the answer counts the rest.
 pub(crate) const PROBLEMS_SHOWN_MAX: usize = 100;
 
-/// A call that was not done.
+/// Failed call.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) reason: Reason,
-    /// Problems that were found and only counted.
+    /// Problems that were counted but not kept.
     pub(crate) problems_left_out: usize,
-    /// What the caller is told beside it, such as fields nobody knows: often the cause.
+    /// Warnings for the caller, such as unknown fields: often the cause.
     pub(crate) warnings: Vec<String>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Reason {
     UnknownEndpoint,
-    /// With the methods that the endpoint takes.
+    /// With the methods that the endpoint accepts.
     MethodNotAllowed(Method, &'static str),
-    /// The request is no proper HTTP request.
+    /// The request is not valid HTTP.
     BadRequest(&'static str),
     Maintenance,
     KeyMissing,
@@ -43,7 +43,7 @@ pub(crate) enum Reason {
         scope: Scope,
         needed: Scope,
     },
-    /// A test key on a call that changes the live server.
+    /// A test key was used for a call that changes the live server.
     TestKey,
     RequestTooLarge {
         bytes_max: usize,
@@ -58,20 +58,20 @@ pub(crate) enum Reason {
     Refused(Refusal),
     /// The same call may work later; the text is for the log.
     Unavailable(String),
-    /// A bug of ours; the text is for the log.
+    /// A bug in Postroad; the text is for the log.
     Internal(String),
 }
 
-/// `status` of a call that was not done.
+/// `status` of a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum FailureStatus {
-    /// The request itself is wrong.
+    /// The request is wrong.
     ParameterError,
     Error,
 }
 
-/// What a reason looks like from outside.
+/// Public form of a reason.
 pub(crate) struct Row<'a> {
     pub(crate) http: StatusCode,
     pub(crate) status: FailureStatus,
@@ -233,7 +233,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Every code that `data.code` can have.
+/// All values of `data.code`.
 #[derive(Debug, Serialize, ToSchema)]
 #[expect(dead_code, reason = "the list of the OpenAPI document; a test compares it with the table above")]
 pub(crate) enum ErrorCode {

@@ -1,4 +1,4 @@
-//! A pool of permits that no single server can use up: each server has a share of its own inside it.
+//! Pool of permits that no single server can exhaust: each server has its own share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -9,30 +9,30 @@ use postroad_model::ServerId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Below this many known servers nobody looks for those that hold nothing any more.
+/// Below this number of known servers, idle entries are not removed.
 const SWEEP_SERVERS_MIN: usize = 64;
 
-/// Permits for all servers together, of which one server may hold `share_max`.
+/// Permits for all servers, of which one server may hold `share_max`.
 #[derive(Debug)]
 pub(crate) struct FairPool {
     all: Arc<Semaphore>,
     share_max: usize,
     wait_max: Duration,
-    /// Of servers that hold or wait for permits; dead entries are removed now and then.
+    /// Servers that hold or wait for permits; idle entries are removed occasionally.
     shares: Mutex<Shares>,
 }
 
 #[derive(Debug, Default)]
 struct Shares {
     of_servers: HashMap<ServerId, Weak<Semaphore>>,
-    /// The number of entries at which dead ones are removed.
+    /// Number of entries at which idle ones are removed.
     sweep_at: usize,
 }
 
-/// Permits of a server, given back when they are dropped.
+/// Permits of a server; dropping it gives them back.
 #[derive(Debug, Default)]
 pub(crate) struct FairPermit {
-    /// The same number of permits of the server's share and of the whole pool.
+    /// Equal numbers of permits from the server's share and from the whole pool.
     held: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
 }
 
@@ -43,17 +43,17 @@ impl FairPool {
         Self { all: Arc::new(Semaphore::new(permits)), share_max, wait_max, shares: Mutex::default() }
     }
 
-    /// The most that one server can hold.
+    /// Most permits that one server can hold.
     pub(crate) fn share_max(&self) -> usize {
         self.share_max
     }
 
-    /// Waits for permits, but not for ever: `None` if they were not to be had.
+    /// Waits for permits up to a limit; `None` if none got free in time.
     pub(crate) async fn acquire(&self, server_id: ServerId, permits: usize) -> Option<FairPermit> {
         timeout(self.wait_max, self.acquire_in_time(server_id, permits)).await.ok()
     }
 
-    /// Waits for permits as long as it takes. For work whose holders never wait while they hold them.
+    /// Waits for permits without a limit. Only for work that never waits while it holds them.
     pub(crate) async fn acquire_in_time(&self, server_id: ServerId, permits: usize) -> FairPermit {
         if permits == 0 {
             return FairPermit::default();
@@ -61,7 +61,7 @@ impl FairPool {
         let permits =
             u32::try_from(permits.min(self.share_max)).expect("a pool has no more permits than fit");
         let own = self.share_of(server_id);
-        // The server's own share first: who waits for that takes nothing from others.
+        // Take the server's own share first: waiting for it blocks no other server.
         let own = own.acquire_many_owned(permits).await.expect("nobody closes a share");
         let all = Arc::clone(&self.all).acquire_many_owned(permits).await.expect("nobody closes the pool");
         FairPermit { held: Some((own, all)) }
@@ -92,7 +92,7 @@ impl FairPermit {
         self.held.as_ref().map_or(0, |(own, _)| own.num_permits())
     }
 
-    /// Takes over the permits of another one of the same server and pool.
+    /// Takes over the permits of `more`, which belongs to the same server and pool.
     pub(crate) fn add(&mut self, more: Self) {
         match (&mut self.held, more.held) {
             (Some((own, all)), Some((more_own, more_all))) => {
@@ -104,7 +104,7 @@ impl FairPermit {
         }
     }
 
-    /// Takes out all permits but `count`.
+    /// Splits off all permits above `count`.
     pub(crate) fn split_above(&mut self, count: usize) -> Self {
         let excess = self.count().saturating_sub(count);
         let Some((own, all)) = self.held.as_mut().filter(|_| excess > 0) else { return Self::default() };

@@ -1,5 +1,5 @@
-//! Takes known fields out of a JSON object with their types checked. Every wrong type is noted, not only the first;
-//! unknown fields become warnings. Lists stop at their limit while they are read.
+//! Takes known fields out of a JSON object and checks their types. Collects every wrong type, not only the
+//! first; unknown fields become warnings. Lists stop at their limit while they are read.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,20 +9,20 @@ use postroad_app::FieldProblem;
 use crate::failure::{Failure, PROBLEMS_SHOWN_MAX};
 use crate::json::{Json, Object};
 
-/// Unknown names that are told; a request can have any number of them.
+/// Unknown fields that are reported; a request can contain any number of them.
 const WARNINGS_MAX: usize = 20;
 const NAME_CHARS_MAX: usize = 100;
-/// Problems that are kept in full; the rest is only counted.
+/// Problems kept in full; the rest is counted.
 const PROBLEMS_MAX: usize = PROBLEMS_SHOWN_MAX;
 
-/// What was found wrong or odd in a request.
+/// Problems and warnings found in a request.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) problems: Vec<FieldProblem>,
-    /// Problems beyond those that are kept.
+    /// Problems beyond those kept.
     pub(crate) problems_left_out: usize,
     pub(crate) warnings: Vec<String>,
-    /// Every field that was asked for, for the test that compares them with the OpenAPI document; empty outside tests.
+    /// Fields that the reader asked for; a test compares them with the OpenAPI document. Empty outside tests.
     pub(crate) asked: BTreeSet<String>,
 }
 
@@ -55,13 +55,13 @@ impl Findings {
         self.warnings.len() >= WARNINGS_MAX
     }
 
-    /// Takes over what a part of the request was warned of.
+    /// Adds the warnings of a part of the request.
     pub(crate) fn add_warnings(&mut self, warnings: Vec<String>) {
         let room = WARNINGS_MAX.saturating_sub(self.warnings.len());
         self.warnings.extend(warnings.into_iter().take(room));
     }
 
-    /// The warnings if nothing is wrong, else the failure that lists all problems.
+    /// Returns the warnings if the request is valid, else the failure that lists all problems.
     pub(crate) fn into_warnings(self) -> Result<Vec<String>, Failure> {
         if self.problems.is_empty() {
             Ok(self.warnings)
@@ -72,13 +72,13 @@ impl Findings {
     }
 }
 
-/// The beginning of a name that somebody chose, long enough to recognise it.
+/// Beginning of a client-chosen name, long enough to recognise it.
 pub(crate) fn shortened(name: &str) -> &str {
     let end = name.char_indices().nth(NAME_CHARS_MAX).map_or(name.len(), |(at, _)| at);
     &name[..end]
 }
 
-/// The fields of one object, and where it stands in the request.
+/// Fields of one object, with its position in the request.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     pointer: String,
@@ -91,7 +91,7 @@ impl<'a> Fields<'a> {
         Self { pointer: String::new(), entries: object }
     }
 
-    /// The fields of an object inside the request; what is no object is noted.
+    /// Fields of an object inside the request; records a problem if `json` is not an object.
     pub(crate) fn inside(pointer: String, json: Json<'a>, findings: &mut Findings) -> Option<Self> {
         match json {
             Json::Object(entries) => Some(Self { pointer, entries }),
@@ -107,12 +107,12 @@ impl<'a> Fields<'a> {
         format!("{}/{}", self.pointer, pointer_token(name))
     }
 
-    /// Whether it is there and not `null`.
+    /// Whether the field is present and not `null`.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|(known, json)| known == name && *json != Json::Null)
     }
 
-    /// Whether it is a flag that is set, in any of the forms that `loose_flag` takes.
+    /// Whether the field is a set flag, in any form that `loose_flag` accepts.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         self.entries.iter().any(|(known, json)| known == name && read_flag(json) == Some(true))
     }
@@ -121,7 +121,7 @@ impl<'a> Fields<'a> {
         !self.entries.iter().any(|(known, json)| known == name && *json != Json::Null)
     }
 
-    /// `null` is as good as absent.
+    /// Takes the field; `null` counts as absent.
     pub(crate) fn take(&mut self, name: &'static str, findings: &mut Findings) -> Option<Json<'a>> {
         if cfg!(test) {
             findings.asked.insert(self.pointer(name));
@@ -146,7 +146,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A flag that may also be 0, 1, `"true"` or `"false"`, as clients in PHP send it.
+    /// Takes a flag that may also be 0, 1, `"true"` or `"false"`, as PHP clients send it.
     pub(crate) fn loose_flag(&mut self, name: &'static str, findings: &mut Findings) -> Option<bool> {
         let json = self.take(name, findings)?;
         let flag = read_flag(&json);
@@ -156,8 +156,8 @@ impl<'a> Fields<'a> {
         flag
     }
 
-    /// The entries of an array with their pointers, `null` left out: up to `most` and one more, so that who counts
-    /// them sees that there are too many.
+    /// Takes the entries of an array with their pointers, without `null`: up to `most` plus one, so that the
+    /// length check sees an excess.
     pub(crate) fn array(
         &mut self,
         name: &'static str,
@@ -173,7 +173,7 @@ impl<'a> Fields<'a> {
         Self::inside(self.pointer(name), json, findings)
     }
 
-    /// An object that may also be `[]`: that is how PHP writes an empty one whose names are the sender's own.
+    /// Takes an object that may also be `[]`: PHP writes an empty map so.
     pub(crate) fn loose_object(&mut self, name: &'static str, findings: &mut Findings) -> Option<Self> {
         match self.take(name, findings)? {
             Json::Array(values) if values.is_empty() => None,
@@ -181,7 +181,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Everything in an object whose names are the sender's own; `null` values left out.
+    /// All entries of an object with client-chosen names; `null` values left out.
     pub(crate) fn into_entries(self) -> impl Iterator<Item = (String, Cow<'a, str>, Json<'a>)> {
         let Self { pointer, entries } = self;
         let present = entries.into_iter().filter(|(_, json)| *json != Json::Null);
@@ -189,7 +189,7 @@ impl<'a> Fields<'a> {
             .map(move |(name, json)| (format!("{pointer}/{}", pointer_token(shortened(&name))), name, json))
     }
 
-    /// What is still there is unknown.
+    /// Reports the remaining fields as unknown.
     pub(crate) fn finish(self, findings: &mut Findings) {
         for (name, _) in self.entries {
             if findings.has_all_warnings() {
@@ -229,7 +229,7 @@ fn read_flag(json: &Json<'_>) -> Option<bool> {
     }
 }
 
-/// The entries of an array, as `Fields::array` gives them.
+/// Entries of an array, as `Fields::array` returns them.
 pub(crate) fn expect_array<'a>(
     pointer: &str,
     json: Json<'a>,

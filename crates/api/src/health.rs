@@ -1,4 +1,4 @@
-//! For load balancers and monitoring: is the process alive, and can it take and send mail.
+//! Health checks for load balancers and monitoring: `/health` (alive) and `/ready` (can accept and send mail).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::state::ApiState;
 
 pub(crate) const PATH: &str = "/health";
 const CHECK_MAX: Duration = Duration::from_secs(5);
-/// Checks write to the disk, and anybody may ask: within this time the last answer is given again.
+/// Checks write to the disk and need no key: within this time the last answer is repeated.
 const ANSWER_LIVES: Duration = Duration::from_millis(500);
 
 pub(crate) fn live() -> Response {
     json(StatusCode::OK, r#"{"status":"ok"}"#)
 }
 
-/// 503 with the cause while nothing can be accepted or sent, or while maintenance is on.
+/// Answers 503 with the cause while mail cannot be accepted or sent, or during maintenance.
 pub(crate) async fn ready(State(state): State<Arc<ApiState>>) -> Response {
     let Ok(mut last) = timeout(CHECK_MAX, state.readiness.0.lock()).await else {
         return answer(&Readiness::unavailable("the check takes too long"));
@@ -57,7 +57,7 @@ fn answer(readiness: &Readiness) -> Response {
 }
 
 async fn check(state: &ApiState) -> Readiness {
-    // The store's own words may name hosts and files: they are for the log.
+    // The store's error text may name hosts and files, so it goes only into the log.
     if let Err(error) = state.app.check_store().await {
         tracing::warn!(%error, "store check failed: writes are refused");
         return Readiness::unavailable(store_cause(&error.to_string()));
@@ -80,7 +80,7 @@ async fn check(state: &ApiState) -> Readiness {
     Readiness { status: "ok", cause: None, queue_lag_seconds: lag }
 }
 
-/// The cause in words that are fit for strangers.
+/// Cause in words that reveal nothing internal.
 fn store_cause(error: &str) -> &'static str {
     let error = error.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| error.contains(word));

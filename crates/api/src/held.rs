@@ -1,7 +1,7 @@
-//! An answer's body that holds something until it is sent: permits of whoever asked for it.
+//! Response body that holds a value, such as a permit, until it is sent.
 //!
-//! The pieces hold it too. hyper drops an HTTP/2 body when its last piece is handed over, though the reader may have room for one
-//! byte only.
+//! Each piece holds the value too. hyper drops an HTTP/2 body when it takes the last piece, even if the
+//! client's window has room for one byte only.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use std::task::{Context, Poll, ready};
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 
-/// The same body; `held` is dropped with it and the last of its pieces.
+/// Returns the same body; `held` is dropped with the body and the last of its pieces.
 pub(crate) fn hold<T: Send + Sync + 'static>(body: Body, held: T) -> Body {
     Body::new(Held { body, held: Arc::new(held) })
 }
 
-/// The same bytes; `held` is kept for as long as they are.
+/// Returns the same bytes; `held` lives as long as they do.
 pub(crate) fn bind<T: Send + Sync + 'static>(bytes: Bytes, held: Arc<T>) -> Bytes {
     Bytes::from_owner(Bound { bytes, _held: held })
 }

@@ -1,9 +1,9 @@
-//! Which host a request is for.
+//! Host name that a request addresses.
 
 use axum::http::Request;
 use axum::http::header::HOST;
 
-/// From the request's target (HTTP/2 has it there) or its `Host` header.
+/// Host from the request target (HTTP/2) or the `Host` header.
 pub(crate) fn of<B>(request: &Request<B>) -> Option<&str> {
     let authority = match request.uri().authority() {
         Some(authority) => authority.as_str(),
@@ -12,8 +12,7 @@ pub(crate) fn of<B>(request: &Request<B>) -> Option<&str> {
     host_of(authority)
 }
 
-/// The host without its port, if it is a name or an address and nothing else: what comes in goes out in a header
-/// that a client follows.
+/// Host without its port. `None` unless it is a plain name or address: it is copied into a `Location` header.
 pub(crate) fn host_of(authority: &str) -> Option<&str> {
     let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.find(']')) {
         Some(close) => authority.split_at(close + 2),

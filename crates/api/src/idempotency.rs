@@ -1,4 +1,4 @@
-//! The key that makes a repeated send harmless, and the fingerprint of the request that it stands for.
+//! Idempotency key, and the fingerprint of the request it belongs to.
 
 use std::borrow::Cow;
 
@@ -14,8 +14,8 @@ pub(crate) const FIELD: &str = "idempotency_key";
 const HEADER: &str = "idempotency-key";
 const POINTER: &str = "/idempotency_key";
 
-/// Hash of what a request asks for, if it comes with a key: the same for the same request however its JSON is
-/// written. The key itself is no part of it.
+/// Hash of the request, if it has a key: equal for the same request however its JSON is written. The key itself
+/// is not hashed.
 pub(crate) fn fingerprint(
     headers: &HeaderMap,
     endpoint: &str,
@@ -32,7 +32,7 @@ pub(crate) fn fingerprint(
     Some(hash.finish().as_ref().try_into().expect("SHA-256 gives 32 bytes"))
 }
 
-/// The key by header or field, which have to agree.
+/// Reads the key from header or field; both must agree.
 pub(crate) fn request(
     headers: &HeaderMap,
     field: Option<Cow<'_, str>>,
@@ -55,7 +55,7 @@ pub(crate) fn request(
     Some(IdempotencyRequest { key, fingerprint: fingerprint? })
 }
 
-/// Every value begins with its kind and its length, so that no two requests make the same bytes.
+/// Each value starts with its type and length, so that different requests never produce the same bytes.
 fn add(hash: &mut Context, json: &Json<'_>) {
     match json {
         Json::Null => hash.update(b"n"),

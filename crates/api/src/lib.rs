@@ -1,7 +1,7 @@
-//! The HTTP API: envelope, authentication, the v1 endpoints and their OpenAPI document.
+//! HTTP API: envelope, authentication, the v1 endpoints and their OpenAPI document.
 //!
-//! It translates between HTTP and `app` and decides nothing; no SQL, no MIME. Everything that waits here has a
-//! timeout and everything that grows a limit.
+//! The crate translates between HTTP and `app` and decides nothing; it has no SQL and no MIME. Everything that
+//! waits has a timeout, everything that grows has a limit.
 
 mod analytics;
 mod answers;
@@ -81,33 +81,33 @@ impl Api {
         }
     }
 
-    /// Lets callers post samples, and shows the public key of posts in Postal's format.
+    /// Enables posting of sample events, and shows the public key of webhooks in Postal's format.
     #[must_use]
     pub fn with_webhooks(self, desk: WebhookDesk) -> Self {
         self.state.set_webhooks(desk);
         self
     }
 
-    /// Lets `/ready` tell whether messages leave.
+    /// Lets `/ready` report whether messages are delivered.
     #[must_use]
     pub fn with_queue(self, desk: QueueDesk) -> Self {
         self.state.set_queue(desk);
         self
     }
 
-    /// Shows what the inbox has caught under `/dev/`, to callers on this machine only.
+    /// Serves the dev inbox under `/dev/`, to callers on this machine only.
     #[must_use]
     pub fn with_inbox(self, inbox: Inbox) -> Self {
         self.with_routes(dev::router(inbox))
     }
 
-    /// Shows browsers on this machine what `postroad dev` has to offer.
+    /// Serves the start page of `postroad dev` to browsers on this machine.
     #[must_use]
     pub fn with_dev_page(self, inbox: Option<Inbox>) -> Self {
         self.with_routes(dev::page_router(inbox))
     }
 
-    /// Serves more under the same host names. Requests carry their `Peer` as an extension.
+    /// Serves further routes under the same host names. Requests carry their `Peer` as an extension.
     #[must_use]
     pub fn with_routes(self, routes: Router) -> Self {
         let router = self.boundary.router.clone().merge(routes);
@@ -115,7 +115,7 @@ impl Api {
         Self { boundary: Arc::new(boundary), ..self }
     }
 
-    /// Serves something else, and nothing of the API, under the host names that `is_host` knows.
+    /// Serves `router` instead of the API under the host names for which `is_host` is true.
     #[must_use]
     pub fn with_site(self, is_host: impl Fn(&str) -> bool + Send + Sync + 'static, router: Router) -> Self {
         let site = boundary::OtherSite { is_host: Arc::new(is_host), router };

@@ -1,6 +1,6 @@
-//! Bounds on the bytes in memory. What a request or an answer holds is a share of a pool; shares that are not to be
-//! had within a bounded wait are a 503, so that nobody waits for ever for somebody who waits for him. One server can
-//! have a part of each pool only: what it leaves unread or unsent keeps no other server waiting.
+//! Limits on the bytes that requests and answers hold in memory. Each holds a share of a pool; if no share gets
+//! free within a bounded wait, the call fails with 503, which also prevents deadlocks. One server can hold only
+//! a part of each pool, so it cannot block the others.
 
 use std::time::Duration;
 
@@ -9,25 +9,24 @@ use postroad_model::ServerId;
 use crate::failure::{Failure, Reason};
 use crate::fair_pool::{FairPermit, FairPool};
 
-/// Above this a body or an answer is large: it is worked on off the async threads, and its memory comes out of a
-/// pool where the small ones do not queue.
+/// A body or answer above this size is large: it is processed off the async threads, and its memory comes from
+/// a pool in which small ones do not wait.
 pub(crate) const LARGE_BYTES: usize = 256 << 10;
 
 const KIB: usize = 1 << 10;
 const SMALL_POOL_BYTES_MIN: usize = 4 << 20;
 const POOL_BYTES_MIN: usize = 1 << 20;
-/// Of each pool a server may hold half: several of its largest requests at once, and about the largest answer.
+/// A server may hold half of each pool: several of its largest requests, or about the largest answer.
 const BODIES_SHARE: usize = 2;
 const ANSWERS_SHARE: usize = 2;
 
-/// How the bytes that may be in memory are divided. The pools are apart, so that neither large requests nor answers
-/// to slow readers can keep a small send waiting.
+/// Pools of memory. They are separate so that neither large requests nor slow readers can delay a small send.
 #[derive(Debug)]
 pub(crate) struct Pools {
-    /// Small bodies, and the beginnings of those that do not say how long they are.
+    /// Small bodies, and the first bytes of bodies without a length.
     pub(crate) small: Pool,
     pub(crate) large: Pool,
-    /// Answers.
+    /// Answers that are not sent yet.
     pub(crate) answers: Pool,
 }
 
@@ -44,13 +43,13 @@ impl Pools {
     }
 }
 
-/// Bytes that may be in memory, in KiB.
+/// Pool of bytes, counted in KiB.
 #[derive(Debug)]
 pub(crate) struct Pool {
     kib: FairPool,
 }
 
-/// A part of a pool, given back when it is dropped.
+/// Part of a pool; dropping it gives the memory back.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     kib: FairPermit,
@@ -61,7 +60,7 @@ impl Pool {
         Self { kib: FairPool::new(bytes.div_ceil(KIB), share_bytes_max.div_ceil(KIB), wait_max) }
     }
 
-    /// Makes `share` cover that many bytes. What is larger than all that a server may have gets all of that.
+    /// Makes `share` cover `bytes`. A size above the server's maximum takes the whole maximum.
     pub(crate) async fn grow(
         &self,
         server_id: ServerId,
@@ -89,7 +88,7 @@ impl Share {
         self.kib.count() * KIB
     }
 
-    /// Takes out what is not needed to cover that many bytes.
+    /// Splits off what is not needed to cover `bytes`.
     pub(crate) fn split_above(&mut self, bytes: usize) -> Self {
         Self { kib: self.kib.split_above(bytes.div_ceil(KIB)) }
     }
@@ -128,7 +127,7 @@ mod tests {
         drop(excess);
         pool.grow(ONE, &mut Share::default(), 2 << 10).await.unwrap();
         drop(held);
-        // Larger than the whole share: alone it is fine.
+        // Larger than the whole share: accepted while the server holds nothing else.
         let mut all = Share::default();
         pool.grow(ONE, &mut all, 64 << 10).await.unwrap();
         assert_eq!((all.bytes(), pool.free_bytes()), (4 << 10, 4 << 10));

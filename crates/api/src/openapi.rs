@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document, made from the wire structs and the endpoints.
+//! OpenAPI 3.1 document, generated from the wire structs and the endpoints.
 
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, Ref, RefOr, ResponseBuilder};
@@ -12,7 +12,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }
 
-/// The document as it is served.
+/// The document as served.
 pub fn openapi_json() -> String {
     let mut text = openapi().to_pretty_json().expect("the document's keys are strings");
     text.push('\n');
@@ -71,14 +71,14 @@ pub fn openapi_json() -> String {
 )]
 struct Document;
 
-/// Answers that every call may get beside HTTP 200.
+/// Failures that every call may return beside HTTP 200.
 const FAILURES: [(&str, &str); 3] = [
     ("413", "The body is larger than the limit: `RequestTooLarge`"),
     ("500", "A bug of the service: `InternalError`, with a `request_id`"),
     ("503", "`Maintenance` or `ServiceUnavailable`; the header Retry-After says when to try again"),
 ];
 
-/// Adds to every operation what all have in common: the key, and the answers that are no HTTP 200.
+/// Adds the parts that all operations share: the key and the failures.
 struct EveryCall;
 
 impl Modify for EveryCall {
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// The pointers of all fields that the schema of a request names, nested objects included.
+    /// JSON pointers of all fields in a request's schema, nested objects included.
     fn documented(name: &str) -> BTreeSet<String> {
         fn walk(document: &Value, schema: &Value, pointer: &str, found: &mut BTreeSet<String>) {
             if let Some(reference) = schema["$ref"].as_str() {

@@ -1,5 +1,5 @@
-//! Lists by pages: `limit` and `cursor` in, `flags.pagination` out. A cursor is opaque; inside it is what the last
-//! entry of a page is found by.
+//! Paged lists: `limit` and `cursor` in, `flags.pagination` out. A cursor is opaque to clients; it encodes the
+//! position of the last entry of a page.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,23 +13,23 @@ pub(crate) const LIMIT_DEFAULT: usize = 50;
 pub(crate) const LIMIT_MAX: usize = 500;
 const CURSOR_BYTES_MAX: usize = 1_000;
 
-/// Where a list goes on.
+/// Position in a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Pagination {
-    /// What to send as `cursor` for the next page; null if this is the last one.
+    /// `cursor` for the next page; null on the last page.
     next_cursor: Option<String>,
     has_more: bool,
     limit: usize,
 }
 
 impl Pagination {
-    /// `next` is what the last entry of this page is found by, if there are more.
+    /// `next` is the position of this page's last entry, if there are more.
     pub(crate) fn new(limit: usize, next: Option<String>) -> Self {
         let next_cursor = next.map(|text| URL_SAFE_NO_PAD.encode(text));
         Self { has_more: next_cursor.is_some(), next_cursor, limit }
     }
 
-    /// Of a stream that never ends: where to go on, whether there is more now or not.
+    /// Pagination of an endless stream: always has a cursor, even if no more entries exist yet.
     pub(crate) fn of_stream(limit: usize, next: &str, has_more: bool) -> Self {
         Self { next_cursor: Some(URL_SAFE_NO_PAD.encode(next)), has_more, limit }
     }
@@ -58,7 +58,7 @@ pub(crate) fn read_limit(
     }
 }
 
-/// Takes `cursor` out of a request: what `next` of the page before was, as `parse` understands it.
+/// Takes `cursor` out of a request and parses its decoded text with `parse`.
 pub(crate) fn read_cursor<T>(
     fields: &mut Fields<'_>,
     findings: &mut Findings,
@@ -72,7 +72,7 @@ pub(crate) fn read_cursor<T>(
     cursor
 }
 
-/// What stands inside a cursor.
+/// Decoded text of a cursor; `None` if it is not one.
 pub(crate) fn decode_cursor(given: &str) -> Option<String> {
     let bytes = if given.len() > CURSOR_BYTES_MAX { None } else { URL_SAFE_NO_PAD.decode(given).ok() };
     bytes.and_then(|bytes| String::from_utf8(bytes).ok())

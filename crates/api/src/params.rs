@@ -1,4 +1,4 @@
-//! Where the request's JSON is: the body itself, or the form field `params` that some clients put it in.
+//! Finds the request's JSON: the body itself, or the form field `params` that some clients use.
 
 use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
@@ -10,10 +10,10 @@ use multer::Multipart;
 use postroad_app::FieldProblem;
 
 const FIELD: &str = "params";
-/// Of the field's name with every byte escaped.
+/// Longest form of the field's name, with every byte escaped.
 const NAME_BYTES_MAX: usize = 18;
 
-/// The JSON text of a request.
+/// Returns the JSON text of a request.
 pub(crate) async fn find(parts: &Parts, body: Bytes) -> Result<Bytes, FieldProblem> {
     if body.is_empty() {
         let query = parts.uri.query().filter(|_| parts.method == Method::GET).unwrap_or_default();
@@ -23,7 +23,7 @@ pub(crate) async fn find(parts: &Parts, body: Bytes) -> Result<Bytes, FieldProbl
         parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
-        // `curl -d` says that it sends a form, whatever it sends.
+        // `curl -d` claims to send a form, whatever it sends.
         if body.trim_ascii_start().starts_with(b"{") {
             return Ok(body);
         }
@@ -35,7 +35,7 @@ pub(crate) async fn find(parts: &Parts, body: Bytes) -> Result<Bytes, FieldProbl
     Ok(body)
 }
 
-/// The decoded value of the field. Decoded in one piece into one buffer, because it can be nearly the whole body.
+/// Decodes the value of the field into one buffer, because it can be nearly the whole body.
 fn find_in_form(form: &[u8]) -> Option<Bytes> {
     let mut fields = form.split(|byte| *byte == b'&').map(|field| {
         let name_end = memchr(b'=', field).unwrap_or(field.len());
@@ -46,7 +46,7 @@ fn find_in_form(form: &[u8]) -> Option<Bytes> {
     Some(decode(value).into())
 }
 
-/// Plus signs are spaces, `%XX` is a byte, and everything else is itself.
+/// Form decoding: plus signs are spaces, `%XX` is a byte.
 fn decode(text: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -78,7 +78,7 @@ async fn find_in_multipart(content_type: &str, body: Bytes) -> Result<Bytes, Fie
         if field.name() != Some(FIELD) {
             continue;
         }
-        // The form is in memory already: most of the time the field is one piece of it, which is not copied.
+        // The form is already in memory: usually the field is one piece of it, which is not copied.
         let first = field.chunk().await.map_err(malformed)?.unwrap_or_default();
         let Some(second) = field.chunk().await.map_err(malformed)? else { return Ok(first) };
         let mut all = BytesMut::from(first);

@@ -1,4 +1,4 @@
-//! Who is at the other end: the socket's peer, or whom a trusted proxy says it speaks for.
+//! Address of the caller: the socket's peer, or the client that a trusted proxy names.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,8 +6,8 @@ use axum::http::HeaderMap;
 use ipnet::IpNet;
 use postroad_app::Peer;
 
-/// The address and transport of the caller. `X-Forwarded-*` counts only from a trusted proxy, and of the addresses
-/// in it only the right-most that is no proxy of ours: everything left of it is the caller's own claim.
+/// Returns the address and transport of the caller. `X-Forwarded-*` counts only from a trusted proxy, and only
+/// its right-most address that is not a trusted proxy: everything left of it is the caller's own claim.
 pub(crate) fn find(socket: Peer, headers: &HeaderMap, trusted_proxies: &[IpNet]) -> Peer {
     let is_trusted = |address: IpAddr| trusted_proxies.iter().any(|network| network.contains(&address));
     let mut peer = Peer { address: socket.address.to_canonical(), tls: socket.tls };
@@ -18,7 +18,7 @@ pub(crate) fn find(socket: Peer, headers: &HeaderMap, trusted_proxies: &[IpNet])
         values(headers, "x-forwarded-proto").last().is_some_and(|proto| proto.eq_ignore_ascii_case("https"));
     let hops: Vec<&str> = values(headers, "x-forwarded-for").collect();
     for hop in hops.into_iter().rev() {
-        // What is no address was not written by a proxy of ours: nothing left of it can be believed.
+        // A hop that is not an address was not written by a trusted proxy; ignore everything left of it.
         let Some(address) = parse_hop(hop) else { break };
         peer.address = address;
         if !is_trusted(address) {
@@ -28,13 +28,13 @@ pub(crate) fn find(socket: Peer, headers: &HeaderMap, trusted_proxies: &[IpNet])
     peer
 }
 
-/// The comma-separated values of all headers of that name, in order.
+/// Comma-separated values of all headers with that name, in order.
 fn values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).map(str::trim)
 }
 
-/// Some proxies add the port.
+/// Parses one hop; some proxies add the port.
 fn parse_hop(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     let address = bare.parse().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|peer| peer.ip()));

@@ -1,4 +1,4 @@
-//! Limit per client address: connections of a listener, or requests whose answers are not sent yet.
+//! Limit per client address: for connections of a listener, or for requests whose answers are not sent yet.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use postroad_model::client_network;
 
-/// Counts by address. Refuses an address that has `each_max` already.
+/// Counts by address. Refuses an address that has reached `each_max`.
 #[derive(Debug)]
 pub(crate) struct PerAddressLimit {
     each_max: usize,
@@ -26,7 +26,7 @@ impl PerAddressLimit {
         Arc::new(Self { each_max, counts: Mutex::default() })
     }
 
-    /// `None` if the address has as many as it may have.
+    /// `None` if the address has reached its limit.
     pub(crate) fn acquire(self: &Arc<Self>, address: IpAddr) -> Option<AddressPermit> {
         let address = client_network(address);
         let mut counts = self.counts.lock();

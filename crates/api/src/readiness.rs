@@ -1,20 +1,20 @@
-//! The answer of `/ready`: whether mail can be accepted and sent, and if not why.
+//! Result of `/ready`: whether mail can be accepted and sent, and the cause if not.
 
 use serde::Serialize;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// The last answer of `/ready`; one check at a time.
+/// Last result of `/ready`; the lock allows one check at a time.
 #[derive(Debug, Default)]
 pub(crate) struct LastReadiness(pub(crate) Mutex<Option<(Instant, Readiness)>>);
 
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Readiness {
     pub(crate) status: &'static str,
-    /// Why it is not ready.
+    /// Why the service is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<String>,
-    /// How long the longest overdue message has waited, if that is known.
+    /// Age of the longest overdue message, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) queue_lag_seconds: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! What a plain listener answers when it does not serve: the same address with https.
+//! Redirects plain HTTP requests to the same path over https.
 
 use axum::body::Body;
 use axum::http::header::LOCATION;
@@ -9,7 +9,7 @@ use crate::{health, host};
 
 const HTTPS_PORT: u16 = 443;
 
-/// 308 keeps method and body, unlike 301. The body is not read.
+/// Answers 308, which keeps method and body, unlike 301. Does not read the body.
 pub(crate) fn answer<B>(request: &Request<B>, https_port: u16) -> Response {
     if request.uri().path() == health::PATH {
         return health::live();

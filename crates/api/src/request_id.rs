@@ -1,4 +1,4 @@
-//! The name of a request in answers and logs: the client's own if it is fit for a log line, else ours.
+//! Id of a request in answers and logs: the client's own if it is safe to log, else a generated one.
 
 use std::sync::Arc;
 

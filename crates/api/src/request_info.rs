@@ -14,9 +14,9 @@ use crate::request_id;
 /// Id, peer and start time of a request, kept in its extensions.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestInfo {
-    /// In the answer; the client's own if it gave one.
+    /// Id in the answer; the client's own if it sent one.
     pub(crate) id: Arc<str>,
-    /// In the log beside it: clients may give the same id twice.
+    /// Generated id for the log: clients may send the same id twice.
     pub(crate) own_id: Uuid,
     pub(crate) peer: Peer,
     begun: Instant,
@@ -32,7 +32,7 @@ impl RequestInfo {
         self.begun.elapsed()
     }
 
-    /// Time worked on it so far, in seconds with three decimals.
+    /// Working time so far, in seconds with three decimals.
     pub(crate) fn seconds(&self) -> f64 {
         (self.begun.elapsed().as_secs_f64() * 1e3).round() / 1e3
     }

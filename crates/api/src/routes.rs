@@ -1,4 +1,4 @@
-//! Every route on one page.
+//! Table of all routes.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .with_state(state)
 }
 
-/// Answers an endpoint's calls by `handle`. Takes every method, so that a wrong one is answered with an envelope.
+/// Routes an endpoint to `handle`. Accepts every method, so that a wrong one is answered with an envelope.
 fn call<T, F, Fut>(access: impl Into<Access>, handle: F) -> MethodRouter<Arc<ApiState>>
 where
     T: Serialize + Send + Sync + 'static,

@@ -1,7 +1,7 @@
-//! A listener and its connections.
+//! HTTP listener and its connections.
 //!
-//! On failure: an accept that goes wrong is logged and the loop goes on, after a pause if the machine is out of
-//! sockets or memory. A connection that goes wrong ends alone.
+//! On failure: a failed accept is logged and the loop continues, after a pause if the machine is out of sockets
+//! or memory. A failing connection ends alone.
 
 use std::io;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::connection::{Connections, Phase};
 use crate::per_address::{AddressPermit, PerAddressLimit};
 use crate::{Api, Mode};
 
-/// When the machine is out of something, other work has to end first.
+/// Pause when the machine is out of a resource, so that other work can end first.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// For connections that were told to end at once.
+/// Time for connections to end once they are cut off.
 const CUT_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// A running listener. Stop it; one that is dropped cuts its connections off.
+/// Running listener. Call `stop` to end it; dropping it cuts off its connections.
 #[derive(Debug)]
 pub struct Server {
     phase: watch::Sender<Phase>,
@@ -36,7 +36,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Accepts from now on, in the background.
+    /// Starts accepting connections in the background.
     pub fn start(api: &Api, listener: TcpListener, tls: Option<Arc<ServerConfig>>, mode: Mode) -> Self {
         let settings = &api.settings;
         let places_max = u32::try_from(settings.connections_max.max(1)).unwrap_or(u32::MAX);
@@ -54,13 +54,13 @@ impl Server {
         Self { phase, accepting, places, places_max, stop_time: settings.times.stop }
     }
 
-    /// Stops accepting at once and lets requests in flight finish, for as long as the settings say.
+    /// Stops accepting at once, and lets requests in flight finish within the time of the settings.
     pub async fn stop(self) {
         self.phase.send_replace(Phase::Stopping);
         if let Err(error) = self.accepting.await {
             tracing::error!(%error, "HTTP accept loop failed");
         }
-        // All places free means that no connection is left.
+        // If all permits are free, no connection is left.
         if timeout(self.stop_time, self.places.acquire_many(self.places_max)).await.is_err() {
             let open = self.places_max as usize - self.places.available_permits();
             tracing::warn!(open, "shutdown: connections closed with requests unfinished");
@@ -70,20 +70,20 @@ impl Server {
     }
 }
 
-/// Where connections come in.
+/// Accept loop with its connection limits.
 struct Entrance {
     listener: TcpListener,
     places: Arc<Semaphore>,
     per_address: Arc<PerAddressLimit>,
-    /// A proxy of ours speaks for many.
+    /// Proxies are exempt from the limit per address: they speak for many clients.
     proxies: Vec<IpNet>,
 }
 
-/// What a connection holds until it ends.
+/// Permits that a connection holds until it ends.
 type Admission = (OwnedSemaphorePermit, Option<AddressPermit>);
 
 async fn accept_all(entrance: Entrance, connections: Arc<Connections>, mut phase: watch::Receiver<Phase>) {
-    // Another receiver for the connections: they have to see the change that ends this loop.
+    // The connections need their own receiver: they must see the change that ends this loop.
     let for_connections = phase.clone();
     loop {
         let accepted = tokio::select! {
@@ -110,7 +110,8 @@ async fn accept_all(entrance: Entrance, connections: Arc<Connections>, mut phase
 }
 
 impl Entrance {
-    /// Takes a place first: more connections wait in the kernel's queue. `None` for one of an address that has enough.
+    /// Takes a permit before accepting: further connections wait in the kernel's queue. `None` if the address
+    /// has reached its limit.
     async fn accept(&self) -> io::Result<Option<(TcpStream, Admission)>> {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(io::Error::other)?;
         let (stream, peer) = self.listener.accept().await?;
@@ -123,7 +124,7 @@ impl Entrance {
     }
 }
 
-/// The peer was gone before we took its connection.
+/// Whether only this connection failed: the peer was gone before it was accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

@@ -9,38 +9,38 @@ use postroad_model::Limits;
 pub struct Settings {
     /// Largest body of one request.
     pub request_bytes_max: usize,
-    /// Bodies and large answers that may be in memory at the same time, all together.
+    /// Total memory for bodies and large answers.
     pub in_flight_bytes_max: usize,
-    /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
+    /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// Connections of one listener; more wait until one ends.
+    /// Connections of one listener; further ones wait until one ends.
     pub connections_max: usize,
-    /// Connections of one address to one listener; more are closed at once. Trusted proxies have no such limit.
+    /// Connections of one address to one listener; further ones are closed at once. Trusted proxies are exempt.
     pub connections_per_address_max: usize,
-    /// Requests of one address that are being worked on or whose answers are not sent yet; more get a 503.
+    /// Requests of one address that are in progress or whose answers are not sent yet; further ones get a 503.
     pub requests_per_address_max: usize,
-    /// Likewise of one server, with any of its keys; more wait for a moment first.
+    /// The same limit for one server, over all its keys; further requests wait briefly first.
     pub requests_per_server_max: usize,
     pub times: TimeLimits,
 }
 
-/// How long things may take.
+/// Time limits.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeLimits {
     pub tls_handshake: Duration,
-    /// For the headers of a request in all: of the first one from connecting, of later ones from their first byte.
+    /// Headers of a request: from connecting for the first one, from their first byte for later ones.
     pub first_request: Duration,
-    /// Between two requests on one connection, the later one's headers included.
+    /// Time between two requests on one connection, including the later one's headers.
     pub idle: Duration,
-    /// For one whole body to arrive.
+    /// Time for one whole body to arrive.
     pub body: Duration,
-    /// For the next piece of a body to arrive, or of a large answer to be taken.
+    /// Time for the next piece of a body to arrive, or of a large answer to be read.
     pub body_stall: Duration,
-    /// For one whole large answer to be taken.
+    /// Time for one whole large answer to be read.
     pub answer: Duration,
-    /// For a body or an answer to get its share of the memory.
+    /// Waiting time of a body or an answer for its share of the memory.
     pub memory_wait: Duration,
-    /// For requests in flight when the server stops.
+    /// Time for requests in flight to finish when the server stops.
     pub stop: Duration,
 }
 
@@ -74,11 +74,12 @@ impl Default for TimeLimits {
     }
 }
 
-/// What a listener does with requests.
+/// How a listener treats requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Serve,
-    /// Sends callers to the https listener on that port. Requests that came over TLS to a trusted proxy are served.
+    /// Redirects callers to the https listener on that port. Requests that a trusted proxy received over TLS
+    /// are served.
     RedirectToHttps {
         port: u16,
     },

@@ -14,10 +14,10 @@ use crate::fair_pool::FairPool;
 use crate::memory::Pools;
 use crate::readiness::LastReadiness;
 
-/// Calls of all servers that are being worked on or whose answers are not sent yet.
+/// Calls of all servers that are in progress or whose answers are not sent yet.
 const IN_FLIGHT_MAX: usize = 16_384;
 
-/// Samples that are posted to webhooks at the same time, and those of one server: receivers may take their time.
+/// Samples posted to webhooks at the same time, in total and per server: receivers may be slow.
 const SAMPLES_MAX: usize = 128;
 const SAMPLES_OF_SERVER_MAX: usize = 8;
 
@@ -32,11 +32,11 @@ pub(crate) struct ApiState {
     pub(crate) in_flight: FairPool,
     /// Samples that are being posted to webhooks, by server.
     pub(crate) samples: Arc<FairPool>,
-    /// What posts webhooks, where that runs in this process.
+    /// Webhook worker, if it runs in this process.
     webhooks: OnceLock<WebhookDesk>,
-    /// What delivers, where that runs in this process.
+    /// Delivery engine, if it runs in this process.
     queue: OnceLock<QueueDesk>,
-    /// What `/ready` said last.
+    /// Last result of `/ready`.
     pub(crate) readiness: LastReadiness,
 }
 
@@ -57,12 +57,12 @@ impl ApiState {
         }
     }
 
-    /// The first one counts.
+    /// Sets the webhook worker; later calls are ignored.
     pub(crate) fn set_webhooks(&self, desk: WebhookDesk) {
         self.webhooks.get_or_init(|| desk);
     }
 
-    /// The first one counts.
+    /// Sets the delivery engine; later calls are ignored.
     pub(crate) fn set_queue(&self, desk: QueueDesk) {
         self.queue.get_or_init(|| desk);
     }

@@ -1,6 +1,6 @@
-//! Answers of one connection that are not sent yet. hyper keeps a piece of an HTTP/2 answer until its reader has room
-//! for it, however long that takes: a connection with such an answer has to end. hyper cannot end one stream alone, so the
-//! others get time to finish first.
+//! Answers of one connection that are not sent yet. hyper keeps a piece of an HTTP/2 answer until its reader
+//! has room for it, without a time limit, so a connection with a stalled answer must end. hyper cannot end one
+//! stream alone; the other streams get time to finish first.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::held;
 
-/// When a piece of each answer was taken last.
+/// Time at which a piece of each answer was last taken.
 #[derive(Debug, Default)]
 pub(crate) struct Unsent {
     answers: Mutex<Answers>,
@@ -28,7 +28,7 @@ struct Answers {
 }
 
 impl Unsent {
-    /// The same body, watched until it and the last of its pieces are dropped.
+    /// Returns the same body, watched until it and the last of its pieces are dropped.
     pub(crate) fn watch(self: &Arc<Self>, body: Body) -> Body {
         let number = self.with(|answers| {
             answers.next += 1;
@@ -38,12 +38,12 @@ impl Unsent {
         Body::new(WatchedBody { body, entry: Arc::new(Entry { unsent: Arc::clone(self), number }) })
     }
 
-    /// Whether the reader took nothing of some answer for longer than `stall_max`.
+    /// Whether the client took nothing of some answer for longer than `stall_max`.
     pub(crate) fn has_stalled(&self, stall_max: Duration) -> bool {
         self.with(|answers| answers.taken_at.values().any(|taken_at| taken_at.elapsed() > stall_max))
     }
 
-    /// Whether no answer is left of which the reader takes something.
+    /// Whether all remaining answers have stalled.
     pub(crate) fn has_only_stalled(&self, stall_max: Duration) -> bool {
         self.with(|answers| answers.taken_at.values().all(|taken_at| taken_at.elapsed() > stall_max))
     }
@@ -58,7 +58,7 @@ struct WatchedBody {
     entry: Arc<Entry>,
 }
 
-/// One answer that is watched.
+/// Watched answer.
 struct Entry {
     unsent: Arc<Unsent>,
     number: u64,
@@ -111,7 +111,7 @@ mod tests {
         assert!(!unsent.has_stalled(stall));
         tokio::time::sleep(stall).await;
         assert!(unsent.has_stalled(stall));
-        // A reader with room for one byte: hyper has dropped the body, and the piece is not sent.
+        // A client window of one byte: hyper has dropped the body, and the piece is not sent.
         drop(body);
         assert!(unsent.has_stalled(stall));
         drop(piece);

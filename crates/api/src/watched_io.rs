@@ -1,4 +1,4 @@
-//! A connection's stream, watched for what hyper does not watch: how long the head of a later request takes in all, and
+//! Stream wrapper that measures two things hyper does not limit: the time for the head of a later request, and
 //! whether anything is still being written.
 
 use std::io;
@@ -14,11 +14,11 @@ use tokio::time::{Instant, Sleep, sleep};
 
 const H2_PREFACE: &[u8] = b"PRI";
 
-/// What a connection is doing. hyper has no idle limit for HTTP/2, nor for peers that connect and say nothing.
+/// Activity of a connection. hyper has no idle limit for HTTP/2, nor for peers that connect and send nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     in_flight: AtomicUsize,
-    /// Requests whose head has arrived, so far.
+    /// Requests whose head has arrived so far.
     begun: AtomicUsize,
     written_bytes: AtomicU64,
     /// When the latest request was answered; `None` before the first.
@@ -32,7 +32,7 @@ impl Activity {
         Busy(Arc::clone(self))
     }
 
-    /// When it has been idle for too long, as it looks now; `None` if there never was a request.
+    /// Time at which the connection becomes idle for too long; `None` before the first request.
     pub(crate) fn may_idle_until(&self, idle_max: Duration) -> Option<Instant> {
         if self.in_flight.load(Ordering::Relaxed) > 0 {
             return Some(Instant::now() + idle_max);
@@ -41,7 +41,7 @@ impl Activity {
         answered_at.map(|at| at + idle_max)
     }
 
-    /// Whether a request waits for its answer.
+    /// Whether a request is in progress.
     pub(crate) fn is_busy(&self) -> bool {
         self.in_flight.load(Ordering::Relaxed) > 0
     }
@@ -50,13 +50,13 @@ impl Activity {
         self.written_bytes.load(Ordering::Relaxed)
     }
 
-    /// How many requests have begun, if none is in flight.
+    /// Number of requests so far, if none is in progress.
     fn between_requests(&self) -> Option<usize> {
         (self.in_flight.load(Ordering::Relaxed) == 0).then(|| self.begun.load(Ordering::Relaxed))
     }
 }
 
-/// A request in flight.
+/// Request in progress.
 pub(crate) struct Busy(Arc<Activity>);
 
 impl Drop for Busy {
@@ -69,16 +69,16 @@ impl Drop for Busy {
 pub(crate) struct WatchedIo<S> {
     stream: S,
     activity: Arc<Activity>,
-    /// For the whole head of a request, from its first byte.
+    /// Time for the whole head of a request, from its first byte.
     head_time_max: Duration,
-    /// The first bytes of the connection: they tell HTTP/2, whose frames come at any time.
+    /// First bytes of the connection. They identify HTTP/2, whose frames may arrive at any time.
     first_bytes: Vec<u8>,
     head: Option<ArrivingHead>,
 }
 
-/// The head of a request that has begun to arrive.
+/// Head of a request that has begun to arrive.
 struct ArrivingHead {
-    /// Requests that had begun before it.
+    /// Number of requests before it.
     after: usize,
     deadline: Pin<Box<Sleep>>,
 }
@@ -94,7 +94,7 @@ impl<S> WatchedIo<S> {
             self.first_bytes.extend_from_slice(&bytes[..wanted]);
         }
         let Some(after) = self.activity.between_requests() else { return };
-        // The connection's own timer watches the first request.
+        // The connection's own timer limits the first request.
         let is_watched = after > 0 && self.first_bytes != H2_PREFACE && !bytes.is_empty();
         if is_watched && self.head.as_ref().is_none_or(|head| head.after != after) {
             self.head = Some(ArrivingHead { after, deadline: Box::pin(sleep(self.head_time_max)) });

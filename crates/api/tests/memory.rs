@@ -1,5 +1,6 @@
-//! A request by HTTP takes at most three times its own bytes of memory, and 1 MB (`Limits`): from the first byte read to
-//! the answer, JSON and all. Measured by a counting allocator, so this is a test binary of its own with a single test.
+//! An HTTP request takes at most three times its own bytes of memory, plus 1 MB (`Limits`), from the first byte
+//! read to the answer. Measured by a counting allocator; therefore this is a test binary of its own with a
+//! single test.
 
 #![cfg(test)]
 
@@ -22,7 +23,7 @@ use tokio::net::TcpStream;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// What a case fills its fields with: large enough that the fixed part of the rule hides nothing.
+/// Bytes of each case: large enough that the fixed part of the rule hides nothing.
 const BYTES: usize = 6 << 20;
 const FIXED_BYTES: usize = 1 << 20;
 const ADD: &str = "/api/v1/suppressions/add";
@@ -126,7 +127,7 @@ impl Test {
         self.call(&format!("{field} {name}"), SEND_MESSAGE, &with(&json!({field: text})).to_string()).await;
     }
 
-    /// Every call has to succeed: a request that is refused early shows nothing.
+    /// Every call must succeed: a request that is refused early shows nothing.
     async fn call(&mut self, name: &str, path: &str, request: &str) {
         let head = format!("Content-Length: {}\r\nConnection: close\r\n", request.len());
         let head = self.service.head(path, &head);
@@ -153,7 +154,7 @@ fn with(fields: &Value) -> Value {
     send
 }
 
-/// The same JSON with escapes for everything beyond ASCII, as many programs write it.
+/// The same JSON with escapes for all non-ASCII characters, as many programs write it.
 fn in_ascii(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);
     for c in json.chars() {

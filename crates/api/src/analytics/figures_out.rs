@@ -1,19 +1,19 @@
-//! Numbers on the wire.
+//! JSON forms of analytics counts, rates and latencies.
 
 use postroad_app::analytics::{Figures, Metric, Percentiles};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// How often each thing happened. `soft_fail` counts attempts, `opened` and `clicked` every time; the others count
-/// messages.
+/// Number of each event. `soft_fail` counts attempts; `opened` and `clicked` count every occurrence; the others
+/// count messages.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CountsOut {
     accepted: u64,
     sent: u64,
     soft_fail: u64,
-    /// Refused for good, or given up.
+    /// Refused permanently, or given up.
     hard_fail: u64,
-    /// Taken, and returned later.
+    /// Accepted by the receiver and returned later.
     bounced: u64,
     held: u64,
     complained: u64,
@@ -26,16 +26,16 @@ pub(crate) struct CountsOut {
     unsubscribed: u64,
 }
 
-/// Seconds since a message was accepted, or since the time it was scheduled for. Within 4 %.
+/// Seconds since a message was accepted, or since its scheduled time. Accurate to 4 %.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LatencyOut {
     /// Until the first attempt began.
     first_attempt: PercentilesOut,
-    /// Until the other side took it.
+    /// Until the receiving server accepted it.
     sent: PercentilesOut,
 }
 
-/// What half, nine of ten and 99 of a hundred messages stayed within; null without messages.
+/// 50th, 90th and 99th percentiles; null without messages.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PercentilesOut {
     #[schema(example = 0.031)]
@@ -44,16 +44,16 @@ pub(crate) struct PercentilesOut {
     p99: Option<f64>,
 }
 
-/// Shares of 1; null where there is nothing to divide by.
+/// Rates between 0 and 1; null if the divisor is 0.
 #[derive(Debug, Serialize, ToSchema)]
 #[expect(clippy::struct_field_names, reason = "they are the names on the wire")]
 pub(crate) struct RatesOut {
-    /// Sent and not returned, of those sent or failed for good.
+    /// Messages sent and not returned, divided by messages sent or failed permanently.
     #[schema(example = 0.987)]
     delivery_rate: Option<f64>,
-    /// Failed for good or returned, of the same.
+    /// Messages failed permanently or returned, with the same divisor.
     bounce_rate: Option<f64>,
-    /// Of those sent, as the ones below.
+    /// Divided by messages sent, like the rates below.
     complaint_rate: Option<f64>,
     open_rate: Option<f64>,
     click_rate: Option<f64>,
@@ -117,7 +117,7 @@ impl From<Percentiles> for PercentilesOut {
     }
 }
 
-/// To the millisecond.
+/// Rounds to milliseconds.
 pub(super) fn seconds(seconds: Option<f64>) -> Option<f64> {
     seconds.map(|seconds| (seconds * 1e3).round() / 1e3)
 }

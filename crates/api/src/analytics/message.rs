@@ -1,4 +1,4 @@
-//! analytics/message: the numbers of one message.
+//! analytics/message: figures of one message.
 
 use postroad_app::analytics::MessageFigures;
 use postroad_model::Timestamp;
@@ -24,12 +24,12 @@ pub(crate) struct MessageAnalyticsIn {
     id: i64,
 }
 
-/// What happened to it, in numbers. Opens and clicks by programs are counted apart.
+/// Figures of one message. Opens and clicks by bots are counted separately.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MessageAnalyticsOut {
     #[schema(example = "Sent")]
     status: &'static str,
-    /// How often another mail server was asked to take it.
+    /// Number of delivery attempts.
     attempts: u64,
     soft_fail: u64,
     held: u64,
@@ -47,7 +47,7 @@ pub(crate) struct MessageAnalyticsOut {
     first_opened_at: Option<String>,
     #[schema(format = DateTime)]
     first_clicked_at: Option<String>,
-    /// The most clicked first.
+    /// Most clicked first.
     links: Vec<LinkOut>,
     latency: MessageLatencyOut,
 }
@@ -60,18 +60,18 @@ pub(crate) struct LinkOut {
     bot_clicked: u64,
 }
 
-/// Seconds since it was accepted, or since the time it was scheduled for; null for what did not happen.
+/// Seconds since the message was accepted, or since its scheduled time; null if it did not happen.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MessageLatencyOut {
     /// Until the first attempt began.
     first_attempt: Option<f64>,
-    /// Until the other side took it.
+    /// Until the receiving server accepted it.
     sent: Option<f64>,
 }
 
 /// Get a message's numbers
 ///
-/// An id of another server is an unknown id.
+/// An id of another server is answered like an unknown id.
 #[utoipa::path(
     post,
     path = "/api/v1/analytics/message",

@@ -1,4 +1,4 @@
-//! analytics/*: what happened to a server's mail, in numbers.
+//! analytics/*: statistics about a server's mail.
 
 mod figures_out;
 pub(crate) mod message;

@@ -1,4 +1,4 @@
-//! What the questions have in common: a range of time, filters, and whether programs count.
+//! Parameters that all analytics calls share: time range, filters, and whether bots count.
 
 use postroad_app::analytics::{Dimension, DimensionValue, Filter, SURPLUS, WORDS_MAX};
 use postroad_model::Timestamp;
@@ -7,10 +7,10 @@ use utoipa::ToSchema;
 use crate::fields::{Fields, Findings, shortened};
 use crate::json::Json;
 
-/// Values of one filter.
+/// Most values in one filter.
 const VALUES_MAX: usize = 100;
 
-/// A value or a list of values, any of which fits; an empty text stands for messages that have none.
+/// One value, or a list of which any may match; an empty string matches messages without a value.
 #[derive(Debug, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "the shape for the OpenAPI document")]
@@ -19,26 +19,26 @@ pub(crate) enum FilterIn {
     Any(Vec<String>),
 }
 
-/// Only messages that fit all of these.
+/// Only messages that match all of these.
 #[derive(Debug, ToSchema)]
 #[expect(
     dead_code,
     reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
 )]
 pub(crate) struct FiltersIn {
-    /// The sender's.
+    /// Domain of the sender.
     domain: Option<FilterIn>,
     tag: Option<FilterIn>,
-    /// Whose mail servers the recipient's domain has, such as `google`; `other` for those nobody knows.
+    /// Mail provider of the recipient's domain, such as `google`; `other` if unknown.
     recipient_provider: Option<FilterIn>,
     template: Option<FilterIn>,
-    /// By name.
+    /// Name of the pool.
     ip_pool: Option<FilterIn>,
-    /// By id.
+    /// Id of the credential.
     credential: Option<FilterIn>,
 }
 
-/// `from` or `to`, if it is there.
+/// Reads `from` or `to`, if present.
 pub(super) fn read_time(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -60,7 +60,7 @@ pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> 
     for dimension in Dimension::ALL {
         filters.extend(read_filter(&mut given, dimension, findings));
     }
-    // Not a warning: without the filter the numbers would be others than those asked for.
+    // A problem, not a warning: ignoring the filter would return numbers for other messages.
     for (pointer, name, _) in given.into_entries() {
         findings.problem(
             pointer,
@@ -70,7 +70,7 @@ pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> 
     filters
 }
 
-/// A dimension as a field of its own.
+/// Reads a dimension that is given as a field of its own.
 pub(super) fn read_filter(
     fields: &mut Fields<'_>,
     dimension: Dimension,
@@ -98,12 +98,12 @@ pub(super) fn read_filter(
     Some(Filter { dimension, values })
 }
 
-/// As messages list them.
+/// Names of all dimensions, for error messages.
 pub(super) fn dimension_names() -> String {
     Dimension::ALL.map(|dimension| format!("`{}`", dimension.as_str())).join(", ")
 }
 
-/// What is said beside numbers that lag behind, or that lump things together.
+/// Adds a warning if the numbers lag behind, or if rare values are added together.
 pub(super) fn add_warnings(is_current: bool, has_surplus: bool, warnings: &mut Vec<String>) {
     if !is_current {
         warnings.push("The newest events are still being counted; ask again in a moment".to_owned());

@@ -1,4 +1,4 @@
-//! analytics/summary: the numbers of a range and the shares they make.
+//! analytics/summary: counts and rates of a time range.
 
 use postroad_app::analytics::{Dimension, Summary, SummaryQuery};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which range, and of which messages.
+/// Time range, and filters on messages.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z", "tag": "welcome"}))]
 #[expect(
@@ -20,26 +20,26 @@ use crate::json;
     reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
 )]
 pub(crate) struct SummaryIn {
-    /// RFC 3339; 30 days before `to` unless given.
+    /// Start (RFC 3339); 30 days before `to` if left out.
     from: Option<String>,
-    /// RFC 3339; now unless given.
+    /// End (RFC 3339); now if left out.
     to: Option<String>,
-    /// The sender's; the same as in `filters`.
+    /// Domain of the sender; the same as in `filters`.
     domain: Option<FilterIn>,
     /// The same as in `filters`.
     tag: Option<FilterIn>,
     filters: Option<FiltersIn>,
-    /// Count opens and clicks by programs as well.
+    /// Also count opens and clicks by bots.
     include_bots: Option<bool>,
 }
 
-/// Numbers and shares.
+/// Counts and rates.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SummaryOut {
-    /// Begun on a quarter of an hour.
+    /// Start, rounded down to a quarter of an hour.
     #[schema(format = DateTime)]
     from: String,
-    /// Ended on a quarter of an hour.
+    /// End, rounded up to a quarter of an hour.
     #[schema(format = DateTime)]
     to: String,
     #[serde(flatten)]
@@ -49,8 +49,8 @@ pub(crate) struct SummaryOut {
 
 /// Sum a range up
 ///
-/// Things count when they happen: an open today of a message of last week is today's. The range is widened to quarters of
-/// an hour. Test messages and simulator recipients never count.
+/// Events count when they happen: an open today counts today, even if the message is a week old. The range is
+/// extended to full quarters of an hour. Test messages and simulator recipients never count.
 #[utoipa::path(
     post,
     path = "/api/v1/analytics/summary",

@@ -1,4 +1,4 @@
-//! analytics/timeseries: numbers by minute, hour, day or month.
+//! analytics/timeseries: figures by minute, hour, day or month.
 
 use std::borrow::Cow;
 
@@ -16,12 +16,12 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_text};
 use crate::json;
 
-/// What one point takes to be written.
+/// Size of one point in an answer, for reserving memory.
 const POINT_BYTES: usize = 700;
-/// Entries of `dimensions` that are read, the same one twice included.
+/// Most entries of `dimensions` that are read, repeated ones included.
 const DIMENSIONS_GIVEN_MAX: usize = 100;
 
-/// Which range, in which steps, split by what.
+/// Time range, step and dimensions.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z", "granularity": "day", "timezone": "Europe/Berlin", "dimensions": ["tag"]}))]
 #[expect(
@@ -29,35 +29,36 @@ const DIMENSIONS_GIVEN_MAX: usize = 100;
     reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
 )]
 pub(crate) struct TimeseriesIn {
-    /// RFC 3339. Unless given, before `to`: an hour of minutes, a day of hours, 30 days, or a year of months.
+    /// Start (RFC 3339). If left out: an hour before `to` for minutes, a day for hours, 30 days for days, a
+    /// year for months.
     from: Option<String>,
-    /// RFC 3339; now unless given.
+    /// End (RFC 3339); now if left out.
     to: Option<String>,
-    /// `minute` (at most 48 hours, of the last days only), `hour`, `day` or `month`.
+    /// `minute` (at most 48 hours, recent days only), `hour`, `day` or `month`.
     #[schema(pattern = "^(minute|hour|day|month)$")]
     granularity: Option<String>,
-    /// An IANA name such as `Europe/Berlin`; `UTC` unless given.
+    /// IANA name such as `Europe/Berlin`; `UTC` if left out.
     timezone: Option<String>,
     /// Up to two of `domain`, `tag`, `recipient_provider`, `template`, `ip_pool`, `credential`.
     dimensions: Option<Vec<String>>,
     filters: Option<FiltersIn>,
-    /// Count opens and clicks by programs as well.
+    /// Also count opens and clicks by bots.
     include_bots: Option<bool>,
 }
 
-/// A line for each combination of the dimensions, the largest first.
+/// One series per combination of dimension values, largest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TimeseriesOut {
-    /// The beginning of the first point.
+    /// Start of the first point.
     #[schema(format = DateTime)]
     from: String,
-    /// The end of the last point.
+    /// End of the last point.
     #[schema(format = DateTime)]
     to: String,
     series: Vec<SeriesOut>,
 }
 
-/// Of the dimensions those that were asked for, null for messages that have none.
+/// Has the requested dimensions; null stands for messages without a value.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct SeriesOut {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +79,8 @@ pub(crate) struct SeriesOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<i64>)]
     credential: Option<OrNull<i64>>,
-    /// Everything beyond the largest series, added up: there are at most 500 series and 10,000 points.
+    /// True if this series adds up everything beyond the largest series: there are at most 500 series and
+    /// 10,000 points.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     rest: bool,
@@ -88,7 +90,7 @@ pub(crate) struct SeriesOut {
 /// One step.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PointOut {
-    /// When it begins.
+    /// Start of the step.
     #[schema(format = DateTime)]
     at: String,
     #[serde(flatten)]
@@ -97,7 +99,7 @@ pub(crate) struct PointOut {
 
 /// Draw a range
 ///
-/// Every step of the range is there, also those where nothing happened; the range is widened to whole steps. Days and
+/// Contains every step of the range, also those without events; the range is extended to whole steps. Days and
 /// months are those of `timezone`.
 #[utoipa::path(
     post,

@@ -1,4 +1,4 @@
-//! analytics/top: the values of a dimension with the largest numbers.
+//! analytics/top: the largest values of one dimension.
 
 use postroad_app::analytics::{Dimension, DimensionValue, METRICS, Metric, Top, TopBy, TopQuery};
 use serde::Serialize;
@@ -16,7 +16,7 @@ const RECIPIENT_DOMAIN: &str = "recipient_domain";
 const LIMIT: u64 = 20;
 const LIMIT_MAX: u64 = 500;
 
-/// Which range, and the largest of what.
+/// Time range, dimension and metric.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"dimension": "recipient_domain", "metric": "hard_fail", "limit": 10}))]
 #[expect(
@@ -24,24 +24,24 @@ const LIMIT_MAX: u64 = 500;
     reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
 )]
 pub(crate) struct TopIn {
-    /// RFC 3339; 30 days before `to` unless given.
+    /// Start (RFC 3339); 30 days before `to` if left out.
     from: Option<String>,
-    /// RFC 3339; now unless given.
+    /// End (RFC 3339); now if left out.
     to: Option<String>,
-    /// `recipient_domain`, by whole days (UTC) and without filters, or one of `domain`, `tag`, `recipient_provider`,
+    /// `recipient_domain` (whole UTC days, no filters), or one of `domain`, `tag`, `recipient_provider`,
     /// `template`, `ip_pool`, `credential`.
     dimension: String,
-    /// What is compared; `accepted` unless given.
+    /// Metric to sort by; `accepted` if left out.
     metric: Option<String>,
-    /// 20 unless given.
+    /// 20 if left out.
     #[schema(minimum = 1, maximum = 500)]
     limit: Option<u64>,
     filters: Option<FiltersIn>,
-    /// Count opens and clicks by programs as well.
+    /// Also count opens and clicks by bots.
     include_bots: Option<bool>,
 }
 
-/// The largest first.
+/// Largest value first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TopOut {
     #[schema(format = DateTime)]
@@ -51,16 +51,16 @@ pub(crate) struct TopOut {
     items: Vec<TopEntryOut>,
 }
 
-/// One value with its numbers.
+/// One value with its figures.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TopEntryOut {
-    /// Null for messages that have none.
+    /// Null stands for messages without a value.
     value: Option<ValueOut>,
     #[serde(flatten)]
     figures: FiguresOut,
 }
 
-/// A name, or the id of a credential.
+/// Name, or id of a credential.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum ValueOut {
@@ -70,7 +70,8 @@ pub(crate) enum ValueOut {
 
 /// Find the largest
 ///
-/// The values of one dimension with the largest numbers of one metric, such as the recipient domains that refuse most.
+/// Lists the values of one dimension with the largest numbers of one metric, such as the recipient domains that
+/// refuse most.
 #[utoipa::path(
     post,
     path = "/api/v1/analytics/top",

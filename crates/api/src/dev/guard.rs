@@ -1,6 +1,6 @@
-//! Who may look into the inbox, which has no key. A browser on this machine runs pages of the whole world: one could be
-//! served under a name that then points to 127.0.0.1 (DNS rebinding), so the name has to be a local one; another could
-//! post here without reading the answer, so what changes something must not come from a foreign page.
+//! Access check of the dev inbox, which has no key. The Host must be a local name: otherwise a web page could
+//! reach the inbox by DNS rebinding. Requests that change something must not come from a page of another site,
+//! because a browser sends them without reading the answer.
 
 use std::net::{IpAddr, Ipv6Addr};
 

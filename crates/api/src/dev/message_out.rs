@@ -1,4 +1,4 @@
-//! Caught messages on the wire.
+//! JSON forms of messages in the dev inbox.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 use super::problem::Problem;
 use crate::{blocking_pool, envelope};
 
-/// In lists.
+/// Entry of a list.
 #[derive(Debug, Serialize)]
 pub(super) struct SummaryOut<'a> {
     id: u64,
     mail_from: &'a str,
-    /// One: the others have entries of their own.
+    /// Always one recipient: each recipient has an entry of its own.
     rcpt_to: [&'a str; 1],
     subject: &'a str,
     size: usize,
@@ -37,13 +37,13 @@ impl<'a> SummaryOut<'a> {
     }
 }
 
-/// One message, looked into.
+/// One message with its parsed content.
 #[derive(Debug, Serialize)]
 struct MessageOut<'a> {
     #[serde(flatten)]
     summary: SummaryOut<'a>,
     helo: &'a str,
-    /// By lower-case name, decoded, in their order.
+    /// Decoded headers by lower-case name, in their order.
     headers: Map<String, Value>,
     plain_body: Option<String>,
     html_body: Option<String>,
@@ -57,7 +57,7 @@ struct AttachmentOut {
     size: usize,
 }
 
-/// Parsed off the async threads: a message may have megabytes.
+/// Shows a message. Parses it off the async threads: it may have megabytes.
 pub(super) async fn shown(message: Arc<CaughtMessage>) -> Result<Response, Problem> {
     let text = blocking_pool::run(move || write(&message)).await.map_err(|_| Problem::Stopping)?;
     Ok(envelope::json(StatusCode::OK, text))

@@ -1,5 +1,5 @@
-//! What the dev inbox has caught, as JSON, for people and their test suites (docs/dev-inbox.md). No key: callers on this
-//! machine only. Not part of the API of v1, so there is no envelope here and nothing in the OpenAPI document.
+//! Dev inbox as JSON, for people and test suites (docs/dev-inbox.md). It needs no key and serves only callers
+//! on this machine. It is not part of API v1: no envelope, no entry in the OpenAPI document.
 
 mod guard;
 mod message_out;
@@ -23,7 +23,7 @@ use message_out::{SummaryOut, shown};
 use problem::Problem;
 use query::{ListQuery, WaitQuery};
 
-/// The page for browsers, also where mail leaves the machine and there is no inbox.
+/// Page for browsers; also served when mail leaves the machine and no inbox exists.
 pub(crate) fn page_router(inbox: Option<Inbox>) -> Router {
     Router::new()
         .route("/", get(page::show).fallback(async || Problem::WrongMethod))
@@ -63,12 +63,12 @@ async fn raw(State(inbox): State<Inbox>, Path(id): Path<String>) -> Result<Respo
     let mut response = Response::new(find(&inbox, &id)?.raw.clone().into());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("message/rfc822"));
-    // After a restart another message has this id.
+    // After a restart another message may have this id.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
 
-/// A client that hangs up ends it: the connection drops the call.
+/// Waits for a message that matches. Ends when the client closes the connection, which drops the call.
 async fn wait(State(inbox): State<Inbox>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let WaitQuery { wanted, time_max } = WaitQuery::parse(query.as_deref())?;
     match inbox.wait(&wanted, time_max).await {

@@ -1,4 +1,4 @@
-//! What can go wrong with a look into the inbox: the one table from problem to status, code and text.
+//! Errors of the dev inbox: one table from problem to status, code and text.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::envelope;
 
 #[derive(Debug)]
 pub(super) enum Problem {
-    /// From another machine.
+    /// The caller is on another machine.
     NotLocal,
-    /// For another host: a name somebody else can point at this machine.
+    /// The Host header names another host, which somebody else may point at this machine.
     ForeignHost,
-    /// From a page of another site.
+    /// The request comes from a page of another site.
     ForeignOrigin,
     WrongMethod,
     NothingHere,

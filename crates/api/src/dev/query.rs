@@ -1,4 +1,5 @@
-//! The queries of the inbox. A parameter nobody knows is an error: a typing mistake in `subject` would match everything.
+//! Query parameters of the dev inbox. An unknown parameter is an error: a misspelt `subject` would match
+//! everything.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use postroad_model::EmailAddress;
 use super::problem::Problem;
 
 const LIMIT_DEFAULT: usize = 500;
-/// As many as the inbox holds.
+/// Capacity of the inbox.
 const LIMIT_MAX: usize = 10_000;
 const WAIT_DEFAULT: Duration = Duration::from_secs(30);
 const WAIT_MAX: Duration = Duration::from_mins(2);
@@ -63,8 +64,8 @@ fn parse_seconds(text: &str) -> Result<Duration, Problem> {
     }
 }
 
-/// `user+tag@example.com`, typed as it is, reads `user tag@example.com` by the rules of forms. Only a quoted address can
-/// have a space.
+/// Reads `user+tag@example.com` typed without escaping, which form decoding turns into `user tag@example.com`.
+/// Only a quoted address can contain a space.
 fn parse_address(value: String) -> Result<EmailAddress, Problem> {
     let text = if value.contains('"') { value } else { value.replace(' ', "+") };
     EmailAddress::parse(&text).map_err(|problem| Problem::BadQuery(format!("`to`: {problem}")))

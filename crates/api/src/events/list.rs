@@ -1,4 +1,4 @@
-//! events/list: the events of the server in order, without gaps; waits for the next one if asked to.
+//! events/list: the server's events in order, without gaps; can wait for the next one.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use crate::json::{self, Json};
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, decode_cursor, read_limit};
 
 const WAIT_SECS_MAX: f64 = 30.0;
-/// About what an event takes until it is written.
+/// Memory that one event takes until it is written.
 const EVENT_BYTES: usize = 8 << 10;
-/// Entries of `types`: more than there are events.
+/// Most entries of `types`; more than there are event types.
 const TYPES_MAX: usize = 100;
 
-/// Which events, and how long to wait for them.
+/// Filters and waiting time.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"types": ["message.delivered"], "since_cursor": "latest", "wait_s": 30}))]
 #[expect(
@@ -30,13 +30,14 @@ const TYPES_MAX: usize = 100;
     reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
 )]
 pub(crate) struct ListEventsIn {
-    /// Names of events; all if left out.
+    /// Event types; all if left out.
     types: Option<Vec<String>>,
-    /// Only those of one message.
+    /// Only events of this message.
     message_id: Option<i64>,
-    /// `next_cursor` of the answer before; `latest` for what happens from now on; the oldest kept if left out.
+    /// `next_cursor` of the previous answer; `latest` to start with new events; the oldest kept event if left
+    /// out.
     since_cursor: Option<String>,
-    /// Seconds to wait for the first event if there is none yet, up to 30; 0 if left out.
+    /// Seconds to wait for the first event if there is none, up to 30; 0 if left out.
     wait_s: Option<f64>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
@@ -44,15 +45,15 @@ pub(crate) struct ListEventsIn {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EventListOut {
-    /// The same objects as webhooks of the format `standard` are posted.
+    /// The same objects that webhooks of the format `standard` post.
     #[schema(value_type = Vec<Object>)]
     items: Vec<Value>,
 }
 
 /// List events
 ///
-/// In the order of the stream: `next_cursor` is always there, and nothing is ever told before it later. An empty
-/// answer with `has_more` means that more was looked through than one call may; go on with its cursor.
+/// Returns events in stream order. `next_cursor` is always set, and no event is ever added before it. An empty
+/// answer with `has_more` means that one call reached its scan limit; continue with the cursor.
 #[utoipa::path(
     post,
     path = "/api/v1/events/list",

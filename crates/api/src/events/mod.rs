@@ -1,3 +1,3 @@
-//! The stream of events, pulled.
+//! Event feed that clients pull.
 
 pub(crate) mod list;

@@ -1,8 +1,9 @@
-//! JSON as it was sent, without copying its texts: bodies and attachments are most of a request.
+//! JSON values that borrow their texts from the request: bodies and attachments are most of a request.
 //!
-//! Memory is bounded by the request's own size: texts are borrowed, or copied once when they have escapes, and lists
-//! may take as many bytes as the text and half a megabyte. A request that needs more is refused while it is read. Objects in
-//! a list of the request take none until they are read, one after the other, so nobody pays for what he does not look at.
+//! Memory is bounded by the size of the request. Texts are borrowed, or copied once if they have escapes; lists
+//! may take as many bytes as the text plus 512 KiB. A request that needs more is refused while it is read.
+//! Objects in a list of the request are parsed one by one when they are used, so skipped objects take no
+//! memory.
 
 mod number;
 mod parse;
@@ -22,13 +23,13 @@ pub(crate) enum Json<'a> {
     Number(Number<'a>),
     Text(Cow<'a, str>),
     Array(Vec<Json<'a>>),
-    /// In the order given; of a name that stands twice only the last is kept.
+    /// In the order of the text; if a name occurs twice, the last one is kept.
     Object(Object<'a>),
-    /// An object in a list that is a field of the request.
+    /// Object in a list that is a field of the request.
     Item(Item<'a>),
 }
 
-/// The checked text of an object that is not read yet.
+/// Text of an object that was checked but is not parsed yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Item<'a>(&'a str);
 
@@ -39,7 +40,7 @@ impl<'a> Item<'a> {
 }
 
 impl Json<'_> {
-    /// The type's name in messages about wrong types.
+    /// Name of the type in error messages.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "Null",
@@ -53,9 +54,9 @@ impl Json<'_> {
     }
 }
 
-/// Reads a request; it has to be a JSON object. No text at all is the empty object.
+/// Parses a request, which must be a JSON object. An empty text is the empty object.
 pub(crate) fn parse_object(text: &[u8]) -> Result<Object<'_>, FieldProblem> {
-    // Some clients put a byte order mark before their UTF-8.
+    // Some clients send a byte order mark before UTF-8.
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     if text.trim_ascii().is_empty() {
         return Ok(Vec::new());
@@ -125,7 +126,7 @@ mod tests {
         assert!(parse_object(deep.as_bytes()).unwrap_err().message.contains("recursion limit"));
         let wide = format!("{{\"a\":[{}0]}}", "0,".repeat(100_000));
         assert!(parse_object(wide.as_bytes()).unwrap_err().message.contains("too many values"));
-        // Many small objects are read: what their lists take follows the text.
+        // Many small objects are read: the memory of their lists follows the text.
         let keys = "abcdefghijkl"
             .split("")
             .map(|key| format!("\"a_key_{key}\": \"its value\","))
@@ -133,7 +134,7 @@ mod tests {
             .concat();
         let many = format!("{{\"a\":[{}0]}}", format!("{{{keys}\"b\":1}},").repeat(1_000));
         assert!(parse_object(many.as_bytes()).is_ok(), "{} bytes", many.len());
-        // However many of their names nobody knows.
+        // The number of unknown names does not matter.
         let keys: Vec<String> = (0..30).map(|key| format!("\"k{key}\":1")).collect();
         let many = format!("{{\"a\":[{}0]}}", format!("{{{}}},", keys.join(",")).repeat(1_000));
         let object = parse_object(many.as_bytes()).unwrap();

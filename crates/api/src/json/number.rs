@@ -1,6 +1,6 @@
-//! A number as it was sent: every digit is kept, and nothing is rounded before somebody asks for a value.
+//! JSON number that keeps every digit as sent; converted only when a value is requested.
 
-/// A number's text, which the parser has checked.
+/// Text of a number, checked by the parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Number<'a>(&'a str);
 
@@ -31,7 +31,7 @@ impl<'a> Number<'a> {
         self.0.parse().unwrap_or(f64::NAN)
     }
 
-    /// The same text for the same value, however it was written.
+    /// Canonical text: equal for equal values, however they were written.
     pub(crate) fn canonical(self) -> String {
         if self.as_i64().is_some() || self.as_u64().is_some() {
             return self.0.to_owned();

@@ -1,5 +1,5 @@
-//! The parser. It goes over the text once; serde_json only words the errors, because its own parser copies texts with
-//! escapes twice and cannot count what its lists take.
+//! JSON parser that reads the text once. serde_json only words the errors: its own parser copies texts with
+//! escapes twice and cannot limit the memory of lists.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use super::number::Number;
 use super::{Item, Json, Object};
 
 const DEPTH_MAX: usize = 128;
-/// Lists may take this and as many bytes as the text has.
+/// Lists may take this many bytes plus the length of the text.
 const LISTS_BYTES: usize = 512 << 10;
-/// As many digits as other programs can read.
+/// Longest number; other programs can read that many digits.
 const NUMBER_BYTES_MAX: usize = 300;
-/// Lists of the request stand this deep.
+/// Depth of lists that are fields of the request.
 const REQUEST_LIST_DEPTH: usize = 2;
-/// Objects with so few entries are searched for names that stand twice without further memory.
+/// Objects with this few entries are searched for duplicate names without further memory.
 const FEW_ENTRIES: usize = 16;
 
 enum Fault {
@@ -27,7 +27,7 @@ enum Fault {
     Surrogate,
 }
 
-/// The value that the text is, or what is wrong with it.
+/// Parses the whole text, or returns the error message.
 pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, String> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| format!("invalid unicode code point at {}", place(bytes, error.valid_up_to())))?;
@@ -48,9 +48,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, String> {
     })
 }
 
-/// The object whose text the parser checked when it came to it.
+/// Parses an object whose text was checked before.
 pub(super) fn parse_item(text: &str) -> Object<'_> {
-    // It was within its bounds then.
+    // Its memory was checked against the limit then.
     let mut parser =
         Parser { text, at: 0, depth: REQUEST_LIST_DEPTH, lists_left: usize::MAX, only_checks: false };
     match parser.document() {
@@ -71,7 +71,7 @@ struct Parser<'a> {
     at: usize,
     depth: usize,
     lists_left: usize,
-    /// Whether what is read is thrown away.
+    /// Whether values are checked and dropped.
     only_checks: bool,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Parser<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// The next byte that is no white space; it is not taken.
+    /// Next byte that is not white space, without consuming it.
     fn next_token(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.peek() {
             self.at += 1;
@@ -142,7 +142,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An object that is only checked now, and gives back the memory for that.
+    /// Checks an object without keeping it, and gives its memory back.
     fn item(&mut self) -> Result<Json<'a>, Fault> {
         let (start, lists_left) = (self.at, self.lists_left);
         self.only_checks = true;
@@ -177,7 +177,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// After an entry: a comma, or the end of the list.
+    /// Consumes a comma or the end of the list.
     fn is_last(&mut self, end: u8) -> Result<bool, Fault> {
         let token = self.next_token();
         if token != Some(b',') && token != Some(end) {
@@ -198,7 +198,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Gives back what a complete list does not need.
+    /// Frees the spare capacity of a complete list.
     fn shrink<T>(&mut self, list: &mut Vec<T>) {
         let before = list.capacity();
         list.shrink_to_fit();
@@ -242,7 +242,7 @@ impl<'a> Parser<'a> {
         if self.at == start { Err(Fault::Syntax) } else { Ok(()) }
     }
 
-    /// A text, its opening quote being next. Borrowed if it has no escapes.
+    /// Parses a text at its opening quote. Borrowed if it has no escapes.
     fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
         self.at += 1;
         let start = self.at;
@@ -254,7 +254,7 @@ impl<'a> Parser<'a> {
                 break;
             }
             has_escapes = true;
-            // The escaped character, whatever it is; a text that ends here has no closing quote.
+            // Skip the escaped character, whatever it is; a text that ends here has no closing quote.
             self.at = (self.at + 2).min(self.text.len());
         }
         let raw = &self.text.as_bytes()[start..self.at];
@@ -271,14 +271,14 @@ impl<'a> Parser<'a> {
             unescape(raw, |_| ())?;
             return Ok(Cow::Borrowed(raw));
         }
-        // What it stands for is never longer.
+        // The unescaped text is never longer.
         let mut text = String::with_capacity(raw.len());
         unescape(raw, |piece| text.push_str(piece))?;
         Ok(Cow::Owned(text))
     }
 }
 
-/// Hands on the text that `raw` stands for, in pieces.
+/// Passes the unescaped text of `raw` to `take`, in pieces.
 fn unescape(raw: &str, mut take: impl FnMut(&str)) -> Result<(), Fault> {
     let mut rest = raw;
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
@@ -306,7 +306,7 @@ fn unescape(raw: &str, mut take: impl FnMut(&str)) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The character of `XXXX` or of `XXXX\uXXXX`, and how many bytes that is.
+/// Character of `XXXX` or of `XXXX\uXXXX`, and its length in bytes.
 fn unicode_escape(rest: &[u8]) -> Result<(char, usize), Fault> {
     let unit = |at: usize| {
         let digits = rest.get(at..at + 4).ok_or(Fault::Syntax)?;
@@ -329,7 +329,7 @@ fn unicode_escape(rest: &[u8]) -> Result<(char, usize), Fault> {
     c.map(|c| (c, 10)).ok_or(Fault::Surrogate)
 }
 
-/// Any value, read as serde_json reads values and forgotten at once: it says what is wrong and where.
+/// Parses any value as serde_json does and drops it: used to word errors with their position.
 struct Skipped;
 
 impl<'de> Deserialize<'de> for Skipped {
@@ -380,7 +380,7 @@ impl<'de> Visitor<'de> for Skipped {
     }
 }
 
-/// Of entries with the same name only the last stays.
+/// Keeps the last of several entries with the same name.
 fn keep_last(entries: &mut Object<'_>) {
     if entries.len() <= FEW_ENTRIES {
         let mut at = 0;
@@ -429,7 +429,7 @@ mod tests {
         }
     }
 
-    /// Pieces of JSON in any order: much of it nearly right.
+    /// Random sequences of JSON tokens, many of them nearly valid.
     fn nearly_json() -> impl Strategy<Value = String> {
         let pieces = [
             "{",

@@ -23,7 +23,7 @@ pub(crate) struct DeliveriesIn {
     id: i64,
 }
 
-/// Attempts in time order.
+/// Delivery records in time order.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeliveriesOut(Vec<DeliveryOut>);
 
@@ -33,13 +33,13 @@ pub(crate) struct DeliveryOut {
     id: i64,
     #[schema(example = "Sent")]
     status: &'static str,
-    /// What happened, in our words.
+    /// Summary of the outcome, written by Postroad.
     details: String,
-    /// The remote server's words.
+    /// Reply of the remote server.
     output: String,
     sent_with_ssl: bool,
     log_id: String,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     time: Option<f64>,
     timestamp: f64,
     mx: Option<String>,
@@ -53,15 +53,16 @@ pub(crate) struct DeliveryOut {
     #[schema(example = "2.0.0")]
     enhanced_code: Option<String>,
     bounce_class: Option<String>,
-    /// After a soft failure: when it is tried again.
+    /// After a soft failure: time of the next attempt.
     next_attempt_at: Option<f64>,
-    /// The message may have arrived although this attempt did not end well: its reply was lost.
+    /// The message may have arrived although this attempt failed: its reply was lost.
     possible_duplicate: bool,
 }
 
 /// List delivery attempts
 ///
-/// In time order; none if the message was never attempted. An id of another server is an unknown id.
+/// In time order; empty if the message was never attempted. An id of another server is answered like an unknown
+/// id.
 #[utoipa::path(
     post,
     path = "/api/v1/messages/deliveries",

@@ -1,4 +1,4 @@
-//! The parameter `id`: an integer, echoed as it was sent when there is no such message.
+//! Parameter `id`: an integer that is echoed as sent when no such message exists.
 
 use postroad_app::LookupError;
 use postroad_model::MessageId;
@@ -8,7 +8,7 @@ use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
 use crate::json::Json;
 
-/// An id as the caller wrote it, and the message id it stands for if it can be one.
+/// Id as the caller wrote it, and the message id if it is a valid one.
 #[derive(Debug)]
 pub(crate) struct EchoedId {
     text: Box<RawValue>,
@@ -16,7 +16,7 @@ pub(crate) struct EchoedId {
 }
 
 impl EchoedId {
-    /// Takes `id` out of the fields of a request; what is missing or no integer is noted.
+    /// Takes `id` out of a request; records a problem if it is missing or not an integer.
     pub(crate) fn read(fields: &mut Fields<'_>, findings: &mut Findings) -> Self {
         let nothing = Self { text: RawValue::NULL.to_owned(), id: None };
         let number = match fields.take("id", findings) {
@@ -38,12 +38,12 @@ impl EchoedId {
         Self { text: RawValue::from_string(number.as_str().to_owned()).unwrap_or(nothing.text), id }
     }
 
-    /// The id to look for; one that no message can have is not found.
+    /// Id to look up; `NotFound` if no message can have it.
     pub(crate) fn possible(&self) -> Result<MessageId, LookupError> {
         self.id.ok_or(LookupError::NotFound)
     }
 
-    /// The failure of looking it up.
+    /// Failure for a look-up that went wrong.
     pub(crate) fn failure(self, error: LookupError) -> Failure {
         match error {
             LookupError::NotFound => Reason::MessageNotFound { id: self.text }.into(),

@@ -1,11 +1,11 @@
-//! The parameter `_expansions`: which parts of a message are wanted.
+//! Parameter `_expansions`: the requested parts of a message.
 
 use postroad_app::Wanted;
 
 use crate::fields::Findings;
 use crate::json::Json;
 
-/// A part of a message, in the order they are answered.
+/// Part of a message, in the order of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Expansion {
     Status,
@@ -47,12 +47,12 @@ impl Expansion {
     }
 }
 
-/// The parts that are wanted.
+/// Requested parts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expansions(Vec<Expansion>);
 
 impl Expansions {
-    /// `true` is all, an array names them, anything else is none. Names nobody knows are told.
+    /// `true` means all, an array names them, anything else means none. Unknown names become warnings.
     pub(super) fn read(json: Option<Json<'_>>, findings: &mut Findings) -> Self {
         match json {
             Some(Json::Bool(true)) => Self(Expansion::ALL.to_vec()),
@@ -78,24 +78,24 @@ impl Expansions {
         self.0.contains(&expansion)
     }
 
-    /// Whether something is wanted that only reading the MIME structure gives.
+    /// Whether a part needs the parsed MIME structure.
     pub(super) fn needs_parts(&self) -> bool {
         use Expansion::{Attachments, Headers, HtmlBody, PlainBody};
         [PlainBody, HtmlBody, Attachments, Headers].into_iter().any(|part| self.has(part))
     }
 
-    /// Whether something is wanted that only the stored bytes give.
+    /// Whether a part needs the stored bytes.
     pub(super) fn needs_bytes(&self) -> bool {
         self.needs_parts() || self.has(Expansion::RawMessage)
     }
 
-    /// Which rows have to be fetched.
+    /// Rows to fetch.
     pub(super) fn wanted(&self) -> Wanted {
         if self.0.is_empty() { Wanted::Summary } else { Wanted::Record }
     }
 
-    /// About how many bytes are in memory at most while the content of a message of that size is answered. Base64
-    /// makes four bytes of three; decoded parts are at most as large as the message, all together.
+    /// Estimate of the memory needed to answer with the content of a message of `size` bytes. Base64 turns
+    /// three bytes into four; decoded parts together are at most as large as the message.
     pub(super) fn bytes_to_answer(&self, size: u64) -> usize {
         let stored = 3;
         let decoded = if self.needs_parts() { 3 } else { 0 };

@@ -1,4 +1,4 @@
-//! messages/message: one message, with as much of it as is wanted.
+//! messages/message: one message with the requested expansions.
 
 use postroad_app::{FoundMessage, view_message};
 use postroad_store::Message;
@@ -16,7 +16,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::memory::Share;
 
-/// Which message, and what of it.
+/// Message id and expansions.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"id": 5_123_456_789_012_345_i64, "_expansions": ["status", "details"]}))]
 #[expect(
@@ -40,7 +40,7 @@ pub(crate) enum ExpansionsIn {
 
 /// Get a message
 ///
-/// Answers `{id, token}` and the wanted expansions. An id of another server is an unknown id.
+/// Returns `{id, token}` and the requested expansions. An id of another server is answered like an unknown id.
 #[utoipa::path(
     post,
     path = "/api/v1/messages/message",
@@ -71,7 +71,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(EchoedId, Ex
     Ok((id, expansions))
 }
 
-/// The message, and the memory it takes if that is much.
+/// Finds the message; also returns the memory reserved for a large one.
 async fn find(
     call: &Call,
     id: EchoedId,
@@ -92,7 +92,7 @@ async fn find(
     if !expansions.needs_bytes() {
         return Ok((out, None));
     }
-    // First the room, then the bytes.
+    // Reserve the memory before loading the bytes.
     let memory = call.reserve_answer(expansions.bytes_to_answer(record.send.size)).await?;
     let is_large = memory.is_some();
     let (app, caller) = (call.app.clone(), call.caller.clone());
@@ -106,14 +106,14 @@ async fn find(
     if is_large { call.run_blocking(Box::pin(work)).await } else { work.await }
 }
 
-/// What the rows say.
+/// Fills in the parts that come from database rows.
 fn describe(out: &mut MessageOut, record: &Message, size: u64, expansions: &Expansions) {
     out.status = expansions.has(Expansion::Status).then(|| StatusOut::from(record));
     out.details = expansions.has(Expansion::Details).then(|| DetailsOut::new(record, size));
     out.inspection = expansions.has(Expansion::Inspection).then(InspectionOut::default);
 }
 
-/// What the message itself says.
+/// Fills in the parts that come from the message content.
 fn add_content(out: &mut MessageOut, bytes: Vec<u8>, expansions: &Expansions) {
     if expansions.needs_parts() {
         let mut view = view_message(&bytes);
@@ -126,7 +126,7 @@ fn add_content(out: &mut MessageOut, bytes: Vec<u8>, expansions: &Expansions) {
     out.raw_message = expansions.has(Expansion::RawMessage).then_some(OrNull(Some(Base64(bytes))));
 }
 
-/// The text of a message is kept for a shorter time than the rest.
+/// Sets the content parts to null: bodies are kept for a shorter time than the other data.
 fn say_gone(out: &mut MessageOut, expansions: &Expansions) {
     out.attachments = expansions.has(Expansion::Attachments).then_some(OrNull(None));
     out.plain_body = expansions.has(Expansion::PlainBody).then_some(OrNull(None));

@@ -1,4 +1,4 @@
-//! A message and its expansions on the wire.
+//! JSON forms of a message and its expansions.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use crate::envelope::OrNull;
 
-/// A message: `id` and `token`, and what `_expansions` asked for.
+/// Message: `id`, `token` and the parts requested by `_expansions`.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct MessageOut {
     pub(super) id: i64,
@@ -32,15 +32,15 @@ pub(crate) struct MessageOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(super) html_body: Option<OrNull<String>>,
-    /// Null, like the other parts of the text, when it is older than bodies are kept.
+    /// Null, like the other content parts, once the body's retention period is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<AttachmentOut>>)]
     pub(super) attachments: Option<OrNull<Vec<AttachmentOut>>>,
-    /// By lower-case name, decoded.
+    /// Decoded headers by lower-case name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<BTreeMap<String, Vec<String>>>)]
     pub(super) headers: Option<OrNull<Headers>>,
-    /// The stored message, base64.
+    /// Stored message in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(super) raw_message: Option<OrNull<Base64>>,
@@ -48,7 +48,7 @@ pub(crate) struct MessageOut {
     pub(super) activity_entries: Option<ActivityOut>,
 }
 
-/// Where the message is on its way. Times are seconds since 1970.
+/// Delivery status of the message. Times are seconds since 1970.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StatusOut {
     #[schema(
@@ -59,7 +59,7 @@ pub(crate) struct StatusOut {
     last_delivery_attempt: Option<f64>,
     held: bool,
     hold_expiry: Option<f64>,
-    /// When the next attempt is due, if the message is queued.
+    /// Time of the next attempt, if the message is queued.
     next_attempt: Option<f64>,
 }
 
@@ -70,12 +70,12 @@ pub(crate) struct DetailsOut {
     subject: String,
     message_id: String,
     timestamp: f64,
-    /// `outgoing`, or `incoming` for bounces and reports that came back.
+    /// `outgoing`, or `incoming` for received bounces and reports.
     direction: &'static str,
-    /// Bytes, as a string.
+    /// Size in bytes, as a string.
     size: String,
     bounce: bool,
-    /// The message this one is a bounce of; 0 for none.
+    /// The message that this bounce belongs to; 0 for none.
     bounce_for_id: i64,
     tag: Option<String>,
     received_with_ssl: bool,
@@ -119,7 +119,7 @@ pub(crate) struct LoadOut {
     user_agent: String,
     #[schema(format = "date-time")]
     timestamp: String,
-    /// A scanner or a prefetching program, not a reader.
+    /// Opened by a scanner or prefetcher, not by a reader.
     bot: bool,
 }
 
@@ -130,11 +130,11 @@ pub(crate) struct ClickOut {
     user_agent: String,
     #[schema(format = "date-time")]
     timestamp: String,
-    /// A scanner or a prefetching program, not a reader.
+    /// Clicked by a scanner or prefetcher, not by a reader.
     bot: bool,
 }
 
-/// Bytes that are base64 on the wire, encoded as they are written.
+/// Bytes that are serialised as base64 while they are written.
 #[derive(Debug)]
 pub(crate) struct Base64(pub(super) Vec<u8>);
 
@@ -144,7 +144,7 @@ impl Serialize for Base64 {
     }
 }
 
-/// Names with their values; an object on the wire, in their order and not sorted.
+/// Header names with their values; serialised as an object in this order.
 #[derive(Debug)]
 pub(crate) struct Headers(pub(super) Vec<(String, Vec<String>)>);
 
@@ -167,7 +167,7 @@ impl From<&Message> for StatusOut {
 }
 
 impl DetailsOut {
-    /// `size` is that of the message as `raw_message` shows it.
+    /// `size` is the length of `raw_message`.
     pub(super) fn new(message: &Message, size: u64) -> Self {
         let send = &message.send;
         Self {

@@ -1,4 +1,4 @@
-//! The calls that look up messages.
+//! messages/*: calls that look up messages.
 
 pub(crate) mod deliveries;
 mod echoed_id;

@@ -1,4 +1,4 @@
-//! What a sender is told.
+//! Answer of the send calls: message id, and one entry per recipient.
 
 use postroad_app::send::{AcceptedMessage, SendAnswer};
 use serde::{Serialize, Serializer};
@@ -6,19 +6,19 @@ use utoipa::ToSchema;
 
 use crate::envelope::{AnswerMemory, Flags, Success};
 
-/// A send that is on stable storage.
+/// Send that is on stable storage.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SendOut {
-    /// The Message-ID header without its angle brackets, the same for all recipients.
+    /// Message-ID header without angle brackets, the same for all recipients.
     #[schema(example = "2f4d3ad0-1c3e-4b8e-9a86-0d0f6a1a7c11@rp.mail.example.com")]
     message_id: String,
-    /// One message for each recipient, by the bare address as it was sent.
+    /// One message per recipient, by the bare address as sent.
     #[serde(serialize_with = "as_map")]
     #[schema(value_type = std::collections::BTreeMap<String, MessageRefOut>)]
     messages: Vec<AcceptedMessage>,
 }
 
-/// What names a message.
+/// Id and token of a message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MessageRefOut<'a> {
     /// For messages/message and messages/deliveries.
@@ -28,7 +28,7 @@ pub(crate) struct MessageRefOut<'a> {
     token: &'a str,
 }
 
-/// Recipients in their order, not sorted.
+/// Serialises recipients in their order, unsorted.
 fn as_map<S: Serializer>(messages: &[AcceptedMessage], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(
         messages
@@ -48,7 +48,7 @@ impl From<SendAnswer> for Success<SendOut> {
         Self {
             data: SendOut { message_id: answer.message_id, messages: answer.messages },
             flags,
-            // The messages are stored: who sent them has to know.
+            // The messages are stored: the sender must learn that.
             memory: AnswerMemory::Owed,
         }
     }

@@ -1,4 +1,4 @@
-//! send/message: a composed e-mail.
+//! send/message: composes and sends an e-mail.
 
 use std::borrow::Cow;
 
@@ -17,9 +17,9 @@ use crate::json::Json;
 
 /// Send an e-mail
 ///
-/// Composes one message and queues it for every recipient. When this answers `success`, the messages are on stable
-/// storage. The first failure is answered, in this order: wrong types (all of them), NoRecipients,
-/// TooManyToAddresses, TooManyCCAddresses, TooManyBCCAddresses, NoContent, FromAddressMissing,
+/// Composes one message and queues it for every recipient. `success` means that the messages are on stable
+/// storage. Checks run in this order, and the first failure is answered: wrong types (all of them),
+/// NoRecipients, TooManyToAddresses, TooManyCCAddresses, TooManyBCCAddresses, NoContent, FromAddressMissing,
 /// UnauthenticatedFromAddress, AttachmentMissingName, AttachmentMissingData, everything else (all of it).
 #[utoipa::path(
     post,
@@ -38,7 +38,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> 
     let (context, mut draft) =
         prepare(&call, "send/message", |fields, findings| read(fields, limits, findings))?;
     if call.is_large() {
-        // The composed message needs the memory of the text, and what it is compressed to that of the draft.
+        // The composed message takes over the memory of the text, and its compressed form that of the draft.
         draft = draft.into_owned();
         call.release_text();
     }
@@ -47,8 +47,8 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> 
     Ok(sent.map_err(|refusal| Failure::from(refusal).with_warnings(warnings))?.into())
 }
 
-/// The fields of the request; their names are those of `SendMessageIn`. Of every list one entry more than its limit
-/// is read at most: the check of its length sees that, and nobody needs the rest.
+/// Reads the fields of `SendMessageIn`. Reads at most one entry more than the limit of each list, which is
+/// enough for the length check.
 pub(crate) fn read<'a>(
     fields: &mut Fields<'a>,
     limits: &Limits,
@@ -79,7 +79,7 @@ pub(crate) fn read<'a>(
     }
 }
 
-/// An array of addresses, or one text with commas between them.
+/// Array of addresses, or one comma-separated text.
 fn addresses<'a>(fields: &mut Fields<'a>, name: &'static str, findings: &mut Findings) -> Vec<ListEntry<'a>> {
     let most = Limits::ADDRESSES_PER_LIST_MAX;
     let pointer = fields.pointer(name);
@@ -97,7 +97,7 @@ fn addresses<'a>(fields: &mut Fields<'a>, name: &'static str, findings: &mut Fin
     }
 }
 
-/// An array of texts.
+/// Array of texts.
 pub(super) fn texts<'a>(
     pointer: &str,
     json: Json<'a>,
@@ -131,7 +131,7 @@ fn attachments<'a>(
     entries.filter_map(attachment).collect()
 }
 
-/// A text or a number each, or several texts for a header that stands several times.
+/// Each value is a text, a number, or a list of texts for a repeated header.
 fn headers(fields: &mut Fields<'_>, most: usize, findings: &mut Findings) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     let Some(given) = fields.loose_object("headers", findings) else { return headers };
@@ -181,7 +181,7 @@ fn template<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Option<Temp
         None => None,
     };
     let alias = template.text("alias", findings);
-    // Only types are looked at here: there are no templates yet that a model could fill.
+    // Only the types are checked: templates do not exist yet.
     template.object("model", findings);
     template.text("locale", findings);
     template.finish(findings);

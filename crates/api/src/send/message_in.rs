@@ -1,5 +1,5 @@
-//! The request of send/message as the OpenAPI document shows it. `message::read` reads it; a test compares the
-//! names of both.
+//! Request of send/message for the OpenAPI document. `message::read` reads it; a test compares the field names
+//! of both.
 #![expect(
     dead_code,
     reason = "shapes for the OpenAPI document; the reader checks types by itself to list every problem"
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use utoipa::ToSchema;
 
-/// An e-mail to compose. At least one of `to`, `cc`, `bcc` and one of `plain_body`, `html_body` are needed.
+/// E-mail to compose. Needs at least one of `to`, `cc`, `bcc` and one of `plain_body`, `html_body`.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({
     "to": ["Ann <ann@example.net>"],
@@ -22,17 +22,17 @@ use utoipa::ToSchema;
 pub(crate) struct SendMessageIn {
     /// Recipients, at most 50.
     to: Option<AddressesIn>,
-    /// Recipients of copies, at most 50.
+    /// Copy recipients, at most 50.
     cc: Option<AddressesIn>,
-    /// Recipients that no other sees, at most 50.
+    /// Blind copy recipients, at most 50; not visible to others.
     bcc: Option<AddressesIn>,
     /// `address` or `Name <address>`; its domain must be verified for the server.
     from: String,
     /// Sender header, if it differs from `from`; its domain must be verified too.
     sender: Option<String>,
-    /// Where answers go.
+    /// Address for replies.
     reply_to: Option<String>,
-    /// May be empty, but not absent.
+    /// May be empty, but must be present.
     subject: String,
     /// For filtering in analytics, at most 255 bytes.
     tag: Option<String>,
@@ -40,24 +40,24 @@ pub(crate) struct SendMessageIn {
     html_body: Option<String>,
     #[schema(max_items = 100)]
     attachments: Option<Vec<AttachmentIn>>,
-    /// Further headers. Those that the service owns are refused.
+    /// Additional headers. Headers that Postroad sets itself are refused.
     headers: Option<BTreeMap<String, HeaderValueIn>>,
-    /// Whether this is a bounce response: sent with the empty envelope sender.
+    /// Marks a bounce response: sent with the empty envelope sender.
     bounce: Option<bool>,
-    /// A template of the server in place of the bodies.
+    /// Template to use instead of the bodies.
     template: Option<TemplateIn>,
-    /// At most 10 pairs, given back with the message and its events.
+    /// At most 10 pairs, returned with the message and its events.
     metadata: Option<BTreeMap<String, String>>,
-    /// Deliver then, at most 30 days ahead (RFC 3339).
+    /// Delivery time, at most 30 days ahead (RFC 3339).
     #[schema(format = "date-time")]
     send_at: Option<String>,
-    /// Do not try after this time (RFC 3339).
+    /// No delivery attempts after this time (RFC 3339).
     #[schema(format = "date-time")]
     expires_at: Option<String>,
     track: Option<TrackIn>,
     /// Name of the IP pool to send from.
     ip_pool: Option<String>,
-    /// Deliver over verified TLS or not at all.
+    /// Deliver over verified TLS, or not at all.
     require_tls: Option<bool>,
     list_unsubscribe: Option<ListUnsubscribeIn>,
     /// The same as the header Idempotency-Key.
@@ -70,24 +70,24 @@ pub(crate) struct SendMessageIn {
 #[serde(untagged)]
 pub(crate) enum AddressesIn {
     List(Vec<String>),
-    /// With commas between them.
+    /// Separated by commas.
     Text(String),
 }
 
-/// A file, or an image shown inside the HTML.
+/// File, or an inline image of the HTML body.
 #[derive(Debug, ToSchema)]
 pub(crate) struct AttachmentIn {
     /// File name.
     name: String,
     /// MIME type; `application/octet-stream` if absent.
     content_type: Option<String>,
-    /// The file's content, base64.
+    /// Content of the file in base64.
     data: String,
-    /// For an inline image: what `cid:` in the HTML refers to.
+    /// For an inline image: the id that `cid:` URLs in the HTML refer to.
     content_id: Option<String>,
 }
 
-/// The value of a header; several for one that stands several times.
+/// Value of a header; a list for a header that occurs several times.
 #[derive(Debug, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum HeaderValueIn {
@@ -96,12 +96,12 @@ pub(crate) enum HeaderValueIn {
     Several(Vec<String>),
 }
 
-/// Named by `id` or `alias`.
+/// Template, named by `id` or `alias`.
 #[derive(Debug, ToSchema)]
 pub(crate) struct TemplateIn {
     id: Option<TemplateIdIn>,
     alias: Option<String>,
-    /// What the template's variables stand for.
+    /// Values of the template's variables.
     #[schema(value_type = Option<Object>)]
     model: Option<serde_json::Value>,
     locale: Option<String>,
@@ -127,7 +127,7 @@ pub(crate) struct ListUnsubscribeIn {
     #[schema(format = "uri")]
     url: Option<String>,
     mailto: Option<String>,
-    /// One-click by RFC 8058: with an https `url` of yours, or without any, which makes it a link of ours that
-    /// suppresses the recipient.
+    /// One-click unsubscription (RFC 8058). With an https `url` of yours it uses that; without a `url` Postroad
+    /// adds a link that suppresses the recipient.
     one_click: Option<bool>,
 }

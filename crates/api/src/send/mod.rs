@@ -1,4 +1,4 @@
-//! The send calls.
+//! send/*: calls that send mail.
 
 mod answer;
 pub(crate) mod message;

@@ -1,4 +1,4 @@
-//! What all send calls do before `app` is asked: read the fields, the idempotency key and the test mode.
+//! First steps of all send calls: read the fields, the idempotency key and the test mode.
 
 use axum::http::HeaderMap;
 use postroad_app::send::{SendContext, TEST_MODE_PROBLEM, read_test_mode};
@@ -10,7 +10,7 @@ use crate::{idempotency, json};
 
 const X_TEST_MODE: &str = "x-test-mode";
 
-/// Reads the request of the call with `read`; everything that is wrong with it is told at once.
+/// Parses the call's request with `read`. On failure the answer lists all problems at once.
 pub(super) fn prepare<'a, D>(
     call: &'a Call,
     endpoint: &str,
@@ -30,7 +30,7 @@ pub(super) fn prepare<'a, D>(
 }
 
 fn is_test(headers: &HeaderMap, findings: &mut Findings) -> bool {
-    // Text that is not ASCII is no word that is known.
+    // A value that is not ASCII becomes an unknown word.
     let values = headers.get_all(X_TEST_MODE).iter().map(|value| value.to_str().unwrap_or("?"));
     let is_test = read_test_mode(values);
     if is_test.is_none() {

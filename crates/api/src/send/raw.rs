@@ -1,4 +1,4 @@
-//! send/raw: a message that the sender built.
+//! send/raw: sends a message that the client built.
 
 use postroad_app::send::RawDraft;
 use postroad_model::Limits;
@@ -12,7 +12,7 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 
-/// A message in the form of RFC 2822, and its envelope.
+/// Message in RFC 2822 form, with its envelope.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({
     "mail_from": "shop@example.com",
@@ -24,14 +24,14 @@ use crate::fields::{Fields, Findings};
     reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
 )]
 pub(crate) struct SendRawIn {
-    /// Envelope sender; recorded. May be empty only with `bounce`.
+    /// Envelope sender, for the record. May be empty only with `bounce`.
     mail_from: String,
-    /// Recipients, whatever the message's own headers say.
+    /// Recipients, independent of the message's headers.
     #[schema(max_items = 1000)]
     rcpt_to: Vec<String>,
-    /// The message, base64.
+    /// Message in base64.
     data: String,
-    /// Whether this is a bounce response: sent with the empty envelope sender.
+    /// Marks a bounce response: sent with the empty envelope sender.
     bounce: Option<bool>,
     /// The same as the header Idempotency-Key.
     #[schema(min_length = 1, max_length = 256)]
@@ -40,8 +40,8 @@ pub(crate) struct SendRawIn {
 
 /// Send a pre-built message
 ///
-/// The message's bytes are kept as given, but for headers that have to be added or removed. Every address in From,
-/// and Sender when present, must be on a verified domain of the server.
+/// Keeps the message's bytes, except for headers that must be added or removed. Every address in From, and in
+/// Sender when present, must be on a verified domain of the server.
 #[utoipa::path(
     post,
     path = "/api/v1/send/raw",
@@ -65,9 +65,9 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> 
     Ok(sent.map_err(|refusal| Failure::from(refusal).with_warnings(warnings))?.into())
 }
 
-/// The fields of the request. What is missing is noted, and blank in the draft.
+/// Reads the fields of the request. A missing field is recorded as a problem and left blank in the draft.
 pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> RawDraft<'a> {
-    // Needed to judge `mail_from`; its type is checked last.
+    // Needed to judge `mail_from`; its own type is checked last.
     let is_bounce = fields.is_set("bounce");
     let rcpt_to = fields.take("rcpt_to", findings);
     if rcpt_to.is_none() {
@@ -81,7 +81,7 @@ pub(crate) fn read<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> RawD
     RawDraft { mail_from, rcpt_to, data, bounce: fields.loose_flag("bounce", findings).unwrap_or(false) }
 }
 
-/// A blank text is as good as none, unless it may be blank.
+/// Takes a text that must be present, and non-blank unless allowed.
 fn required<'a>(
     fields: &mut Fields<'a>,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! A server's settings, as its key sees them.
+//! JSON form of a server's settings.
 
 use postroad_store::Server;
 use serde::Serialize;
@@ -9,13 +9,13 @@ pub(crate) struct ServerOut {
     id: i64,
     #[schema(example = "shop")]
     name: String,
-    /// `live`, or `development`: takes mail like a live one and holds all of it.
+    /// `live`, or `development`: accepts mail like a live server and holds all of it.
     #[schema(example = "live")]
     mode: &'static str,
-    /// Paces what is sent; null for no limit.
+    /// Highest sending rate; null for no limit.
     #[schema(example = "100/m")]
     send_rate: Option<String>,
-    /// Messages an hour; those beyond it are held. Null for no limit.
+    /// Messages per hour; messages beyond it are held. Null for no limit.
     hourly_limit: Option<u32>,
     tracking: TrackingOut,
     retention: RetentionOut,
@@ -25,29 +25,29 @@ pub(crate) struct ServerOut {
     updated_at: String,
 }
 
-/// What is tracked unless a domain or a message says otherwise.
+/// Tracking defaults, unless a domain or a message overrides them.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TrackingOut {
     opens: bool,
     clicks: bool,
-    /// Links to these hosts are left as they are.
+    /// Links to these hosts are not rewritten.
     excluded_hosts: Vec<String>,
 }
 
-/// How many days mail is kept, where that is shorter than what the installation has set; null for the installation's.
+/// Retention in days, if shorter than the installation's; null for the installation's.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RetentionOut {
-    /// The text of messages.
+    /// Message bodies.
     #[schema(example = 7)]
     bodies_days: Option<u32>,
-    /// Messages with everything about them.
+    /// Messages with all their data.
     messages_days: Option<u32>,
 }
 
-/// The highest values that server/update takes, set by the operator; null for no ceiling.
+/// Highest values that server/update accepts, set by the operator; null for no ceiling.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CeilingsOut {
-    /// `development`: only the operator can make the server live.
+    /// `development` means that only the operator can make the server live.
     mode: Option<&'static str>,
     send_rate: Option<String>,
     #[schema(example = 10000)]

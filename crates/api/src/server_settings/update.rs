@@ -13,12 +13,12 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_text};
 use crate::json::{self, Json};
 
-/// `null` means absent, so a limit is taken away by its name.
+/// `null` means absent, so this word removes a limit.
 const NO_LIMIT: &str = "none";
-/// Host names that are read; `app` refuses so many.
+/// Most host names that are read; `app` refuses more than its own limit.
 const EXCLUDED_HOSTS_MAX: usize = 100;
 
-/// What to change; what is left out stays as it is.
+/// Settings to change; omitted ones stay as they are.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"hourly_limit": 5000, "tracking": {"opens": true}}))]
 #[expect(
@@ -50,25 +50,25 @@ pub(crate) enum LimitIn {
 pub(crate) struct TrackingIn {
     opens: Option<bool>,
     clicks: Option<bool>,
-    /// Instead of those that are set; up to 100 host names.
+    /// Replaces the current list; up to 100 host names.
     excluded_hosts: Option<Vec<String>>,
 }
 
-/// Days, no more than the installation keeps it; `"none"` for the installation's own. What is still to be sent, counted or
-/// told to a webhook is kept in any case.
+/// Days, at most the installation's retention; `"none"` for the installation's own. Data that is still to be
+/// sent, counted or posted to a webhook is kept longer.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "the shape for the OpenAPI document")]
 pub(crate) struct RetentionIn {
-    /// The text of messages.
+    /// Message bodies.
     bodies_days: Option<LimitIn>,
-    /// Messages with everything about them.
+    /// Messages with all their data.
     messages_days: Option<LimitIn>,
 }
 
 /// Change the server
 ///
-/// All that is given is changed, or nothing if any of it is wrong. A value beyond what the operator allows
-/// (`ceilings` of server/get) is the error `CeilingExceeded`. Needs the scope `full`, and not a test key.
+/// Applies all given changes, or none if any is wrong. A value above the operator's limit (`ceilings` of
+/// server/get) is the error `CeilingExceeded`. Needs the scope `full`; test keys are refused.
 #[utoipa::path(
     post,
     path = "/api/v1/server/update",
@@ -121,7 +121,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<GivenServerCh
 fn read_limit(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Change<i64> {
     match fields.take(name, findings) {
         None => Change::Keep,
-        // One that is too large for a limit is none: the check says so.
+        // A number out of range becomes -1, which the limit check refuses.
         Some(Json::Number(number)) if !number.is_float() => Change::Set(number.as_i64().unwrap_or(-1)),
         Some(Json::Text(text)) if text == NO_LIMIT => Change::Clear,
         Some(other) => {

@@ -1,4 +1,4 @@
-//! suppressions/add: no more mail to an address, or to many.
+//! suppressions/add: suppresses one address or many.
 
 use std::borrow::Cow;
 
@@ -26,13 +26,13 @@ pub(crate) struct AddSuppressionIn {
     address: Option<String>,
     /// `hard_bounce`, `complaint`, `manual` (the default), `unsubscribe` or `soft_bounce`
     reason: Option<String>,
-    /// Why, in words; up to 500 bytes.
+    /// Free text, up to 500 bytes.
     details: Option<String>,
-    /// The message that led to it; not checked.
+    /// Message that caused the suppression; not checked.
     origin_message_id: Option<i64>,
-    /// When it is over (RFC 3339); leave out for never.
+    /// End of the suppression (RFC 3339); never if left out.
     expires_at: Option<String>,
-    /// Many at once, each with its own result; then nothing else is given.
+    /// Several suppressions, each with its own result; no other field may be given then.
     items: Option<Vec<SuppressionItemIn>>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct SuppressionItemIn {
     expires_at: Option<String>,
 }
 
-/// The one that was given, or the results of all items in their order.
+/// Result of the one suppression, or the results of all items in their order.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum AddedOut {
@@ -54,10 +54,10 @@ pub(crate) enum AddedOut {
     Many(AddedManyOut),
 }
 
-/// The entry that stands now.
+/// Entry that is in force now.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AddedOneOut {
-    /// `added`, or `exists`: an entry that lasts at least as long was there, and stays as it was.
+    /// `added`, or `exists`: an entry that lasts at least as long existed, and was kept.
     #[schema(example = "added")]
     status: &'static str,
     #[serde(flatten)]
@@ -69,11 +69,11 @@ pub(crate) struct AddedManyOut {
     added: usize,
     exists: usize,
     failed: usize,
-    /// In the order of the items, as many as there are.
+    /// One result per item, in order.
     results: Vec<AddResultOut>,
 }
 
-/// The entry that an item led to, or what is wrong with the item.
+/// Entry for an item, or the problems of the item.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum AddResultOut {
@@ -81,7 +81,7 @@ pub(crate) enum AddResultOut {
     Failed(FailedItemOut),
 }
 
-/// The entry that stands now.
+/// Entry that is in force now.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AddedItemOut {
     index: usize,
@@ -94,8 +94,8 @@ pub(crate) struct AddedItemOut {
 
 /// Suppress addresses
 ///
-/// Later sends to a suppressed address are held and say why. Of an address that is suppressed already the older entry
-/// stays, unless the new one lasts longer. Needs the scope `full`.
+/// Later sends to a suppressed address are held, with the reason. If the address is already suppressed, the
+/// older entry stays unless the new one lasts longer. Needs the scope `full`.
 #[utoipa::path(
     post,
     path = "/api/v1/suppressions/add",
@@ -129,7 +129,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Given<GivenSu
 
 fn read_origin(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<i64> {
     match fields.take("origin_message_id", findings)? {
-        // One that is too large for an id is none: the check says so.
+        // A number out of range becomes 0, which the check refuses.
         Json::Number(number) if !number.is_float() => Some(number.as_i64().unwrap_or_default()),
         other => {
             let pointer = fields.pointer("origin_message_id");

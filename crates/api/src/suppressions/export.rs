@@ -1,4 +1,4 @@
-//! suppressions/export: the whole list as CSV, page by page.
+//! suppressions/export: the suppression list as CSV, page by page.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,10 +11,10 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{Pagination, read_cursor, read_limit};
 
-/// Lines of a page: as many as a person wants to wait for, and few enough to be made in memory.
+/// Lines of a page: quick to produce, and small enough for memory.
 const LINES_MAX: usize = 1_000;
 
-/// Which page.
+/// Page size and cursor.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"limit": 1000}))]
 #[expect(
@@ -22,24 +22,25 @@ const LINES_MAX: usize = 1_000;
     reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
 )]
 pub(crate) struct ExportSuppressionsIn {
-    /// Up to 1,000, which is what it is if left out.
+    /// Up to 1,000, which is the default.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ExportedOut {
-    /// A header and a line for each: `address,reason,details,origin_message_id,created_at,expires_at`
+    /// Header line and one line per entry: `address,reason,details,origin_message_id,created_at,expires_at`
     csv: String,
-    /// How many, without the header.
+    /// Number of entries, without the header.
     count: usize,
 }
 
 /// Export suppressions
 ///
-/// In the order of the addresses: one that stands the whole time is on exactly one page. `suppressions/import` takes
-/// every page as it is. Nothing is escaped for spreadsheets: open the text as data, not as formulas.
+/// Sorted by address: an entry that exists during the whole export is on exactly one page.
+/// `suppressions/import` accepts every page as it is. Nothing is escaped for spreadsheets: open the text as
+/// data, not as formulas.
 #[utoipa::path(
     post,
     path = "/api/v1/suppressions/export",
@@ -62,7 +63,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ExportedOut>, Failure> 
 pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(usize, Option<String>), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let limit = read_limit(&mut fields, findings, LINES_MAX, LINES_MAX);
-    // PostgreSQL's text cannot hold NUL.
+    // A PostgreSQL text cannot contain NUL.
     let after = read_cursor(&mut fields, findings, |text| (!text.contains('\0')).then_some(text));
     fields.finish(findings);
     Ok((limit, after))

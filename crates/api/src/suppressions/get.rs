@@ -10,7 +10,7 @@ use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which address; letter case and the form of its domain do not matter.
+/// Address; letter case and the form of its domain do not matter.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"address": "ann@example.com"}))]
 #[expect(
@@ -23,7 +23,7 @@ pub(crate) struct GetSuppressionIn {
 
 /// Get a suppression
 ///
-/// `SuppressionNotFound` if the address is not suppressed, or no longer.
+/// `SuppressionNotFound` if the address is not suppressed, or its suppression has expired.
 #[utoipa::path(
     post,
     path = "/api/v1/suppressions/get",

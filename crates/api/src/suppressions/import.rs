@@ -1,4 +1,4 @@
-//! suppressions/import: a list from elsewhere, as CSV.
+//! suppressions/import: adds a list of suppressions from CSV.
 
 use postroad_app::suppressions::{CsvReader, GivenSuppression};
 use serde::Serialize;
@@ -10,16 +10,16 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Lines in one call; longer lists come in parts.
+/// Lines per call; send longer lists in parts.
 const LINES_MAX: usize = 10_000;
-/// More than so many lines need; a text is copied while it is read.
+/// Enough for that many lines; the text is copied while it is read.
 const TEXT_BYTES_MAX: usize = 8 << 20;
-/// Lines that are added together.
+/// Lines added in one transaction.
 const PART_LINES: usize = 500;
-/// Lines that were not taken and are listed with their reasons; the others are counted.
+/// Refused lines listed with their reasons; further ones are counted.
 const ERRORS_SHOWN_MAX: usize = 1_000;
 
-/// A list of addresses.
+/// List of addresses.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"csv": "address,reason,expires_at,details\nann@example.com,manual,,asked by phone\n"}))]
 #[expect(
@@ -27,18 +27,19 @@ const ERRORS_SHOWN_MAX: usize = 1_000;
     reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
 )]
 pub(crate) struct ImportSuppressionsIn {
-    /// CSV text of up to 10,000 lines and 8 MiB: with a header that names its columns (`address`, `reason`, `expires_at`,
-    /// `details`, `origin_message_id`), or those first four in this order, or just addresses.
+    /// CSV text of up to 10,000 lines and 8 MiB: with a header that names its columns (`address`, `reason`,
+    /// `expires_at`, `details`, `origin_message_id`), or the first four of these in this order, or just
+    /// addresses.
     csv: String,
 }
 
-/// How it went; lines that are not among `errors` were taken.
+/// Result of the import; lines that are not in `errors` were accepted.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct ImportedOut {
-    /// Without the header and blank ones.
+    /// Number of lines, without the header and blank ones.
     lines: usize,
     added: usize,
-    /// Suppressed already, by an entry that lasts at least as long.
+    /// Already suppressed by an entry that lasts at least as long.
     exists: usize,
     failed: usize,
     errors: Vec<LineErrorOut>,
@@ -46,15 +47,16 @@ pub(crate) struct ImportedOut {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LineErrorOut {
-    /// Counted from 1.
+    /// Line number, from 1.
     line: u64,
-    /// Everything that is wrong with it.
+    /// All problems of the line.
     message: String,
 }
 
 /// Import suppressions
 ///
-/// Good lines are taken whatever the others are; importing a list again does no harm. Needs the scope `full`.
+/// Accepts the valid lines even if others are wrong; importing a list twice is harmless. Needs the scope
+/// `full`.
 #[utoipa::path(
     post,
     path = "/api/v1/suppressions/import",
@@ -66,7 +68,7 @@ pub(crate) struct LineErrorOut {
 pub(crate) async fn handle(mut call: Call) -> Result<Success<ImportedOut>, Failure> {
     let mut findings = Findings::default();
     let csv = read(&call.text, &mut findings)?;
-    // `csv` takes the place of the request in the memory account, until the last line is stored.
+    // `csv` takes over the memory reserved for the request, until the last line is stored.
     call.release_text();
     let mut lines = CsvReader::new(&csv);
     if lines.by_ref().nth(LINES_MAX).is_some() {
@@ -102,8 +104,8 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<String, Failu
     Ok(csv.into_owned())
 }
 
-/// Adds the lines part by part, so that never all of them are in memory. What was added stays if a later part fails:
-/// the same list again does no harm.
+/// Adds the lines in parts, so that they are never all in memory. If a later part fails, earlier lines stay:
+/// importing the same list again is harmless.
 async fn import(call: &Call, csv: &str) -> Result<ImportedOut, Failure> {
     let mut out = ImportedOut::default();
     let mut part = Part::default();
@@ -137,7 +139,7 @@ async fn add(call: &Call, part: Part, out: &mut ImportedOut) -> Result<(), Failu
     Ok(())
 }
 
-/// Lines that are added together.
+/// Lines to add in one transaction.
 #[derive(Default)]
 struct Part {
     numbers: Vec<u64>,

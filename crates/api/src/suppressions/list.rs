@@ -1,4 +1,4 @@
-//! suppressions/list: who gets no more mail, newest first.
+//! suppressions/list: the server's suppressions, newest first.
 
 use postroad_model::{SuppressionReason, Timestamp};
 use postroad_store::{Suppression, SuppressionCursor, SuppressionFilter};
@@ -13,7 +13,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
-/// Which of them; without anything all.
+/// Filters and page; all suppressions without filters.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"reason": "complaint", "since": "2026-11-01T00:00:00Z"}))]
 #[expect(
@@ -21,15 +21,15 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit}
     reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
 )]
 pub(crate) struct ListSuppressionsIn {
-    /// Only those with this reason.
+    /// Only suppressions with this reason.
     reason: Option<String>,
-    /// Only those made at this time or later (RFC 3339).
+    /// Only suppressions created at this time or later (RFC 3339).
     since: Option<String>,
-    /// Only those made before this time (RFC 3339).
+    /// Only suppressions created before this time (RFC 3339).
     until: Option<String>,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct SuppressionListOut {
     items: Vec<SuppressionOut>,
 }
 
-/// What a request asks for.
+/// Parsed request.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     filter: SuppressionFilter,
@@ -48,7 +48,7 @@ pub(crate) struct Wanted {
 
 /// List suppressions
 ///
-/// Newest first; those that are over are left out.
+/// Newest first, without expired ones.
 #[utoipa::path(
     post,
     path = "/api/v1/suppressions/list",
@@ -110,6 +110,6 @@ fn cursor(last: &Suppression) -> String {
 fn parse_cursor(text: &str) -> Option<SuppressionCursor> {
     let (micros, address) = text.split_once(' ')?;
     let created_at = Timestamp::from_micros(micros.parse().ok()?);
-    // PostgreSQL's text cannot hold NUL.
+    // A PostgreSQL text cannot contain NUL.
     (!address.contains('\0')).then(|| SuppressionCursor { created_at, address: address.to_owned() })
 }

@@ -1,4 +1,4 @@
-//! suppressions/*: the addresses that get no more mail from a server.
+//! suppressions/*: addresses that get no more mail from a server.
 
 pub(crate) mod add;
 pub(crate) mod export;

@@ -1,4 +1,4 @@
-//! suppressions/remove: mail to an address goes again, or to many.
+//! suppressions/remove: ends the suppression of one address or many.
 
 use postroad_app::FieldProblem;
 use serde::Serialize;
@@ -20,7 +20,7 @@ use crate::fields::Findings;
 )]
 pub(crate) struct RemoveSuppressionIn {
     address: Option<String>,
-    /// Many at once, each with its own result.
+    /// Several addresses, each with its own result.
     items: Option<Vec<RemoveItemIn>>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct RemoveItemIn {
     address: String,
 }
 
-/// The one that was given, or the results of all items in their order.
+/// Result of the one address, or the results of all items in their order.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum RemovedOut {
@@ -42,7 +42,7 @@ pub(crate) enum RemovedOut {
 pub(crate) struct RemovedOneOut {
     #[schema(example = "removed")]
     status: &'static str,
-    /// As it was sent.
+    /// Address as sent.
     address: String,
 }
 
@@ -51,11 +51,11 @@ pub(crate) struct RemovedManyOut {
     removed: usize,
     not_found: usize,
     failed: usize,
-    /// In the order of the items, as many as there are.
+    /// One result per item, in order.
     results: Vec<RemoveResultOut>,
 }
 
-/// What an item led to, or what is wrong with the item.
+/// Result of an item, or the problems of the item.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum RemoveResultOut {
@@ -69,13 +69,13 @@ pub(crate) struct RemovedItemOut {
     /// `removed` or `not_found`
     #[schema(example = "removed")]
     status: &'static str,
-    /// As it was sent.
+    /// Address as sent.
     address: String,
 }
 
 /// Let addresses get mail again
 ///
-/// What was held for an address stays held until it is released. Needs the scope `full`.
+/// Messages held because of a suppression stay held until they are released. Needs the scope `full`.
 #[utoipa::path(
     post,
     path = "/api/v1/suppressions/remove",

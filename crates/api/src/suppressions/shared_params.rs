@@ -1,4 +1,4 @@
-//! One object, or `items` with up to a thousand of them: how suppressions/add and suppressions/remove are asked.
+//! Parameters of suppressions/add and suppressions/remove: one object, or `items` with up to 1,000 objects.
 
 use std::borrow::Cow;
 
@@ -8,20 +8,20 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Items in one call (contract 6).
+/// Most items in one call (contract 6).
 const ITEMS_MAX: usize = 1_000;
 const NAME: &str = "items";
 
-/// What a call asks for.
+/// Requested items.
 #[derive(Debug)]
 pub(crate) enum Given<T> {
     One(T),
-    /// Those with wrong types say so.
+    /// An item with wrong types carries its problems.
     Many(Vec<Result<T, Vec<FieldProblem>>>),
 }
 
-/// Reads a request whose objects `read` understands. What is wrong with one of many is its own affair; all else is in
-/// `findings`, and then nothing may be done.
+/// Reads a request whose objects are parsed by `read`. Problems of one item stay with that item; all others go
+/// into `findings`, and then the call must do nothing.
 pub(crate) fn read<T>(
     text: &[u8],
     findings: &mut Findings,
@@ -57,7 +57,7 @@ pub(crate) fn read<T>(
     Ok(Given::Many(many))
 }
 
-/// Takes `address` out of an object; one that is missing is noted.
+/// Takes `address` out of an object; records a problem if it is missing.
 pub(crate) fn read_address(fields: &mut Fields<'_>, findings: &mut Findings) -> String {
     let problems = findings.problems.len();
     let address = fields.text("address", findings);
@@ -69,7 +69,7 @@ pub(crate) fn read_address(fields: &mut Fields<'_>, findings: &mut Findings) -> 
     address.map(Cow::into_owned).unwrap_or_default()
 }
 
-/// The problems of an item, with pointers from the request's top.
+/// Prefixes the problems of an item with its pointer in the request.
 pub(crate) fn placed(index: usize, problems: Vec<FieldProblem>) -> Vec<FieldProblem> {
     let place = |problem: FieldProblem| {
         FieldProblem::new(format!("/{NAME}/{index}{}", problem.pointer), problem.message)

@@ -1,4 +1,4 @@
-//! A suppression, and what is wrong with one of many, as the API shows them.
+//! JSON forms of a suppression and of a failed item.
 
 use postroad_app::FieldProblem;
 use postroad_model::Timestamp;
@@ -6,27 +6,27 @@ use postroad_store::Suppression;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// About what one takes in a list; its details have up to 500 bytes.
+/// Estimated size of an entry in a list; its details have up to 500 bytes.
 pub(super) const SUPPRESSION_BYTES: usize = 1 << 10;
 
 /// An address that gets no more mail from the server.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SuppressionOut {
-    /// The local part in lower case, the domain in its ASCII form.
+    /// Local part in lower case, domain in ASCII form.
     #[schema(example = "ann@example.com")]
     address: String,
     /// `hard_bounce`, `complaint`, `manual`, `unsubscribe` or `soft_bounce`
     #[schema(example = "hard_bounce")]
     reason: &'static str,
-    /// Why, in words: what the mail server or the customer said.
+    /// Explanation from the mail server or the customer.
     details: String,
-    /// The message that led to it.
+    /// Message that caused the suppression.
     origin_message_id: Option<i64>,
     #[schema(example = "2026-11-15T12:00:00Z")]
     created_at: String,
     /// The same as `created_at`: an entry is replaced, never changed.
     updated_at: String,
-    /// When it is over; null for never.
+    /// End of the suppression; null for never.
     expires_at: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl From<Suppression> for SuppressionOut {
     }
 }
 
-/// One of many items that was not done.
+/// Item that failed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FailedItemOut {
     index: usize,
@@ -61,17 +61,17 @@ impl FailedItemOut {
     }
 }
 
-/// What is wrong with one of many items.
+/// Problems of an item.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ItemErrorOut {
     #[schema(example = "ValidationError")]
     code: &'static str,
-    /// The first problem in one sentence.
+    /// First problem in one sentence.
     message: String,
     errors: Vec<ItemProblemOut>,
 }
 
-/// One field of an item that is wrong.
+/// One invalid field of an item.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ItemProblemOut {
     /// JSON pointer to the field.

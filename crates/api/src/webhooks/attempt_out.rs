@@ -1,4 +1,4 @@
-//! An attempt to tell a webhook of an event, as answers show it.
+//! JSON form of one attempt to post an event to a webhook.
 
 use postroad_events::body::event_name;
 use postroad_model::Timestamp;
@@ -15,24 +15,24 @@ pub(crate) struct AttemptOut {
     event_id: String,
     #[schema(example = "message.delivered")]
     event_type: &'static str,
-    /// Null for an event that is about no message.
+    /// Null for an event without a message.
     message_id: Option<i64>,
     at: String,
     /// 1 for the first attempt for this event.
     number: u32,
     url: String,
     success: bool,
-    /// The HTTP status of the answer, if there was one.
+    /// HTTP status of the receiver's answer, if there was one.
     status: Option<u16>,
-    /// The beginning of the answer, up to 4 KiB.
+    /// First 4 KiB of the receiver's answer.
     answer: String,
     /// `dns`, `refused_address`, `connect`, `tls`, `timeout`, `protocol` or `http_status`.
     error_class: Option<String>,
     error: Option<String>,
-    /// DNS, TCP and TLS; null on a connection that was open already.
+    /// Time for DNS, TCP and TLS; null on a reused connection.
     connect_ms: Option<f64>,
     duration_ms: f64,
-    /// When it is tried again; null if it is not.
+    /// Time of the next attempt; null if there is none.
     next_attempt_at: Option<String>,
 }
 

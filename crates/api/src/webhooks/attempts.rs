@@ -1,4 +1,4 @@
-//! webhooks/attempts: what became of a webhook's posts, newest first.
+//! webhooks/attempts: attempts to post to a webhook, newest first.
 
 use postroad_model::{WebhookAttemptId, WebhookId};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
-/// Of which webhook, and which page.
+/// Webhook and page.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"id": 7}))]
 #[expect(
@@ -24,7 +24,7 @@ pub(crate) struct WebhookAttemptsIn {
     id: i64,
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct AttemptListOut {
     items: Vec<AttemptOut>,
 }
 
-/// What a request asks for.
+/// Parsed request.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     id: WebhookId,
@@ -41,7 +41,7 @@ pub(crate) struct Wanted {
     before: Option<WebhookAttemptId>,
 }
 
-/// About what an attempt takes, the beginning of the receiver's answer included.
+/// Estimated size of an attempt, including the start of the receiver's answer.
 const ATTEMPT_BYTES: usize = 5 << 10;
 
 /// List a webhook's attempts

@@ -1,4 +1,4 @@
-//! webhooks/create: have events posted to a URL from now on.
+//! webhooks/create: posts events to a URL from now on.
 
 use postroad_app::{EventFilter, WebhookDraft};
 use utoipa::ToSchema;
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// A webhook to be.
+/// Webhook to create.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"url": "https://example.com/events", "events": ["message.delivered", "message.bounced"]}))]
 #[expect(
@@ -21,10 +21,10 @@ use crate::json;
 pub(crate) struct CreateWebhookIn {
     /// http or https, up to 2,048 bytes, without credentials.
     url: String,
-    /// Names of events, or `"all"`, which is what it is if left out.
+    /// Event types, or `"all"`, which is the default.
     #[schema(value_type = Option<Vec<String>>)]
     events: Option<()>,
-    /// `standard` (if left out) or `postal`.
+    /// `standard` (default) or `postal`.
     format: Option<String>,
     /// True if left out.
     enabled: Option<bool>,
@@ -32,7 +32,7 @@ pub(crate) struct CreateWebhookIn {
 
 /// Create a webhook
 ///
-/// The answer shows the secret this once. Events that happen from now on are posted, those before are not.
+/// Only this answer shows the secret. Events that happen from now on are posted, earlier ones are not.
 #[utoipa::path(
     post,
     path = "/api/v1/webhooks/create",

@@ -1,4 +1,4 @@
-//! webhooks/delete: post nothing more.
+//! webhooks/delete: removes a webhook and its waiting posts.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,7 +9,7 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::Findings;
 
-/// What was deleted.
+/// Id of the deleted webhook.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeletedWebhookOut {
     id: i64,
@@ -18,7 +18,7 @@ pub(crate) struct DeletedWebhookOut {
 
 /// Delete a webhook
 ///
-/// What it was still to be told is forgotten; events stay in events/list.
+/// Posts that wait are dropped; the events stay in events/list.
 #[utoipa::path(
     post,
     path = "/api/v1/webhooks/delete",

@@ -24,7 +24,7 @@ pub(crate) struct WebhookIdIn {
 
 /// Get a webhook
 ///
-/// Without its secret. An id of another server is an unknown id.
+/// Without its secret. An id of another server is answered like an unknown id.
 #[utoipa::path(
     post,
     path = "/api/v1/webhooks/get",

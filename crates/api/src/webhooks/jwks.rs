@@ -1,4 +1,4 @@
-//! The key that posts in Postal's format are signed with, for everybody to verify them (RFC 7517).
+//! Public key of webhooks in Postal's format, as a JSON Web Key Set (RFC 7517).
 
 use std::sync::Arc;
 

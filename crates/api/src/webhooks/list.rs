@@ -12,7 +12,7 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
 
-/// Which page.
+/// Page size and cursor.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"limit": 50}))]
 #[expect(
@@ -22,7 +22,7 @@ use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit}
 pub(crate) struct ListWebhooksIn {
     /// Up to 500; 50 if left out.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The calls that set webhooks up and look what became of their posts.
+//! webhooks/*: calls that set up webhooks and show their attempts.
 
 mod attempt_out;
 pub(crate) mod attempts;

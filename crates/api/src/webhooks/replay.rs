@@ -1,4 +1,4 @@
-//! webhooks/replay: tell a webhook again, one event or those of a time range.
+//! webhooks/replay: posts one event, or those of a time range, to a webhook again.
 
 use postroad_app::ReplayRequest;
 use postroad_model::{EventId, Timestamp, WebhookAttemptId, WebhookId};
@@ -13,10 +13,10 @@ use crate::fields::{Fields, Findings};
 use crate::json;
 use crate::page::{Pagination, read_cursor};
 
-/// Events that one call puts into the queue at most; the cursor leads to the rest.
+/// Most events that one call queues; the cursor continues.
 const EVENTS_MAX: usize = 50_000;
 
-/// What to tell again: `event_id`, or `attempt_id`, or `since` with or without `until`.
+/// Events to post again: `event_id`, or `attempt_id`, or `since` with or without `until`.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"id": 7, "since": "2026-11-15T00:00:00Z", "until": "2026-11-15T06:00:00Z"}))]
 #[expect(
@@ -25,7 +25,7 @@ const EVENTS_MAX: usize = 50_000;
 )]
 pub(crate) struct ReplayWebhookIn {
     id: i64,
-    /// An event's `id`, such as evt_123.
+    /// `id` of an event, such as evt_123.
     event_id: Option<String>,
     /// The event of one of the webhook's attempts.
     attempt_id: Option<i64>,
@@ -33,20 +33,20 @@ pub(crate) struct ReplayWebhookIn {
     since: Option<String>,
     /// Events that happened before this time (RFC 3339); now if left out.
     until: Option<String>,
-    /// `next_cursor` of the call before, with the same range.
+    /// `next_cursor` of the previous call with the same range.
     cursor: Option<String>,
 }
 
-/// How much is told again.
+/// Number of events to post again.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ReplayedOut {
-    /// Events that were put into the webhook's queue; those it does not want are left out.
+    /// Events added to the webhook's queue; events it does not subscribe to are left out.
     events: u64,
 }
 
 /// Replay events
 ///
-/// They are posted as soon as possible, with the bytes and the id they had.
+/// Posts the events as soon as possible, with their original bytes and ids.
 #[utoipa::path(
     post,
     path = "/api/v1/webhooks/replay",
@@ -92,7 +92,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, R
     Ok((id, request))
 }
 
-/// The year 9999: everything so far.
+/// End of the year 9999: everything so far.
 const LATEST: Timestamp = Timestamp::from_micros(253_402_300_799_000_000);
 
 fn read_time(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Option<Timestamp> {

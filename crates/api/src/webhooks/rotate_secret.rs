@@ -1,4 +1,4 @@
-//! webhooks/rotate_secret: a new secret, while the old one still signs.
+//! webhooks/rotate_secret: makes a new secret; the old one keeps signing for a day.
 
 use super::get::{WebhookIdIn, read};
 use super::webhook_out::WebhookOut;
@@ -9,7 +9,7 @@ use crate::fields::Findings;
 
 /// Rotate a webhook's secret
 ///
-/// The answer shows the new secret this once. For 24 hours posts carry the signatures of both.
+/// Only this answer shows the new secret. For 24 hours posts carry the signatures of both secrets.
 #[utoipa::path(
     post,
     path = "/api/v1/webhooks/rotate_secret",

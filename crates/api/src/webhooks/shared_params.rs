@@ -1,4 +1,4 @@
-//! Parameters that several of the calls take.
+//! Parameters that several webhook calls share.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use postroad_model::{EventId, WebhookId};
 use crate::fields::{Fields, Findings, expect_text};
 use crate::json::Json;
 
-/// Entries of `events`: more than there are events.
+/// Most entries of `events`; more than there are event types.
 const EVENTS_MAX: usize = 100;
 
-/// An integer that has to be there. One that nothing can have stands for "not found".
+/// Takes a required integer. One out of range becomes an id that does not exist.
 pub(super) fn read_id(fields: &mut Fields<'_>, findings: &mut Findings) -> WebhookId {
     WebhookId(read_integer(fields, "id", findings).unwrap_or_else(|| {
         if findings.problems.is_empty() {
@@ -21,7 +21,7 @@ pub(super) fn read_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Webho
     }))
 }
 
-/// `None` if it is not there or no integer; the latter is noted.
+/// `None` if it is absent or not an integer; the latter is recorded as a problem.
 pub(super) fn read_integer(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -36,7 +36,7 @@ pub(super) fn read_integer(
     }
 }
 
-/// What a webhook is made of, each if it is given.
+/// Settings of a webhook, each if present.
 pub(super) fn read_settings(fields: &mut Fields<'_>, findings: &mut Findings) -> WebhookChanges {
     WebhookChanges {
         url: fields.text("url", findings).map(Cow::into_owned),
@@ -70,7 +70,7 @@ fn read_events(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Event
     }
 }
 
-/// An event's name such as `evt_123`.
+/// Takes an event id such as `evt_123`.
 pub(super) fn read_event_id(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<EventId> {
     let text = fields.text("event_id", findings)?;
     let id = text.strip_prefix("evt_").and_then(|digits| digits.parse().ok()).map(EventId);

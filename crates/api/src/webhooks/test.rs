@@ -1,4 +1,4 @@
-//! webhooks/test: post a sample now, and see what the receiver says.
+//! webhooks/test: posts a sample event now and returns the receiver's answer.
 
 use postroad_model::{EventKind, WebhookId};
 use utoipa::ToSchema;
@@ -11,7 +11,7 @@ use crate::failure::{Failure, Reason};
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// Which webhook, and a sample of what.
+/// Webhook and event type.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"id": 7, "type": "message.bounced"}))]
 #[expect(
@@ -20,14 +20,14 @@ use crate::json;
 )]
 pub(crate) struct TestWebhookIn {
     id: i64,
-    /// An event's name; `message.delivered` if left out.
+    /// Event type; `message.delivered` if left out.
     r#type: Option<String>,
 }
 
 /// Post a sample event
 ///
-/// At once, also to a disabled webhook; the answer is the attempt. The event says `"test": true`, is in no feed, and is
-/// not tried again.
+/// Posts at once, also to a disabled webhook, and returns the attempt. The event has `"test": true`, is in no
+/// feed, and is not retried.
 #[utoipa::path(
     post,
     path = "/api/v1/webhooks/test",
@@ -47,7 +47,7 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<AttemptOut>, Failur
     };
     let _place = call.sample_permit().await?;
     let attempt = desk.test(webhook.server_id, webhook.id, kind).await?;
-    // Deleted in this moment.
+    // The webhook was deleted meanwhile.
     let attempt = attempt.ok_or(Failure::from(Reason::WebhookNotFound));
     Success::with_warnings(attempt.map(AttemptOut::from), warnings)
 }

@@ -1,4 +1,4 @@
-//! webhooks/update: change a webhook; what is left out stays.
+//! webhooks/update: changes a webhook; omitted settings stay as they are.
 
 use postroad_app::WebhookChanges;
 use postroad_model::WebhookId;
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
 
-/// What to change.
+/// Settings to change.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"id": 7, "enabled": true}))]
 #[expect(
@@ -22,12 +22,12 @@ use crate::json;
 pub(crate) struct UpdateWebhookIn {
     id: i64,
     url: Option<String>,
-    /// Names of events, or `"all"`.
+    /// Event types, or `"all"`.
     #[schema(value_type = Option<Vec<String>>)]
     events: Option<()>,
     /// `standard` or `postal`.
     format: Option<String>,
-    /// False forgets what it was still to be told; true begins anew with what happens from now on.
+    /// False drops the posts that wait; true starts with events that happen from now on.
     enabled: Option<bool>,
 }
 

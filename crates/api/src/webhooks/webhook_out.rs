@@ -1,4 +1,4 @@
-//! A webhook as answers show it.
+//! JSON form of a webhook.
 
 use postroad_app::shown_events;
 use postroad_events::WebhookDesk;
@@ -7,7 +7,7 @@ use postroad_store::Webhook;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Where events are posted to. Times are RFC 3339.
+/// Webhook. Times are RFC 3339.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WebhookOut {
     id: i64,
@@ -17,24 +17,24 @@ pub(crate) struct WebhookOut {
     /// `standard` or `postal`.
     format: &'static str,
     enabled: bool,
-    /// Why it was disabled, if not by a call.
+    /// Cause, if Postroad disabled it.
     disabled_reason: Option<String>,
-    /// What posts in the format `standard` are signed with; only in the answers of create and rotate_secret.
+    /// Secret that signs posts in the format `standard`; only in the answers of create and rotate_secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<String>,
-    /// After a rotation: until then the secret before signs as well.
+    /// After a rotation: the previous secret also signs until this time.
     previous_secret_until: Option<String>,
-    /// With the format `postal`: what its signatures verify with, as it stands between the lines of a PEM file.
+    /// With the format `postal`: public key that verifies signatures, as the base64 lines of a PEM file.
     #[serde(skip_serializing_if = "Option::is_none")]
     public_key: Option<String>,
-    /// When the failures began that no success has followed yet.
+    /// Start of the current series of failures; null after a success.
     failing_since: Option<String>,
     last_success_at: Option<String>,
     created_at: String,
     updated_at: String,
 }
 
-/// `"all"`, or the names of the events that are wanted.
+/// `"all"`, or the subscribed event types.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum EventsOut {
@@ -43,7 +43,7 @@ pub(crate) enum EventsOut {
 }
 
 impl WebhookOut {
-    /// Without its secret.
+    /// Builds the answer without the secret.
     pub(super) fn new(webhook: Webhook, desk: Option<&WebhookDesk>) -> Self {
         let events = match shown_events(webhook.events, webhook.format) {
             None => EventsOut::All("all"),

@@ -17,7 +17,7 @@ async fn small_service() -> Service {
     Service::start_with(Settings { request_bytes_max: LIMIT, ..Settings::default() }, Mode::Serve, 0).await
 }
 
-/// Writes all of it before reading anything, as simple clients do.
+/// Writes the whole request before reading anything, as simple clients do.
 async fn write_then_read(service: &Service, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(service.address).await.unwrap();
     stream.write_all(bytes).await.expect("the server takes all of it");
@@ -77,7 +77,7 @@ async fn a_chunked_body_is_refused_when_it_passes_the_limit() {
     let answer = write_then_read(&service, &bytes).await;
     assert!(is_413(&answer), "{answer}");
 
-    // One that never ends is refused too.
+    // A body that never ends is refused too.
     let mut endless = service.head(SEND_MESSAGE, "Transfer-Encoding: chunked\r\n");
     (0..11).for_each(|_| endless.extend_from_slice(&chunk));
     assert!(is_413(&String::from_utf8(raw(service.address, &endless).await.unwrap()).unwrap()));
@@ -139,7 +139,7 @@ async fn requests_that_announce_much_and_send_nothing_keep_nobody_waiting() {
         for _ in 0..30 {
             let mut stream = TcpStream::connect(service.address).await.unwrap();
             stream.write_all(&head).await.unwrap();
-            // Asking for the body means that the request has all it needs to wait for it.
+            // The server asks for the body once the request has everything but its memory.
             let mut asked = [0; 25];
             stream.read_exact(&mut asked).await.unwrap();
             assert_eq!(asked.as_slice(), b"HTTP/1.1 100 Continue\r\n\r\n");

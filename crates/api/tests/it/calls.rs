@@ -1,4 +1,4 @@
-//! Sends, keys, and what every answer has.
+//! Send calls, keys, and the headers of every answer.
 
 use hyper::Method;
 use postroad_api::{Mode, Settings};
@@ -250,7 +250,7 @@ async fn headers_that_lose_to_a_parameter_are_named_in_the_warnings() {
     });
     assert_eq!(warnings, expected);
     assert_eq!(sent["data"]["message_id"], "own@example.test");
-    // Without the parameter the header counts, and there is nothing to say.
+    // Without the parameter the header applies, and no warning is given.
     for name in ["reply_to", "tag", "list_unsubscribe"] {
         send.as_object_mut().unwrap().remove(name);
     }

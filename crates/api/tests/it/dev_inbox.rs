@@ -56,7 +56,7 @@ impl World {
         self.client.request(method, path, headers, Bytes::new()).await.unwrap()
     }
 
-    /// Until so many callers wait for a message.
+    /// Waits until `count` callers wait for a message.
     async fn until_waiting(&self, count: usize) {
         let wanted = format!("waiting: {count},");
         let looking = async {
@@ -73,7 +73,7 @@ impl World {
     }
 }
 
-/// Status and code of an answer that says what is wrong.
+/// Status and code of an error answer.
 fn problem(reply: &Reply) -> (u16, String) {
     let body = reply.json();
     assert!(body["message"].as_str().is_some_and(|message| !message.is_empty()), "{body}");
@@ -162,7 +162,7 @@ async fn waiting_answers_when_the_message_comes() {
     let found = waiting.await.unwrap();
     assert_eq!((found.status, &found.json()["id"]), (200, &json!(2)));
     assert_eq!(found.json()["plain_body"], "7\r\n");
-    // Already here: at once, the newest.
+    // A message that is already there is returned at once, the newest first.
     let newest: Value = world.get("/dev/messages/wait?timeout=0").await.json();
     assert_eq!(newest["subject"], "Your order 7");
 }

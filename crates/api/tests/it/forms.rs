@@ -1,4 +1,4 @@
-//! The ways a request may come: methods, forms, odd JSON, addresses that are no endpoint.
+//! Forms of a request: methods, form encoding, odd JSON, unknown paths.
 
 use hyper::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Suppressed recipients and the hourly limit, as a sender sees them.
+//! Suppressed recipients and the hourly limit, as the sender sees them.
 
 use postroad_model::SuppressionReason;
 use postroad_store::NewSuppression;
@@ -43,7 +43,7 @@ async fn suppressed_recipient_is_held_and_says_why() {
 async fn messages_beyond_the_hourly_limit_are_held_but_simulated_ones_are_not() {
     let service = Service::start().await;
     let server_id = service.store.list_servers().await.unwrap()[0].id;
-    // Before the first call, which remembers it for some seconds.
+    // Set before the first call, because the setting is cached for two seconds.
     service.store.set_server_hourly_limit(server_id, Some(0)).await.unwrap();
     suppress(&service, "delivered@sim.postroad.test").await;
     let (id, status) = send(&service, "a@example.net").await;

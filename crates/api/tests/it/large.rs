@@ -1,4 +1,4 @@
-//! Large messages, in and out: their bytes are right, and their memory is bounded.
+//! Large messages in requests and answers: correct bytes, bounded memory.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ async fn goes_in_and_comes_out_whole(service: &Service) {
     assert!(raw.starts_with(b"Received: by "));
     assert_eq!(all["details"]["size"], json!(raw.len().to_string()));
 
-    // What came out goes in again, and only the raw bytes are asked for.
+    // Send the returned bytes again, and request only the raw bytes.
     let again = json!({
         "mail_from": "shop@example.test", "rcpt_to": ["b@example.net"], "data": all["raw_message"],
     });
@@ -52,10 +52,10 @@ async fn goes_in_and_comes_out_whole(service: &Service) {
     assert!(stored.ends_with(&raw[raw.len() / 2..]));
 }
 
-/// Asks for everything and takes only the beginning of the answer.
+/// Requests everything and reads only the beginning of the answer.
 async fn begin_to_read(service: &Service, id: &Value) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
-    // Or else the kernel takes much of the answer.
+    // Otherwise the kernel buffers much of the answer.
     socket.set_recv_buffer_size(64 << 10).unwrap();
     let mut stream = socket.connect(service.address).await.unwrap();
     let body = json!({"id": id, "_expansions": true}).to_string();
@@ -70,7 +70,7 @@ async fn begin_to_read(service: &Service, id: &Value) -> TcpStream {
 
 #[tokio::test]
 async fn large_answers_share_a_memory_and_a_reader_who_leaves_gives_it_back() {
-    // 24 MiB of it for answers: less than one of these takes.
+    // 24 MiB of it are for answers: less than one of these takes.
     let mut settings = Settings { in_flight_bytes_max: 64 << 20, ..Settings::default() };
     settings.times.memory_wait = Duration::from_secs(1);
     let service = Service::start_with(settings, Mode::Serve, 0).await;
@@ -81,7 +81,7 @@ async fn large_answers_share_a_memory_and_a_reader_who_leaves_gives_it_back() {
     let refused = service.client.post_json(MESSAGE, Some(&service.key), &everything).await.unwrap();
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
     assert_eq!(refused.json()["data"]["code"], "ServiceUnavailable");
-    // Others are not kept waiting by it.
+    // It does not delay other calls.
     let small = service.call(MESSAGE, &json!({"id": id, "_expansions": ["details"]})).await;
     assert_eq!(small["status"], "success");
     assert!(send(&service, &content(1 << 20)).await.is_i64());
@@ -97,7 +97,7 @@ async fn a_large_answer_that_nobody_reads_is_cut_off() {
     let service = Service::start_with(settings, Mode::Serve, 0).await;
     let id = send(&service, &content(9 << 20)).await;
     let mut slow = begin_to_read(&service, &id).await;
-    // Waits for the memory that the first one holds, and gets it though that one is still connected.
+    // Waits for the memory of the first answer, and gets it although the first client is still connected.
     let everything = json!({"id": id, "_expansions": true});
     assert_eq!(service.call(MESSAGE, &everything).await["status"], "success");
     let mut rest = Vec::new();

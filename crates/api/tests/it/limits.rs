@@ -1,4 +1,4 @@
-//! What one caller can hold: problems in an answer, streams, connections, slow headers.
+//! Limits on what one caller can hold: problems in an answer, streams, connections, slow headers.
 
 use std::time::{Duration, Instant};
 
@@ -82,7 +82,7 @@ async fn an_error_answer_is_no_larger_than_its_request() {
     assert!(reply.body.len() < 4_000, "the echo of a key is bounded");
 }
 
-/// A client that lets the server send headers and not one byte of an answer.
+/// Client whose window lets the server send headers but no byte of an answer.
 async fn without_window(service: &Service) -> SendRequest<Full<Bytes>> {
     let stream = TcpStream::connect(service.address).await.unwrap();
     let mut builder = http2::Builder::new(TokioExecutor::new());
@@ -112,7 +112,7 @@ async fn answers_that_a_window_of_zero_keeps_back_count_against_their_address() 
     let refused = service.client.post_json(MESSAGE, Some(&service.key), &json!({"id": 7})).await.unwrap();
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")), "{}", refused.text());
     drop((sender, answers));
-    // The server sees the end of the connection in a moment.
+    // The server notices the end of the connection after a moment.
     let begun = Instant::now();
     while service.client.post_json(MESSAGE, Some(&service.key), &json!({"id": 7})).await.unwrap().status
         != 200
@@ -139,7 +139,7 @@ async fn error_answers_that_nobody_reads_are_counted_and_cut_off() {
     for _ in 0..5 {
         let mut sender = without_window(&service).await;
         for _ in 0..99 {
-            // A connection that is cut off for its unread answers takes no more requests.
+            // A connection that is cut off for its unread answers accepts no further requests.
             let sent = sender.send_request(h2_post(&service, &service.key, SEND_RAW, &request)).await;
             let Ok(answer) = sent else { break };
             is_full = answer.status() == 503;
@@ -154,7 +154,7 @@ async fn error_answers_that_nobody_reads_are_counted_and_cut_off() {
         }
     }
     assert!(is_full, "the server's share of the memory for answers is a limit for errors too");
-    // Nobody reads them: after the time that readers get for a piece the memory is free again.
+    // The answers stay unread: once the stall limit is over, the memory is free again.
     let begun = Instant::now();
     while service.client.post_json(SEND_RAW, Some(&service.key), &request).await.unwrap().status != 200 {
         assert!(begun.elapsed() < Duration::from_secs(20), "slow readers lose their answers");
@@ -175,7 +175,7 @@ async fn an_address_has_so_many_connections_and_no_more() {
     }
     let mut third = TcpStream::connect(service.address).await.unwrap();
     let mut answer = Vec::new();
-    // Closed or reset: there is no answer.
+    // The connection is closed or reset without an answer.
     drop(third.write_all(request).await);
     drop(third.read_to_end(&mut answer).await);
     assert_eq!(answer, b"");
@@ -204,18 +204,18 @@ async fn slow_request_headers_end_after_their_time_in_total() {
     let mut settings = Settings::default();
     settings.times.first_request = Duration::from_millis(500);
     let service = Service::start_with(settings, Mode::Serve, 0).await;
-    // A later request of the connection: the first one has a timer of its own.
+    // Use a later request of the connection: the first one has a timer of its own.
     let mut stream = TcpStream::connect(service.address).await.unwrap();
     stream.write_all(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();
     while !answer.ends_with(br#"{"status":"ok"}"#) {
         answer.push(stream.read_u8().await.unwrap());
     }
-    // Being idle in between costs nothing.
+    // Idle time in between does not count.
     tokio::time::sleep(Duration::from_millis(700)).await;
     stream.write_all(b"GET /health HTTP/1.1\r\n").await.unwrap();
     let begun = Instant::now();
-    // A byte every now and then keeps no connection open.
+    // Sending a byte now and then does not keep the connection open.
     let dripping = async {
         while stream.write_all(b"X").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -248,7 +248,7 @@ async fn a_stream_that_nobody_reads_lets_the_others_of_its_connection_finish() {
     let answer = sender.send_request(h2_post(&service, &service.key, "/api/v1/events/list", &wait)).await;
     assert_eq!(answer.expect("the other stream finishes").status(), 200);
     assert!(begun.elapsed() > Duration::from_secs(2), "it waited: {:?}", begun.elapsed());
-    // Then the connection ends, and with it what the unread answer held.
+    // Then the connection ends and frees the memory of the unread answer.
     tokio::time::timeout(Duration::from_secs(20), connection)
         .await
         .expect("the connection ends")

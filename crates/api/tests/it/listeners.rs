@@ -113,7 +113,7 @@ async fn connections_that_say_nothing_are_closed() {
     let service = Service::start_with(settings, Mode::Serve, 0).await;
     assert_eq!(bytes_until_closed(service.address, b"").await, "");
     assert_eq!(bytes_until_closed(service.address, b"PO").await, "");
-    // hyper may say why.
+    // hyper may send a 408.
     let slow = bytes_until_closed(service.address, b"POST / HTTP/1.1\r\nHost:").await;
     assert!(slow.is_empty() || slow.starts_with("HTTP/1.1 408 "), "{slow}");
     let once = bytes_until_closed(service.address, b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n").await;
@@ -130,11 +130,11 @@ async fn a_request_in_flight_is_finished_when_the_server_stops() {
     let mut asked = [0; 25];
     stream.read_exact(&mut asked).await.unwrap();
     assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
-    // Another connection, idle: it must not hold the stop up.
+    // An idle connection must not delay the stop.
     let _idle = TcpStream::connect(service.address).await.unwrap();
 
     let stopping = tokio::spawn(service.server.stop());
-    // When connecting is refused, the server has begun to stop.
+    // Once connecting is refused, the server has begun to stop.
     while TcpStream::connect(service.address).await.is_ok() {
         tokio::task::yield_now().await;
     }
@@ -157,7 +157,7 @@ async fn a_request_that_does_not_finish_is_cut_off() {
     stream.read_exact(&mut [0; 25]).await.unwrap();
     service.server.stop().await;
     let mut rest = Vec::new();
-    // Closed or reset: there is no answer.
+    // The connection is closed or reset without an answer.
     drop(stream.read_to_end(&mut rest).await);
     assert_eq!(rest, b"");
 }

@@ -1,4 +1,4 @@
-//! The log: one line per request, and nothing in it that is the customer's.
+//! Request log: one line per request, without customer data.
 
 use std::collections::HashSet;
 use std::io;
@@ -31,12 +31,12 @@ impl<'a> MakeWriter<'a> for Lines {
     }
 }
 
-// Everything runs on this one thread, so that its subscriber sees all of it.
+// Everything runs on this one thread, so that its subscriber sees all lines.
 #[tokio::test]
 async fn every_request_is_one_line_without_keys_addresses_or_content() {
     let lines = Lines::default();
-    // With a single subscriber, tracing asks only that of the thread which comes to a line of code first; other
-    // tests' threads have none, and would switch the line off for all.
+    // With a single subscriber, tracing caches the interest of the thread that reaches a log line first; other
+    // tests' threads have no subscriber and would disable the line for all.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let subscriber =
         tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).with_writer(lines.clone());
@@ -49,7 +49,7 @@ async fn every_request_is_one_line_without_keys_addresses_or_content() {
     service
         .request(Method::GET, &format!("{MESSAGE}?params=%7B%22id%22%3A7%7D"), &[("x-request-id", "two")], "")
         .await;
-    // Clients may use an id twice; ours tells the lines apart.
+    // Clients may reuse an id; the generated id tells the lines apart.
     let bad = [("x-server-api-key", "bad-key"), ("x-request-id", "two")];
     service.client.request(Method::POST, SEND_MESSAGE, &bad, text.into()).await.unwrap();
 

@@ -54,7 +54,7 @@ async fn a_message_is_shown_as_far_as_wanted() {
     let raw = String::from_utf8(STANDARD.decode(all["raw_message"].as_str().unwrap()).unwrap()).unwrap();
     assert!(raw.contains("X-List: two\r\n"));
     assert_eq!(details["size"], json!(raw.len().to_string()));
-    // What each delivery puts on top is shown.
+    // The headers that each delivery adds are shown.
     let received = all["headers"]["received"][0].as_str().unwrap();
     assert!(received.starts_with("by ") && received.contains("(Postroad) with HTTP id "), "{received}");
     let folded = format!("Received: {}\r\n", received.replace(";\t", ";\r\n\t"));

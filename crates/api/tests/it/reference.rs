@@ -84,7 +84,7 @@ fn write_fields(page: &mut String, document: &Value, properties: &Map<String, Va
     }
 }
 
-/// The schemas that a field's own schema refers to, and itself.
+/// A field's schema and the schemas it refers to.
 fn schemas<'a>(document: &'a Value, field: &'a Value) -> Vec<&'a Value> {
     let alternatives = field["oneOf"].as_array().into_iter().flatten();
     let mut found = vec![field];
@@ -100,7 +100,7 @@ fn schemas<'a>(document: &'a Value, field: &'a Value) -> Vec<&'a Value> {
     found
 }
 
-/// Every type that a field may have, but null.
+/// All types a field may have, except null.
 fn type_names(schemas: &[&Value]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for schema in schemas {

@@ -23,7 +23,7 @@ pub(crate) const DELIVERIES: &str = "/api/v1/messages/deliveries";
 pub(crate) struct Service {
     pub(crate) app: App,
     pub(crate) store: Store,
-    /// Of a key that may do everything, on a server with the verified domain `example.test`.
+    /// Key with full scope, on a server with the verified domain `example.test`.
     pub(crate) key: String,
     pub(crate) address: SocketAddr,
     pub(crate) client: Client,
@@ -95,7 +95,7 @@ impl Service {
         self.administrate(Command::KeyCreate(new)).await["api_key"].as_str().unwrap().to_owned()
     }
 
-    /// The head of a POST with the service's key, up to the headers given.
+    /// Head of a POST request with the service's key and the given headers.
     pub(crate) fn head(&self, path: &str, more: &str) -> Vec<u8> {
         format!("POST {path} HTTP/1.1\r\nHost: test\r\nX-Server-API-Key: {}\r\n{more}\r\n", self.key)
             .into_bytes()
@@ -121,7 +121,7 @@ async fn open_app_on(database: Database, disk_reserve_bytes: u64) -> (App, Store
     (App::new(store.clone(), clock, Limits::default(), hostname), store)
 }
 
-/// A send that is fine, to that recipient.
+/// Valid send to that recipient.
 pub(crate) fn message_to(address: &str) -> Value {
     json!({
         "to": [address],
