@@ -1,10 +1,10 @@
-//! What a server and a credential may do.
+//! Server modes and credential scopes.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A development server takes mail like a live one and holds all of it.
+/// A development server accepts mail like a live one and holds all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServerMode {
@@ -25,17 +25,17 @@ impl ServerMode {
     }
 }
 
-/// What a credential may be used for.
+/// Calls that a credential may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Everything the server's API offers.
+    /// All calls of the server's API.
     Full,
     /// Sending only.
     Send,
-    /// Looking up only.
+    /// Look-ups only.
     Read,
-    /// Submitting over SMTP from the credential's networks, without a secret, and nothing by key.
+    /// SMTP submission from the credential's networks without a secret; no API calls.
     Address,
 }
 

@@ -1,4 +1,4 @@
-//! E-mail addresses by RFC 5321 4.1.2, with UTF-8 local parts (RFC 6531) and IDNA domains.
+//! E-mail addresses (RFC 5321 4.1.2), with UTF-8 local parts (RFC 6531) and IDNA domains.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Limits;
 use crate::domain::{DomainError, DomainName};
 
-/// A valid address. Keeps the text as it was sent and the domain as the DNS compares it.
+/// Valid address. Keeps the text as sent, and the domain in its DNS form.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EmailAddress {
@@ -58,7 +58,7 @@ impl EmailAddress {
         Ok(Self { text: text.to_owned(), at, domain: DomainName::parse(domain)? })
     }
 
-    /// The address exactly as it was given.
+    /// Address exactly as given.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -71,13 +71,14 @@ impl EmailAddress {
         &self.domain
     }
 
-    /// Whether sending to it needs SMTPUTF8 (RFC 6531): only the local part can, domains have an ASCII form.
+    /// Whether sending to it needs SMTPUTF8 (RFC 6531). Only the local part matters: domains have an ASCII
+    /// form.
     pub fn needs_smtputf8(&self) -> bool {
         !self.local_part().is_ascii()
     }
 
-    /// Two addresses with the same key are the same mailbox. Local parts are compared without ASCII case:
-    /// no mailbox provider tells `Bob@` from `bob@`, and a person must not get a message twice.
+    /// Key of the mailbox: equal for addresses of the same mailbox. Compares local parts without ASCII case: no
+    /// mailbox provider distinguishes `Bob@` from `bob@`, and a person must not get a message twice.
     pub fn mailbox_key(&self) -> String {
         format!("{}@{}", self.local_part().to_ascii_lowercase(), self.domain)
     }
@@ -95,7 +96,8 @@ fn is_atom_char(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c)
     } else {
-        // RFC 6531 3.3 allows all of UTF-8; controls and invisible direction marks are only ever an attack.
+        // RFC 6531 3.3 allows all of UTF-8; control characters and invisible direction marks only serve
+        // attacks.
         !c.is_control() && !is_invisible(c)
     }
 }

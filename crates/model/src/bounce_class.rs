@@ -1,4 +1,4 @@
-//! Why a message was refused: the classes that deliveries, events, webhooks and analytics share.
+//! Bounce classes: why a message was refused. Shared by deliveries, events, webhooks and analytics.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! bounce_classes {
     ($($(#[$doc:meta])+ $variant:ident = $name:literal),+ $(,)?) => {
-        /// The text is what users see as `bounce_class` and `class`.
+        /// Users see the text as `bounce_class` and `class`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum BounceClass {
             $($(#[$doc])+ #[serde(rename = $name)] $variant),+
@@ -25,15 +25,15 @@ macro_rules! bounce_classes {
 bounce_classes! {
     /// No such mailbox at that domain.
     BadMailbox = "bad_mailbox",
-    /// The domain does not exist or takes no mail.
+    /// The domain does not exist or accepts no mail.
     BadDomain = "bad_domain",
     /// The mailbox, or the receiving system, has no space left.
     Full = "full",
     /// The account exists but is disabled, suspended or closed.
     Inactive = "inactive",
-    /// This message was taken for spam.
+    /// The receiver classified this message as spam.
     SpamBlock = "spam_block",
-    /// Our address or domain has a bad name there, or is on a blocklist.
+    /// Our address or domain has a bad reputation there, or is on a blocklist.
     Reputation = "reputation",
     /// A rule of the receiver, named or not.
     Policy = "policy",
@@ -41,19 +41,19 @@ bounce_classes! {
     AuthFailure = "auth_failure",
     /// Too much, too fast, too many connections.
     RateLimited = "rate_limited",
-    /// The message is bigger than the receiver takes.
+    /// The message is larger than the receiver accepts.
     TooLarge = "too_large",
     /// The message itself is refused: virus, attachment type, broken format.
     Content = "content",
-    /// A name could not be looked up.
+    /// A DNS look-up failed.
     Dns = "dns",
-    /// Somebody did not answer in time.
+    /// A peer did not answer in time.
     Timeout = "timeout",
     /// A command was not understood or came at the wrong moment.
     Protocol = "protocol",
-    /// The host does not take mail for that domain from us.
+    /// The host does not accept mail for that domain from us.
     RelayingDenied = "relaying_denied",
-    /// Nothing in the reply says why.
+    /// The reply does not say why.
     Other = "other",
 }
 

@@ -1,11 +1,11 @@
-//! What a request does to a setting that may also be absent.
+//! Change of an optional setting: keep, clear or set.
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Change<T> {
-    /// Nothing was said of it.
+    /// The request does not mention it.
     #[default]
     Keep,
-    /// Take it away.
+    /// Remove the value.
     Clear,
     Set(T),
 }
@@ -15,7 +15,7 @@ impl<T> Change<T> {
         matches!(self, Self::Keep)
     }
 
-    /// What it is to be, if anything.
+    /// New value, if one is set.
     pub fn into_value(self) -> Option<T> {
         match self {
             Self::Set(value) => Some(value),
@@ -23,7 +23,7 @@ impl<T> Change<T> {
         }
     }
 
-    /// `None` if `parse` does not take the value.
+    /// Parses the new value; `None` if `parse` refuses it.
     pub fn and_then<U>(self, parse: impl FnOnce(T) -> Option<U>) -> Option<Change<U>> {
         match self {
             Self::Keep => Some(Change::Keep),

@@ -1,9 +1,9 @@
-//! The network that limits per client address count by.
+//! Client network by which limits per address count.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The address itself for IPv4, its /64 for IPv6: one customer of an IPv6 provider has a whole /64. An IPv4 address that a
-/// dual-stack listener shows as IPv6 (`::ffff:192.0.2.1`) counts as IPv4.
+/// Returns an IPv4 address itself, and the /64 of an IPv6 address: one customer of an IPv6 provider has a whole
+/// /64. An IPv4 address in IPv6 form (`::ffff:192.0.2.1`) counts as IPv4.
 pub fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),

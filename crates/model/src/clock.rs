@@ -1,4 +1,4 @@
-//! Time as an argument: the only place that reads the wall clock.
+//! Clock and timestamps. This is the only module that reads the wall clock.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::{Rfc2822, Rfc3339};
 
-/// Where "now" comes from. Tests pass a clock they can move.
+/// Source of the current time. Tests pass a clock they can move.
 pub trait Clock: Send + Sync + fmt::Debug {
     fn now(&self) -> Timestamp;
 }
@@ -26,21 +26,21 @@ impl Clock for SystemClock {
     }
 }
 
-/// Notices that a clock has gone back: an operator or a time server has corrected it.
+/// Detects that a clock was set back, by an operator or a time server.
 #[derive(Debug)]
 pub struct ClockWatch {
     latest: Timestamp,
 }
 
 impl ClockWatch {
-    /// Smaller steps back are everyday corrections and delay nothing noticeably.
+    /// Smaller steps back are ordinary corrections without noticeable effect.
     const IGNORED: Duration = Duration::from_secs(2);
 
     pub fn new(now: Timestamp) -> Self {
         Self { latest: now }
     }
 
-    /// How far the clock has gone back since the last look, if it has.
+    /// How far the clock went back since the last call, if it did.
     pub fn went_back(&mut self, now: Timestamp) -> Option<Duration> {
         let back = self.latest.since(now);
         if back <= Self::IGNORED {
@@ -52,13 +52,13 @@ impl ClockWatch {
     }
 }
 
-/// A moment, in microseconds since 1970 UTC.
+/// Point in time, in microseconds since 1970 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The largest moment that RFC 3339 can write with a four-digit year.
+    /// Latest time that RFC 3339 can express with a four-digit year.
     const MICROS_MAX: i64 = 253_402_300_799_999_999;
 
     pub const fn from_micros(micros: i64) -> Self {
@@ -73,7 +73,7 @@ impl Timestamp {
         self.0.div_euclid(1_000_000)
     }
 
-    /// Float epoch seconds, as the four endpoints of the spec write times.
+    /// Epoch seconds as a float, as in the four endpoints of the specification.
     pub fn as_epoch_seconds(self) -> f64 {
         self.0 as f64 / 1e6
     }
@@ -98,7 +98,7 @@ impl Timestamp {
         i64::try_from(moment.unix_timestamp_nanos() / 1_000).ok().map(Self)
     }
 
-    /// The date of an HTTP header (RFC 9110 5.6.7), in the form that is sent today.
+    /// Parses an HTTP date (RFC 9110 5.6.7) in the preferred form.
     pub fn parse_http_date(text: &str) -> Option<Self> {
         let moment = OffsetDateTime::parse(text, &Rfc2822).ok()?;
         Some(Self(moment.unix_timestamp().checked_mul(1_000_000)?))

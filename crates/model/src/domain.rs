@@ -1,10 +1,10 @@
-//! Domain names as the DNS compares them: lower-case ASCII, internationalised ones in their `xn--` form.
+//! Domain names in DNS form: lower-case ASCII, internationalised names as `xn--`.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A fully qualified host or mail domain of at least two labels.
+/// Fully qualified host or mail domain with at least two labels.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DomainName(String);
@@ -26,7 +26,7 @@ impl DomainName {
         if text.is_empty() {
             return Err(DomainError::Empty);
         }
-        // Longer than any valid name in any encoding: do not hand it to the IDNA tables.
+        // Longer than any valid name in any encoding: skip the IDNA tables.
         if text.len() > 1_024 {
             return Err(DomainError::TooLong);
         }

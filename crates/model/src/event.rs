@@ -1,4 +1,4 @@
-//! The facts that webhooks, the feed and analytics are told.
+//! Event types of webhooks, the feed and analytics.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! events {
     ($($variant:ident = $name:literal),+ $(,)?) => {
-        /// Kind of an event; the text is the `type` of the webhook body.
+        /// Event type; the text is the `type` of the webhook body.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum EventKind {
             $(#[serde(rename = $name)] $variant),+
@@ -44,12 +44,12 @@ events! {
 }
 
 impl EventKind {
-    /// Its bit in a set of kinds. Stored: kinds are only ever added at the end.
+    /// Bit of this type in an `EventSet`. Stored in the database: add new types only at the end.
     pub const fn bit(self) -> i64 {
         1 << self as u32
     }
 
-    /// Whether it tells of a message; the others tell of a server.
+    /// Whether the event concerns a message; the others concern a server.
     pub fn is_about_message(self) -> bool {
         self.as_str().starts_with("message.")
     }
@@ -59,12 +59,12 @@ impl EventKind {
     }
 }
 
-/// Which events somebody wants.
+/// Set of event types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventSet(i64);
 
 impl EventSet {
-    /// Also those of later versions.
+    /// Includes types of later versions.
     pub const ALL: Self = Self(i64::MAX);
 
     pub const fn bits(self) -> i64 {

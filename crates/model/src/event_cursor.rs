@@ -1,9 +1,9 @@
-//! A place in the stream of a server's events: everything up to it was read, nothing before it can come later.
+//! Position in a server's event stream. All events up to it were read; none can appear before it later.
 
 use std::fmt;
 
-/// Events are read in the order of `xact`, then `id`. On an engine that commits one transaction after the other the
-/// ids alone are in order, and `xact` is 0.
+/// Events are ordered by `xact`, then `id`. On an engine that commits transactions one after the other, ids
+/// alone are in order and `xact` is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventCursor {
     pub xact: i64,

@@ -1,5 +1,5 @@
-//! Gates: what slows or stops sending, and how much of it. A gate is a small record on a scope, never an edit of
-//! messages, so that lifting it resumes at once.
+//! Gates: records that suspend or slow sending for a scope. A gate never edits messages, so removing it resumes
+//! sending at once.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,11 +7,11 @@ use std::net::IpAddr;
 use crate::domain::DomainName;
 use crate::id::ServerId;
 
-/// What a gate stands in front of. As a text, `kind` or `kind:key`.
+/// Scope of a gate. As text: `kind` or `kind:key`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum GateScope {
     Everything,
-    /// Everything that leaves from a pool, by its name.
+    /// All mail that leaves from a pool, by its name.
     Pool(String),
     Server(ServerId),
     /// A recipient domain.
@@ -20,9 +20,9 @@ pub enum GateScope {
         pool: String,
         domain: DomainName,
     },
-    /// A mailbox provider, by the name its rules have.
+    /// Mailbox provider, by the name in its rules.
     Provider(String),
-    /// From one of our addresses to one set of MX hosts.
+    /// From one source address to one set of MX hosts.
     Path {
         source: IpAddr,
         site: String,
@@ -33,7 +33,7 @@ pub enum GateScope {
     },
 }
 
-/// What a gate does.
+/// Effect of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GateAction {
     Suspend,
@@ -54,7 +54,7 @@ impl GateScope {
         }
     }
 
-    /// What tells it from others of its kind; empty for `Everything`.
+    /// Key within its kind; empty for `Everything`.
     pub fn key(&self) -> String {
         match self {
             Self::Everything => String::new(),
@@ -92,7 +92,7 @@ impl GateScope {
             "server" => Self::Server(ServerId(key.parse().ok()?)),
             "domain" => Self::Domain(DomainName::parse(key).ok()?),
             "lane" => {
-                // A pool's name may have a slash, a domain's cannot.
+                // A pool's name may contain a slash, a domain cannot.
                 let (pool, domain) = key.rsplit_once('/').filter(|(pool, _)| !pool.is_empty())?;
                 Self::Lane { pool: pool.to_owned(), domain: DomainName::parse(domain).ok()? }
             }

@@ -1,4 +1,4 @@
-//! Why a message is held.
+//! Reasons for holding a message.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 pub enum HoldReason {
     /// The recipient is suppressed.
     Suppressed,
-    /// The server has sent as much as it may in an hour.
+    /// The server has reached its hourly limit.
     HourlyLimit,
     /// The server is in development mode.
     Development,
-    /// The credential holds everything that is sent with it.
+    /// The credential holds everything sent with it.
     Credential,
 }
 

@@ -1,4 +1,4 @@
-//! Typed ids. All are integers below 2^53, so that JavaScript clients read them exactly.
+//! Typed ids. All are integers below 2^53, so that JavaScript reads them exactly.
 
 use std::fmt;
 
@@ -20,30 +20,30 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A customer.
+    /// Customer.
     AccountId,
-    /// A sending environment of an account.
+    /// Sending environment of an account.
     ServerId,
-    /// An API key and its secret.
+    /// API key and its secret.
     CredentialId,
-    /// A sending domain of a server or an account.
+    /// Sending domain of a server or an account.
     DomainId,
-    /// A DKIM key of a domain.
+    /// DKIM key of a domain.
     DomainKeyId,
-    /// One send: what its recipients' messages share.
+    /// One send: the data that its recipients' messages share.
     SendId,
     /// One recipient's copy of one send.
     MessageId,
-    /// One attempt (or hold, or returned bounce) of a message.
+    /// One attempt, hold or returned bounce of a message.
     DeliveryId,
-    /// A fact about a message or a domain.
+    /// Event about a message or a domain.
     EventId,
-    /// A group of source addresses that servers send from.
+    /// Group of source addresses that servers send from.
     PoolId,
-    /// An address of ours that mail leaves from.
+    /// Local address that mail leaves from.
     SourceId,
-    /// An endpoint that is told of events.
+    /// Endpoint that receives events.
     WebhookId,
-    /// One attempt to tell it of one event.
+    /// One attempt to post an event to a webhook.
     WebhookAttemptId,
 }

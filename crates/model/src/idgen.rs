@@ -1,5 +1,5 @@
-//! Hands out message ids without a round trip: 32 bits of seconds since 2025, 5 bits of node, 16 bits of
-//! sequence. Time order makes retention a range delete; 53 bits survive JavaScript.
+//! Generator of message ids without a database round trip: 32 bits of seconds since 2025, 5 bits of node, 16
+//! bits of sequence. Ids are in time order, so retention deletes a range; 53 bits are exact in JavaScript.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,8 +14,8 @@ const NODE_BITS: u32 = 5;
 /// Number of nodes that can share a database.
 pub const NODE_COUNT: u8 = 1 << NODE_BITS;
 
-/// Strictly increasing ids of one node. Ids run ahead of the clock when a second's 65,536 are spent, and never
-/// fall back when the clock does.
+/// Strictly increasing ids of one node. Ids run ahead of the clock when the 65,536 ids of a second are used up,
+/// and never go back when the clock does.
 #[derive(Debug)]
 pub struct IdGenerator {
     clock: Arc<dyn Clock>,
@@ -25,19 +25,19 @@ pub struct IdGenerator {
 }
 
 impl IdGenerator {
-    /// `last_id` is the highest id this node is known to have handed out (0 for none): ids continue above it
-    /// even if the clock went back or the process restarted within a second.
+    /// `last_id` is the highest id this node has handed out (0 for none). Ids continue above it, even if the
+    /// clock went back or the process restarted within a second.
     pub fn new(clock: Arc<dyn Clock>, node: u8, last_id: i64) -> Self {
         assert!(node < NODE_COUNT, "node numbers are 0 to {}", NODE_COUNT - 1);
         Self { clock, node, last: AtomicI64::new(without_node(last_id)) }
     }
 
-    /// The highest id handed out so far (0 for none): what has to be remembered over a restart.
+    /// Highest id handed out so far (0 for none); must be stored for the next start.
     pub fn last(&self) -> i64 {
         with_node(self.last.load(Ordering::Relaxed), self.node)
     }
 
-    /// By the clock that ids are made by.
+    /// Current time of the generator's clock.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -46,7 +46,7 @@ impl IdGenerator {
         self.next_block(1)
     }
 
-    /// Reserves `count` ids that follow each other in time order; returns them as an iterator.
+    /// Reserves `count` consecutive ids and returns them as an iterator.
     pub fn next_many(&self, count: usize) -> impl Iterator<Item = i64> + use<> {
         let node = self.node;
         let first = without_node(self.next_block(count as i64));
@@ -63,12 +63,12 @@ impl IdGenerator {
     }
 }
 
-/// The second in which an id was handed out, or a later one: ids never go back, even if the clock does.
+/// Second in which an id was handed out, or a later one: ids never go back, even if the clock does.
 pub fn moment_of(id: i64) -> Timestamp {
     Timestamp::from_micros(((id >> (SEQUENCE_BITS + NODE_BITS)) + EPOCH_SECS) * 1_000_000)
 }
 
-/// The smallest id that can be handed out at `moment`: the border of a retention range or a partition.
+/// Smallest id that can be handed out at `moment`: the boundary of a retention range or a partition.
 pub fn first_id_at(moment: Timestamp) -> i64 {
     with_node(ticks_at(moment), 0)
 }

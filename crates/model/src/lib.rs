@@ -1,6 +1,6 @@
-//! The vocabulary of Postroad: values made once at the edge and trusted from then on.
+//! Types shared by all crates of Postroad: validated once at the edge, trusted everywhere else.
 //!
-//! Nothing here does I/O; only `clock` knows the wall clock.
+//! The crate does no I/O; only `clock` reads the wall clock.
 
 pub mod access;
 pub mod address;

@@ -1,12 +1,12 @@
-//! What one request and one message may be at most. All configurable; these are the defaults.
+//! Limits on the size of requests and messages. All are configurable; these are the defaults.
 //!
-//! They keep one rule: **a request takes at most three times its own bytes of memory, and 1 MB.** Whatever splits,
-//! decodes or collects somebody's bytes stops at a limit while it reads, not after it has read everything. The limits here
-//! are small enough that what is collected of headers, addresses and problems fits the 1 MB; only bodies and attachments
-//! are copied, and never more than twice at a time: a large request is let go of once it is read, what was read of it once
-//! the message is composed. The test binaries `memory` measure it for every field.
+//! They keep one rule: **a request takes at most three times its own bytes of memory, and 1 MB.** Code that
+//! splits, decodes or collects client bytes stops at a limit while it reads, not afterwards. The limits are
+//! small enough that headers, addresses and problems together fit into the 1 MB. Only bodies and attachments
+//! are copied, and at most two copies exist at a time: a large request is freed once it is read, and its draft
+//! once the message is composed. The `memory` test binaries measure this for every field.
 
-/// Sizes in bytes, counts in pieces.
+/// Sizes are in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     pub request_bytes_max: usize,
@@ -19,9 +19,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Addresses in each of to, cc and bcc. The spec's number, so not configurable.
+    /// Addresses in each of to, cc and bcc. Fixed by the specification, so not configurable.
     pub const ADDRESSES_PER_LIST_MAX: usize = 50;
-    /// Recipients of one raw message, the same as of one SMTP transaction.
+    /// Recipients of one raw message; the same as of one SMTP transaction.
     pub const RAW_RECIPIENTS_MAX: usize = 1_000;
     pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 256;
     pub const METADATA_PAIRS_MAX: usize = 10;
@@ -30,11 +30,11 @@ impl Limits {
     pub const SEND_AT_DAYS_MAX: u64 = 30;
     pub const HEADER_NAME_BYTES_MAX: usize = 76;
     pub const FILE_NAME_BYTES_MAX: usize = 255;
-    /// A mailbox with its display name.
+    /// Mailbox with its display name.
     pub const MAILBOX_BYTES_MAX: usize = 2_048;
-    /// The header section of a message that its sender built. A `To` with 1,000 recipients fits.
+    /// Header section of a pre-built message. A `To` with 1,000 recipients fits.
     pub const HEADER_SECTION_BYTES_MAX: usize = 256 << 10;
-    /// Fields of such a header section.
+    /// Fields of that header section.
     pub const HEADER_FIELDS_MAX: usize = 1_000;
     /// Without the line ending (RFC 5322 2.1.1).
     pub const LINE_BYTES_MAX: usize = 998;

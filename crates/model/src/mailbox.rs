@@ -1,11 +1,11 @@
-//! `Name <address>` as people write it in `from` and in recipient lists.
+//! Mailboxes in the form `Name <address>`, as in `from` and recipient lists.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Limits;
 use crate::address::{AddressError, EmailAddress};
 
-/// An address with an optional display name.
+/// Address with an optional display name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mailbox {
     pub name: Option<String>,
@@ -13,9 +13,9 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// Reads one mailbox: `addr`, `<addr>`, `Name <addr>` or `"Quoted \"name\"" <addr>`. An unquoted comma in the
-    /// name is fine here, because the caller already knows that this is one mailbox; an unquoted `@` or bracket is
-    /// not, because then it is several, and all but the last would be lost in a name.
+    /// Parses one mailbox: `addr`, `<addr>`, `Name <addr>` or `"Quoted \"name\"" <addr>`. Accepts an unquoted
+    /// comma in the name, because the caller knows that this is one mailbox. Refuses an unquoted `@` or
+    /// bracket: that would be several mailboxes, of which all but the last would end up in the name.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let text = text.trim_matches([' ', '\t']);
         if text.len() > Limits::MAILBOX_BYTES_MAX {
@@ -30,8 +30,8 @@ impl Mailbox {
     }
 }
 
-/// The text after the last `@`, without a closing bracket: the domain a mailbox claims, even if the rest of it is
-/// not valid. Lets the From check answer before the syntax check does.
+/// Text after the last `@`, without a closing bracket: the domain a mailbox claims, even if the rest is
+/// invalid. Lets the From check answer before the syntax check.
 pub fn claimed_domain(text: &str) -> Option<&str> {
     let text = text.trim_matches([' ', '\t']);
     text.strip_suffix('>').unwrap_or(text).rsplit_once('@').map(|(_, domain)| domain)
@@ -63,8 +63,8 @@ fn unquote(content: &str) -> Result<String, AddressError> {
     Ok(plain)
 }
 
-/// Splits a comma-separated list of mailboxes; commas in quotes and in angle brackets do not count. Blank entries
-/// are left out. Nothing is collected: callers take as many as they allow, and one more to see that there are more.
+/// Splits a comma-separated list of mailboxes; commas in quotes and angle brackets do not count. Skips blank
+/// entries. Collects nothing: callers take up to their limit plus one to detect an excess.
 pub fn split_address_list(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     let entries = std::iter::from_fn(move || {
@@ -76,7 +76,7 @@ pub fn split_address_list(text: &str) -> impl Iterator<Item = &str> {
     entries.filter(|entry| !entry.trim().is_empty())
 }
 
-/// The first comma that separates two mailboxes.
+/// First comma that separates two mailboxes.
 fn find_comma(text: &str) -> Option<usize> {
     let (mut quoted, mut escaped, mut bracketed) = (false, false, false);
     text.bytes().position(|byte| {

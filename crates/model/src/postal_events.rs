@@ -1,8 +1,8 @@
-//! Which events Postal's webhook format has a name for (contract 7).
+//! Events that Postal's webhook format can express (contract 7).
 
 use crate::event::{EventKind, EventSet};
 
-/// What `"all"` means for a webhook of that format.
+/// Events that `"all"` stands for in that format.
 pub fn postal_events() -> EventSet {
     [
         EventKind::Delivered,

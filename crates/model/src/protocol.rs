@@ -1,16 +1,16 @@
-//! How a send came in.
+//! Protocol by which a send was submitted.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// By the names of RFC 3848 and RFC 6531, as the `Received` header says them.
+/// Named as in RFC 3848 and RFC 6531, for the `Received` header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     #[default]
     Http,
-    /// Without TLS and AUTH: from an address that a credential is bound to.
+    /// Without TLS and AUTH: from an address bound to a credential.
     Esmtp,
     Utf8Smtp,
     /// With TLS and AUTH.
@@ -29,7 +29,7 @@ impl Protocol {
         }
     }
 
-    /// For `#[serde(skip_serializing_if)]`: what most sends are is not written down.
+    /// For `#[serde(skip_serializing_if)]`: the most common value is not stored.
     pub fn is_http(&self) -> bool {
         *self == Self::Http
     }

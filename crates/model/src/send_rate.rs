@@ -1,11 +1,11 @@
-//! How fast a server may send: `100/m` is a hundred messages a minute.
+//! Sending rate of a server: `100/m` is a hundred messages a minute.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// So many messages in each period. Never zero: suspending is another thing.
+/// Number of messages per period. Never zero: a gate suspends sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SendRate {
@@ -39,7 +39,7 @@ impl RatePeriod {
 }
 
 impl SendRate {
-    /// Reads `100/s`, `100/m` or `100/h`.
+    /// Parses `100/s`, `100/m` or `100/h`.
     pub fn parse(text: &str) -> Option<Self> {
         let (count, period) = text.split_once('/')?;
         let per = match period {
@@ -48,12 +48,12 @@ impl SendRate {
             "h" => RatePeriod::Hour,
             _ => return None,
         };
-        // `parse` would also take a sign.
+        // Integer parsing alone would also accept a sign.
         let count = Some(count).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()?;
         (count > 0).then_some(Self { count, per })
     }
 
-    /// Whether this rate lets more messages through than `other`, whatever periods they are written in.
+    /// Whether this rate allows more messages than `other`, even if their periods differ.
     pub fn is_above(self, other: Self) -> bool {
         let cross = |rate: Self, period: RatePeriod| u64::from(rate.count) * period.duration().as_secs();
         cross(self, other.per) > cross(other, self.per)

@@ -1,10 +1,10 @@
-//! The states of a message and the moves between them, as a table that a test walks.
+//! States of a message and the transitions between them, as a table that a test walks.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// State of a message; also the outcome of a delivery, since a message has the status of its latest delivery.
+/// State of a message, and outcome of a delivery: a message has the status of its latest delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Status {
     Pending,
@@ -31,7 +31,7 @@ impl Status {
         Self::Cancelled,
     ];
 
-    /// The states that can directly follow this one.
+    /// States that can directly follow this one.
     pub const fn next(self) -> &'static [Self] {
         use Status::{Bounced, Cancelled, HardFail, Held, HoldCancelled, Pending, Scheduled, Sent, SoftFail};
         match self {
@@ -77,7 +77,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Whether a message goes out or came back to us (bounces and reports).
+/// Outgoing mail, or incoming bounces and reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {

@@ -1,22 +1,22 @@
-//! Why an address gets no more mail from a server.
+//! Reasons for suppressing an address.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The text is what users see as `reason`.
+/// Users see the text as `reason`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SuppressionReason {
-    /// The address does not exist, said its mail server.
+    /// The address does not exist, according to its mail server.
     HardBounce,
-    /// Its owner called a message spam.
+    /// The recipient reported a message as spam.
     Complaint,
-    /// The customer put it on the list.
+    /// The customer added the address.
     Manual,
-    /// Its owner asked for no more.
+    /// The recipient unsubscribed.
     Unsubscribe,
-    /// It kept failing for now, for too long.
+    /// The address kept failing temporarily for too long.
     SoftBounce,
 }
 

@@ -6,7 +6,7 @@ use rand::Rng;
 use rand::distr::Alphanumeric;
 use serde::{Deserialize, Serialize};
 
-/// The 16 letters and digits that name a message in SMTP replies, return paths and tracking links.
+/// Sixteen letters and digits that identify a message in SMTP replies, return paths and tracking links.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MessageToken(pub String);
@@ -25,7 +25,7 @@ impl fmt::Display for MessageToken {
     }
 }
 
-/// `length` letters and digits, each worth 5.95 bits.
+/// `length` random letters and digits, with 5.95 bits each.
 pub fn random_text(rng: &mut impl Rng, length: usize) -> String {
     rng.sample_iter(Alphanumeric).take(length).map(char::from).collect()
 }

@@ -1,4 +1,4 @@
-//! How a webhook is told of events.
+//! Format in which a webhook receives events.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use std::fmt;
 pub enum WebhookFormat {
     /// Standard Webhooks.
     Standard,
-    /// As Postal tells them, for receivers written for it.
+    /// Postal's format, for receivers written for it.
     Postal,
 }
 

@@ -1,12 +1,12 @@
-//! Where events are posted to: an http or https URL without credentials, read as browsers read URLs, so that `0x7f.1`
-//! is the address it means and not a name.
+//! URL of a webhook: http or https without credentials, parsed as browsers do, so that `0x7f.1` is an IP
+//! address and not a name.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use url::{Host, Url};
 
-/// Longer ones are somebody's mistake.
+/// Longer URLs are refused as mistakes.
 pub const WEBHOOK_URL_BYTES_MAX: usize = 2_048;
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -28,7 +28,7 @@ pub enum WebhookUrlError {
     Port,
 }
 
-/// The host of a URL: what is dialled is an address, given or found in the DNS.
+/// Host of the URL: an IP address, or a name to look up in the DNS.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum WebhookHost {
     Name(String),
@@ -40,7 +40,7 @@ impl WebhookUrl {
         if text.len() > WEBHOOK_URL_BYTES_MAX {
             return Err(WebhookUrlError::TooLong);
         }
-        // The URL standard drops tabs, line ends and outer blanks; here they are a mistake.
+        // The URL standard drops tabs, line ends and outer blanks; here they are an error.
         if text.bytes().any(|byte| byte.is_ascii_control() || byte == b' ') {
             return Err(WebhookUrlError::Syntax);
         }
@@ -83,13 +83,13 @@ impl WebhookUrl {
         self.0.port_or_known_default().expect("http and https have a port")
     }
 
-    /// For the `Host` header: with the port where it is not the usual one.
+    /// Value of the `Host` header: with the port unless it is the default.
     pub fn authority(&self) -> String {
         let host = self.0.host_str().expect("http and https URLs have a host");
         self.0.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
-    /// Path and query, as they stand in the request.
+    /// Path and query of the request line.
     pub fn target(&self) -> &str {
         &self.0[url::Position::BeforePath..url::Position::AfterQuery]
     }

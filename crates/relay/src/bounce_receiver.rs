@@ -1,4 +1,4 @@
-//! Answers a client of the bounce listener: anybody, with mail for return paths that we gave out ourselves.
+//! Receiver of the bounce listener: accepts mail from anybody, but only for return paths that Postroad issued.
 
 use std::net::IpAddr;
 
@@ -33,10 +33,10 @@ impl BounceReceiver {
         }
     }
 
-    /// The whole message is here. A sender that gets 451 tries again for all recipients.
+    /// Stores the complete message. On 451 the sender retries for all recipients.
     pub(crate) async fn take(&self, message: Option<Incoming>) -> Reply {
         let Some(message) = message else { return StandardReply::MailFirst.into() };
-        // The share is held until the message is stored.
+        // The memory share is held until the message is stored.
         let Some((envelope, bytes, _share)) = message.finish() else { return replies::no_memory() };
         let to: Vec<Destination> =
             envelope.rcpt_to.iter().filter_map(|rcpt| self.desk.recognise(&rcpt.address)).collect();

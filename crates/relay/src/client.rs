@@ -1,4 +1,4 @@
-//! The client of a submission session; answers its commands by asking `app`.
+//! Client of a submission session: answers its commands by calling `app`.
 
 use postroad_app::send::Submission;
 use postroad_app::{App, Caller, LoginFailure, Peer, Submitter};
@@ -14,10 +14,10 @@ use crate::routed::is_routed;
 pub(crate) struct Client {
     app: App,
     peer: Peer,
-    /// Whether the address alone says who it is.
+    /// Whether its address alone authenticates it.
     is_known_by_address: bool,
     submitter: Option<Submitter>,
-    /// Of the message under way.
+    /// Caller of the current message.
     caller: Option<Caller>,
 }
 
@@ -26,7 +26,7 @@ impl Client {
         Self { app, peer, is_known_by_address, submitter: None, caller: None }
     }
 
-    /// From here on, everything comes through TLS; what was said before does not count.
+    /// TLS is established; everything said before is discarded.
     pub(crate) fn encrypted(&mut self) {
         self.peer.tls = true;
         self.submitter = None;
@@ -43,7 +43,8 @@ impl Client {
         }
     }
 
-    /// May it begin a message? Asked for each one: a key can be revoked and a server suspended in between.
+    /// Checks whether the client may begin a message. Called for each one: a key can be revoked and a server
+    /// suspended in between.
     pub(crate) async fn begin(&mut self) -> Reply {
         self.caller = None;
         match self.app.is_in_maintenance().await {
@@ -72,12 +73,12 @@ impl Client {
         if is_routed(&rcpt.address) { replies::routed_recipient() } else { StandardReply::RecipientOk.into() }
     }
 
-    /// The whole message is here.
+    /// Submits the complete message.
     pub(crate) async fn submit(&mut self, message: Option<Incoming>) -> Reply {
         let (Some(message), Some(caller)) = (message, self.caller.take()) else {
             return StandardReply::MailFirst.into();
         };
-        // The share is held until the message is stored.
+        // The memory share is held until the message is stored.
         let Some((envelope, bytes, _share)) = message.finish() else { return replies::no_memory() };
         let submission = Submission {
             mail_from: envelope.mail_from.path.as_str().to_owned(),
@@ -86,7 +87,7 @@ impl Client {
             bytes,
         };
         match self.app.submit(caller, submission).await {
-            // The session has let no message without recipients through.
+            // The session never passes on a message without recipients.
             Ok(answer) => match answer.messages.first() {
                 Some(message) => replies::queued(&message.token),
                 None => StandardReply::Ok.into(),

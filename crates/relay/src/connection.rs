@@ -1,4 +1,4 @@
-//! One connection from its first byte: whose it is, TLS if the listener begins with it, then the conversation.
+//! One connection: PROXY header, TLS if the listener starts with it, then the conversation.
 
 use std::fmt;
 use std::io;
@@ -25,20 +25,20 @@ use crate::proxy_protocol::{Source, read_header};
 use crate::session_peer::SessionPeer;
 use crate::{ListenerKind, Settings, replies};
 
-/// A bounce has one; each more is another copy to store.
+/// A bounce has one recipient; each further one is another copy to store.
 const RETURN_RECIPIENTS_MAX: usize = 10;
 
-/// What all connections share.
+/// State shared by all connections.
 pub(crate) struct Connections {
     app: App,
     settings: Settings,
     memory: Arc<Memory>,
     places: Arc<Places>,
-    /// With TLS and AUTH.
+    /// Submission with TLS and AUTH.
     submission: Arc<ServerConfig>,
-    /// Without.
+    /// Submission without TLS and AUTH.
     plain: Arc<ServerConfig>,
-    /// For mail that comes back, with and without TLS on offer.
+    /// Bounce listener, with and without STARTTLS.
     returns_tls: Arc<ServerConfig>,
     returns: Arc<ServerConfig>,
 }
@@ -59,7 +59,7 @@ impl Connections {
             ..plain.clone()
         };
         let returns = ServerConfig {
-            // Nobody is told what became of a bounce.
+            // DSN is useless here: nobody gets a report about a bounce.
             extensions: Extensions { dsn: false, ..Extensions::default() },
             limits: ServerLimits { recipients_max: RETURN_RECIPIENTS_MAX, ..limits },
             ..strict
@@ -82,11 +82,11 @@ impl Connections {
         mut stream: TcpStream,
         mut phase: watch::Receiver<Phase>,
     ) -> io::Result<()> {
-        // Replies are short and waited for (Nagle).
+        // Replies are short and the client waits for them (Nagle).
         stream.set_nodelay(true)?;
         let opening = async {
             let address = self.client_address(&mut stream).await?;
-            // Before TLS: a handshake that never ends takes a place as well.
+            // Before TLS: a handshake that never ends takes a permit as well.
             let place = self.places.take_for(address);
             let line = match &kind {
                 ListenerKind::Tls(_) if place.is_none() => return Err(io::ErrorKind::QuotaExceeded.into()),
@@ -102,7 +102,7 @@ impl Connections {
         };
         let (address, place, line) = tokio::select! {
             opened = opening => opened?,
-            // Nothing has been said yet that would have to be finished.
+            // Nothing was said yet that would have to be finished.
             _ = phase.changed() => return Ok(()),
         };
         let held = self.converse(&kind, address, line, phase, place.is_none()).await;
@@ -136,7 +136,7 @@ impl Connections {
             }
         };
         if is_too_many {
-            // Instead of the banner.
+            // Sent instead of the banner.
             drop(session.take_output());
             session.close(replies::too_many_sessions());
         }

@@ -1,4 +1,4 @@
-//! The socket loop around a session: answer what it asks, write what it says, read while it wants to.
+//! Socket loop around an SMTP session: answers its events, writes its output, reads while it wants input.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::phase::Phase;
 use crate::replies;
 use crate::session_peer::SessionPeer;
 
-/// Most sessions wait, and most of what they read is short.
+/// Most sessions wait, and most reads are short.
 const COMMAND_READ_BYTES: usize = 2 << 10;
 const CONTENT_READ_BYTES: usize = 32 << 10;
 
@@ -30,7 +30,7 @@ pub(crate) struct Conversation {
     pub(crate) times: TimeLimits,
     pub(crate) phase: watch::Receiver<Phase>,
     pub(crate) pace: Pace,
-    /// The message under way.
+    /// Message being received.
     pub(crate) message: Option<Incoming>,
 }
 
@@ -74,7 +74,7 @@ impl Conversation {
         }
     }
 
-    /// Everything the session has to tell and to ask.
+    /// Handles all events of the session.
     async fn answer_all(&mut self) -> Next {
         while let Some(event) = self.session.next_event() {
             match event {
@@ -110,7 +110,7 @@ impl Conversation {
         Next::Read
     }
 
-    /// When the relay stops, messages under way may come to their end, for a while.
+    /// Whether to end the session now. While the relay stops, messages in progress may finish.
     fn has_to_go(&self) -> bool {
         match *self.phase.borrow() {
             Phase::Running => false,
@@ -119,18 +119,18 @@ impl Conversation {
         }
     }
 
-    /// One piece of input, or the end of the client's time. `false` when the client has gone.
+    /// Reads one piece of input, or ends the session at its deadline. Returns `false` when the client has gone.
     async fn read(&mut self, line: &mut MaybeTlsStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
         let deadline = self.pace.deadline(self.session.is_in_transaction());
         tokio::select! {
-            // In this order: who never pauses must not outlive his time.
+            // Check the deadline first: a client that never pauses must not outlive it.
             biased;
             () = sleep_until(deadline) => {
                 let is_slow = self.pace.is_in_content();
                 self.session.close(if is_slow { replies::too_slow() } else { StandardReply::Idle.into() });
                 Ok(true)
             }
-            // Without a relay nobody waits for us.
+            // If the relay was dropped, the session ends.
             changed = self.phase.changed() => Ok(changed.is_ok()),
             read = line.read(buffer) => {
                 let count = read?;
@@ -142,7 +142,7 @@ impl Conversation {
     }
 
     async fn encrypt(&mut self, line: MaybeTlsStream) -> io::Result<MaybeTlsStream> {
-        // The session asks for it once, outside TLS, and only where there is a certificate.
+        // The session requests it once, outside TLS, and only if there is a certificate.
         let (MaybeTlsStream::Plain(stream), Some(tls)) = (line, &self.tls) else {
             return Err(io::ErrorKind::Unsupported.into());
         };
@@ -153,7 +153,8 @@ impl Conversation {
         Ok(line)
     }
 
-    /// Empty, and as large as is worth it now. Not zeroed: with a message a millisecond that would show.
+    /// Empties the buffer and adapts its size to the next read. It is not zeroed: that would cost measurable
+    /// time per message.
     fn fit_buffer(&self, buffer: &mut Vec<u8>) {
         let wanted = if self.message.is_some() { CONTENT_READ_BYTES } else { COMMAND_READ_BYTES };
         if buffer.capacity() == wanted {

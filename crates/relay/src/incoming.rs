@@ -1,4 +1,4 @@
-//! A message on its way in.
+//! Message being received.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use postroad_smtp::server::Envelope;
 
 use crate::memory::{Memory, Share};
 
-/// Room for the headers that are put on top, so that the message need not move to a larger place for them.
+/// Spare capacity for the headers added on top, so that the message need not be reallocated for them.
 const HEAD_BYTES: usize = 1 << 10;
 const FIRST_BYTES: usize = 4 << 10;
-/// Up to here the place doubles. Beyond, it is as large as the message can become: what is not written to yet is no
-/// memory to the system, and to move megabytes would take them twice.
+/// Up to this size the buffer doubles. Beyond, it is allocated for the largest possible message: untouched
+/// pages take no memory, and reallocating megabytes would take them twice.
 const DOUBLING_BYTES_MAX: usize = 256 << 10;
 
 #[derive(Debug)]
@@ -20,9 +20,9 @@ pub(crate) struct Incoming {
     bytes_max: usize,
     bytes: Vec<u8>,
     share: Share,
-    /// The bytes that the share is enough for.
+    /// Number of bytes that the share covers.
     covered: usize,
-    /// There was no memory for it: the rest of it is not kept.
+    /// No memory was free: the rest of the message is discarded.
     is_dropped: bool,
 }
 
@@ -32,7 +32,7 @@ impl Incoming {
         Self { envelope, memory, bytes_max, bytes, share, covered: 0, is_dropped: false }
     }
 
-    /// Waits for memory, which is what holds a sender back.
+    /// Appends a piece. Waits for memory, which slows the sender down.
     pub(crate) async fn add(&mut self, piece: &[u8]) {
         if self.is_dropped {
             return;
@@ -66,13 +66,13 @@ impl Incoming {
         if needed <= DOUBLING_BYTES_MAX {
             return self.covered;
         }
-        // RFC 1870: an honest client has said it.
+        // RFC 1870: SIZE that the client announced.
         let announced = self.envelope.mail_from.size.and_then(|size| usize::try_from(size).ok());
         let announced = announced.map(|size| size.saturating_add(HEAD_BYTES)).filter(|size| *size >= needed);
         announced.unwrap_or(self.bytes_max + HEAD_BYTES).min(self.bytes_max + HEAD_BYTES).max(needed)
     }
 
-    /// The whole message and the memory it holds; `None` if there was none for it.
+    /// Complete message and its memory share; `None` if no memory was free.
     pub(crate) fn finish(self) -> Option<(Envelope, Vec<u8>, Share)> {
         (!self.is_dropped).then_some((self.envelope, self.bytes, self.share))
     }

@@ -1,8 +1,10 @@
-//! SMTP listeners. Applications submit mail to some of them; bounces and complaints come to others, which relay nothing.
+//! SMTP listeners. Applications submit mail to some of them; others accept bounces and complaints, and relay
+//! nothing.
 //!
-//! The session is a state machine of `smtp`, and `app` decides. This crate owns the sockets and enforces limits: sessions in
-//! all and per address, bytes of all messages being received, time between two commands, speed of a message, length of a
-//! session. A client that exceeds one gets 421 or 4yz; other clients do not notice.
+//! The session is a state machine in `smtp`, and `app` decides. This crate owns the sockets and enforces
+//! limits: sessions in total and per address, bytes of all messages being received, time between two commands,
+//! speed of a message, length of a session. A client that exceeds one gets 421 or 4yz; other clients are not
+//! affected.
 
 mod bounce_receiver;
 mod client;

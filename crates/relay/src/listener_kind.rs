@@ -1,19 +1,19 @@
-//! Kinds of SMTP listeners: who connects there, and whether by TLS.
+//! Kinds of SMTP listeners: submission with or without TLS, and bounces.
 
 use std::sync::Arc;
 
 use postroad_app::ReturnDesk;
 use rustls::ServerConfig as TlsConfig;
 
-/// What a listener is for.
+/// Purpose and encryption of a listener.
 #[derive(Debug, Clone)]
 pub enum ListenerKind {
-    /// Clients begin TLS by a command (587, 2525).
+    /// Clients start TLS by a command (587, 2525).
     StartTls(Arc<TlsConfig>),
     /// TLS from the first byte (465).
     Tls(Arc<TlsConfig>),
-    /// No TLS and no AUTH: for addresses that a credential is bound to.
+    /// No TLS and no AUTH: for addresses bound to a credential.
     Plain,
-    /// For mail that comes back (25): no AUTH, TLS by a command if there is a certificate, and nothing is relayed.
+    /// For bounces and complaints (25): no AUTH, STARTTLS if there is a certificate, no relaying.
     Returns { desk: ReturnDesk, tls: Option<Arc<TlsConfig>> },
 }

@@ -1,4 +1,4 @@
-//! The socket of a session, before and inside TLS.
+//! Socket of a session, plain or inside TLS.
 
 use std::io;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// A client that was told to go reads its last reply within this time.
+/// Time for a client to read its last reply.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
@@ -27,7 +27,7 @@ impl MaybeTlsStream {
         Ok(Self::Tls(Box::new(timeout(time_max, tls.accept(stream)).await??)))
     }
 
-    /// Into the room that the buffer has. Can be given up at any point without losing bytes.
+    /// Reads into the spare capacity of the buffer. Cancel-safe: loses no bytes.
     pub(crate) async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.read_buf(buffer).await,
@@ -45,8 +45,8 @@ impl MaybeTlsStream {
         }
     }
 
-    /// Ends our side, and reads on for a moment: closing a socket with unread bytes resets it, and the reset can eat
-    /// the last reply.
+    /// Shuts down our side and reads on briefly: closing a socket with unread bytes resets it, and the reset
+    /// can discard the last reply.
     pub(crate) async fn close(mut self) {
         let closing = async {
             match &mut self {
@@ -64,7 +64,7 @@ impl MaybeTlsStream {
                 }
             }
         };
-        // Whatever goes wrong, the socket is closed behind this.
+        // Dropping the socket closes it in any case.
         drop(timeout(LINGER, closing).await);
     }
 }

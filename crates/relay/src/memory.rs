@@ -1,5 +1,5 @@
-//! A bound on the bytes of all messages on their way in. Small messages have a pool of their own, so that large ones
-//! that come slowly cannot keep them waiting.
+//! Limit on the bytes of all messages being received. Small messages have their own pool, so that slow large
+//! ones cannot delay them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) struct Memory {
     wait_max: Duration,
 }
 
-/// What one message holds of it, given back when it is dropped.
+/// Memory held by one message; dropping it gives the memory back.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     small: Option<OwnedSemaphorePermit>,
@@ -26,7 +26,7 @@ pub(crate) struct Share {
 }
 
 impl Memory {
-    /// The largest message fits in any case, with the steps it grows by.
+    /// The pool always fits the largest message, including its growth steps.
     pub(crate) fn new(bytes_max: usize, message_bytes_max: usize, wait_max: Duration) -> Self {
         let small = bytes_max / 4;
         let large = (bytes_max - small).max(message_bytes_max + STEP_BYTES_MAX);
@@ -34,7 +34,7 @@ impl Memory {
         Self { small: pool(small.max(SMALL_BYTES_MAX)), large: pool(large), wait_max }
     }
 
-    /// Makes `share` cover that many bytes. Whether it could, within the time.
+    /// Makes `share` cover `bytes`. Returns `false` if the memory did not get free in time.
     pub(crate) async fn grow(&self, share: &mut Share, bytes: usize) -> bool {
         let is_small = bytes <= SMALL_BYTES_MAX;
         let (pool, part) =

@@ -1,5 +1,5 @@
-//! Until when a client has to have done its next step. It does not count what a client sends but what it gets done: a
-//! byte every minute is no step, and a message has to come at a least pace.
+//! Deadline for the client's next step. It measures progress, not traffic: a byte every minute is not a step,
+//! and a message must arrive at a minimum rate.
 
 use tokio::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::TimeLimits;
 pub(crate) struct Pace {
     times: TimeLimits,
     began: Instant,
-    /// When the client had its last reply, or sent the last piece of a message.
+    /// Time of the last reply, or of the last piece of a message.
     last_step: Instant,
     content: Option<Content>,
 }
@@ -26,7 +26,7 @@ impl Pace {
         Self { times, began: now, last_step: now, content: None }
     }
 
-    /// The client was answered.
+    /// The client got a reply.
     pub(crate) fn on_reply(&mut self) {
         self.last_step = Instant::now();
     }
@@ -35,7 +35,7 @@ impl Pace {
         self.content = Some(Content { since: Instant::now(), bytes: 0 });
     }
 
-    /// Bytes of a message are a step; bytes of a command are none before it is whole.
+    /// Bytes of a message are progress; bytes of an incomplete command are not.
     pub(crate) fn on_read(&mut self, bytes: usize) {
         if let Some(content) = &mut self.content {
             content.bytes += bytes as u64;

@@ -1,11 +1,11 @@
-//! Stopping: sessions watch this phase.
+//! Phases of stopping the relay; sessions watch them.
 
-/// How far the relay is with stopping.
+/// Running, or stage of stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     Running,
-    /// Messages under way may finish.
+    /// Messages in progress may finish.
     Stopping,
-    /// Everything ends now.
+    /// All sessions end now.
     Gone,
 }

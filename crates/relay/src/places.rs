@@ -1,4 +1,4 @@
-//! How many sessions there may be, in all and per address.
+//! Limits on the number of sessions, in total and per address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,17 +16,17 @@ pub(crate) struct Places {
     per_address_max: usize,
 }
 
-/// One session, for as long as it lives.
+/// Permit of one session, held until it ends.
 #[derive(Debug)]
 pub(crate) struct Place {
     _permit: OwnedSemaphorePermit,
 }
 
-/// One of the sessions of an address.
+/// Permit counted against the session's address.
 #[derive(Debug)]
 pub(crate) struct AddressPlace {
     places: Arc<Places>,
-    /// `None` for those that are not counted.
+    /// `None` for addresses that are not counted.
     network: Option<IpAddr>,
 }
 

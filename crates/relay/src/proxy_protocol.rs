@@ -1,7 +1,7 @@
-//! The PROXY protocol of HAProxy, versions 1 and 2: a load balancer says in front of a connection whose it is.
+//! HAProxy's PROXY protocol, versions 1 and 2: a load balancer sends the client's address before the
+//! connection's data.
 //!
-//! Only asked of proxies that the operator listed; from them it is demanded, as the protocol's text wants it (a
-//! receiver must not guess).
+//! Read only from proxies that the operator listed, and required from them: the protocol forbids guessing.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,23 +9,23 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 const V2_SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
-/// With the line end; the longest one there can be.
+/// Longest possible line, with its line end.
 const V1_BYTES_MAX: usize = 107;
-/// Addresses and whatever is told beside them, which nobody here reads.
+/// Addresses and extensions; the extensions are ignored.
 const V2_REST_BYTES_MAX: usize = 4 << 10;
 
-/// Whose connection it is.
+/// Owner of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Client(IpAddr),
-    /// The proxy's own (health checks), or that of a client without an address that we know.
+    /// The proxy itself (health checks), or a client with an unknown kind of address.
     Proxy,
 }
 
-/// Reads the header and nothing behind it.
+/// Reads the header and nothing beyond it.
 pub(crate) async fn read_header(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Source> {
     let mut start = [0; V2_SIGNATURE.len()];
-    // No header is shorter than that.
+    // No header is shorter.
     stream.read_exact(&mut start).await?;
     if start == V2_SIGNATURE {
         let mut head = [0; 4];
@@ -55,7 +55,7 @@ fn malformed() -> io::Error {
     )
 }
 
-/// `PROXY TCP4 source destination source-port destination-port`, or `PROXY UNKNOWN` and anything.
+/// Parses `PROXY TCP4 source destination source-port destination-port`, or `PROXY UNKNOWN` and anything.
 fn parse_v1(line: &str) -> Option<Source> {
     let mut words = line.strip_suffix("\r\n")?.strip_prefix("PROXY ")?.split(' ');
     let family = words.next()?;

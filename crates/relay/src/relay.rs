@@ -1,7 +1,6 @@
-//! The listeners and their sessions.
+//! SMTP listeners and their sessions.
 //!
-//! On failure: an accept that goes wrong is logged and the loop goes on after a pause. A session that goes wrong ends
-//! alone.
+//! On failure: a failed accept is logged and the loop continues after a pause. A failing session ends alone.
 
 use std::io;
 use std::sync::Arc;
@@ -19,13 +18,13 @@ use crate::listener_kind::ListenerKind;
 use crate::phase::Phase;
 use crate::places::{Place, Places};
 
-/// When the machine is out of sockets or memory, other work has to end first.
+/// Pause when the machine is out of sockets or memory, so that other work can end first.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// For sessions that were told to end at once.
+/// Time for sessions to end once they are cut off.
 const CUT_TIME_MAX: Duration = Duration::from_secs(1);
 const FULL: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 
-/// Running listeners. Stop them; when dropped they cut their sessions off.
+/// Running listeners. Call `stop` to end them; dropping the value cuts off their sessions.
 #[derive(Debug)]
 pub struct Relay {
     phase: watch::Sender<Phase>,
@@ -35,7 +34,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Accepts from now on, in the background.
+    /// Starts accepting sessions in the background.
     pub fn start(app: &App, settings: &Settings, listeners: Vec<(ListenerKind, TcpListener)>) -> Self {
         let places = Arc::new(Places::new(settings.sessions_max, settings.sessions_per_address_max));
         let connections = Arc::new(Connections::new(app.clone(), settings, Arc::clone(&places)));
@@ -56,7 +55,7 @@ impl Relay {
         Self { phase, accepting, places, stop_time: settings.times.stop }
     }
 
-    /// Takes no new sessions and no new messages at once; those under way may finish, for as long as the settings say.
+    /// Accepts no new sessions and messages; messages in progress may finish within the time of the settings.
     pub async fn stop(self) {
         self.phase.send_replace(Phase::Stopping);
         for accepting in self.accepting {
@@ -82,12 +81,12 @@ async fn accept_all(
     connections: Arc<Connections>,
     mut phase: watch::Receiver<Phase>,
 ) {
-    // Another receiver for the sessions: they have to see the change that ends this loop.
+    // The sessions need their own receiver: they must see the change that ends this loop.
     let sessions_phase = phase.clone();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            // Also when the relay was dropped.
+            // Also fires when the relay was dropped.
             _ = phase.changed() => return,
         };
         match accepted {
@@ -117,10 +116,10 @@ async fn serve(
     drop(place);
 }
 
-/// Without waiting for anything: there is no place left for that.
+/// Refuses a connection without waiting: no permit is left for it.
 fn turn_away(stream: &TcpStream, kind: &ListenerKind) {
     if !matches!(kind, ListenerKind::Tls(_)) {
-        // A fresh socket takes one line; if not, the client sees it closed.
+        // A fresh socket takes one line; otherwise the client only sees it closed.
         drop(stream.try_write(FULL));
     }
     tracing::debug!("all SMTP sessions are taken");

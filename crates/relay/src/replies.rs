@@ -19,7 +19,7 @@ pub(crate) fn refused(refusal: &Refusal) -> Reply {
             tracing::warn!(cause, "SMTP: storing a message failed; the client was told to retry");
             StandardReply::StorageTrouble.into()
         }
-        // A bug of ours must not cost a message: the client keeps it.
+        // A bug in Postroad must not lose a message: on a temporary error the client keeps it.
         Refusal::Internal(cause) => {
             tracing::error!(cause, "SMTP: accepting a message failed");
             StandardReply::StorageTrouble.into()
@@ -64,7 +64,7 @@ pub(crate) fn routed_recipient() -> Reply {
     one_line(553, "5.1.3 Routes in addresses are not accepted")
 }
 
-/// The same words for every address that is not ours to take, so that they tell nobody how near a guess was.
+/// The same text for every unknown address, so that it reveals nothing about valid ones.
 pub(crate) fn no_return_path() -> Reply {
     one_line(550, "5.7.1 No mail is taken for this address, and none is relayed")
 }
@@ -94,7 +94,7 @@ pub(crate) fn too_many_sessions() -> Reply {
     one_line(421, "4.7.0 Too many connections from your address, closing the connection")
 }
 
-/// Texts of problems quote what the client sent; `smtp` makes them fit a line.
+/// Texts of problems quote the client; `smtp` cuts them to a line.
 fn one_line(code: u16, text: &str) -> Reply {
     Reply::new(code, vec![text.to_owned()])
 }

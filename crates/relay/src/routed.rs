@@ -1,6 +1,6 @@
-//! Recipients that try to route through another host: `victim%example.net@here`, `example.net!victim@here`,
-//! `"victim@example.net"@here`. Nothing here would follow them, but the host that the mail goes to might, and then we
-//! would have been the first hop of somebody's relaying.
+//! Detects recipients that try to route through another host: `victim%example.net@here`,
+//! `example.net!victim@here`, `"victim@example.net"@here`. Postroad would not follow them, but the receiving
+//! host might, which would make Postroad the first hop of an open relay.
 
 use postroad_model::{DomainName, EmailAddress};
 

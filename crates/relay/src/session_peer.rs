@@ -1,4 +1,4 @@
-//! The client of a session: an application that submits mail, or anybody who returns mail to us. Answers its commands.
+//! Client of a session, which submits or returns mail; answers its commands.
 
 use postroad_smtp::Reply;
 use postroad_smtp::server::{Login, RcptTo, StandardReply};
@@ -14,7 +14,7 @@ pub(crate) enum SessionPeer {
 }
 
 impl SessionPeer {
-    /// From here on, everything comes through TLS.
+    /// TLS is established.
     pub(crate) fn encrypted(&mut self) {
         match self {
             Self::Client(client) => client.encrypted(),
@@ -25,16 +25,16 @@ impl SessionPeer {
     pub(crate) async fn log_in(&mut self, login: &Login) -> Reply {
         match self {
             Self::Client(client) => client.log_in(login).await,
-            // Not offered there, so the session refuses it by itself.
+            // AUTH is not offered there, so the session refuses it itself.
             Self::BounceReceiver(_) => StandardReply::NotImplemented.into(),
         }
     }
 
-    /// May it begin a message?
+    /// Checks whether the client may begin a message.
     pub(crate) async fn begin(&mut self) -> Reply {
         match self {
             Self::Client(client) => client.begin().await,
-            // Any sender: what counts is where it goes.
+            // Any sender is accepted: only the recipient matters.
             Self::BounceReceiver(_) => StandardReply::SenderOk.into(),
         }
     }
@@ -46,7 +46,7 @@ impl SessionPeer {
         }
     }
 
-    /// The whole message is here.
+    /// Stores the complete message.
     pub(crate) async fn message(&mut self, message: Option<Incoming>) -> Reply {
         match self {
             Self::Client(client) => client.submit(message).await,

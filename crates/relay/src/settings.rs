@@ -5,44 +5,45 @@ use std::time::Duration;
 use ipnet::IpNet;
 use postroad_model::{DomainName, Limits};
 
-/// Bounces quote what was sent, and few hosts more than its beginning.
+/// Bounces quote the message, and most hosts only its beginning.
 const RETURN_BYTES_MAX: usize = 10 << 20;
 const RETURNS_IN_FLIGHT_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How the relay calls itself.
+    /// Host name in the banner and in EHLO replies.
     pub hostname: DomainName,
     pub message_bytes_max: usize,
-    /// Of all messages that are just coming in.
+    /// Bytes of all messages being received.
     pub in_flight_bytes_max: usize,
-    /// Proxies that say in front of each connection whose it is. They have to; nobody else is believed.
+    /// Proxies that must send a PROXY header before each connection. No other peer's header is accepted.
     pub proxy_protocol_from: Vec<IpNet>,
-    /// On all listeners together.
+    /// Sessions on all listeners together.
     pub sessions_max: usize,
-    /// Of one address (IPv6: one /64). This machine's own are not counted: behind a tunnel everybody has them.
+    /// Sessions of one address (IPv6: one /64). Loopback addresses are not counted: behind a tunnel all clients
+    /// have them.
     pub sessions_per_address_max: usize,
     pub times: TimeLimits,
 }
 
-/// How long things may take.
+/// Time limits.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeLimits {
-    /// For the line of the PROXY protocol, which a proxy has at hand.
+    /// For the PROXY header, which a proxy sends at once.
     pub proxy_header: Duration,
     pub tls_handshake: Duration,
     /// From one reply to the end of the next command, and between two pieces of a message (RFC 5321 4.5.3.2.7).
     pub idle: Duration,
-    /// A message may take so long, and then as long as its bytes take at the least pace.
+    /// A message may take this long, plus the time its bytes take at the minimum rate.
     pub content_grace: Duration,
     pub content_bytes_per_second_min: u32,
-    /// After that a session ends between two messages; after twice that, anywhere.
+    /// After this time a session ends between two messages; after twice this time, at any point.
     pub session: Duration,
-    /// For a client to take a reply.
+    /// For a client to read a reply.
     pub write: Duration,
     /// For a message to get its share of the memory.
     pub memory_wait: Duration,
-    /// For messages that are under way when the relay stops.
+    /// For messages in progress when the relay stops.
     pub stop: Duration,
 }
 
@@ -61,7 +62,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// For mail that comes back, with memory of its own: a flood of it must not stop submission.
+    /// Settings of the bounce listener, with its own memory: a flood of bounces must not stop submission.
     #[must_use]
     pub fn for_returns(mut self) -> Self {
         self.message_bytes_max = RETURN_BYTES_MAX;

@@ -1,5 +1,6 @@
-//! A message by SMTP takes at most three times its own bytes of memory, and 1 MB (`Limits`). Measured by a counting allocator
-//! that both ends of the connection share, so this is a test binary of its own with a single test.
+//! An SMTP message takes at most three times its own bytes of memory, plus 1 MB (`Limits`). Measured by a
+//! counting allocator that both ends of the connection share; therefore this is a test binary of its own with a
+//! single test.
 
 #![cfg(test)]
 
@@ -15,7 +16,7 @@ use service::{FROM, Service, settings};
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 const BYTES: usize = 1 << 20;
-/// What does not compress is measured with more of it: the fixed part of the rule hides nothing then.
+/// Incompressible content is measured with more bytes, so that the fixed part of the rule hides nothing.
 const RANDOM_BYTES: usize = 6 << 20;
 const FIXED_BYTES: usize = 1 << 20;
 
@@ -26,9 +27,10 @@ async fn a_message_by_smtp_takes_three_times_its_bytes_and_a_megabyte() {
     assert!(too_much.is_empty(), "{too_much:#?}");
 }
 
-/// What takes too much of the messages, each of about that many bytes. The first one only fills memories that stay.
+/// Messages of about `bytes` bytes that take too much memory. The first message only fills caches.
 async fn measure(bytes: usize, messages: Vec<Vec<u8>>) -> Vec<String> {
-    // The place for the largest message is taken whole; what is not written to is no memory, but it is counted here.
+    // The buffer for the largest message is allocated at once; untouched pages take no memory but are counted
+    // here.
     let settings = postroad_relay::Settings { message_bytes_max: bytes + (256 << 10), ..settings() };
     let service = Service::start_with(settings, 0).await;
     service.bind_loopback().await;
@@ -43,7 +45,7 @@ async fn measure(bytes: usize, messages: Vec<Vec<u8>>) -> Vec<String> {
         assert!(reply.starts_with("354 "), "{at}: {reply}");
         client.send(message).await;
         let reply = client.say(".").await;
-        // One that is refused shows less than one that is stored.
+        // A refused message takes less memory than a stored one.
         let is_random = bytes == RANDOM_BYTES;
         assert!(reply.starts_with('2') || (!is_random && reply.starts_with('5')), "{at}: {reply}");
         let taken = ALLOCATOR.peak_usage().saturating_sub(before);
@@ -55,13 +57,13 @@ async fn measure(bytes: usize, messages: Vec<Vec<u8>>) -> Vec<String> {
     too_much
 }
 
-/// Messages that do not compress: bytes as they are, and text.
+/// Incompressible messages: raw bytes, and text.
 fn random_messages() -> Vec<Vec<u8>> {
     let head = format!("From: {FROM}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n").into_bytes();
     let mut bytes = head.clone();
     for line in random_bytes(RANDOM_BYTES / 103 * 100).chunks_mut(100) {
         line.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n' | 0)).for_each(|byte| *byte = b'x');
-        // Not a dot.
+        // A line must not start with a dot.
         bytes.push(b'x');
         bytes.extend_from_slice(line);
         bytes.extend_from_slice(b"\r\n");
@@ -73,7 +75,7 @@ fn random_messages() -> Vec<Vec<u8>> {
     [vec![[&head[..], b"warm-up\r\n"].concat(), bytes], texts.into()].concat()
 }
 
-/// Each ends with a line end.
+/// Each message ends with a line end.
 fn messages() -> Vec<String> {
     let from = format!("From: {FROM}\r\n");
     let mut messages = vec![format!("{from}\r\nwarm-up\r\n"), filled("x\r\n")];
@@ -91,7 +93,7 @@ fn messages() -> Vec<String> {
         let head = format!("{from}Content-Type: multipart/mixed; boundary=b\r\n");
         messages.push(format!("{head}\r\n{}\r\n", filled(piece)));
     }
-    // As many as become a message of that size.
+    // As many bare LFs as make a message of that size once converted.
     messages.push(format!("{from}\r\n{}\r\n", "\n".repeat(BYTES / 2)));
     messages
 }

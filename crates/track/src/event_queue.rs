@@ -1,4 +1,5 @@
-//! What waits to be written. Bounded: when the store is away for long, the oldest go first, and how many is told.
+//! Bounded queue of tracking events waiting for the store. When it is full, the oldest events are dropped and
+//! counted.
 
 use std::collections::VecDeque;
 
@@ -9,22 +10,22 @@ use postroad_model::Timestamp;
 use tokio::sync::Notify;
 
 const WAITING_MAX: usize = 100_000;
-/// Addresses may be long: together no more than this.
+/// Targets and addresses may be long; this limits their total size.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
     waiting: Mutex<Waiting>,
-    /// Rung when something came.
+    /// Notified when an event was added.
     pub(crate) bell: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Each in the order of time.
+    /// Both queues are in time order.
     clicks: VecDeque<TrackingEvent>,
     others: VecDeque<TrackingEvent>,
-    /// What both take.
+    /// Memory of both queues.
     bytes: usize,
     bursts: Bursts,
     dropped: u64,
@@ -46,8 +47,8 @@ impl EventQueue {
         self.bell.notify_one();
     }
 
-    /// Up to `count` that may be written by now: clicks after their window, for what comes in it says whether they were
-    /// a person's. At the end `everything`.
+    /// Takes up to `count` events that are due. Clicks wait for their window, because later clicks in it show
+    /// whether a bot clicked. With `everything`, which is used at shutdown, they do not wait.
     pub(crate) fn take(&self, count: usize, now: Timestamp, everything: bool) -> Vec<TrackingEvent> {
         let mut waiting = self.waiting();
         let mut taken: Vec<TrackingEvent> = Vec::new();
@@ -68,7 +69,7 @@ impl EventQueue {
         taken
     }
 
-    /// They could not be written; they are still the oldest.
+    /// Puts back events that could not be written, as the oldest.
     pub(crate) fn put_back(&self, events: Vec<TrackingEvent>) {
         let mut waiting = self.waiting();
         for event in events.into_iter().rev() {
@@ -79,7 +80,7 @@ impl EventQueue {
         waiting.drop_oldest();
     }
 
-    /// How many were dropped since this was asked last.
+    /// Number of events dropped since the last call.
     pub(crate) fn take_dropped(&self) -> u64 {
         std::mem::take(&mut self.waiting().dropped)
     }
@@ -104,7 +105,7 @@ impl Waiting {
     }
 }
 
-/// About what it takes in memory.
+/// Estimate of its memory.
 fn weight(event: &TrackingEvent) -> usize {
     let text = match &event.token.kind {
         TrackKind::Click { target: text } | TrackKind::Unsubscribe { address: text } => text.len(),
@@ -113,7 +114,7 @@ fn weight(event: &TrackingEvent) -> usize {
     256 + text + event.user_agent.len()
 }
 
-/// Whether a click's window is over. One in the future is over, too: the clock has gone back.
+/// Whether a click's window is over. A click in the future counts as over: the clock was set back.
 fn has_waited(at: Timestamp, now: Timestamp) -> bool {
     now.since(at).max(at.since(now)) >= CLICK_WINDOW
 }

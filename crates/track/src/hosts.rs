@@ -1,6 +1,6 @@
-//! Which host names are for tracking links: the installation's own, and those that customers pointed at us.
+//! Host names of tracking links: the installation's own, and custom ones of customers.
 //!
-//! On failure: while the store is away, the names that were read last stay.
+//! On failure: while the store is unavailable, the last known names stay.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use postroad_app::App;
 
-/// How late a change is seen.
+/// Delay until a change takes effect.
 const READ_EVERY: Duration = Duration::from_secs(2);
 
-/// Cheap to clone.
+/// Known host names. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct TrackingHosts {
     own: Arc<str>,
@@ -24,13 +24,13 @@ impl TrackingHosts {
         Self { own: own.to_ascii_lowercase().into(), customers: Arc::default() }
     }
 
-    /// `host` without a port.
+    /// Whether `host`, without a port, is a tracking host.
     pub fn contains(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         *self.own == *host || self.customers.read().contains(&host)
     }
 
-    /// Reads them for ever.
+    /// Reloads the names until the task is aborted.
     pub(crate) async fn follow(self, app: App) {
         loop {
             match app.list_tracking_hosts().await {

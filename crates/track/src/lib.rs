@@ -23,7 +23,7 @@ use event_queue::EventQueue;
 pub use hosts::TrackingHosts;
 use requests::TrackingState;
 
-/// A running state. Stop it: what waits is written then.
+/// Running tracking service. Call `stop` to write the waiting events.
 #[derive(Debug)]
 pub struct Tracking {
     state: Arc<TrackingState>,
@@ -34,7 +34,7 @@ pub struct Tracking {
 }
 
 impl Tracking {
-    /// `secret` is the installation's; `own_host` the host name of the links of all who have none of their own.
+    /// `secret` is the installation's; `own_host` is the host name of links without a custom one.
     pub fn start(app: App, secret: &[u8; 32], own_host: &str) -> Self {
         let (stopping, stop) = watch::channel(false);
         let queue = Arc::new(EventQueue::default());
@@ -45,22 +45,22 @@ impl Tracking {
         Self { state: Arc::new(state), hosts, stopping, writing, watching }
     }
 
-    /// To be put beside other routes.
+    /// Routes to merge with others.
     pub fn routes(&self) -> Router {
         routes::routes(Arc::clone(&self.state))
     }
 
-    /// For host names that serve nothing else.
+    /// Router for host names that serve nothing else.
     pub fn site(&self) -> Router {
         self.routes().fallback(async || pages::nothing_here())
     }
 
-    /// Which host names are for tracking and nothing else.
+    /// Host names that serve only tracking.
     pub fn hosts(&self) -> TrackingHosts {
         self.hosts.clone()
     }
 
-    /// Writes what waits, if that can be done soon.
+    /// Writes the waiting events, within a time limit.
     pub async fn stop(self) {
         self.watching.abort();
         self.stopping.send_replace(true);

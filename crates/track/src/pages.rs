@@ -1,4 +1,4 @@
-//! What people see: small pages without scripts.
+//! HTML pages for recipients: small, without scripts.
 
 use axum::body::Body;
 use axum::http::header::{
@@ -20,7 +20,7 @@ pub(crate) fn nothing_here() -> Response {
     )
 }
 
-/// Asks first: mail scanners follow links, and none of them may unsubscribe anybody.
+/// Page that asks for confirmation: mail scanners follow links and must not unsubscribe anybody.
 pub(crate) fn ask() -> Response {
     page(
         StatusCode::OK,
@@ -72,7 +72,7 @@ fn page(status: StatusCode, title: &str, content: &str) -> Response {
     response
 }
 
-/// On every answer: nobody keeps it, lists it or is told where the reader came from.
+/// Adds headers to every answer that forbid caching, indexing and the Referer.
 pub(crate) fn guard(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

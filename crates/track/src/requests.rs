@@ -1,4 +1,5 @@
-//! What each request does. Nothing of it waits for the store but an unsubscription, which must not be promised in vain.
+//! Handlers of tracking links. Only an unsubscription waits for the store, because it must not be confirmed
+//! before it is stored.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -17,15 +18,15 @@ use tokio::time::timeout;
 use crate::event_queue::EventQueue;
 use crate::pages;
 
-/// The smallest picture there is: one transparent point.
+/// Smallest GIF: one transparent pixel.
 const PIXEL: &[u8; 43] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
-/// A form with one field, also as multipart.
+/// Form with one field, also as multipart.
 const FORM_BYTES_MAX: usize = 4 << 10;
 const FORM_TIME_MAX: Duration = Duration::from_secs(10);
-/// A mailbox provider hangs up after some seconds.
+/// Mailbox providers give up after some seconds.
 const STORE_TIME_MAX: Duration = Duration::from_secs(5);
 const USER_AGENT_CHARS_MAX: usize = 500;
-/// The end of a token names its link well enough.
+/// The end of a token identifies its link well enough.
 const LINK_CHARS: usize = 8;
 
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub(crate) struct TrackingState {
 
 type Shared = State<Arc<TrackingState>>;
 
-/// On to where the link leads: only where a token of ours says, so nobody can borrow our name.
+/// Redirects to the link's target. Only a signed token names the target, so this is no open redirect.
 pub(crate) async fn click(State(state): Shared, Path(text): Path<String>, request: Request) -> Response {
     let Some(token) = state.key.parse(&text) else { return pages::nothing_here() };
     let TrackKind::Click { target } = &token.kind else { return pages::nothing_here() };
@@ -62,7 +63,7 @@ pub(crate) async fn open(State(state): Shared, Path(text): Path<String>, request
     response
 }
 
-/// Looking at it changes nothing.
+/// Shows the confirmation page; changes nothing.
 pub(crate) async fn ask_to_unsubscribe(State(state): Shared, Path(text): Path<String>) -> Response {
     match state.key.parse(&text) {
         Some(TrackToken { kind: TrackKind::Unsubscribe { .. }, .. }) => pages::ask(),
@@ -70,7 +71,7 @@ pub(crate) async fn ask_to_unsubscribe(State(state): Shared, Path(text): Path<St
     }
 }
 
-/// RFC 8058 3.2, and the page's own button.
+/// Unsubscribes: RFC 8058 3.2, and the button of the page.
 pub(crate) async fn unsubscribe(
     State(state): Shared,
     Path(text): Path<String>,
@@ -91,7 +92,7 @@ pub(crate) async fn unsubscribe(
             if let Ok(Err(error)) = failed {
                 tracing::warn!(%error, "tracking: an unsubscription waits for the store");
             }
-            // Done twice is done once, so it may also wait here; but only what is stored is promised.
+            // Unsubscribing is idempotent, so the event is also queued; but only a stored one is confirmed.
             state.queue.add(event);
             pages::try_again()
         }
@@ -107,7 +108,7 @@ impl TrackingState {
         let headers = request.headers();
         let agent =
             headers.get(USER_AGENT).map(|agent| String::from_utf8_lossy(agent.as_bytes()).into_owned());
-        // Cut here: it may wait in memory.
+        // Cut here because it may wait in memory.
         let user_agent: String = agent.unwrap_or_default().chars().take(USER_AGENT_CHARS_MAX).collect();
         let fetch = Fetch {
             is_head: request.method() == Method::HEAD,
@@ -138,7 +139,7 @@ fn is_prefetch(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Tokens hold web addresses only; checked again before a redirect.
+/// Tokens contain web addresses only; checked again before a redirect.
 fn web_location(target: &str) -> Option<HeaderValue> {
     let is_web = ["http://", "https://"]
         .into_iter()
@@ -146,7 +147,7 @@ fn web_location(target: &str) -> Option<HeaderValue> {
     if is_web { HeaderValue::from_str(target).ok() } else { None }
 }
 
-/// As a form, or as a part of a multipart form.
+/// Whether a form, urlencoded or multipart, asks for one-click unsubscription.
 fn says_one_click(form: &[u8]) -> bool {
     let has = |word: &[u8]| form.windows(word.len()).any(|window| window == word);
     has(b"List-Unsubscribe") && has(b"One-Click")

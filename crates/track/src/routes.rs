@@ -1,4 +1,4 @@
-//! Every route on one page.
+//! Table of all tracking routes.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use axum::routing::get;
 use crate::requests::{self, TrackingState, method_not_allowed};
 
 pub(crate) fn routes(state: Arc<TrackingState>) -> Router {
-    // `get` takes HEAD as well.
+    // `get` also accepts HEAD.
     Router::new()
         .route("/c/{token}", get(requests::click).fallback(method_not_allowed))
         .route("/o/{token}", get(requests::open).fallback(method_not_allowed))

@@ -1,8 +1,8 @@
-//! Writes what waits, in batches.
+//! Writes waiting tracking events to the store, in batches.
 //!
-//! On failure: while the store is away the batch goes back into the queue and is tried again every second. If the store
-//! refuses a batch for another reason, its events are written one by one; the one it refuses is a bug of ours: it is told in
-//! the log and not tried for ever.
+//! On failure: while the store is unavailable the batch goes back into the queue and is retried every second.
+//! If the store refuses a batch for another reason, its events are written one by one; an event that it refuses
+//! is a bug: it is logged and dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use tokio::time::{sleep, timeout};
 
 use crate::event_queue::EventQueue;
 
-/// Small enough for the one writer of SQLite not to be held up.
+/// Small enough not to delay SQLite's only writer.
 const BATCH: usize = 100;
-/// How late a click is noticed to be due.
+/// How late a due click is noticed.
 const TICK: Duration = Duration::from_millis(250);
 const STORE_PAUSE: Duration = Duration::from_secs(1);
-/// For the last of it when the service stops.
+/// Time to write the last events when the service stops.
 const FLUSH_TIME_MAX: Duration = Duration::from_secs(5);
 
 pub(crate) async fn work(app: App, queue: Arc<EventQueue>, mut stop: watch::Receiver<bool>) {
@@ -45,7 +45,7 @@ pub(crate) async fn work(app: App, queue: Arc<EventQueue>, mut stop: watch::Rece
     }
 }
 
-/// `false` if the store is away.
+/// Returns `false` if the store is unavailable.
 async fn write_due(app: &App, queue: &EventQueue, everything: bool) -> bool {
     loop {
         let dropped = queue.take_dropped();
@@ -64,7 +64,7 @@ async fn write_due(app: &App, queue: &EventQueue, everything: bool) -> bool {
     }
 }
 
-/// Returns those for which the store is away.
+/// Writes the events; returns those that failed because the store is unavailable.
 async fn write<F>(
     record: impl Fn(Vec<TrackingEvent>) -> F,
     mut batch: Vec<TrackingEvent>,
@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    /// Writes messages 0 to 5 to a store that refuses some; returns what was written and what is left.
+    /// Writes messages 0 to 5 to a store that refuses some; returns written and remaining ones.
     async fn written(refuse: impl Fn(i64) -> Option<StoreError>) -> (Vec<i64>, Vec<i64>) {
         let stored = Mutex::new(Vec::new());
         let ids = |events: &[TrackingEvent]| {

@@ -1,4 +1,4 @@
-//! Who is known by address alone, and whom the PROXY protocol speaks for.
+//! Authentication by address, and the PROXY protocol.
 
 use postroad_app::admin::Command;
 use postroad_model::{CredentialId, Protocol};
@@ -83,7 +83,7 @@ async fn both_versions_of_the_proxy_protocol_name_the_client() {
         client.say("EHLO x").await;
         assert!(client.deliver(FROM, &TO, &text("")).await.starts_with("250 "));
     }
-    // A listed proxy has to say it.
+    // A listed proxy must send the header.
     let mut silent = SmtpClient::dial_with(service.plain, b"EHLO client.").await;
     assert_eq!(silent.reply().await, "");
 }

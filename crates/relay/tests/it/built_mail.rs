@@ -1,4 +1,4 @@
-//! What is checked and changed in the headers and lines of a message that its sender built.
+//! Checks and changes of headers and lines in pre-built messages.
 
 use crate::service::{FROM, Service, text};
 

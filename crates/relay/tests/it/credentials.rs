@@ -1,4 +1,4 @@
-//! Who may send: AUTH by PLAIN and LOGIN, and everything that is wrong with a key.
+//! Authentication: AUTH PLAIN and LOGIN, and every way a key can be invalid.
 
 use postroad_app::admin::{Command, NewKey};
 use postroad_model::{CredentialId, Scope};
@@ -136,7 +136,7 @@ async fn who_tries_secrets_is_hung_up_on_and_good_keys_keep_working() {
     assert_eq!(client.say(&wrong).await, BAD);
     assert_eq!(client.reply().await, "421 4.7.0 Too many failed authentications, closing the connection");
     assert_eq!(client.reply().await, "");
-    // The failures of the address, whatever kind they came to; without the waiting of the later ones.
+    // Failures of the address of any kind, without the delays that later ones cause.
     let peer = postroad_app::Peer { address: [127, 0, 0, 1].into(), tls: true };
     for _ in 0..200 {
         assert!(service.app.log_in(&service.key, "wrong", peer).await.is_err());

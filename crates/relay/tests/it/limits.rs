@@ -1,4 +1,4 @@
-//! Bounds: sizes, recipients, sessions, time and memory.
+//! Limits: sizes, recipients, sessions, time and memory.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn a_message_may_be_so_large_and_no_larger() {
     let too_large = "552 5.3.4 The message is too large";
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}> SIZE=100001")).await, too_large);
     let head = text("") + "\r\n" + &("x".repeat(98) + "\r\n").repeat(990);
-    // With the line end that the client adds.
+    // Counts the line end that the client adds.
     let fitting = |bytes: usize| format!("{head}{}", "x".repeat(bytes - 2 - head.len()));
     assert_eq!(client.deliver(FROM, &TO, &(fitting(100_000) + "y")).await, too_large);
     let reply = client.deliver(FROM, &TO, &fitting(100_000)).await;
@@ -60,7 +60,7 @@ async fn a_client_that_says_nothing_is_told_to_go() {
     let mut client = SmtpClient::connect_tls(service.tls).await;
     assert_eq!(client.reply().await, idle);
     assert_eq!(client.reply().await, "");
-    // Bytes that make no command are no step.
+    // Bytes that complete no command are not progress.
     let mut client = SmtpClient::connect(service.starttls).await;
     let dripping = async {
         loop {

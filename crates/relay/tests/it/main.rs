@@ -1,4 +1,4 @@
-//! The relay on real sockets: a service in this process, and clients that say what they like.
+//! The relay on real sockets: a service in this process, and scripted clients.
 
 #![expect(clippy::unwrap_used, reason = "in a test a failed unwrap is a failed test")]
 

@@ -1,4 +1,4 @@
-//! Messages that are taken, and what is kept of them.
+//! Accepted messages and their stored form.
 
 use postroad_model::Protocol;
 
@@ -155,7 +155,7 @@ async fn any_way_of_cutting_the_bytes_makes_the_same_message() {
         "MAIL FROM:<{FROM}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n{}\r\n..dot\r\n.\r\nNOOP\r\n",
         text("")
     );
-    // At once, byte by byte, and cut inside every CRLF.
+    // In one piece, byte by byte, and cut inside every CRLF.
     let inside_crlf: Vec<String> = dialogue.split_inclusive('\r').map(ToOwned::to_owned).collect();
     let bytes: Vec<String> = dialogue.chars().map(|c| c.to_string()).collect();
     for pieces in [vec![dialogue.clone()], bytes, inside_crlf] {

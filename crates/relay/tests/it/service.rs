@@ -1,4 +1,4 @@
-//! A running relay for one test.
+//! Running relay for one test.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl Service {
         }
     }
 
-    /// Inside TLS, logged in.
+    /// Client inside TLS, logged in.
     pub(crate) async fn client(&self) -> SmtpClient {
         let mut client = SmtpClient::connect_tls(self.tls).await;
         let reply = client.say(&auth_plain(&self.key, &self.secret)).await;
@@ -104,12 +104,12 @@ impl Service {
         self.administrate(Command::KeyCreate(new)).await
     }
 
-    /// A key for everybody on this machine.
+    /// Binds a credential to the loopback address.
     pub(crate) async fn bind_loopback(&self) {
         self.new_key(|key| key.address = vec![IpAddr::from([127, 0, 0, 1]).into()]).await;
     }
 
-    /// The messages that came since the last look and wait for delivery, by recipient.
+    /// Messages stored since the last call that wait for delivery, by recipient.
     pub(crate) async fn stored(&self) -> Vec<Stored> {
         let later = SystemClock.now().plus(Duration::from_hours(1));
         let mut stored = Vec::new();
@@ -124,7 +124,7 @@ impl Service {
         stored
     }
 
-    /// The only one.
+    /// The only stored message.
     pub(crate) async fn stored_one(&self) -> Stored {
         let mut stored = self.stored().await;
         assert_eq!(stored.len(), 1);
@@ -139,7 +139,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Whether a reply is the one for this message.
+    /// Whether `reply` names this message.
     pub(crate) fn is_answered_by(&self, reply: &str) -> bool {
         reply == format!("250 2.0.0 OK queued as {}", self.message.token)
     }
@@ -165,7 +165,7 @@ fn load_certificate(folder: &TempDir) -> Arc<ReloadingCertificate> {
     ReloadingCertificate::load(&certificate, &key).unwrap()
 }
 
-/// A message that is fine, with these headers on top; its last line has no end.
+/// Valid message with these headers on top; its last line has no line end.
 pub(crate) fn text(headers: &str) -> String {
     format!("{headers}From: Shop <{FROM}>\r\nSubject: Hello\r\n\r\nHello there")
 }

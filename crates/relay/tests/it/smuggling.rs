@@ -1,10 +1,10 @@
-//! What must never become a second message, or a relay for strangers.
+//! SMTP smuggling and open relaying, which must both fail.
 
 use postroad_testkit::SmtpClient;
 
 use crate::service::{FROM, Service, text};
 
-/// What some host somewhere has taken for an end of data.
+/// Sequences that some mail server has accepted as the end of data.
 const FALSE_ENDS: &[&str] = &[
     "\n.\n",
     "\n.\r\n",
@@ -55,7 +55,7 @@ async fn no_false_end_of_data_makes_a_second_message() {
         assert!(stored.iter().all(|stored| stored.message.rcpt_to == "ann@example.com"), "{end:?}");
         let is_refused = reply.starts_with("550 5.6.0 ");
         assert_eq!(is_refused, stored.is_empty(), "{end:?}: {reply}");
-        // Bare LF is taken for CRLF; bare CR and NUL are refused.
+        // Bare LF is converted to CRLF; bare CR and NUL are refused.
         assert_eq!(is_refused, end.replace("\r\n", "").contains(['\r', '\0']), "{end:?}: {reply}");
         for stored in stored {
             assert!(!stored.text.replace("\r\n", "").contains(['\r', '\n']), "{end:?}: {:?}", stored.text);
@@ -115,7 +115,7 @@ async fn what_was_said_before_tls_is_never_run() {
         .await;
     assert!(client.reply().await.starts_with("220 "));
     let mut client = client.shake_hands().await.unwrap();
-    // Neither a reply to it, nor its greeting.
+    // The injected command gets no reply, and its greeting does not count.
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, "503 5.5.1 Say EHLO first");
     assert!(client.say("EHLO client.example").await.starts_with("250-"));
     assert_eq!(client.say(&format!("MAIL FROM:<{FROM}>")).await, "530 5.7.0 Authentication required");

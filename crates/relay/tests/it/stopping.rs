@@ -1,4 +1,4 @@
-//! A graceful stop: no new sessions and messages, those under way may finish.
+//! Graceful stop: no new sessions and messages; messages in progress may finish.
 
 use std::time::Duration;
 

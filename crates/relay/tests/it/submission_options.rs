@@ -1,4 +1,4 @@
-//! SubmissionOptions by header: the same that the HTTP API takes as fields.
+//! Submission options in headers: the same that the HTTP API takes as fields.
 
 use postroad_model::Status;
 
@@ -71,7 +71,7 @@ async fn a_repetition_with_the_same_key_is_answered_and_not_stored() {
     let stored = service.stored_one().await;
     assert!(stored.is_answered_by(&first), "{first}");
     assert!(!stored.text.contains("Idempotency"));
-    // Date and Message-ID, which we add, are new; the request is not.
+    // The Date and Message-ID that Postroad adds differ; the request is the same.
     assert_eq!(service.client().await.deliver(FROM, &TO, &keyed("")).await, first);
     let conflict = "550 5.5.0 The idempotency key was used before for a different request";
     for (to, more) in [(&["bob@example.com"], ""), (&TO, "X-Other: 1\r\n"), (&TO, "X-Postal-Tag: 1\r\n")] {
