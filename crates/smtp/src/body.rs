@@ -1,11 +1,11 @@
-//! A message as the session sends it: shared pieces, checked once, never copied before the socket's buffer.
+//! Message to be sent: shared pieces, checked once, copied only into the socket's buffer.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use postroad_model::is_crlf_piece;
 
-/// The whole message, header and body, in one or more pieces (a delivery puts its own header lines before a stored
+/// Whole message, header and body, in one or more pieces (a delivery puts its own header lines before a stored
 /// message that others share). All line ends are CRLF.
 #[derive(Debug, Clone)]
 pub struct Body {
@@ -17,7 +17,8 @@ pub struct Body {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// RFC 5321 2.3.8 forbids it, and hosts that take one for a line end could be made to see a second message.
+    /// RFC 5321 2.3.8 forbids it: hosts that accept a bare CR or LF as a line end could be made to see a second
+    /// message.
     #[error("the message holds a CR or LF that is not part of a CRLF, at byte {at}")]
     BareNewline { at: u64 },
 }
@@ -27,7 +28,7 @@ impl Body {
         let (mut len, mut after_cr) = (0u64, false);
         for part in parts.iter().filter(|part| !part.is_empty()) {
             after_cr = check_newlines(part, after_cr).map_err(|at| BodyError::BareNewline {
-                // The CR at the end of the part before it has no index here.
+                // The CR at the end of the previous part has no index here.
                 at: at.map_or(len.saturating_sub(1), |at| len + at as u64),
             })?;
             len += part.len() as u64;
@@ -39,13 +40,13 @@ impl Body {
         Ok(Self {
             len,
             is_eight_bit: !parts.iter().all(|part| part.is_ascii()),
-            // With a bare LF impossible, the last byte tells.
+            // A bare LF is impossible, so the last byte suffices.
             ends_with_newline: last.is_none_or(|part| part.ends_with(b"\n")),
             parts: parts.into(),
         })
     }
 
-    /// Bytes of the message, without what dot-stuffing adds.
+    /// Bytes of the message, without those that dot-stuffing adds.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -54,18 +55,18 @@ impl Body {
         self.len == 0
     }
 
-    /// Whether a byte above 127 is in it: then it needs 8BITMIME.
+    /// Whether it contains a byte above 127 and therefore needs 8BITMIME.
     pub fn is_eight_bit(&self) -> bool {
         self.is_eight_bit
     }
 
-    /// An empty message counts as one: the dot stands at the beginning of a line.
+    /// True for an empty message: the final dot is then at the start of a line.
     pub(crate) fn ends_with_newline(&self) -> bool {
         self.ends_with_newline
     }
 }
 
-/// Whether the part ends behind a CR; the index of a bare CR or LF otherwise (`None`: the CR before this part).
+/// Returns whether the part ends with a CR, or the index of a bare CR or LF (`None`: the CR before this part).
 fn check_newlines(part: &[u8], after_cr: bool) -> Result<bool, Option<usize>> {
     if is_crlf_piece(part, after_cr) {
         return Ok(part.last() == Some(&b'\r'));
@@ -86,7 +87,7 @@ fn check_newlines(part: &[u8], after_cr: bool) -> Result<bool, Option<usize>> {
     Ok(part.last() == Some(&b'\r'))
 }
 
-/// A place in a body, moving forward.
+/// Read position in a body.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyCursor {
     parts: Arc<[Bytes]>,
@@ -99,7 +100,7 @@ impl BodyCursor {
         Self { parts: Arc::clone(&body.parts), part: 0, offset: 0 }
     }
 
-    /// The bytes from here to the end of the part; empty at the end of the body only.
+    /// Bytes from here to the end of the part; empty only at the end of the body.
     pub(crate) fn rest(&mut self) -> &[u8] {
         while self.part < self.parts.len() && self.offset == self.parts[self.part].len() {
             self.part += 1;
@@ -108,12 +109,12 @@ impl BodyCursor {
         self.parts.get(self.part).map_or(&[], |part| &part[self.offset..])
     }
 
-    /// At most what `rest` holds.
+    /// Moves forward by at most the length of `rest`.
     pub(crate) fn advance(&mut self, count: usize) {
         self.offset += count;
     }
 
-    /// Over several parts.
+    /// Moves forward, also over several parts.
     pub(crate) fn skip(&mut self, mut count: usize) {
         while count > 0 {
             let step = self.rest().len().min(count);

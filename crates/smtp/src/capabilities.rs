@@ -1,13 +1,13 @@
-//! What a server offers in its answer to EHLO. Unknown keywords are passed over.
+//! Extensions that a server offers in its EHLO reply. Unknown keywords are ignored.
 
-/// All absent after HELO, and forgotten when TLS begins (RFC 3207 4.2).
+/// All absent after HELO, and reset when TLS begins (RFC 3207 4.2).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// RFC 2920
     pub pipelining: bool,
-    /// RFC 1870; `None` when there is no limit or none was told.
+    /// RFC 1870; `None` if no limit was announced.
     pub size_max: Option<u64>,
-    /// RFC 1870: whether `SIZE=` may be said with MAIL.
+    /// RFC 1870: whether `SIZE=` is allowed with MAIL.
     pub size: bool,
     /// RFC 6152
     pub eight_bit_mime: bool,
@@ -30,7 +30,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// `lines` are the texts of the reply; the first one is the greeting (RFC 5321 4.1.1.1).
+    /// `lines` are the texts of the reply; the first line is the greeting (RFC 5321 4.1.1.1).
     pub fn parse(lines: &[String]) -> Self {
         let mut found = Self::default();
         for line in lines.iter().skip(1) {
@@ -57,7 +57,7 @@ impl Capabilities {
             "ENHANCEDSTATUSCODES" => self.enhanced_status_codes = true,
             "DSN" => self.dsn = true,
             "LIMITS" => words.for_each(|limit| self.take_limit(limit)),
-            // `AUTH=PLAIN LOGIN`, from before the RFC; still said by old smart hosts.
+            // `AUTH=PLAIN LOGIN`, a form from before the RFC that old smart hosts still send.
             other => {
                 if let Some(mechanism) = other.strip_prefix("AUTH=") {
                     self.take_mechanism(mechanism);
@@ -72,7 +72,7 @@ impl Capabilities {
         self.auth_login |= mechanism.eq_ignore_ascii_case("LOGIN");
     }
 
-    /// RFC 9422 3: `NAME=VALUE`; we send to one recipient each, so only MAILMAX concerns us.
+    /// RFC 9422 3: `NAME=VALUE`. Each message has one recipient, so only MAILMAX matters.
     fn take_limit(&mut self, limit: &str) {
         if let Some((name, value)) = limit.split_once('=')
             && name.eq_ignore_ascii_case("MAILMAX")

@@ -1,9 +1,10 @@
-//! SMTP as a state machine: bytes in, bytes and events out. Nothing here opens a socket or reads a clock.
+//! SMTP state machines: bytes in, bytes and events out. The crate opens no socket and reads no clock.
 //!
-//! `client` is a sending session, `server` a receiving one; whoever owns the socket drives it (their headers show the
-//! loop). Both read by hand and not by smtp-proto. Its reply parser saturates enhanced codes at 255 (Microsoft sends
-//! 5.7.511), strips them from the text that the delivery record quotes, and offers no bound per line; its command
-//! parser takes a bare LF for a line end and passes over bare CRs, both of which have to be refused here.
+//! `client` is a sending session, `server` a receiving one; the owner of the socket drives it (their headers
+//! show the loop). Both have their own parsers instead of smtp-proto. Its reply parser saturates enhanced codes
+//! at 255 (Microsoft sends 5.7.511), strips them from the text that the delivery record quotes, and has no
+//! limit per line; its command parser accepts a bare LF as a line end and skips bare CRs, both of which must be
+//! refused here.
 
 pub mod body;
 pub mod capabilities;

@@ -1,21 +1,21 @@
-//! The phases of a client session, and how long each may last.
+//! Phases of a client session, and their time limits.
 //!
-//! The session has no clock: the driver looks at the phase and sets its own timer.
+//! The session has no clock: the driver reads the phase and sets its own timer.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What the session waits for. In a pipelined flight: the oldest reply that is still missing.
+/// Awaited step. In a pipelined group: the oldest missing reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
     Banner,
     Ehlo,
-    /// EHLO was refused; the old greeting is tried.
+    /// EHLO was refused; HELO is tried.
     Helo,
     StartTls,
-    /// The driver is shaking hands; it reports back with `tls_established`.
+    /// The driver performs the handshake; it calls `tls_established` afterwards.
     TlsHandshake,
-    /// EHLO once more, inside TLS.
+    /// Second EHLO, inside TLS.
     EhloAgain,
     Auth,
     /// A message may be sent.
@@ -23,7 +23,7 @@ pub enum Phase {
     MailFrom,
     RcptTo,
     Data,
-    /// The message's bytes are going out, or a chunk that is not the last awaits its reply.
+    /// The message's bytes are being sent, or a chunk before the last awaits its reply.
     Body,
     /// The last byte of the message was handed out; the reply decides.
     Final,
@@ -32,17 +32,17 @@ pub enum Phase {
     Closed,
 }
 
-/// Each phase with its name, as in delivery records, and its default limit.
+/// Each phase with its name in delivery records and its default limit.
 const TABLE: [(Phase, &str, Option<Duration>); 16] = [
     (Phase::Banner, "banner", Some(Duration::from_mins(5))), // RFC 5321 4.5.3.2.1
-    // Greetings are not in the RFC's table; tarpits answer them as slowly as MAIL.
+    // The RFC's table has no entry for greetings; tarpits answer them as slowly as MAIL.
     (Phase::Ehlo, "ehlo", Some(Duration::from_mins(5))),
     (Phase::Helo, "helo", Some(Duration::from_mins(5))),
     (Phase::StartTls, "starttls", Some(Duration::from_mins(2))),
     (Phase::TlsHandshake, "tls_handshake", Some(Duration::from_mins(1))),
     (Phase::EhloAgain, "ehlo_again", Some(Duration::from_mins(5))),
     (Phase::Auth, "auth", Some(Duration::from_mins(2))),
-    // Nothing is awaited: how long a connection may idle is the driver's policy.
+    // Nothing is awaited: the driver decides how long a connection may idle.
     (Phase::Ready, "ready", None),
     (Phase::MailFrom, "mail_from", Some(Duration::from_mins(5))), // RFC 5321 4.5.3.2.2
     (Phase::RcptTo, "rcpt_to", Some(Duration::from_mins(5))),     // RFC 5321 4.5.3.2.3
@@ -50,7 +50,7 @@ const TABLE: [(Phase, &str, Option<Duration>); 16] = [
     (Phase::Body, "body", Some(Duration::from_mins(3))),          // RFC 5321 4.5.3.2.5, for each block
     (Phase::Final, "final", Some(Duration::from_mins(10))), // RFC 5321 4.5.3.2.6; a shorter one makes duplicates
     (Phase::Rset, "rset", Some(Duration::from_mins(1))),
-    // The mail is settled; a peer that says no goodbye loses nothing.
+    // The message is settled; a missing reply to QUIT costs nothing.
     (Phase::Quit, "quit", Some(Duration::from_secs(10))),
     (Phase::Closed, "closed", None),
 ];
@@ -60,7 +60,7 @@ impl Phase {
         TABLE.iter().map(|(phase, ..)| *phase)
     }
 
-    /// The default limit, counted from the beginning of the phase or from the last byte that moved.
+    /// Default limit, counted from the start of the phase or from the last byte that moved.
     pub const fn deadline(self) -> Option<Duration> {
         TABLE[self as usize].2
     }

@@ -1,12 +1,12 @@
-//! One reply of a server: code, enhanced code, and the text as it was said.
+//! Reply of a server: code, enhanced code and original text.
 
 use std::fmt;
 
-/// By the first digit of the code (RFC 5321 4.2.1).
+/// Class by the first digit of the code (RFC 5321 4.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyClass {
     Positive,
-    /// 3yz: the server wants more (the message, a password).
+    /// 3yz: the server expects more (the message, a password).
     Intermediate,
     Temporary,
     Permanent,
@@ -16,9 +16,10 @@ pub enum ReplyClass {
 pub struct Reply {
     /// 200 to 599.
     pub code: u16,
-    /// The first one that stands at the beginning of a line.
+    /// First enhanced code at the beginning of a line.
     pub enhanced: Option<EnhancedCode>,
-    /// The text behind the code, line by line and with the enhanced code; control characters became spaces.
+    /// Text behind the code, line by line, including the enhanced code; control characters are replaced by
+    /// spaces.
     pub lines: Vec<String>,
 }
 
@@ -45,12 +46,12 @@ impl Reply {
         matches!(self.class(), ReplyClass::Temporary | ReplyClass::Permanent)
     }
 
-    /// 421: "I am closing the connection", allowed at any point (RFC 5321 4.2.1 and 3.8).
+    /// 421: the server closes the connection, allowed at any point (RFC 5321 4.2.1 and 3.8).
     pub fn is_closing(&self) -> bool {
         self.code == 421
     }
 
-    /// All lines in one, as a record shows it.
+    /// All lines joined, for records.
     pub fn text(&self) -> String {
         self.lines.join(" ")
     }
@@ -71,8 +72,8 @@ pub struct EnhancedCode {
 }
 
 impl EnhancedCode {
-    /// At the beginning of a reply's text, before a space or the end (RFC 2034 4). It is not compared with the
-    /// reply's own class: hosts that say `550 4.7.1` exist, and what it means is for the classification to judge.
+    /// Finds the enhanced code at the beginning of a reply's text, before a space or the end (RFC 2034 4). Does
+    /// not compare it with the reply's own class: some hosts send `550 4.7.1`, which the classification judges.
     pub fn find(text: &str) -> Option<Self> {
         let word = text.split(' ').next()?;
         let mut parts = word.split('.');

@@ -1,4 +1,4 @@
-//! Reads replies from bytes that come in pieces. What it keeps is bounded, whatever the peer sends.
+//! Incremental parser of replies. Its memory is bounded, whatever the peer sends.
 
 use crate::reply::Reply;
 
@@ -6,7 +6,7 @@ use crate::reply::Reply;
 const LINE_BYTES_MAX: usize = 4_096;
 /// All lines of one reply.
 const REPLY_BYTES_MAX: usize = 32_768;
-/// Of a line that is no reply, for the record.
+/// Characters of an invalid line quoted in the error.
 const QUOTE_CHARS_MAX: usize = 120;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,22 +19,23 @@ pub enum ReplyError {
 
 #[derive(Debug, Default)]
 pub struct ReplyReader {
-    /// The beginning of a line whose end has not come yet.
+    /// Beginning of an incomplete line.
     partial: Vec<u8>,
     lines: Vec<String>,
-    /// Of the reply under way, with everything that is in `partial`.
+    /// Bytes of the current reply, including `partial`.
     bytes: usize,
 }
 
 impl ReplyReader {
-    /// Takes bytes from `input` up to the end of one reply. `None`: all was taken and the reply is not whole yet.
+    /// Takes bytes from `input` up to the end of one reply. `None`: all bytes were taken and the reply is
+    /// incomplete.
     pub fn read(&mut self, input: &mut &[u8]) -> Result<Option<Reply>, ReplyError> {
         while !input.is_empty() {
             let end = memchr::memchr(b'\n', input).map(|at| at + 1);
             let (piece, rest) = input.split_at(end.unwrap_or(input.len()));
             *input = rest;
             self.bytes += piece.len();
-            // One error for both limits: which is passed first depends on how the bytes were cut.
+            // One error for both limits: which one is exceeded first depends on how the bytes were cut.
             if self.partial.len() + piece.len() > LINE_BYTES_MAX || self.bytes > REPLY_BYTES_MAX {
                 return Err(ReplyError::TooLong);
             }
@@ -48,14 +49,14 @@ impl ReplyReader {
         Ok(None)
     }
 
-    /// Whether the beginning of a reply is waiting for the rest.
+    /// Whether an incomplete reply waits for the rest.
     pub fn is_inside_reply(&self) -> bool {
         self.bytes > 0
     }
 
     fn end_line(&mut self) -> Result<Option<Reply>, ReplyError> {
         let line = std::mem::take(&mut self.partial);
-        // A bare LF is taken too: the reply is read by us only, nobody can be smuggled past anybody here.
+        // A bare LF is accepted too: only this client reads the reply, so nothing can be smuggled.
         let line = line.strip_suffix(b"\n").unwrap_or(&line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let malformed = || ReplyError::Malformed(printable(line).chars().take(QUOTE_CHARS_MAX).collect());
@@ -72,8 +73,8 @@ impl ReplyReader {
             return Ok(None);
         }
         self.bytes = 0;
-        // The last line's code counts. RFC 5321 4.2.1 wants the same in all; hosts that differ exist, and to throw away
-        // an answer after the final dot would send the message twice.
+        // The code of the last line counts. RFC 5321 4.2.1 requires the same code in all lines, but some hosts
+        // differ, and discarding a reply after the final dot would send the message twice.
         Ok(Some(Reply::new(code, std::mem::take(&mut self.lines))))
     }
 }
@@ -84,7 +85,7 @@ fn parse_code(digits: &[u8]) -> Option<u16> {
     Some(digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0')))
 }
 
-/// Replies end in logs, terminals and web pages: no control characters, always UTF-8.
+/// Replies end up in logs, terminals and web pages: no control characters, always UTF-8.
 fn printable(text: &[u8]) -> String {
     String::from_utf8_lossy(text).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,14 +1,14 @@
-//! Dot-stuffing (RFC 5321 4.5.2) while the bytes are copied into the caller's buffer: the only copy there is.
+//! Dot-stuffing (RFC 5321 4.5.2) while bytes are copied into the caller's buffer, which is the only copy.
 
 use memchr::memmem;
 
 use crate::body::{Body, BodyCursor};
 
-/// The body on its way out by DATA, without the closing dot.
+/// Body sent by DATA, without the final dot.
 #[derive(Debug, Clone)]
 pub(crate) struct StuffedBody {
     cursor: BodyCursor,
-    /// The next byte begins a line, and no dot was put before it yet.
+    /// The next byte starts a line, and no dot was added before it yet.
     at_line_start: bool,
 }
 
@@ -33,7 +33,8 @@ impl StuffedBody {
                 continue;
             }
             let window = &rest[..rest.len().min(room)];
-            // A body has no bare LF, so LF alone marks a line's beginning, also where a part or the room ends.
+            // A body has no bare LF, so LF alone marks the start of a line, also where a part or the buffer
+            // ends.
             let run = memmem::find(window, b"\n.").map_or(window, |at| &window[..=at]);
             out.extend_from_slice(run);
             room -= run.len();
@@ -44,7 +45,7 @@ impl StuffedBody {
     }
 }
 
-/// What closes a message sent by DATA (RFC 5321 4.1.1.4): a line with a dot, on a line of its own.
+/// End of a message sent by DATA (RFC 5321 4.1.1.4): a dot on a line of its own.
 pub(crate) fn terminator(body: &Body) -> &'static [u8] {
     if body.ends_with_newline() { b".\r\n" } else { b"\r\n.\r\n" }
 }
@@ -85,7 +86,7 @@ mod tests {
         }
     }
 
-    /// As a receiver does it, line by line.
+    /// Removes stuffed dots as a receiver does, line by line.
     fn unstuff(wire: &[u8]) -> Vec<u8> {
         let text = wire.strip_suffix(b".\r\n").expect("closed by a dot");
         let mut body = Vec::new();

@@ -1,4 +1,4 @@
-//! What was said in a session, for the delivery record: bounded, without secrets and without message contents.
+//! Transcript of a session for the delivery record: bounded, without secrets and message contents.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,7 +7,7 @@ use crate::reply::Reply;
 
 const LINE_BYTES_MAX: usize = 600;
 
-/// The newest lines; older ones make room when the limit is reached, because the end of a session explains most.
+/// Newest lines; older ones are dropped at the limit, because the end of a session explains most.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
     lines: VecDeque<String>,
@@ -26,7 +26,7 @@ impl Transcript {
         self.lines.iter().map(String::as_str)
     }
 
-    /// Lines that had to make room.
+    /// Number of dropped lines.
     pub fn dropped(&self) -> usize {
         self.dropped
     }
@@ -35,7 +35,8 @@ impl Transcript {
         self.lines.is_empty()
     }
 
-    /// The lines so far; a driver takes them with each outcome, so that every message has its own.
+    /// Takes the lines so far; a driver calls this with each outcome, so that every message has its own
+    /// transcript.
     #[must_use]
     pub(crate) fn take(&mut self) -> Self {
         let fresh = Self::new(self.bytes_max);

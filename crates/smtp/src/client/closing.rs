@@ -1,4 +1,4 @@
-//! All ways a session ends. A message that is under way gets its outcome first.
+//! Ends of a client session. A message in progress gets its outcome first.
 
 use super::event::{Closed, EndCause, Event, Outcome, ProtocolError, SendError, Verdict};
 use super::output::{Awaited, Segment};
@@ -8,7 +8,7 @@ use crate::phase::Phase;
 use crate::reply::Reply;
 
 impl ClientSession {
-    /// The goodbye; only between messages.
+    /// Sends QUIT; only between messages.
     pub fn quit(&mut self) -> Result<(), SendError> {
         if self.phase() != Phase::Ready {
             return Err(SendError::NotReady);
@@ -17,12 +17,12 @@ impl ClientSession {
         Ok(())
     }
 
-    /// The socket is gone, or the driver gives up on it.
+    /// The socket is closed, or the driver gives up on it.
     pub fn connection_ended(&mut self, cause: EndCause) {
         let phase = self.phase();
         match phase {
             Phase::Closed => {}
-            // RFC 5321 4.1.1.10 asks for a reply to QUIT; nothing depends on it.
+            // RFC 5321 4.1.1.10 requires a reply to QUIT, but nothing depends on it.
             Phase::Quit => self.close(Closed::Quit),
             _ => self.close(Closed::Ended { phase, cause }),
         }
@@ -32,7 +32,7 @@ impl ClientSession {
         self.close(Closed::Quit);
     }
 
-    /// RFC 5321 3.8: 421 may come as the answer to anything, or to nothing.
+    /// RFC 5321 3.8: 421 may answer any command, or arrive unasked.
     pub(super) fn closed_by_server(&mut self, reply: Reply) {
         let phase = self.phase();
         if phase == Phase::Quit {
@@ -42,12 +42,14 @@ impl ClientSession {
         self.close(Closed::ByServer { phase, reply });
     }
 
-    /// A reply although nothing is awaited: at rest, or before the command or message is all out.
+    /// Handles a reply that is not awaited: between messages, or before the command or message is completely
+    /// sent.
     pub(super) fn unasked(&mut self, reply: Reply) {
         let phase = self.phase();
         let code = reply.code;
         if reply.is_refusal() {
-            // In the middle of a message: the reason is worth keeping, but a dot now would deliver half of it.
+            // In the middle of a message: keep the reply as the reason, but send no dot, which would deliver
+            // half of it.
             self.decide(Verdict::Refused(reply), phase);
         }
         self.protocol_error_in(phase, ProtocolError::Unasked(code));
@@ -67,12 +69,12 @@ impl ClientSession {
 
     pub(super) fn protocol_error_in(&mut self, phase: Phase, error: ProtocolError) {
         self.transcript.note(&error.to_string());
-        // The outcome tells the phase too, and by now its reply is no longer awaited.
+        // The outcome includes the phase, and its reply is no longer awaited.
         self.decide(Verdict::Interrupted, phase);
         self.close(Closed::Protocol { phase, error });
     }
 
-    /// With a QUIT that nobody waits for (RFC 5321 3.1: a refused client says it).
+    /// Closes with a QUIT whose reply is not awaited (RFC 5321 3.1 asks refused clients to send it).
     pub(super) fn close_politely(&mut self, closed: Closed) {
         self.close(closed);
         self.say(Segment::line("QUIT", Awaited::Quit));
@@ -84,12 +86,12 @@ impl ClientSession {
         self.transaction = None;
         self.output.clear();
         self.awaited.clear();
-        // A handshake or a final dot that the driver has not heard of must not happen any more.
+        // Events that the driver has not taken yet must not start a handshake or a final dot any more.
         self.events.retain(|event| !matches!(event, Event::StartTls | Event::Finishing | Event::Ready));
         self.events.push_back(Event::Closed(closed));
     }
 
-    /// The first verdict counts.
+    /// Records the verdict; only the first one counts.
     pub(super) fn decide(&mut self, verdict: Verdict, phase: Phase) {
         let Some(transaction) = &mut self.transaction else { return };
         if transaction.is_decided {

@@ -1,4 +1,4 @@
-//! What a session is told before it begins, and the message it is given.
+//! Configuration of a client session, and the message to send.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,14 +13,14 @@ pub struct ClientConfig {
     pub tls: TlsMode,
     /// For smart hosts.
     pub credentials: Option<Credentials>,
-    /// Use PIPELINING where it is offered.
+    /// Use PIPELINING if offered.
     pub pipelining: bool,
-    /// Use CHUNKING where it is offered.
+    /// Use CHUNKING if offered.
     pub chunking: bool,
-    /// Messages up to this size go out together with their envelope, where PIPELINING and CHUNKING are offered. More
-    /// would cost more when the recipient is refused than the round trip saves.
+    /// Messages up to this size are sent together with their envelope if PIPELINING and CHUNKING are offered.
+    /// For larger ones, a refused recipient would waste more than the round trip saves.
     pub single_flight_bytes_max: u64,
-    /// The largest piece announced by one BDAT.
+    /// Largest chunk of one BDAT.
     pub chunk_bytes_max: u64,
     pub transcript_bytes_max: usize,
 }
@@ -42,17 +42,17 @@ impl ClientConfig {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsMode {
-    /// Not even when offered: for the second try after a handshake that failed.
+    /// Do not use TLS even if offered: for the second try after a failed handshake.
     Never,
-    /// When offered; a refused STARTTLS does not stop the mail.
+    /// Use TLS if offered; continue without it if STARTTLS is refused.
     Opportunistic,
-    /// No message without it.
+    /// Send no message without TLS.
     Required,
-    /// The driver shakes hands before the banner (port 465, RFC 8314 3.3).
+    /// The driver performs the handshake before the banner (port 465, RFC 8314 3.3).
     Implicit,
 }
 
-/// The argument of EHLO (RFC 5321 4.1.1.1): a name, or an address literal for hosts without one.
+/// Argument of EHLO (RFC 5321 4.1.1.1): a name, or an address literal for hosts without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeloName(String);
 
@@ -82,7 +82,7 @@ impl From<IpAddr> for HeloName {
 pub struct Credentials {
     pub username: String,
     pub password: String,
-    /// Say them without TLS too: for a relay on the loopback.
+    /// Also send them without TLS: for a relay on the loopback.
     pub allow_without_tls: bool,
 }
 
@@ -92,14 +92,14 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// One message to one recipient: the return path is the message's own.
+/// One message to one recipient, with its own return path.
 #[derive(Debug, Clone)]
 pub struct OutgoingMessage {
     /// `None` is the null path `<>` of bounces (RFC 5321 4.5.5).
     pub mail_from: Option<EmailAddress>,
     pub rcpt_to: EmailAddress,
     pub body: Body,
-    /// The header holds UTF-8 that only SMTPUTF8 allows (RFC 6532). Addresses are looked at by the session itself.
+    /// The header contains UTF-8 that only SMTPUTF8 allows (RFC 6532). The session checks addresses itself.
     pub has_utf8_header: bool,
 }
 

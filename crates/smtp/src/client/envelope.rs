@@ -1,19 +1,19 @@
-//! The commands that name sender and recipient.
+//! MAIL and RCPT commands.
 
 use postroad_model::EmailAddress;
 
 use super::config::OutgoingMessage;
 use crate::capabilities::Capabilities;
 
-/// Only parameters the server offers (RFC 5321 2.2.1), and none that says nothing.
+/// Adds only parameters that the server offers (RFC 5321 2.2.1) and that are needed.
 pub(super) fn mail_line(message: &OutgoingMessage, offered: &Capabilities) -> String {
     let mut line = format!("MAIL FROM:<{}>", message.mail_from.as_ref().map(mailbox).unwrap_or_default());
     if offered.size {
         line.push_str(" SIZE="); // RFC 1870 6
         line.push_str(&message.body.len().to_string());
     }
-    // Without the offer the bytes go as they are: RFC 6152 3 wants them recoded, which would break the signature, and
-    // hosts that are not 8-bit clean have died out.
+    // If it is not offered, the bytes are sent unchanged: RFC 6152 3 requires recoding, which would break the
+    // signature, and hosts that are not 8-bit clean have died out.
     if offered.eight_bit_mime && message.body.is_eight_bit() {
         line.push_str(" BODY=8BITMIME"); // RFC 6152 2
     }
@@ -27,7 +27,7 @@ pub(super) fn rcpt_line(message: &OutgoingMessage) -> String {
     format!("RCPT TO:<{}>", mailbox(&message.rcpt_to))
 }
 
-/// With the domain in its ASCII form: every server knows that one.
+/// Uses the ASCII form of the domain, which every server knows.
 fn mailbox(address: &EmailAddress) -> String {
     format!("{}@{}", address.local_part(), address.domain())
 }

@@ -1,36 +1,36 @@
-//! What a session tells its driver.
+//! Events that a client session reports to its driver.
 
 use crate::phase::Phase;
 use crate::reply::Reply;
 use crate::reply_reader::ReplyError;
 
-/// In order; `Closed` is the last one.
+/// Reported in order; `Closed` is the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Shake hands on the same socket, then call `tls_established` or `connection_ended`.
+    /// Perform the TLS handshake on the same socket, then call `tls_established` or `connection_ended`.
     StartTls,
     /// `send` or `quit` may be called.
     Ready,
-    /// The next bytes end the message. They stay in the session until this event is taken: write the journal's mark
-    /// then, before asking for more output.
+    /// The next bytes end the message. The session keeps them until this event is taken: write the journal's
+    /// mark then, before asking for more output.
     Finishing,
-    /// Exactly one for each `send`. `Ready` or `Closed` follows.
+    /// Exactly one per `send`. `Ready` or `Closed` follows.
     Outcome(Outcome),
-    /// Nothing more happens. What `fill_output` still gives (a QUIT) may be written; then close the socket.
+    /// The session has ended. Write the remaining output of `fill_output` (a QUIT), then close the socket.
     Closed(Closed),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     pub verdict: Verdict,
-    /// The phase of the deciding reply, or of the one that never came.
+    /// Phase of the deciding reply, or of the missing one.
     pub phase: Phase,
     /// The last byte of the message had been handed out.
     pub after_final: bool,
 }
 
 impl Outcome {
-    /// The message may have been accepted without our hearing of it.
+    /// Whether the message may have been accepted although the reply was lost.
     pub fn is_possible_duplicate(&self) -> bool {
         self.after_final && self.verdict == Verdict::Interrupted
     }
@@ -46,7 +46,7 @@ pub enum Verdict {
     TooLarge { size: u64, size_max: u64 },
     /// Needs SMTPUTF8, which is not offered; nothing was sent (RFC 6531 3.2).
     Utf8NotOffered,
-    /// The session ended without an answer; the `Closed` that follows says why.
+    /// The session ended without a reply; the following `Closed` says why.
     Interrupted,
 }
 
@@ -59,38 +59,38 @@ pub enum Closed {
         phase: Phase,
         reply: Reply,
     },
-    /// The peer does not want to talk to us: a refused banner, greeting, STARTTLS, AUTH or RSET.
+    /// The peer refuses the session: banner, greeting, STARTTLS, AUTH or RSET was refused.
     Refused {
         phase: Phase,
         reply: Reply,
     },
     /// TLS is required and the peer does not offer it.
     TlsNotOffered,
-    /// Credentials were given, and there is no way to use them here: no mechanism in common, or no TLS.
+    /// Credentials are configured but unusable: no common mechanism, or no TLS.
     AuthNotOffered,
     Protocol {
         phase: Phase,
         error: ProtocolError,
     },
-    /// The driver said so.
+    /// Ended by the driver.
     Ended {
         phase: Phase,
         cause: EndCause,
     },
 }
 
-/// Why a driver ends a session.
+/// Why the driver ended the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndCause {
-    /// The peer closed the connection without a word.
+    /// The peer closed the connection without a reply.
     EndOfStream,
     /// Reading or writing failed.
     Io,
     /// The phase's deadline passed.
     TimedOut,
-    /// The handshake failed, or the certificate is not the one asked for.
+    /// The handshake failed, or the certificate is not the expected one.
     TlsFailed,
-    /// Our own will, such as a shutdown.
+    /// We stopped it ourselves, for example at shutdown.
     Stopped,
 }
 
@@ -98,7 +98,7 @@ pub enum EndCause {
 pub enum ProtocolError {
     #[error(transparent)]
     Reply(#[from] ReplyError),
-    /// Plaintext between STARTTLS and the handshake: injected, or a peer that cannot be trusted.
+    /// Plaintext between STARTTLS and the handshake: injected, or from an untrustworthy peer.
     #[error("the server sent more after its answer to STARTTLS")]
     BytesAfterStartTls,
     #[error("the server said {0}, which answers nothing that was asked")]
@@ -111,7 +111,7 @@ pub enum ProtocolError {
 pub enum SendError {
     #[error("the session is not ready for a message")]
     NotReady,
-    /// RFC 9422 MAILMAX: say `quit` and open another connection.
+    /// RFC 9422 MAILMAX: call `quit` and open another connection.
     #[error("the server takes no more messages in this session")]
     LimitReached,
 }

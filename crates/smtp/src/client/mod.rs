@@ -1,7 +1,7 @@
-//! A client session. The driver owns the socket and turns this loop: `fill_output` and take all events, until neither
-//! gives anything; then write what was filled, or else read and `feed`. On end of stream, error or deadline:
-//! `connection_ended`. When writing fails, first read what the peer still said: a host that refuses in the middle of a
-//! message says so and closes.
+//! SMTP client session. The driver owns the socket and runs this loop: call `fill_output` and take all events
+//! until neither yields anything; then write the output, or else read and `feed`. On end of stream, error or
+//! deadline call `connection_ended`. If a write fails, read the peer's remaining replies first: a host that
+//! refuses in the middle of a message replies and closes.
 
 mod closing;
 mod config;
@@ -31,9 +31,9 @@ pub struct ClientSession {
     is_encrypted: bool,
     capabilities: Capabilities,
     reader: ReplyReader,
-    /// Not handed out yet.
+    /// Output not handed out yet.
     output: VecDeque<Segment>,
-    /// Asked for by bytes that were handed out; oldest first.
+    /// Replies awaited for bytes that were handed out; oldest first.
     awaited: VecDeque<Awaited>,
     events: VecDeque<Event>,
     transaction: Option<Transaction>,
@@ -50,7 +50,7 @@ enum Link {
 }
 
 impl ClientSession {
-    /// The connection stands, and the banner is awaited.
+    /// Starts a session on a new connection; awaits the banner.
     pub fn new(config: ClientConfig) -> Self {
         Self {
             link: Link::Open,
@@ -68,7 +68,7 @@ impl ClientSession {
         }
     }
 
-    /// For the driver's deadline: set it anew when the phase changes or a byte moves.
+    /// Current phase. The driver restarts its deadline when the phase changes or a byte moves.
     pub fn phase(&self) -> Phase {
         match self.link {
             Link::Closed => Phase::Closed,
@@ -92,11 +92,11 @@ impl ClientSession {
         Some(event)
     }
 
-    /// The server's bytes, in pieces of any size.
+    /// Processes bytes from the server, in pieces of any size.
     pub fn feed(&mut self, mut input: &[u8]) {
         while !input.is_empty() && self.link != Link::Closed {
             if self.link == Link::TlsHandshake {
-                // RFC 3207 4.2: nothing said before the handshake may count after it (CVE-2011-0411).
+                // RFC 3207 4.2: discard everything received before the handshake (CVE-2011-0411).
                 self.events.retain(|event| *event != Event::StartTls);
                 return self.protocol_error(ProtocolError::BytesAfterStartTls);
             }
@@ -108,8 +108,8 @@ impl ClientSession {
         }
     }
 
-    /// Appends at most `room` bytes to `out` and returns how many: zero when there is nothing to send, or when an
-    /// event must be taken first.
+    /// Appends at most `room` bytes to `out` and returns their number: zero if there is nothing to send, or if
+    /// an event must be taken first.
     pub fn fill_output(&mut self, out: &mut Vec<u8>, room: usize) -> usize {
         let before = out.len();
         loop {
@@ -132,7 +132,7 @@ impl ClientSession {
         out.len() - before
     }
 
-    /// What the server offers; what it said inside TLS, once that is on.
+    /// Extensions that the server offers; those offered inside TLS once it is on.
     pub fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -141,7 +141,7 @@ impl ClientSession {
         self.is_encrypted
     }
 
-    /// MAIL commands said in this session.
+    /// MAIL commands sent in this session.
     pub fn messages_tried(&self) -> u32 {
         self.messages_tried
     }
@@ -150,7 +150,7 @@ impl ClientSession {
         self.messages_accepted
     }
 
-    /// What was said since the last call.
+    /// Takes the transcript since the last call.
     pub fn take_transcript(&mut self) -> Transcript {
         self.transcript.take()
     }

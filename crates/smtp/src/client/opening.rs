@@ -1,4 +1,4 @@
-//! From the banner to the first message: greeting, STARTTLS, AUTH.
+//! Opening of a client session: banner, greeting, STARTTLS, AUTH.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -11,11 +11,11 @@ use crate::capabilities::Capabilities;
 use crate::phase::Phase;
 use crate::reply::{Reply, ReplyClass};
 
-/// Stands for a secret in transcripts.
+/// Replaces secrets in transcripts.
 const MASK: &str = "****";
 
 impl ClientSession {
-    /// The handshake is over; everything learnt before it is forgotten (RFC 3207 4.2).
+    /// The handshake succeeded; discards everything learnt before it (RFC 3207 4.2).
     pub fn tls_established(&mut self) {
         if self.link != Link::TlsHandshake {
             return;
@@ -83,7 +83,7 @@ impl ClientSession {
         } else if self.config.tls == TlsMode::Required {
             self.refused(Phase::StartTls, reply);
         } else {
-            // RFC 3207 4: 454 and the like leave the session as it was.
+            // RFC 3207 4: 454 and similar replies leave the session as it was.
             self.authenticate();
         }
     }
@@ -94,7 +94,7 @@ impl ClientSession {
         };
         let may_speak = self.is_encrypted || credentials.allow_without_tls;
         if may_speak && self.capabilities.auth_plain {
-            // RFC 4616 2, said at once (RFC 4954 4, initial response).
+            // RFC 4616 2, with an initial response (RFC 4954 4).
             let line = format!("AUTH PLAIN {}", plain(credentials));
             self.say(Segment::masked(&line, &format!("AUTH PLAIN {MASK}"), Awaited::AuthPlain));
         } else if may_speak && self.capabilities.auth_login {
@@ -112,7 +112,7 @@ impl ClientSession {
             _ => None,
         };
         match (reply.class(), answer) {
-            // RFC 4954 4: 235; others of its class are taken for it.
+            // RFC 4954 4: 235; other positive codes count as 235.
             (ReplyClass::Positive, None) => self.ready(),
             (ReplyClass::Intermediate, Some((line, next))) => self.say(Segment::masked(&line, MASK, next)),
             (ReplyClass::Positive | ReplyClass::Intermediate, _) => {
@@ -122,7 +122,7 @@ impl ClientSession {
         }
     }
 
-    /// A server that echoes what it did not understand would carry the password into records.
+    /// Masks secrets in a reply: a server that echoes unknown commands would put the password into records.
     pub(super) fn without_secrets(&self, mut reply: Reply) -> Reply {
         if self.phase() != Phase::Auth {
             return reply;

@@ -1,10 +1,10 @@
-//! Bytes on their way out, in segments, and what each of them makes the session wait for.
+//! Output of a client session in segments, each with the reply it waits for.
 
 use crate::body::BodyCursor;
 use crate::phase::Phase;
 use crate::stuffing::StuffedBody;
 
-/// A reply that is missing.
+/// Awaited reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Awaited {
     Banner,
@@ -14,7 +14,7 @@ pub(super) enum Awaited {
     Helo,
     StartTls,
     AuthPlain,
-    /// To `AUTH LOGIN`: the user name is next.
+    /// Reply to `AUTH LOGIN`: the user name is next.
     AuthLogin,
     AuthUsername,
     AuthPassword,
@@ -25,7 +25,7 @@ pub(super) enum Awaited {
         is_last: bool,
     },
     Final,
-    /// To the dot that closes a DATA nobody wants any more.
+    /// Reply to the dot that ends an unwanted DATA.
     LoneDot,
     Rset,
     Quit,
@@ -50,7 +50,7 @@ impl Awaited {
         }
     }
 
-    /// While the bytes that ask for the reply have not all been handed out.
+    /// Phase while the bytes that request the reply are not completely handed out.
     fn phase_before(self) -> Phase {
         match self {
             Self::Chunk { .. } | Self::Final => Phase::Body,
@@ -61,11 +61,11 @@ impl Awaited {
 
 pub(super) struct Segment {
     content: Content,
-    /// What is awaited from when the last byte is handed out.
+    /// Reply awaited once the last byte is handed out.
     pub(super) awaited: Option<Awaited>,
-    /// Its last byte is the message's last byte.
+    /// Whether its last byte is the last byte of the message.
     pub(super) ends_message: bool,
-    /// For the transcript.
+    /// Text for the transcript.
     pub(super) shown: Option<String>,
 }
 
@@ -76,18 +76,18 @@ enum Content {
 }
 
 impl Segment {
-    /// A command; `line` without its CRLF.
+    /// Command; `line` has no CRLF.
     pub(super) fn line(line: &str, awaited: Awaited) -> Self {
         Self::masked(line, line, awaited)
     }
 
-    /// A line that holds a secret; `shown` stands for it in the transcript.
+    /// Line with a secret; the transcript gets `shown` instead.
     pub(super) fn masked(line: &str, shown: &str, awaited: Awaited) -> Self {
         let bytes = [line.as_bytes(), b"\r\n"].concat();
         Self::new(Content::Line { bytes, written: 0 }, Some(awaited), Some(shown.to_owned()))
     }
 
-    /// Announces the chunk behind it, which is what asks for the reply.
+    /// BDAT line of a chunk; the reply is awaited for the chunk behind it.
     pub(super) fn announcement(line: &str) -> Self {
         let bytes = [line.as_bytes(), b"\r\n"].concat();
         Self::new(Content::Line { bytes, written: 0 }, None, Some(line.to_owned()))
@@ -147,12 +147,12 @@ impl Segment {
         }
     }
 
-    /// Whether `room` is enough for all that is left.
+    /// Whether `room` is enough for the remaining bytes.
     pub(super) fn fits(&self, room: usize) -> bool {
         match &self.content {
             Content::Line { bytes, written } => bytes.len() - written <= room,
             Content::Chunk { left, .. } => *left <= room,
-            // A terminator always follows, so it never ends a message.
+            // A terminator always follows, so this never ends a message.
             Content::Stuffed(_) => false,
         }
     }

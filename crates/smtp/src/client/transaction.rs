@@ -1,4 +1,4 @@
-//! One message to one recipient, in one of three ways: lock-step, pipelined up to DATA, or with BDAT.
+//! Transaction of one message to one recipient: in lock-step, pipelined up to DATA, or with BDAT.
 
 use super::ClientSession;
 use super::config::OutgoingMessage;
@@ -12,19 +12,19 @@ use crate::stuffing::{StuffedBody, terminator};
 
 pub(super) struct Transaction {
     message: OutgoingMessage,
-    /// Several commands in one flight.
+    /// Send several commands at once.
     is_pipelined: bool,
-    /// BDAT instead of DATA.
+    /// Use BDAT instead of DATA.
     is_chunked: bool,
-    /// Where the next chunk begins, and how much is left from there.
+    /// Start of the next chunk, and number of bytes left from there.
     next_chunk: BodyCursor,
     unsent: u64,
     pub(super) finish: Finish,
-    /// The outcome was told; what follows only clears up.
+    /// The outcome was reported; only cleaning up follows.
     pub(super) is_decided: bool,
 }
 
-/// Of the message's last bytes.
+/// State of the message's last bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Finish {
     Unannounced,
@@ -35,7 +35,7 @@ pub(super) enum Finish {
 }
 
 impl ClientSession {
-    /// Begins a message; its outcome comes as an event.
+    /// Starts a message; its outcome is reported as an event.
     pub fn send(&mut self, message: OutgoingMessage) -> Result<(), SendError> {
         if self.phase() != Phase::Ready {
             return Err(SendError::NotReady);
@@ -86,7 +86,7 @@ impl ClientSession {
         }
     }
 
-    /// A chunk's size must be known and bounded whatever the configuration says.
+    /// The size of a chunk must be known and bounded, whatever the configuration says.
     fn goes_in_single_flight(&self, size: u64) -> bool {
         size <= self.config.single_flight_bytes_max && size <= self.config.chunk_bytes_max
     }
@@ -116,7 +116,7 @@ impl ClientSession {
         let Some(transaction) = &self.transaction else { return };
         let is_more_under_way = !self.awaited.is_empty() || !self.output.is_empty();
         if is_more_under_way {
-            // The rest of a flight.
+            // A reply to the rest of a pipelined group.
         } else if transaction.is_decided {
             self.settle(true);
         } else if transaction.is_chunked {
@@ -136,7 +136,7 @@ impl ClientSession {
                 let end = Segment::terminator(terminator(body), Awaited::Final).ending_message();
                 self.output.extend(content.into_iter().chain([end]));
             }
-            // RFC 2920 3.1: DATA was taken although the recipient was not; an empty message to nobody ends it.
+            // RFC 2920 3.1: DATA was accepted although the recipient was refused; an empty message ends it.
             (ReplyClass::Intermediate, true) => self.say(Segment::terminator(b".\r\n", Awaited::LoneDot)),
             (_, true) => self.settle(true),
             (ReplyClass::Positive, false) => self.unexpected(Phase::Data, &reply),
@@ -199,7 +199,7 @@ impl ClientSession {
         }
     }
 
-    /// The message is over; the next one may come, after RSET where the server may still hold an envelope.
+    /// Ends the message. RSET precedes the next one if the server may still hold an envelope.
     pub(super) fn settle(&mut self, needs_reset: bool) {
         if needs_reset {
             self.say(Segment::line("RSET", Awaited::Rset));
@@ -217,7 +217,7 @@ impl ClientSession {
         self.protocol_error_in(phase, ProtocolError::Unexpected(reply.code));
     }
 
-    /// Whether the message's last bytes may go; asks by an event when nobody was asked yet.
+    /// Whether the message's last bytes may be sent; the first call emits the event that asks the driver.
     pub(super) fn may_finish(&mut self) -> bool {
         let Some(transaction) = &mut self.transaction else { return true };
         if transaction.finish == Finish::Unannounced && !transaction.is_decided {

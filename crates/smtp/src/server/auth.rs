@@ -11,16 +11,16 @@ use super::transaction::Transaction;
 use super::{Question, ServerSession, State};
 use crate::reply::{Reply, ReplyClass};
 
-/// Some clients leave the padding out.
+/// Some clients omit the padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-/// `Username:` and `Password:`; clients look at the text.
+/// `Username:` and `Password:`; some clients check the text.
 const USERNAME_PROMPT: &str = "VXNlcm5hbWU6";
 const PASSWORD_PROMPT: &str = "UGFzc3dvcmQ6";
 
-/// Which line of the exchange is awaited.
+/// Awaited line of the exchange.
 pub(super) enum AuthStep {
     Plain,
     Username,
@@ -92,7 +92,7 @@ impl ServerSession {
 
     pub(super) fn on_auth_decided(&mut self, class: ReplyClass) {
         self.is_authenticated = class == ReplyClass::Positive;
-        // A temporary trouble of ours is not the client's fault.
+        // A temporary failure on our side is not the client's fault.
         if class == ReplyClass::Permanent {
             self.bad_credentials += 1;
             if self.bad_credentials >= self.config.limits.bad_credentials_max {
@@ -106,7 +106,7 @@ fn decode(line: &str) -> Option<String> {
     String::from_utf8(BASE64.decode(line).ok()?).ok()
 }
 
-/// `authorize-id NUL authenticate-id NUL password`. To act for somebody else is not possible here.
+/// Parses `authorize-id NUL authenticate-id NUL password`. Acting for another user is not supported.
 fn split_plain(text: &str) -> Option<Login> {
     let mut fields = text.split('\0');
     let (acting_for, username, password) = (fields.next()?, fields.next()?, fields.next()?);

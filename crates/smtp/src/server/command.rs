@@ -1,4 +1,4 @@
-//! One command line, understood or refused. Case does not matter in verbs (RFC 5321 2.4).
+//! Parser of command lines. Verbs are case-insensitive (RFC 5321 2.4).
 
 use super::config::Extensions;
 use super::envelope::{MailFrom, RcptTo};
@@ -25,7 +25,7 @@ pub(super) enum Command<'a> {
     Quit,
 }
 
-/// `line` is without its CRLF.
+/// Parses `line`, which has no CRLF.
 pub(super) fn parse(line: &str, offered: Extensions) -> Result<Command<'_>, StandardReply> {
     let (verb, arguments) = match line.split_once(' ') {
         Some((verb, arguments)) => (verb, arguments.trim_matches(' ')),
@@ -48,14 +48,14 @@ pub(super) fn parse(line: &str, offered: Extensions) -> Result<Command<'_>, Stan
         "HELP" => Ok(Command::Help),
         "QUIT" => alone(Command::Quit),
         "EXPN" | "TURN" | "ETRN" | "SEND" | "SOML" | "SAML" => Err(StandardReply::NotImplemented),
-        // A web page can make a browser speak to this port; its header must not be tried as commands.
+        // A web page can make a browser connect to this port; its HTTP headers must not be tried as commands.
         "GET" | "HEAD" | "POST" | "PUT" | "OPTIONS" | "CONNECT" => Err(StandardReply::NotSmtp),
         _ => Err(StandardReply::UnknownCommand),
     }
 }
 
-/// RFC 5321 4.1.1.1 wants a domain or an address literal. Clients say the name of their machine, whatever it is; it
-/// ends in header lines, so only harmless characters are taken.
+/// RFC 5321 4.1.1.1 requires a domain or an address literal, but clients send any machine name. It is copied
+/// into header lines, so only harmless characters are accepted.
 fn parse_host(text: &str) -> Result<&str, StandardReply> {
     let is_host_char = |c: char| c.is_alphanumeric() || "._-:[]".contains(c);
     let is_host = (1..=HOST_BYTES_MAX).contains(&text.len()) && text.chars().all(is_host_char);
@@ -84,7 +84,7 @@ fn parse_mail(arguments: &str, offered: Extensions) -> Result<MailFrom, Standard
         envid: None,
     };
     parameters::take_mail(&mut mail, rest, offered)?;
-    // RFC 6531 3.4: also for the domain, whose ASCII form the client could have said.
+    // RFC 6531 3.4: also for the domain, whose ASCII form the client could have used.
     if !path.is_ascii() && !mail.is_smtputf8 {
         return Err(StandardReply::Utf8NotAnnounced);
     }
@@ -98,13 +98,13 @@ fn parse_rcpt(arguments: &str, offered: Extensions) -> Result<RcptTo, StandardRe
     Ok(rcpt)
 }
 
-/// A space behind the colon is against RFC 5321 3.3 and so common that refusing it would help nobody.
+/// Also accepts a space after the colon: RFC 5321 3.3 forbids it, but it is too common to refuse.
 fn split_path<'a>(arguments: &'a str, keyword: &str) -> Option<(&'a str, &'a str)> {
     let (word, rest) = arguments.split_at_checked(keyword.len())?;
     if word.eq_ignore_ascii_case(keyword) { path::split(rest.trim_start_matches(' ')) } else { None }
 }
 
-/// RFC 3030 2: `BDAT size [LAST]`. Signs and empty words are no sizes.
+/// RFC 3030 2: `BDAT size [LAST]`. Signs and empty words are refused.
 fn parse_bdat(arguments: &str) -> Option<Command<'static>> {
     let (digits, end) = match arguments.split_once(' ') {
         Some((digits, end)) => (digits, Some(end.trim_start_matches(' '))),

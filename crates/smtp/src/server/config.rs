@@ -1,38 +1,40 @@
-//! What a server session is told before it begins.
+//! Configuration of a server session.
 
 use crate::client::HeloName;
 
 /// Shared by all sessions of a listener.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// How the server calls itself in the banner and in its answer to EHLO.
+    /// Host name in the banner and in EHLO replies.
     pub host_name: HeloName,
     pub extensions: Extensions,
-    /// Offered until TLS is on. The driver must be able to shake hands then.
+    /// Offer STARTTLS until TLS is on. The driver must be able to perform the handshake.
     pub starttls: bool,
     pub auth: AuthPolicy,
-    /// No MAIL before TLS is on.
+    /// Refuse MAIL before TLS is on.
     pub tls_required: bool,
-    /// No MAIL before AUTH has succeeded.
+    /// Refuse MAIL before AUTH has succeeded.
     pub auth_required: bool,
     pub limits: ServerLimits,
-    /// Refuse messages with NUL bytes (RFC 5322 4 knows them as obsolete): hosts that drop them could be made to see
-    /// an end of data that was none.
+    /// Refuse messages with NUL bytes (obsolete in RFC 5322 4): hosts that drop them could be made to see a
+    /// false end of data.
     pub nul_refused: bool,
     pub bare_lf: BareLf,
 }
 
-/// A LF without a CR in a message's content. A bare CR is refused everywhere, and so are both in commands.
+/// Treatment of a LF without CR in a message's content. A bare CR is always refused, and so are both in
+/// commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BareLf {
-    /// For listeners that strangers use.
+    /// For listeners open to strangers.
     Refused,
-    /// Becomes CRLF, as in Postfix 3.9. For clients that we know. It never ends the data (RFC 5321 4.1.1.4).
+    /// Converts it to CRLF, as Postfix 3.9 does. For authenticated clients. It never ends the data (RFC 5321
+    /// 4.1.1.4).
     Normalised,
 }
 
 impl ServerConfig {
-    /// Offers everything that needs nothing else; no TLS, no AUTH.
+    /// Offers all extensions that need no setup; no TLS, no AUTH.
     pub fn new(host_name: HeloName) -> Self {
         Self {
             host_name,
@@ -48,7 +50,7 @@ impl ServerConfig {
     }
 }
 
-/// When AUTH PLAIN and LOGIN are offered and taken.
+/// When AUTH PLAIN and LOGIN are offered and accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthPolicy {
     Off,
@@ -56,18 +58,18 @@ pub enum AuthPolicy {
     Anywhere,
 }
 
-/// What EHLO offers beside STARTTLS and AUTH.
+/// Extensions that EHLO offers beside STARTTLS and AUTH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extensions {
     /// RFC 2920
     pub pipelining: bool,
-    /// RFC 1870, with the limit on messages
+    /// RFC 1870, with the message size limit
     pub size: bool,
     /// RFC 6152
     pub eight_bit_mime: bool,
     /// RFC 6531
     pub smtputf8: bool,
-    /// RFC 2034. Replies carry the codes whether it is offered or not: without it they are plain text.
+    /// RFC 2034. Replies carry the codes even if it is not offered: without it they are plain text.
     pub enhanced_status_codes: bool,
     /// RFC 3030
     pub chunking: bool,
@@ -92,19 +94,19 @@ impl Default for Extensions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
     pub message_bytes_max: u64,
-    /// Of one message.
+    /// Recipients of one message.
     pub recipients_max: usize,
     /// RFC 5321 4.5.3.1.4 says 512, and each extension adds to it.
     pub command_bytes_max: usize,
-    /// Of a line of a message, without its CRLF. RFC 5321 4.5.3.1.6 says 998; applications send longer ones, and to
-    /// take them is no danger, because messages are handed on in pieces.
+    /// Length of a message line, without its CRLF. RFC 5321 4.5.3.1.6 says 998, but applications send longer
+    /// lines; accepting them is safe because messages are handed on in pieces.
     pub text_line_bytes_max: usize,
-    /// Commands that were wrong, since the last message that was accepted. What the driver refuses does not count.
+    /// Invalid commands since the last accepted message. Refusals by the driver do not count.
     pub errors_max: u32,
-    /// Commands since the last message that was accepted.
+    /// Commands since the last accepted message.
     pub commands_max: u32,
     pub bad_credentials_max: u32,
-    /// Input that may wait for the driver's decision.
+    /// Bytes of input that may wait for the driver's answer.
     pub ahead_bytes_max: usize,
 }
 

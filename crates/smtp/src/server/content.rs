@@ -1,4 +1,4 @@
-//! The bytes of a message: where DATA ends, and whether they may be in a message at all.
+//! Content of a message: finds the end of DATA, and checks the bytes.
 
 use memchr::memmem;
 use postroad_model::is_crlf_piece;
@@ -6,23 +6,23 @@ use postroad_model::is_crlf_piece;
 use super::config::{BareLf, ServerConfig};
 use super::event::DropCause;
 
-/// Finds the end of DATA and takes the stuffed dots out (RFC 5321 4.5.2).
+/// Finds the end of DATA and removes stuffed dots (RFC 5321 4.5.2).
 ///
-/// CRLF.CRLF ends a message and nothing else does. Every other reading of bare CR and LF would let somebody smuggle a
-/// message past hosts that read them as this one does not.
+/// Only CRLF.CRLF ends a message. Any other reading of bare CR and LF would allow smuggling a message past
+/// hosts that read them differently.
 ///
-/// Clients that end lines with a bare LF disagree about dots: Python's smtplib doubles a dot behind one, curl does not.
-/// So one dot of two is taken out there, and a single dot stays.
+/// Clients that end lines with a bare LF disagree about dots: Python's smtplib doubles a dot after it, curl
+/// does not. Therefore one dot of two is removed there, and a single dot stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DotReader {
     LineStart,
-    /// Behind a dot that begins a line.
+    /// After a dot at the start of a line.
     Dot,
-    /// Behind such a dot and CR.
+    /// After such a dot and CR.
     DotCr,
-    /// Behind a bare LF.
+    /// After a bare LF.
     LfLineStart,
-    /// Behind a dot that follows a bare LF; it has not been handed on.
+    /// After a dot that follows a bare LF; the dot has not been passed on.
     LfDot,
     Inside {
         after_cr: bool,
@@ -30,7 +30,8 @@ pub(super) enum DotReader {
 }
 
 impl DotReader {
-    /// Hands the message's bytes to `take`. How many bytes of `input` belong to it, if the end is in them.
+    /// Passes the message's bytes to `take`. Returns how many bytes of `input` belong to it, if they contain
+    /// its end.
     pub(super) fn read(&mut self, input: &[u8], mut take: impl FnMut(&[u8])) -> Option<usize> {
         let mut at = 0;
         while let Some(next) = input.get(at) {
@@ -43,7 +44,7 @@ impl DotReader {
                         take(b"\r");
                         *self = Self::Inside { after_cr: true };
                     }
-                    // The dot is gone, whatever comes behind it.
+                    // The dot is removed, whatever follows.
                     _ => *self = Self::Inside { after_cr: false },
                 },
                 Self::LfLineStart if *next == b'.' => (*self, at) = (Self::LfDot, at + 1),
@@ -55,7 +56,7 @@ impl DotReader {
                 }
                 Self::Inside { after_cr } => {
                     let rest = &input[at..];
-                    // Only where a dot may begin a line does it matter where lines end.
+                    // Line ends matter only where a dot may start a line.
                     let piece = memmem::find(rest, b"\n.").map_or(rest, |end| &rest[..=end]);
                     take(piece);
                     at += piece.len();
@@ -73,14 +74,14 @@ impl DotReader {
     }
 }
 
-/// Watches a message go by, in pieces of any size, and turns a bare LF into CRLF where the listener takes one. The first
-/// flaw counts, wherever the pieces were cut.
+/// Checks a message in pieces of any size, and converts bare LF to CRLF if the listener allows it. The first
+/// flaw counts, independent of how the pieces were cut.
 #[derive(Debug)]
 pub(super) struct ContentCheck {
     flaw: Option<DropCause>,
     bytes: u64,
     bytes_max: u64,
-    /// Of the line under way.
+    /// Bytes of the current line.
     line_bytes: usize,
     line_bytes_max: usize,
     after_cr: bool,
@@ -106,14 +107,14 @@ impl ContentCheck {
         self.flaw
     }
 
-    /// A chunk of that size is announced.
+    /// Announces a chunk of that size.
     pub(super) fn announce(&mut self, size: u64) {
         if self.flaw.is_none() && self.bytes.saturating_add(size) > self.bytes_max {
             self.flaw = Some(DropCause::TooLarge);
         }
     }
 
-    /// Appends the piece to `out`, unless there is a flaw.
+    /// Appends the piece to `out`, unless a flaw was found.
     pub(super) fn take(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         if self.bare_lf == BareLf::Refused || is_crlf_piece(piece, self.after_cr) {
             return self.take_crlf(piece, out);
@@ -144,7 +145,7 @@ impl ContentCheck {
         }
     }
 
-    /// The message is all here: a CR at its end is a bare one.
+    /// The message is complete: a CR at its end is a bare one.
     pub(super) fn end(&mut self) {
         if self.flaw.is_none() && self.after_cr {
             self.flaw = Some(DropCause::BareNewline);
@@ -164,7 +165,7 @@ impl ContentCheck {
         Ok(())
     }
 
-    /// The quick look, which is enough for almost every piece: no NUL, no bare CR or LF, no line that is too long.
+    /// Fast check that suffices for almost every piece: no NUL, no bare CR or LF, no overlong line.
     fn is_flawless(&self, piece: &[u8]) -> bool {
         if !is_crlf_piece(piece, self.after_cr) || memchr::memchr(0, piece).is_some() {
             return false;

@@ -1,21 +1,21 @@
-//! Sender and recipients as the client named them.
+//! Sender and recipients, as named by the client.
 
 use std::fmt;
 
 use postroad_model::EmailAddress;
 
-/// Of one message.
+/// Envelope of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
     pub mail_from: MailFrom,
-    /// Those that the driver accepted, in order.
+    /// Accepted recipients, in order.
     pub rcpt_to: Vec<RcptTo>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailFrom {
     pub path: ReversePath,
-    /// RFC 1870: what the client expects; not what it sends.
+    /// RFC 1870: size that the client announced, which may differ from the actual one.
     pub size: Option<u64>,
     /// RFC 6152: `BODY=8BITMIME`.
     pub is_eight_bit: bool,
@@ -36,14 +36,14 @@ pub struct RcptTo {
     pub orcpt: Option<String>,
 }
 
-/// Where bounces go.
+/// Address for bounces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReversePath {
-    /// `<>`: a bounce, which must not be bounced again (RFC 5321 4.5.5).
+    /// `<>`: the message is a bounce, which must not be bounced again (RFC 5321 4.5.5).
     Null,
     Address(EmailAddress),
-    /// Well-formed, but at a host that mail cannot be sent to from here: a single label (`root@web1`) or an address
-    /// literal (`a@[192.0.2.1]`).
+    /// Well-formed, but at a host without a mail domain: a single label (`root@web1`) or an address literal
+    /// (`a@[192.0.2.1]`).
     Local(String),
 }
 
@@ -64,14 +64,14 @@ impl fmt::Display for ReversePath {
     }
 }
 
-/// What of the message comes back with a bounce.
+/// Part of the message to return with a bounce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ret {
     Full,
     Headers,
 }
 
-/// When the sender wants to hear of a recipient.
+/// Reports that the sender requests for a recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Notify {
     pub success: bool,

@@ -1,4 +1,4 @@
-//! What a server session tells and asks its driver.
+//! Events and questions of a server session for its driver.
 
 use std::fmt;
 
@@ -7,27 +7,29 @@ use bytes::Bytes;
 use super::envelope::{Envelope, MailFrom, RcptTo};
 use super::replies::StandardReply;
 
-/// In order; `Closed` is the last one. After a question nothing more comes until the driver has answered it with
-/// `reply` or `accept`.
+/// Reported in order; `Closed` is the last one. After a question no event follows until the driver has answered
+/// it with `reply` or `accept`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Write the output, shake hands on the same socket, then call `tls_established`; or close it.
+    /// Write the output, perform the handshake on the same socket, then call `tls_established`; or close the
+    /// socket.
     StartTls,
-    /// Question: are these credentials good?
+    /// Question: are these credentials valid?
     Auth(Login),
     /// Question: may this sender begin a message?
     Mail(MailFrom),
-    /// Question: is there such a recipient?
+    /// Question: does this recipient exist?
     Rcpt(RcptTo),
-    /// A message begins, to the recipients that were accepted.
+    /// A message to the accepted recipients begins.
     Message(Envelope),
-    /// More of it, without the dots of DATA. Pieces are as the network cut them: append them to one buffer.
+    /// Next piece of the message, without the dots of DATA. Pieces are cut by the network: append them to one
+    /// buffer.
     Data(Bytes),
-    /// Question: it is all here; is it accepted?
+    /// Question: the message is complete; is it accepted?
     EndOfData,
-    /// Forget what there is of the message. The client hears the reason at its end, from the session.
+    /// Discard the received part of the message. The session replies with the reason at its end.
     Dropped(DropCause),
-    /// Forget what there is of the message: the client gave it up between two chunks.
+    /// Discard the received part of the message: the client gave it up between two chunks.
     Abandoned,
     /// Write the output, then close the socket.
     Closed(Closed),
@@ -63,13 +65,13 @@ impl DropCause {
 pub enum Closed {
     /// The client said QUIT.
     Quit,
-    /// The client broke a rule or passed a limit.
+    /// The client broke a rule or exceeded a limit.
     ForCause(StandardReply),
-    /// The driver said 421, or `close`.
+    /// The driver replied 421, or called `close`.
     ByDriver,
 }
 
-/// By AUTH PLAIN or LOGIN.
+/// Credentials sent by AUTH PLAIN or LOGIN.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     pub username: String,
@@ -77,7 +79,7 @@ pub struct Login {
 }
 
 impl fmt::Debug for Login {
-    /// Neither of them: with us the user name is an API key.
+    /// Prints neither field: the user name is an API key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Login").finish_non_exhaustive()
     }

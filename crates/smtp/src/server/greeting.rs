@@ -1,4 +1,4 @@
-//! The banner, EHLO and HELO, STARTTLS.
+//! Banner, EHLO and HELO, STARTTLS.
 
 use super::config::AuthPolicy;
 use super::event::Event;
@@ -24,7 +24,7 @@ impl ServerSession {
         self.say(&Reply::new(250, vec![self.config.host_name.as_str().to_owned()]));
     }
 
-    /// RFC 5321 4.1.4: a greeting in the middle clears like RSET.
+    /// RFC 5321 4.1.4: a later greeting clears the transaction like RSET.
     fn greet(&mut self, host: &str) {
         self.abandon();
         self.helo = Some(host.to_owned());
@@ -69,13 +69,13 @@ impl ServerSession {
             self.abandon();
             self.say_standard(StandardReply::StartTls);
             self.state = State::TlsHandshake;
-            // What was pipelined behind it may have been injected on the way.
+            // Pipelined input behind STARTTLS may have been injected.
             self.input.clear();
             self.events.push_back(Event::StartTls);
         }
     }
 
-    /// The handshake is over; the session begins anew, without a banner (RFC 3207 4.2).
+    /// The handshake succeeded; the session starts over without a banner (RFC 3207 4.2).
     pub fn tls_established(&mut self) {
         if !matches!(self.state, State::TlsHandshake) {
             return;

@@ -1,4 +1,4 @@
-//! Bytes that came and are not understood yet, and the command lines in them.
+//! Buffer of received bytes, and the command lines in it.
 
 use bytes::{Buf, BytesMut};
 
@@ -7,9 +7,9 @@ use super::replies::StandardReply;
 #[derive(Default)]
 pub(super) struct Input {
     bytes: BytesMut,
-    /// Up to here there is no LF, so nobody looks twice.
+    /// No LF occurs before this index, so it is not searched again.
     searched: usize,
-    /// The line under way is too long; its end is awaited and the rest thrown away.
+    /// The current line is too long; the rest of it is discarded.
     is_overlong: bool,
 }
 
@@ -38,9 +38,9 @@ impl Input {
         self.bytes.advance(count);
     }
 
-    /// The next line without its CRLF; `None` until its end has come.
+    /// Next line without its CRLF; `None` while it is incomplete.
     ///
-    /// A bare LF ends a line too, but only to be refused: a client that ends its lines so hears of it at once.
+    /// A bare LF also ends a line, but only to be refused: the client learns of its mistake at once.
     pub(super) fn next_line(&mut self, bytes_max: usize) -> Option<Result<String, StandardReply>> {
         let Some(at) = memchr::memchr(b'\n', &self.bytes[self.searched..]) else {
             self.searched = self.bytes.len();

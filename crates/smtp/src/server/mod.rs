@@ -1,8 +1,9 @@
-//! A server session. The driver owns the socket and turns this loop: take all events and answer the questions among
-//! them; write `take_output`; then, while `wants_input`, read and `feed`. A question stops the session until it is
-//! answered, so replies keep the order of a pipelining client's commands; what was read ahead waits, within a bound.
+//! SMTP server session. The driver owns the socket and runs this loop: take all events and answer the questions
+//! among them; write `take_output`; then, while `wants_input`, read and `feed`. A question stops the session
+//! until it is answered, so replies keep the order of pipelined commands; input that was read ahead waits,
+//! within a limit.
 //!
-//! Deadlines are the driver's: it says `close` with the reply it finds right and writes what there is.
+//! The driver keeps the deadlines: it calls `close` with a reply and writes the remaining output.
 
 mod auth;
 mod command;
@@ -45,25 +46,25 @@ pub struct ServerSession {
     events: VecDeque<Event>,
     is_encrypted: bool,
     is_authenticated: bool,
-    /// What the client called itself.
+    /// Name that the client gave in EHLO or HELO.
     helo: Option<String>,
     transaction: Transaction,
-    /// Wrong commands, and all commands, since the last message that was accepted.
+    /// Invalid commands, and all commands, since the last accepted message.
     errors: u32,
     commands: u32,
     bad_credentials: u32,
 }
 
-/// What the next byte of input is for.
+/// Meaning of the next input byte.
 enum State {
     Command,
-    /// A line of an AUTH exchange.
+    /// Line of an AUTH exchange.
     Auth(AuthStep),
     Data(DotReader),
     Chunk(Chunk),
-    /// Nothing: the driver has to answer first.
+    /// Input waits: the driver must answer first.
     Deciding(Question),
-    /// Nothing: it is thrown away.
+    /// Input is discarded.
     TlsHandshake,
     Closed,
 }
@@ -76,7 +77,7 @@ enum Question {
 }
 
 impl ServerSession {
-    /// The banner is the first output.
+    /// Starts a session; the banner is its first output.
     pub fn new(config: Arc<ServerConfig>) -> Self {
         let mut session = Self {
             state: State::Command,
@@ -96,15 +97,15 @@ impl ServerSession {
         session
     }
 
-    /// The driver has already shaken hands (port 465, RFC 8314 3.3).
+    /// Starts a session whose driver has already performed the handshake (port 465, RFC 8314 3.3).
     pub fn inside_tls(config: Arc<ServerConfig>) -> Self {
         Self { is_encrypted: true, ..Self::new(config) }
     }
 
-    /// The client's bytes, in pieces of any size.
+    /// Processes bytes from the client, in pieces of any size.
     pub fn feed(&mut self, bytes: &[u8]) {
         if matches!(self.state, State::TlsHandshake | State::Closed) {
-            // RFC 3207 4.2: nothing said before the handshake may count after it (CVE-2011-0411).
+            // RFC 3207 4.2: discard everything received before the handshake (CVE-2011-0411).
             return;
         }
         self.input.push(bytes);
@@ -114,7 +115,7 @@ impl ServerSession {
         }
     }
 
-    /// Whether to read from the socket. More can be fed all the same, up to the limit on what is read ahead.
+    /// Whether to read from the socket. `feed` accepts more in any case, up to the read-ahead limit.
     pub fn wants_input(&self) -> bool {
         !matches!(self.state, State::Deciding(_) | State::TlsHandshake | State::Closed)
     }
@@ -123,16 +124,16 @@ impl ServerSession {
         self.events.pop_front()
     }
 
-    /// Bytes for the client.
+    /// Takes the bytes to send to the client.
     #[must_use]
     pub fn take_output(&mut self) -> Vec<u8> {
         mem::take(&mut self.output)
     }
 
-    /// Answers the question that was taken last: a positive reply accepts, every other one refuses; 421 also closes.
-    /// Passed over when there is none, as after a close.
+    /// Answers the last question: a positive reply accepts, every other one refuses; 421 also closes. Ignored
+    /// if there is no question, as after a close.
     pub fn reply(&mut self, reply: impl Into<Reply>) {
-        // A question that is still in the queue cannot be what the driver means.
+        // The driver cannot mean a question that it has not taken yet.
         if !matches!(self.state, State::Deciding(_)) || self.events.back().is_some_and(Event::is_question) {
             return;
         }
@@ -146,7 +147,7 @@ impl ServerSession {
         self.advance();
     }
 
-    /// Answers the question with the usual words.
+    /// Answers the question with the standard positive reply.
     pub fn accept(&mut self) {
         let State::Deciding(question) = &self.state else { return };
         self.reply(match question {
@@ -157,7 +158,7 @@ impl ServerSession {
         });
     }
 
-    /// Ends the session at any point, with a last word: idle, shutting down.
+    /// Ends the session at any point with a final reply, for example when it is idle or the service stops.
     pub fn close(&mut self, reply: impl Into<Reply>) {
         if !matches!(self.state, State::Closed) {
             self.say(&reply.into());
@@ -169,18 +170,18 @@ impl ServerSession {
         self.is_encrypted
     }
 
-    /// Whether the client has named a sender, and its message is neither answered nor given up.
+    /// Whether the client has named a sender and its message is neither answered nor abandoned.
     pub fn is_in_transaction(&self) -> bool {
         let names_sender = matches!(self.state, State::Deciding(Question::Mail(_)));
         names_sender || !matches!(self.transaction, Transaction::None)
     }
 
-    /// What the client called itself last.
+    /// Name that the client gave last.
     pub fn helo(&self) -> Option<&str> {
         self.helo.as_deref()
     }
 
-    /// Goes on as far as the input leads.
+    /// Processes the input as far as possible.
     fn advance(&mut self) {
         loop {
             let has_moved = match self.state {
@@ -225,7 +226,7 @@ impl ServerSession {
             Ok(Command::Vrfy) => self.say_standard(StandardReply::CannotVerify),
             Ok(Command::Help) => self.say_standard(StandardReply::Help),
             Ok(Command::Quit) => self.on_quit(),
-            // Where a chunk of unknown size ends nobody can tell: its bytes must not be tried as commands.
+            // The end of a chunk of unknown size cannot be found: its bytes must not be tried as commands.
             Err(cause @ (StandardReply::BadChunkSize | StandardReply::NotSmtp)) => self.close_for(cause),
             Err(problem) => self.complain(problem),
         }
@@ -239,10 +240,10 @@ impl ServerSession {
             Question::Rcpt(rcpt) if is_accepted => self.transaction.add(rcpt),
             Question::Mail(_) | Question::Rcpt(_) => {}
             Question::EndOfData => {
-                // RFC 5321 4.1.1.4: the buffers are cleared, whatever the answer.
+                // RFC 5321 4.1.1.4: the buffers are cleared, whatever the reply.
                 self.transaction = Transaction::None;
                 if is_accepted {
-                    // The limits are for clients that get nothing done, not for those that stay for many messages.
+                    // The limits are for clients without progress, not for those that send many messages.
                     (self.commands, self.errors) = (0, 0);
                 }
             }
@@ -256,7 +257,7 @@ impl ServerSession {
 }
 
 impl fmt::Debug for ServerSession {
-    /// Nothing that was said: it may hold passwords.
+    /// Omits everything the client said: it may contain passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerSession")
             .field("is_encrypted", &self.is_encrypted)

@@ -1,4 +1,4 @@
-//! Parameters behind the path of MAIL and RCPT: `NAME` or `NAME=value`, each at most once.
+//! Parameters of MAIL and RCPT: `NAME` or `NAME=value`, each at most once.
 
 use super::config::Extensions;
 use super::envelope::{MailFrom, Notify, RcptTo, Ret};
@@ -17,7 +17,7 @@ pub(super) fn take_mail(mail: &mut MailFrom, text: &str, offered: Extensions) ->
             ("SMTPUTF8", None) if offered.smtputf8 => mail.is_smtputf8 = true,
             ("RET", Some(value)) if offered.dsn => mail.ret = Some(parse_ret(value)?),
             ("ENVID", Some(value)) if offered.dsn => mail.envid = Some(decode_xtext(value, ENVID_BYTES_MAX)?),
-            // RFC 4954 5: whom the client claims to speak for. Nobody here believes it.
+            // RFC 4954 5: the identity that the client claims to speak for is ignored.
             ("AUTH", Some(_)) => {}
             ("SIZE" | "BODY" | "SMTPUTF8" | "RET" | "ENVID" | "AUTH", _)
                 if is_misused(&parameter, offered) =>
@@ -42,7 +42,7 @@ pub(super) fn take_rcpt(rcpt: &mut RcptTo, text: &str, offered: Extensions) -> R
     Ok(())
 }
 
-/// A value where none belongs, or none where one does; else the parameter was not offered.
+/// Whether a value is missing or not allowed; otherwise the parameter was not offered.
 fn is_misused(parameter: &Parameter<'_>, offered: Extensions) -> bool {
     match parameter.name.as_str() {
         "SIZE" => offered.size,
@@ -54,13 +54,13 @@ fn is_misused(parameter: &Parameter<'_>, offered: Extensions) -> bool {
 }
 
 struct Parameter<'a> {
-    /// In upper case.
+    /// Upper-case name.
     name: String,
     value: Option<&'a str>,
 }
 
 fn parameters(text: &str) -> Result<Vec<Parameter<'_>>, StandardReply> {
-    // `<path>SIZE=1` is no path with a parameter.
+    // `<path>SIZE=1` lacks the space before its parameter.
     if !text.is_empty() && !text.starts_with(' ') {
         return Err(StandardReply::BadArguments);
     }
@@ -79,7 +79,7 @@ fn parameters(text: &str) -> Result<Vec<Parameter<'_>>, StandardReply> {
     Ok(found)
 }
 
-/// RFC 1870 6: up to twenty digits. More than 64 bits is more than any limit.
+/// RFC 1870 6: up to twenty digits. A value over 64 bits exceeds any limit.
 fn parse_size(value: &str) -> Result<u64, StandardReply> {
     if value.len() > 20 || !value.bytes().all(|b| b.is_ascii_digit()) {
         return Err(StandardReply::BadArguments);
@@ -129,7 +129,7 @@ fn parse_orcpt(value: &str) -> Result<String, StandardReply> {
     Ok(format!("{kind};{}", decode_xtext(address, ORCPT_BYTES_MAX)?))
 }
 
-/// RFC 3461 4: `+41` stands for `A`. UTF-8 as it is comes with SMTPUTF8 (RFC 6533 3).
+/// RFC 3461 4: `+41` is `A`. Plain UTF-8 is allowed with SMTPUTF8 (RFC 6533 3).
 fn decode_xtext(value: &str, bytes_max: usize) -> Result<String, StandardReply> {
     let bad = StandardReply::BadArguments;
     let mut pieces = value.split('+');
@@ -138,7 +138,7 @@ fn decode_xtext(value: &str, bytes_max: usize) -> Result<String, StandardReply> 
         let (digits, rest) = piece.split_at_checked(2).ok_or(bad)?;
         let is_hex = digits.bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b));
         let byte = u8::from_str_radix(digits, 16).ok().filter(|_| is_hex).ok_or(bad)?;
-        // It ends in reports and logs: printable, and one line.
+        // Used in reports and logs: printable ASCII on one line only.
         if !(b' '..=b'~').contains(&byte) {
             return Err(bad);
         }

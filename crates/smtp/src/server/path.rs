@@ -1,4 +1,4 @@
-//! The paths of MAIL and RCPT (RFC 5321 4.1.2), read strictly: in angle brackets, without source routes.
+//! Paths of MAIL and RCPT (RFC 5321 4.1.2), parsed strictly: in angle brackets, without source routes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use postroad_model::EmailAddress;
 use super::envelope::ReversePath;
 use super::replies::StandardReply;
 
-/// The text between the brackets, and what stands behind them.
+/// Splits the text between the brackets from the text behind them.
 pub(super) fn split(text: &str) -> Option<(&str, &str)> {
     let inner = text.strip_prefix('<')?;
     let (mut is_quoted, mut is_escaped) = (false, false);
@@ -35,13 +35,13 @@ pub(super) fn parse_sender(path: &str) -> Result<ReversePath, StandardReply> {
     }
 }
 
-/// Address literals are refused like everything that has no domain: mail is sent to domains.
+/// Refuses address literals, like everything without a domain.
 pub(super) fn parse_recipient(path: &str) -> Result<EmailAddress, StandardReply> {
     refuse_route(path)?;
     EmailAddress::parse(path).map_err(|_| StandardReply::BadRecipient)
 }
 
-/// RFC 5321 F.2 lets a server decline `@one,@two:user@three`; nobody but spammers has used it since the last century.
+/// RFC 5321 F.2 allows a server to refuse `@one,@two:user@three`; today only spammers use it.
 fn refuse_route(path: &str) -> Result<(), StandardReply> {
     if path.starts_with('@') { Err(StandardReply::SourceRoute) } else { Ok(()) }
 }
@@ -53,7 +53,7 @@ fn is_local(path: &str) -> bool {
         Some(literal) => is_address(literal),
         None => is_label(host),
     };
-    // The rules for the local part are those of any address.
+    // The local part follows the rules of any address.
     is_host && path.len() <= 254 && EmailAddress::parse(&format!("{local_part}@host.invalid")).is_ok()
 }
 

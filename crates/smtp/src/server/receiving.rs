@@ -1,5 +1,5 @@
-//! The message's bytes: DATA up to its dot, BDAT chunk by chunk (RFC 3030). What is wrong with them is told when they
-//! are all here; until then they are swallowed, never tried as commands.
+//! Receives the content of a message: DATA up to its dot, BDAT chunk by chunk (RFC 3030). Flaws are reported at
+//! the end; until then the bytes are discarded, never tried as commands.
 
 use bytes::Bytes;
 
@@ -9,11 +9,11 @@ use super::replies::StandardReply;
 use super::transaction::Transaction;
 use super::{Question, ServerSession, State};
 
-/// One BDAT.
+/// Content of one BDAT.
 pub(super) struct Chunk {
     left: u64,
     is_last: bool,
-    /// It belongs to no message; this is the answer when it is over.
+    /// Reply at its end, if the chunk belongs to no message.
     refusal: Option<StandardReply>,
 }
 
@@ -93,7 +93,7 @@ impl ServerSession {
                 self.watch(ContentCheck::end);
                 self.end_message();
             }
-            // RFC 3030 2: each chunk has its answer. A flaw stays until LAST or RSET.
+            // RFC 3030 2: each chunk gets a reply. A flaw stays until LAST or RSET.
             None => self.say_standard(self.flaw_reply().unwrap_or(StandardReply::ChunkOk)),
         }
     }
@@ -109,7 +109,7 @@ impl ServerSession {
         }
     }
 
-    /// Data goes to the driver until there is a flaw, which it hears of once.
+    /// Passes data to the driver until a flaw is found, which is reported once.
     fn hand_on(&mut self, was_flawed: bool, data: Vec<u8>) {
         match self.flaw() {
             Some(flaw) if !was_flawed => self.events.push_back(Event::Dropped(flaw)),

@@ -1,11 +1,11 @@
-//! Every reply a server session says by itself, and those its driver needs (contract of the SMTP relay): one table.
+//! Table of all replies that a server session or its driver sends (contract of the SMTP relay).
 
 use crate::reply::Reply;
 
-/// Named for the situation. A driver may also say a `Reply` of its own.
+/// Named by the situation. A driver may also send its own `Reply`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StandardReply {
-    // What goes well.
+    // Success.
     Ok,
     SenderOk,
     RecipientOk,
@@ -16,7 +16,7 @@ pub enum StandardReply {
     CannotVerify,
     Help,
     Goodbye,
-    // Commands that cannot be understood.
+    // Invalid commands.
     UnknownCommand,
     BareNewlineInCommand,
     CommandTooLong,
@@ -26,7 +26,7 @@ pub enum StandardReply {
     NotImplemented,
     UnknownMechanism,
     UnknownParameter,
-    // Commands at the wrong time.
+    // Commands out of order.
     GreetFirst,
     MailFirst,
     MailAlready,
@@ -35,7 +35,7 @@ pub enum StandardReply {
     TlsAlready,
     AuthAlready,
     AuthDuringMail,
-    // Who is speaking.
+    // Authentication.
     MustStartTls,
     MustAuthenticate,
     AuthMalformed,
@@ -56,7 +56,7 @@ pub enum StandardReply {
     FromNotAuthorised,
     Suspended,
     StorageTrouble,
-    // The end.
+    // End of the session.
     Idle,
     ShuttingDown,
     TooManyErrors,
@@ -128,7 +128,7 @@ impl StandardReply {
         TABLE[self as usize].1
     }
 
-    /// With its enhanced code, where it has one.
+    /// Text, with the enhanced code if it has one.
     pub const fn text(self) -> &'static str {
         TABLE[self as usize].2
     }

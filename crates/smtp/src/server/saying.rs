@@ -1,4 +1,4 @@
-//! What the session says, and all ways it ends.
+//! Replies of the session, and its end.
 
 use super::event::{Closed, Event};
 use super::replies::StandardReply;
@@ -6,7 +6,7 @@ use super::transaction::Transaction;
 use super::{ServerSession, State};
 use crate::reply::Reply;
 
-/// RFC 5321 4.5.3.1.5: with code and line end.
+/// RFC 5321 4.5.3.1.5: includes code and line end.
 const REPLY_LINE_BYTES_MAX: usize = 512;
 
 impl ServerSession {
@@ -28,7 +28,7 @@ impl ServerSession {
         }
     }
 
-    /// Says what was wrong; after too many times, goodbye.
+    /// Replies with the problem; closes the session after too many problems.
     pub(super) fn complain(&mut self, problem: StandardReply) {
         self.say_standard(problem);
         self.errors += 1;
@@ -52,7 +52,7 @@ impl ServerSession {
         self.state = State::Closed;
         self.transaction = Transaction::None;
         self.input.clear();
-        // Nobody waits for the answer any more.
+        // Answers are no longer needed.
         self.events.retain(|event| !event.is_question());
         self.events.push_back(Event::Closed(closed));
     }

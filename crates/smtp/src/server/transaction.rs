@@ -1,4 +1,4 @@
-//! MAIL, RCPT, RSET: the envelope, up to where the message begins.
+//! MAIL, RCPT and RSET: the envelope, up to the start of the message.
 
 use std::mem;
 
@@ -8,12 +8,12 @@ use super::event::Event;
 use super::replies::StandardReply;
 use super::{Question, ServerSession};
 
-/// How far a message is.
+/// Progress of a message.
 pub(super) enum Transaction {
     None,
-    /// The sender was accepted; recipients are being named.
+    /// The sender was accepted; recipients follow.
     Envelope(Envelope),
-    /// The envelope is with the driver; the message's bytes are coming.
+    /// The driver has the envelope; the content is being received.
     Content(ContentCheck),
 }
 
@@ -76,7 +76,7 @@ impl ServerSession {
         self.say_standard(StandardReply::Ok);
     }
 
-    /// Forgets the message under way; the driver too, if it has heard of it.
+    /// Discards the current message, also at the driver if it knows of it.
     pub(super) fn abandon(&mut self) {
         let transaction = mem::replace(&mut self.transaction, Transaction::None);
         if let Transaction::Content(content) = transaction
@@ -86,7 +86,7 @@ impl ServerSession {
         }
     }
 
-    /// The message may begin: the driver gets the envelope.
+    /// Starts the content: passes the envelope to the driver.
     pub(super) fn begin_content(&mut self) -> Result<(), StandardReply> {
         match mem::replace(&mut self.transaction, Transaction::None) {
             Transaction::None => Err(StandardReply::MailFirst),

@@ -1,11 +1,11 @@
-//! However the server's bytes are cut, the session says and tells the same; whatever they are, it stays sane.
+//! The client session behaves the same however the server's bytes are cut, and stays sane on any bytes.
 
 use postroad_smtp::{ClientConfig, ClientSession, Closed, EndCause, Event, Phase, TlsMode};
 use proptest::prelude::*;
 
 use super::dialogue::{config, drain, message};
 
-/// What a driver would do by itself: sends two messages, then says goodbye.
+/// Minimal driver: sends two messages, then quits.
 struct Play {
     session: ClientSession,
     output: String,
@@ -23,7 +23,7 @@ impl Play {
         }
     }
 
-    /// Reacts until the session has nothing to say and nothing to tell.
+    /// Runs until the session has no output and no events.
     fn react(&mut self) {
         loop {
             let (output, events) = drain(&mut self.session);
@@ -47,7 +47,7 @@ impl Play {
     }
 }
 
-/// What servers say, turn by turn; each turn is an answer to all that was said before it.
+/// Server replies, turn by turn; each turn answers everything sent before it.
 const TURNS: &[&[&str]] = &[
     &[
         "220 mx\r\n",
@@ -86,7 +86,7 @@ const TURNS: &[&[&str]] = &[
     &["220 mx\r\n250 too early\r\n"],
 ];
 
-/// `cuts` are lengths of pieces, used over and over.
+/// `cuts` are piece lengths, used cyclically.
 fn play(turns: &[&str], cuts: &[usize]) -> (String, Vec<Event>, String) {
     let mut play = Play::new(config());
     for turn in turns {

@@ -1,4 +1,4 @@
-//! Messages by BDAT: in a single flight, in lock-step, in many chunks.
+//! Messages by BDAT: in one write, in lock-step, in many chunks.
 
 use postroad_smtp::{ClientConfig, Phase};
 

@@ -1,4 +1,4 @@
-//! 421, dropped connections and nonsense at every point, and the goodbye.
+//! 421, dropped connections and invalid replies at every point, and QUIT.
 
 use postroad_smtp::{ClientSession, EndCause, Event, Outcome, Phase, SendError, Verdict};
 
@@ -17,7 +17,7 @@ const UP_TO_354: &str = "
     E: finishing
 ";
 
-/// The lock-step dialogue up to and with the given line of the client.
+/// Lock-step dialogue up to and including the given client line.
 fn up_to(line: &str) -> String {
     let end = UP_TO_354.find(line).unwrap() + line.len();
     format!("{}{}\n", opened(""), &UP_TO_354[..end])
@@ -111,7 +111,7 @@ fn refused_rset_closes() {
     play(config(), &format!("{}{end}", up_to("net>")));
 }
 
-/// Behind 354, with a message of 3,002 bytes of which nothing was handed out.
+/// Session after 354, with a message of 3,002 bytes of which nothing was handed out.
 fn in_the_body() -> ClientSession {
     let mut session = play(config(), &opened(""));
     session.send(message("bob@example.net", &format!("{}|", "x".repeat(3_000)))).unwrap();
@@ -153,7 +153,8 @@ fn last_bytes_wait_until_the_driver_knows() {
     assert!(out.ends_with(b"x\r\n"), "the dot is held back");
     assert_eq!(session.fill_output(&mut out, 100_000), 0, "and stays so");
 
-    // Lost now, nothing can have been accepted: the end never left, and the event is taken back.
+    // If the connection is lost now, nothing can have been accepted: the end was not sent, and the event is
+    // taken back.
     let mut lost = in_the_body();
     lost.fill_output(&mut Vec::new(), 100_000);
     lost.connection_ended(EndCause::Io);

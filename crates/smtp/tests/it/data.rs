@@ -121,7 +121,7 @@ fn refused_recipient_in_a_flight_with_data_refused_needs_rset() {
 
 #[test]
 fn refused_recipient_in_a_flight_with_354_is_closed_by_a_lone_dot() {
-    // RFC 2920 3.1; whatever the server says about the empty message, the recipient's refusal is the outcome.
+    // RFC 2920 3.1: the recipient's refusal is the outcome, whatever the server replies to the empty message.
     for last in ["554 no valid recipients", "250 took nothing"] {
         pipelined(&format!(
             "> send hi|

@@ -1,7 +1,7 @@
-//! Plays a dialogue against a session and compares every word of it.
+//! Plays a dialogue against a client session and compares every line of it.
 //!
-//! `S:` the server says; `C:` all that the client says then, up to the next `S:` or `>`; `E:` all its events;
-//! `>` the driver does something; `--` only ends a turn.
+//! `S:` server line; `C:` everything the client sends then, up to the next `S:` or `>`; `E:` all its events;
+//! `>` an action of the driver; `--` only ends a turn.
 
 use bytes::Bytes;
 use postroad_model::{DomainName, EmailAddress};
@@ -13,7 +13,7 @@ pub(crate) fn config() -> ClientConfig {
     ClientConfig::new(HeloName::from(DomainName::parse("out.example.org").unwrap()))
 }
 
-/// From `a@rp.example.org` to `recipient`; `|` in `text` ends a line.
+/// Message from `a@rp.example.org` to `recipient`; `|` in `text` ends a line.
 pub(crate) fn message(recipient: &str, text: &str) -> OutgoingMessage {
     OutgoingMessage {
         mail_from: Some(EmailAddress::parse("a@rp.example.org").unwrap()),
@@ -23,7 +23,7 @@ pub(crate) fn message(recipient: &str, text: &str) -> OutgoingMessage {
     }
 }
 
-/// Up to the first `ready`, with a server that offers `extensions` (separated by commas).
+/// Dialogue up to the first `ready`, with a server that offers `extensions` (separated by commas).
 pub(crate) fn opened(extensions: &str) -> String {
     let mut dialogue = "S: 220 mx.example.net ESMTP\nC: EHLO out.example.org\n".to_owned();
     for extension in extensions.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -33,7 +33,7 @@ pub(crate) fn opened(extensions: &str) -> String {
     dialogue + "S: 250 HELP\nE: ready\n"
 }
 
-/// Returns the session for more questions.
+/// Plays the dialogue and returns the session for further checks.
 pub(crate) fn play(config: ClientConfig, dialogue: &str) -> ClientSession {
     let mut stage = Stage {
         session: ClientSession::new(config),
@@ -53,11 +53,11 @@ pub(crate) fn play(config: ClientConfig, dialogue: &str) -> ClientSession {
 
 struct Stage {
     session: ClientSession,
-    /// The turn under way: what the server says, and what is expected then.
+    /// Current turn: server lines, and the expected reaction.
     said: String,
     client: Vec<String>,
     events: Vec<String>,
-    /// For the message of a failure.
+    /// Dialogue so far, for the failure message.
     played: String,
 }
 
@@ -118,7 +118,7 @@ impl Stage {
     }
 }
 
-/// All that comes without another word of the server.
+/// Takes all output and events that need no further server line.
 pub(crate) fn drain(session: &mut ClientSession) -> (String, Vec<Event>) {
     let (mut output, mut events) = (Vec::new(), Vec::new());
     loop {

@@ -1,4 +1,4 @@
-//! The loop that `client`'s header describes, on tokio: the smallest driver that is right.
+//! The loop described in the header of `client`, on tokio: a minimal correct driver.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Stream for T {}
 
 const WRITE_BYTES_MAX: usize = 64 << 10;
 
-/// How a connection went.
+/// Result of a connection.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) outcomes: Vec<Outcome>,
@@ -36,9 +36,9 @@ pub(crate) struct Report {
 pub(crate) struct Driver {
     pub(crate) address: SocketAddr,
     pub(crate) config: ClientConfig,
-    /// The authority to trust, and the name to find in the certificate.
+    /// CA to trust, and the name expected in the certificate.
     pub(crate) trust: Option<(String, &'static str)>,
-    /// Where the peer is silent for good, so that the test need not wait long.
+    /// Phase in which the peer stays silent; it gets a short deadline.
     pub(crate) impatient_in: Option<Phase>,
 }
 
@@ -66,7 +66,7 @@ impl Driver {
         let (mut out, mut input) = (Vec::new(), vec![0; 16 << 10]);
         loop {
             let room = WRITE_BYTES_MAX - out.len();
-            // Output first: it may stop for an event.
+            // Output first: it may stop until an event is taken.
             let mut is_moving = session.fill_output(&mut out, room) > 0;
             while let Some(event) = session.next_event() {
                 is_moving = true;
@@ -97,7 +97,7 @@ impl Driver {
                 let result = timeout(deadline, write(open, &out)).await;
                 out.clear();
                 if !matches!(result, Ok(Ok(()))) {
-                    // A host that refuses in the middle of a message says so and closes.
+                    // A host that refuses in the middle of a message replies and closes.
                     while let Ok(Ok(count @ 1..)) = timeout(deadline, open.read(&mut input)).await {
                         session.feed(&input[..count]);
                     }

@@ -1,4 +1,4 @@
-//! Tests of client and server sessions: as dialogues, by chance, and over real sockets.
+//! Tests of client and server sessions: scripted dialogues, random bytes and real sockets.
 
 #![cfg(test)]
 

@@ -130,7 +130,7 @@ async fn bad_tls_ends_in_the_handshake() {
     ];
     for tls in bad {
         let impatient_in = matches!(tls, PeerTls::Stall).then_some(Phase::TlsHandshake);
-        // Trusted where the authority is not what is wrong.
+        // Trust the CA, unless the CA is what is wrong.
         let ca_pem = match &tls {
             PeerTls::With(certificate) => certificate.ca_pem.clone(),
             _ => good.ca_pem.clone(),

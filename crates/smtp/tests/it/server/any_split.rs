@@ -1,4 +1,4 @@
-//! However the client's bytes are cut, the session says and tells the same; whatever they are, it stays sane.
+//! The server session behaves the same however the client's bytes are cut, and stays sane on any bytes.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::dialogue::config;
 
-/// Everything on, every limit near.
+/// Configuration with all features and low limits.
 fn narrow(bare_lf: BareLf) -> ServerConfig {
     let limits = ServerLimits {
         message_bytes_max: 60,
@@ -24,7 +24,7 @@ fn narrow(bare_lf: BareLf) -> ServerConfig {
     ServerConfig { starttls: true, auth: AuthPolicy::Anywhere, limits, bare_lf, ..config() }
 }
 
-/// What was said, and what was told; data that was dropped in the end does not count.
+/// Returns output and events; data that was dropped in the end does not count.
 fn play(input: &[u8], cuts: &[usize], bare_lf: BareLf) -> (String, Vec<Event>) {
     let mut session = ServerSession::new(Arc::new(narrow(bare_lf)));
     let (mut output, mut events) = (Vec::new(), Vec::new());
@@ -37,7 +37,7 @@ fn play(input: &[u8], cuts: &[usize], bare_lf: BareLf) -> (String, Vec<Event>) {
         while let Some(event) = session.next_event() {
             match &event {
                 Event::StartTls => {
-                    // All that was said before belongs to the time before TLS.
+                    // Everything sent before belongs to the time before TLS.
                     rest = &[];
                     session.tls_established();
                 }

@@ -8,7 +8,7 @@ fn open_config() -> ServerConfig {
     ServerConfig { auth: AuthPolicy::Anywhere, auth_required: true, ..config() }
 }
 
-/// Greets, then plays.
+/// Sends HELO, then plays the dialogue.
 fn play_greeted(dialogue: &str) {
     play(open_config(), &format!("C: HELO client.example\nS: 250 mx.example.net\n{dialogue}"));
 }
@@ -28,7 +28,7 @@ fn auth_waits_for_tls() {
 
 #[test]
 fn plain_is_taken_with_and_without_initial_response() {
-    // NUL key NUL secret; with the same name to act for; without padding.
+    // NUL key NUL secret; with the same authorization id; without padding.
     for response in ["AGtleQBzZWNyZXQ=", "a2V5AGtleQBzZWNyZXQ=", "AGtleQBzZWNyZXQ"] {
         play_greeted(&format!(
             "C: AUTH PLAIN {response}\nE: auth key secret\n> accept\nS: 235 2.7.0 Authentication succeeded"
@@ -70,7 +70,7 @@ fn mail_waits_for_auth_and_auth_is_once() {
 
 #[test]
 fn what_cannot_be_understood_is_refused_and_asks_nobody() {
-    // Not base64; no NULs; somebody else to act for; no user; four fields; not UTF-8; nothing.
+    // Not base64; no NULs; another authorization id; no user; four fields; not UTF-8; empty.
     for response in ["!", "a2V5", "eAB5AHo=", "AABzZWNyZXQ=", "AGEAYgBj", "AP8A/w==", "="] {
         play_greeted(&format!("C: AUTH PLAIN {response}\nS: 501 5.5.2 The authentication cannot be decoded"));
     }
@@ -108,7 +108,7 @@ fn guessing_ends_with_the_third_try() {
     let end = "S: 421 4.7.0 Too many failed authentications, closing the connection
                E: closed for TooManyBadCredentials";
     play_greeted(&format!("{refused}\n{refused}\n{refused}\n{end}"));
-    // Trouble of ours is no guess.
+    // A temporary failure on our side does not count as a guess.
     let trouble = refused.replace("535 5.7.8 Authentication credentials invalid", "454 4.7.0 Later");
     play_greeted(&[trouble.as_str(); 5].join("\n"));
     let limits = ServerLimits { bad_credentials_max: 1, ..ServerLimits::default() };

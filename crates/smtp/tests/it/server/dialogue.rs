@@ -1,7 +1,7 @@
-//! Plays a dialogue against a server session and compares every word of it.
+//! Plays a dialogue against a server session and compares every line of it.
 //!
-//! `C:` the client says a line (`\r`, `\n`, `\0` stand for the bytes), `c:` without a line end; `S:` all that the server
-//! says then, up to the next `C:` or `>`; `E:` all its events; `>` the driver does something; `--` only ends a turn.
+//! `C:` client line (`\r`, `\n`, `\0` are the bytes), `c:` without a line end; `S:` everything the server sends
+//! then, up to the next `C:` or `>`; `E:` all its events; `>` an action of the driver; `--` only ends a turn.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) fn config() -> ServerConfig {
     ServerConfig::new(HeloName::from(DomainName::parse("mx.example.net").unwrap()))
 }
 
-/// As on the submission port: STARTTLS, and AUTH inside it.
+/// Configuration of the submission port: STARTTLS, and AUTH inside it.
 pub(super) fn submission() -> ServerConfig {
     ServerConfig {
         starttls: true,
@@ -26,7 +26,7 @@ pub(super) fn submission() -> ServerConfig {
     }
 }
 
-/// Greeted, and inside a transaction with one recipient.
+/// Dialogue up to a transaction with one recipient.
 pub(super) const ENVELOPE: &str = "
     C: HELO client.example
     S: 250 mx.example.net
@@ -40,7 +40,7 @@ pub(super) const ENVELOPE: &str = "
     S: 250 2.1.5 Recipient OK
 ";
 
-/// Without the banner. Returns the session for more questions.
+/// Plays the dialogue after the banner, and returns the session for further checks.
 pub(super) fn play(config: ServerConfig, dialogue: &str) -> ServerSession {
     let mut session = ServerSession::new(Arc::new(config));
     assert_eq!(session.take_output(), b"220 mx.example.net ESMTP Postroad\r\n");
@@ -61,11 +61,11 @@ pub(super) fn play_on(session: ServerSession, dialogue: &str) -> ServerSession {
 
 struct Stage {
     session: ServerSession,
-    /// The turn under way: what the client says, and what is expected then.
+    /// Current turn: client lines, and the expected reaction.
     said: Vec<u8>,
     server: Vec<String>,
     events: Vec<String>,
-    /// For the message of a failure.
+    /// Dialogue so far, for the failure message.
     played: String,
 }
 

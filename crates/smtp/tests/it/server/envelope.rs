@@ -4,7 +4,7 @@ use postroad_smtp::server::{Notify, Ret, ServerConfig, ServerLimits};
 
 use super::dialogue::{ENVELOPE, config, play};
 
-/// Greets, then plays.
+/// Sends HELO, then plays the dialogue.
 fn play_greeted(dialogue: &str) {
     play(config(), &format!("C: HELO client.example\nS: 250 mx.example.net\n{dialogue}"));
 }
@@ -119,7 +119,7 @@ fn refused_recipients_are_not_in_the_envelope() {
          S: 354 Send the message, end it with <CR><LF>.<CR><LF>
          E: message <a@example.org> to <c@example.net>"
     ));
-    // Pipelined, and nobody is left: DATA must not open the flood-gates for the message behind it.
+    // Pipelined without any accepted recipient: DATA must not turn the following message into commands.
     play_greeted(&format!(
         "{MAIL}
          C: RCPT TO:<b@example.net>

@@ -1,4 +1,4 @@
-//! Banner, greetings, TLS, and the commands that do little.
+//! Banner, greetings, TLS, and simple commands.
 
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ fn tls_begins_the_session_anew() {
     assert!(session.is_encrypted());
 }
 
-/// CVE-2011-0411: an attacker in the middle puts commands behind the client's STARTTLS.
+/// CVE-2011-0411: a man in the middle injects commands after the client's STARTTLS.
 #[test]
 fn plaintext_behind_starttls_is_never_run() {
     let config = ServerConfig { tls_required: false, auth_required: false, ..submission() };

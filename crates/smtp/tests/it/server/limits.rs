@@ -1,4 +1,4 @@
-//! Nothing grows without a bound.
+//! Limits on everything that grows.
 
 use postroad_smtp::server::{Closed, Event, ServerConfig, ServerLimits, StandardReply};
 

@@ -1,4 +1,4 @@
-//! A server session on a real socket, with our own client session at the other end.
+//! A server session on a real socket, with Postroad's own client session at the other end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::driver::Driver;
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// Serves one connection; what it brings back are the messages.
+/// Serves one connection; the task returns the received messages.
 async fn serve_one(config: ServerConfig, tls: TlsAcceptor) -> (SocketAddr, JoinHandle<Vec<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

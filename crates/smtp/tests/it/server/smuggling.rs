@@ -1,4 +1,4 @@
-//! SMTP smuggling: whatever other hosts take for the end of a message, here only CRLF.CRLF is one.
+//! SMTP smuggling: only CRLF.CRLF ends a message, whatever other hosts accept.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use postroad_smtp::{Body, ClientSession, OutgoingMessage};
 use super::dialogue::{config, unescape};
 use crate::dialogue::{config as client_config, drain, message as client_message};
 
-/// What some host somewhere has taken for an end of data.
+/// Sequences that some mail server has accepted as the end of data.
 const FALSE_ENDS: &[&str] = &[
     "\\n.\\n",
     "\\n.\\r\\n",
@@ -40,7 +40,7 @@ const FALSE_ENDS: &[&str] = &[
     "\\n.\\r\\n.\\n",
 ];
 
-/// What a smuggler puts behind it.
+/// Smuggled commands behind the false end.
 const SECOND: &str =
     "MAIL FROM:<admin@example.org>\\r\\nRCPT TO:<victim@example.net>\\r\\nDATA\\r\\nsecond\\r\\n";
 
@@ -50,7 +50,7 @@ struct Outcome {
     output: String,
 }
 
-/// One message with `content`, then QUIT, `step` bytes at a time; the driver accepts everything.
+/// Sends one message with `content`, then QUIT, `step` bytes at a time; the driver accepts everything.
 fn send(config: ServerConfig, content: &str, step: usize) -> Outcome {
     let text = format!(
         "HELO x\\r\\nMAIL FROM:<a@example.org>\\r\\nRCPT TO:<b@example.net>\\r\\nDATA\\r\\n{content}\\r\\n.\\r\\nQUIT\\r\\n"
@@ -90,7 +90,7 @@ fn no_false_end_makes_a_second_message() {
                 assert!(outcome.messages.len() <= 1, "{end} {step}");
                 assert!(outcome.output.ends_with("221 2.0.0 Bye\r\n"), "{end} {step}\n{}", outcome.output);
                 assert_eq!(outcome.output.matches("354 ").count(), 1, "{end} {step}");
-                // What is taken must not smuggle behind us either.
+                // An accepted message must not smuggle at the next host either.
                 for message in &outcome.messages {
                     let text = String::from_utf8(message.clone()).unwrap();
                     assert!(!text.replace("\r\n", "").contains(['\r', '\n']), "{end}: {text:?}");
@@ -126,7 +126,7 @@ fn normalised_content_is_dot_stuffed_again_when_it_is_sent_on() {
     for end in FALSE_ENDS.iter().filter(|end| !end.contains("\\0")) {
         let first = send(config(), &format!("first{end}{SECOND}"), 1_000);
         for message in first.messages {
-            // Another server of ours reads what our client writes.
+            // A second Postroad server reads the output of our client.
             let wire = sent_on(message.clone());
             let second = send(self::config(), wire.strip_suffix("\r\n.\r\n").unwrap(), 1_000);
             assert_eq!(second.begun, 1, "{end}\n{}", second.output);
@@ -135,7 +135,7 @@ fn normalised_content_is_dot_stuffed_again_when_it_is_sent_on() {
     }
 }
 
-/// What our client writes behind DATA.
+/// Output of our client after DATA.
 fn sent_on(message: Vec<u8>) -> String {
     let mut session = ClientSession::new(client_config());
     session.feed(b"220 mx\r\n");
