@@ -1,10 +1,10 @@
-//! How hard one endpoint is worked: slow start while it answers, one at a time and with pauses while it does not.
+//! Pacing of one endpoint: slow start while it answers; single posts with pauses while it fails.
 
 use std::time::Duration;
 
 use postroad_model::Timestamp;
 
-/// Fewer failures in a row are an accident, not a state.
+/// Fewer consecutive failures do not make an endpoint a failing one.
 const FAILURES_OF_THE_FAILING: u32 = 3;
 const FAILURES_WITHOUT_PAUSE: u32 = 5;
 const PAUSE_MIN: Duration = Duration::from_millis(250);
@@ -14,12 +14,12 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 pub(crate) struct Pacing {
     window: usize,
     window_max: usize,
-    /// In a row.
+    /// Consecutive failures.
     failures: u32,
-    /// When the last of them ended.
+    /// End of the last failure.
     failed_at: Option<Timestamp>,
     paused_until: Option<Timestamp>,
-    /// The receiver said so.
+    /// Pause that the receiver requested.
     asked_until: Option<Timestamp>,
 }
 
@@ -35,7 +35,7 @@ impl Pacing {
         }
     }
 
-    /// How many posts may be under way.
+    /// Number of posts that may be in progress.
     pub(crate) fn window(&self) -> usize {
         self.window
     }
@@ -50,10 +50,10 @@ impl Pacing {
         self.window = (self.window + 1).min(self.window_max);
     }
 
-    /// A dead endpoint with a long queue must not be hammered, and its attempts must not fill the log.
+    /// Records a failure. A dead endpoint with a long queue must not be hammered, nor fill the log of attempts.
     pub(crate) fn failed(&mut self, begun_at: Timestamp, now: Timestamp) {
         self.window = 1;
-        // Those of one window fail together: that is one trouble.
+        // Posts of one window fail together: count them once.
         if self.failed_at.is_some_and(|failed_at| begun_at < failed_at) {
             return;
         }
@@ -66,22 +66,22 @@ impl Pacing {
         });
     }
 
-    /// Nothing was found although something is due: look again later.
+    /// Pauses after a look-up that found nothing although posts are due.
     pub(crate) fn rest(&mut self, until: Timestamp) {
         self.paused_until = Some(until);
     }
 
-    /// The receiver asks for it; what it answers to posts under way does not change that.
+    /// Pauses at the receiver's request; answers to posts in progress do not shorten it.
     pub(crate) fn rest_as_asked(&mut self, until: Timestamp) {
         self.asked_until = self.asked_until.max(Some(until));
     }
 
-    /// The clock went back: no pause lasts until it says the old time again.
+    /// The clock was set back: drop all pauses, which would last too long.
     pub(crate) fn forget_times(&mut self) {
         (self.failed_at, self.paused_until, self.asked_until) = (None, None, None);
     }
 
-    /// Not worked before.
+    /// No post before this time.
     pub(crate) fn resumes_at(&self) -> Option<Timestamp> {
         self.paused_until.max(self.asked_until)
     }

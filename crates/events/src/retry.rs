@@ -1,19 +1,19 @@
-//! When a webhook is told again, and when it is given up. Pure: time and chance are arguments.
+//! Retry schedule of webhooks. Pure: time and randomness are arguments.
 
 use std::time::Duration;
 
 use postroad_model::Timestamp;
 
-/// Each is perhaps a fifth shorter or longer, so that what failed together does not come back together.
+/// Each pause is up to a fifth shorter or longer, so that posts that failed together do not retry together.
 const JITTER: f64 = 0.2;
-/// However long a receiver asks us to wait.
+/// Longest pause that a receiver can request for one event.
 const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
-/// Likewise for all its events: somebody may mend it sooner.
+/// Longest pause that a receiver can request for all its events: it may recover sooner.
 const REST_MAX: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone)]
 pub struct RetrySettings {
-    /// The pauses after the first attempt, the second, …; after the last one it is given up.
+    /// Pauses after the first attempt, the second, …; after the last one the event is given up.
     pub schedule: Vec<Duration>,
     /// An endpoint without a success for this long is disabled.
     pub disable_after: Duration,
@@ -38,36 +38,36 @@ impl Default for RetrySettings {
     }
 }
 
-/// What an attempt without success leads to.
+/// Consequence of a failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Consequence {
     RetryAt(Timestamp),
     GiveUp,
 }
 
-/// Why an endpoint is told nothing any more.
+/// Reason for disabling an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Disabling {
     pub(crate) reason: String,
-    /// Only if nothing has succeeded since then.
+    /// Disable only if no post has succeeded since then.
     pub(crate) failing_before: Option<Timestamp>,
 }
 
-/// A failed attempt as far as it matters here.
+/// Failed attempt, as far as it matters for retrying.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failed<'a> {
     pub(crate) at: Timestamp,
-    /// This one counted.
+    /// Number of attempts, including this one.
     pub(crate) attempts: u32,
-    /// If there was an answer.
+    /// HTTP status, if there was an answer.
     pub(crate) status: Option<u16>,
     pub(crate) retry_after: Option<&'a str>,
-    /// Of the endpoint, before this attempt.
+    /// Start of the endpoint's failures, before this attempt.
     pub(crate) failing_since: Option<Timestamp>,
 }
 
 impl RetrySettings {
-    /// The longest pause after the first attempt, the second, …
+    /// Longest possible pauses after the first attempt, the second, …
     pub(crate) fn pauses_max(&self) -> Vec<Duration> {
         self.schedule.iter().map(|pause| pause.mul_f64(1.0 + JITTER)).collect()
     }
@@ -87,13 +87,13 @@ impl RetrySettings {
         Some(Disabling { reason, failing_before: Some(since) })
     }
 
-    /// When the whole endpoint wants to be told something again.
+    /// End of the pause that the endpoint requested for all its events.
     pub(crate) fn rest_until(failed: Failed<'_>) -> Option<Timestamp> {
         let asked = failed.retry_after.filter(|_| matches!(failed.status, Some(429 | 503)))?;
         Some(failed.at.plus(retry_after(asked, failed.at)?.min(REST_MAX)))
     }
 
-    /// `chance` is from 0 to 1.
+    /// `chance` is between 0 and 1.
     pub(crate) fn consequence(&self, failed: Failed<'_>, chance: f64) -> Consequence {
         if failed.status == Some(410) {
             return Consequence::GiveUp;
@@ -190,7 +190,7 @@ mod tests {
         let disabling = settings.disabling(since(5 * 86_400)).unwrap();
         assert_eq!(disabling.failing_before, Some(at(1_000_000 - 5 * 86_400)));
         assert_eq!(settings.disabling(since(5 * 86_400 - 1)), None);
-        // A success may come before it is disabled: the event is not lost then.
+        // A post may succeed before the endpoint is disabled: then the event is not lost.
         assert!(matches!(settings.consequence(since(5 * 86_400), 0.5), Consequence::RetryAt(_)));
     }
 

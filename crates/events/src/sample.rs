@@ -1,4 +1,4 @@
-//! An event of each kind that never happened: for webhooks/test and for the golden files of the formats.
+//! Sample event of each type, for webhooks/test and for the golden files of the formats.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use postroad_model::{Direction, EventId, EventKind, MessageId, MessageToken, Ser
 use postroad_store::{Event, EventMessage, NewEvent, ToldEvent};
 use serde_json::{Value, json};
 
-/// Marked as a test.
+/// Builds a sample that is marked as a test.
 pub fn sample(server_id: ServerId, id: i64, kind: EventKind, at: Timestamp) -> ToldEvent {
     let message_id = MessageId(i64::from(kind.is_about_message()));
     let event = Event {

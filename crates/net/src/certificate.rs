@@ -1,6 +1,6 @@
-//! The certificate of our listeners, read from files and replaceable while connections are served.
+//! TLS certificate of the listeners, read from files and replaceable at run time.
 //!
-//! On failure a reload changes nothing: the pair that was good before stays in use.
+//! On failure a reload changes nothing: the previous pair stays in use.
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Why a pair of files cannot be used; each text names the file and the way out.
+/// Errors of certificate files; each text names the file and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     #[error("cannot read {}: {source}; check that the file exists and that postroad's user may read it", path.display())]
@@ -43,7 +43,7 @@ pub enum CertificateError {
     Unusable { certificate: PathBuf, key: PathBuf, source: rustls::Error },
 }
 
-/// A certificate chain and its key. What listens keeps using this value; `reload` swaps what is behind it.
+/// Certificate chain and key. Listeners keep this value; `reload` replaces its content.
 pub struct ReloadingCertificate {
     certificate: PathBuf,
     key: PathBuf,
@@ -59,7 +59,7 @@ impl ReloadingCertificate {
         Ok(Arc::new(Self { certificate: certificate.to_owned(), key: key.to_owned(), provider, current }))
     }
 
-    /// Reads both files again; handshakes from now on get the new pair.
+    /// Reads both files again; new handshakes use the new pair.
     pub fn reload(&self) -> Result<(), CertificateError> {
         let fresh = Arc::new(read_pair(&self.certificate, &self.key, &self.provider)?);
         *self.current.write() = fresh;
@@ -73,7 +73,7 @@ impl ReloadingCertificate {
         Arc::new(config)
     }
 
-    /// For SMTP listeners: TLS 1.2 and 1.3. Clients name no protocol there (RFC 8314 has none).
+    /// For SMTP listeners: TLS 1.2 and 1.3. No ALPN: RFC 8314 defines none.
     pub fn smtp_config(self: &Arc<Self>) -> Arc<ServerConfig> {
         Arc::new(self.config())
     }

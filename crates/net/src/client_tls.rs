@@ -1,7 +1,7 @@
-//! TLS as a client: opportunistic (any certificate) and verified (a name we can trust).
+//! TLS client configurations: opportunistic (any certificate) and verified (trusted name).
 //!
-//! One configuration each for the whole process, so that sessions are resumed across connections; they are two,
-//! so that a session begun without verification is never resumed where it is required.
+//! There is one of each for the whole process, so that sessions are resumed across connections. They are
+//! separate, so that a session begun without verification is never resumed where it is required.
 
 use std::fmt;
 use std::io;
@@ -20,7 +20,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 const SESSIONS_MAX: usize = 4_096;
 
-/// Why the file of extra authorities cannot be used.
+/// Errors of the file with extra CA certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtraRootsError {
     #[error("cannot read {}: {source}; check that the file exists and that postroad's user may read it", path.display())]
@@ -33,7 +33,7 @@ pub enum ExtraRootsError {
     Unusable { path: PathBuf, source: rustls::Error },
 }
 
-/// TLS 1.2 and 1.3. The name to connect with, which is also sent (SNI), is that of the MX host.
+/// TLS 1.2 and 1.3. The server name, also sent as SNI, is that of the MX host.
 #[derive(Clone)]
 pub struct ClientTls {
     opportunistic: Arc<ClientConfig>,
@@ -41,7 +41,7 @@ pub struct ClientTls {
 }
 
 impl ClientTls {
-    /// `extra_roots` is a PEM file of authorities that are trusted beside the public ones.
+    /// `extra_roots` is a PEM file of CA certificates that are trusted beside the public ones.
     pub fn new(extra_roots: Option<&Path>) -> Result<Self, ExtraRootsError> {
         let provider = Arc::new(default_provider());
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
@@ -55,12 +55,12 @@ impl ClientTls {
         Ok(Self { opportunistic: finished(opportunistic), verified: finished(verified) })
     }
 
-    /// Against those who only listen: takes any certificate (RFC 7435).
+    /// Accepts any certificate (RFC 7435): protects against passive listeners only.
     pub fn opportunistic(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.opportunistic)
     }
 
-    /// Only certificates of a trusted authority, for the name connected to.
+    /// Accepts only certificates of a trusted CA for the server name.
     pub fn verified(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.verified)
     }
@@ -103,7 +103,7 @@ fn add_roots(roots: &mut RootCertStore, path: &Path) -> Result<(), ExtraRootsErr
     if is_empty { Err(ExtraRootsError::Empty(path)) } else { Ok(()) }
 }
 
-/// Takes any certificate, but only from who has its key: the handshake's signature is checked.
+/// Accepts any certificate, but checks that the peer has its key.
 #[derive(Debug)]
 struct AnyCertificate {
     provider: Arc<CryptoProvider>,

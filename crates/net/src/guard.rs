@@ -1,6 +1,6 @@
-//! Which addresses belong to the public internet: what strangers make us dial must not reach our own network.
+//! Filter of addresses on the public internet: URLs chosen by strangers must not reach the local network.
 //!
-//! After IANA's special-purpose registries. Check the address that is dialled, after DNS, not the name.
+//! Follows IANA's special-purpose registries. Check the address that is dialled, after DNS, not the name.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,7 +14,7 @@ const fn v6(a: u16, b: u16, c: u16, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), prefix)
 }
 
-/// The one metadata service that has an address of the public internet.
+/// The only cloud metadata service on a public address.
 const AZURE_METADATA: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(168, 63, 129, 16), 32);
 
 const NOT_PUBLIC_V4: &[Ipv4Net] = &[
@@ -36,8 +36,8 @@ const NOT_PUBLIC_V4: &[Ipv4Net] = &[
     v4(240, 0, 0, 4),     // reserved, broadcast
 ];
 
-/// All of IPv6 that is given out. Loopback, mapped, compatible, unique local (with the metadata address
-/// fd00:ec2::254), link-local and multicast addresses lie outside.
+/// All assigned unicast addresses of IPv6. Loopback, mapped, compatible, unique local (with the metadata
+/// address fd00:ec2::254), link-local and multicast addresses are outside.
 const GLOBAL_UNICAST: Ipv6Net = v6(0x2000, 0, 0, 3);
 
 const NOT_PUBLIC_V6: &[Ipv6Net] = &[
@@ -56,7 +56,7 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Which addresses may be dialled: the public internet, and what the operator allows beside it.
+/// Addresses that may be dialled: the public internet, and networks that the operator allows.
 #[derive(Debug, Clone, Default)]
 pub struct Guard {
     allowed: Vec<IpNet>,
@@ -67,7 +67,8 @@ impl Guard {
         Self { allowed }
     }
 
-    /// The address to dial; an IPv4 address inside IPv6 is looked at, and dialled, as what it is.
+    /// Address to dial, or `None` if it is not allowed; an IPv4 address inside IPv6 is checked and dialled as
+    /// IPv4.
     pub fn checked(&self, address: IpAddr) -> Option<IpAddr> {
         let address = address.to_canonical();
         let may = is_public(address) || self.allowed.iter().any(|net| net.contains(&address));
@@ -83,7 +84,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let octets = address.octets();
     let embedded = |at: usize| Ipv4Addr::new(octets[at], octets[at + 1], octets[at + 2], octets[at + 3]);
     if NAT64.contains(&address) {
-        // What IPv6-only networks with DNS64 see of the IPv4 internet.
+        // NAT64: how IPv6-only networks with DNS64 see the IPv4 internet.
         return is_public_v4(embedded(12));
     }
     if SIX_TO_FOUR.contains(&address) {

@@ -1,6 +1,6 @@
-//! Talking to the network: DNS and MX plans, MTA-STS, TLS of listeners and clients, and which addresses are public.
+//! Network access: DNS and mail hosts, MTA-STS, TLS of listeners and clients, filter of public addresses.
 //!
-//! Holds no state of messages and knows no SMTP.
+//! The crate holds no state of messages and knows no SMTP.
 
 mod certificate;
 pub mod client_tls;

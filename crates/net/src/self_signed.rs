@@ -1,4 +1,4 @@
-//! A certificate that nobody vouches for, so that `postroad dev` speaks TLS without any set-up.
+//! Self-signed certificate, so that `postroad dev` offers TLS without any setup.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,8 +7,8 @@ use std::path::Path;
 
 use rcgen::{CertificateParams, DnType, KeyPair};
 
-/// Writes a new certificate for `names` and its key as PEM files, unless both are there: who has told a client to
-/// trust the certificate does not want another one after each start.
+/// Writes a new certificate for `names` and its key as PEM files, unless both exist: clients may have been told
+/// to trust the existing one.
 pub fn ensure_self_signed(certificate: &Path, key: &Path, names: &[String]) -> io::Result<()> {
     if certificate.exists() && key.exists() {
         return Ok(());

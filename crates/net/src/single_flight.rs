@@ -1,6 +1,6 @@
-//! Many who want the same thing at the same time wait for one piece of work.
+//! Deduplication of concurrent work: callers with the same key wait for one task.
 //!
-//! The work runs as a task of its own: a waiter that gives up takes nothing away from the others.
+//! The work runs as a separate task, so a caller that gives up does not cancel it for the others.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,8 +22,8 @@ where
     K: Clone + Eq + Hash + Send + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// The result of the work under way for `key`, or of `work`, which then is under way.
-    /// `None` when the work panicked or the runtime is shutting down.
+    /// Returns the result of the running work for `key`, or starts `work`. `None` if the work panicked or the
+    /// runtime is shutting down.
     pub(crate) async fn join<F>(&self, key: K, work: impl FnOnce() -> F) -> Option<V>
     where
         F: Future<Output = V> + Send + 'static,
@@ -60,7 +60,7 @@ impl<K, V> fmt::Debug for SingleFlight<K, V> {
     }
 }
 
-/// Takes the flight off the board when the work is over, also when it panicked.
+/// Removes the entry when the work is over, also after a panic.
 struct Landing<K: Eq + Hash, V> {
     key: K,
     flights: Arc<Mutex<HashMap<K, Flight<V>>>>,

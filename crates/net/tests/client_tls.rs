@@ -31,7 +31,7 @@ fn file(text: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Shakes hands and reads an answer to the end, and with it the tickets for the next time.
+/// Connects and reads the answer to its end, including the session tickets for the next time.
 async fn visit(server: &HttpsServer, config: Arc<ClientConfig>) -> io::Result<HandshakeKind> {
     let stream = TcpStream::connect(server.address()).await?;
     let name = ServerName::try_from(HOST).unwrap();
@@ -81,7 +81,7 @@ async fn sessions_are_resumed_but_never_from_opportunistic_to_verified() {
     visit(&server, tls.verified()).await.unwrap_err();
 }
 
-/// Shows the certificate of one and signs with the key of another.
+/// Shows the certificate of one key and signs with another.
 fn impostor(version: &'static SupportedProtocolVersion) -> ServerConfig {
     let [shown, own] = [(); 2].map(|()| TestCertificate::for_names(&[HOST]));
     let provider = Arc::new(default_provider());

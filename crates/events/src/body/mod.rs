@@ -1,4 +1,4 @@
-//! What a webhook is posted: the same bytes at every attempt, because nothing in them can change.
+//! Bodies of webhook posts. Every attempt has the same bytes.
 
 mod postal;
 mod standard;
@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 
 pub use standard::standard;
 
-/// The name of an event, stable for ever: what receivers recognise a repetition by.
+/// Id of an event in posts; never changes, so receivers recognise repeated posts by it.
 pub fn event_name(id: EventId) -> String {
     format!("evt_{}", id.0)
 }
 
-/// `None` for events that the format has no words for.
+/// Body of the event; `None` if this format cannot express it.
 pub fn body(event: &ToldEvent, format: WebhookFormat) -> Option<Vec<u8>> {
     let value = match format {
         WebhookFormat::Standard => standard(event),
@@ -23,16 +23,17 @@ pub fn body(event: &ToldEvent, format: WebhookFormat) -> Option<Vec<u8>> {
     Some(value.to_string().into_bytes())
 }
 
-/// What the event says beyond its message.
+/// Data of the event beyond its message.
 fn event_data(event: &ToldEvent) -> Map<String, Value> {
     let mut data = match serde_json::from_str(&event.event.event.data) {
         Ok(Value::Object(data)) => data,
-        // The store's own rows: anything else would be a bug, and telling the rest is better than telling nothing.
+        // The store wrote these rows, so anything else is a bug; posting the rest is better than posting
+        // nothing.
         _ => Map::new(),
     };
     let is_limit = matches!(event.kind(), EventKind::SendLimitApproaching | EventKind::SendLimitExceeded);
     if is_limit && !data.contains_key("server") {
-        // Events from before it was noted whose limit it is.
+        // Old events that do not record whose limit it was.
         data.insert("server".to_owned(), json!({ "id": event.server_id.0 }));
     }
     data
@@ -55,7 +56,7 @@ mod tests {
         event
     }
 
-    /// The one kind that Postal has two names for.
+    /// The one event type for which Postal has two names.
     fn async_bounce() -> ToldEvent {
         let data = r#"{"status":"Bounced","details":"Sent back later","output":"550 5.1.1 no such user",
             "sent_with_ssl":false,"time":null,"bounce":{"kind":"async","class":"bad_mailbox","code":550,

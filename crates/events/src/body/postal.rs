@@ -1,4 +1,4 @@
-//! The `postal` body, for receivers that were written for Postal's webhooks.
+//! Body in the format `postal`, for receivers written for Postal's webhooks.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use postroad_model::EventKind;
@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 
 use super::event_data;
 
-/// `{"event", "timestamp", "payload", "uuid"}`; `None` for events that Postal does not know.
+/// `{"event", "timestamp", "payload", "uuid"}`; `None` for events that Postal does not have.
 pub(super) fn postal(event: &ToldEvent) -> Option<Value> {
     let data = event_data(event);
     let name = name(event.kind(), &data)?;
     let mut payload = payload(name, event, &data);
-    // Only four keys may stand beside it.
+    // The top level may have only those four keys.
     if let (true, Some(payload)) = (event.event.test, payload.as_object_mut()) {
         payload.insert("test".to_owned(), true.into());
     }
@@ -101,7 +101,7 @@ fn message_object(message: &EventMessage) -> Value {
     })
 }
 
-/// The returned message; messages/message has its content under its id. Events from before it was noted have nulls.
+/// Returned message; messages/message shows its content by its id. Null in old events that do not record it.
 fn bounce_object(event: &ToldEvent, bounce: &Value) -> Value {
     let field = |key: &str| bounce.get(key).cloned().unwrap_or(Value::Null);
     let returned = |key: &str| bounce["returned"].get(key).cloned().unwrap_or(Value::Null);
@@ -123,7 +123,7 @@ fn bounce_object(event: &ToldEvent, bounce: &Value) -> Value {
     })
 }
 
-/// Made of the event, so that it is the same at every attempt and on every node.
+/// Derived from the event, so that it is equal at every attempt and on every node.
 fn uuid(event: &ToldEvent) -> String {
     let text = format!("postroad event {} {}", event.server_id.0, event.event.id.0);
     let mut bytes = [0; 16];

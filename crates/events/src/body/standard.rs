@@ -1,4 +1,4 @@
-//! The `standard` body, which is also an item of events/list.
+//! Body in the format `standard`, also an item of events/list.
 
 use postroad_store::{EventMessage, ToldEvent};
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ pub fn standard(event: &ToldEvent) -> Value {
     if event.kind().is_about_message() {
         let message = match &event.message {
             Some(message) => message_object(message, event.event.test),
-            // Removed by retention meanwhile.
+            // Retention has removed the message.
             None => json!({ "id": event.event.message_id.0 }),
         };
         data.insert("message".to_owned(), message);

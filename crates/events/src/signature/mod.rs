@@ -1,4 +1,4 @@
-//! How receivers know that a post is ours.
+//! Signatures by which receivers verify posts.
 
 mod postal;
 mod standard;

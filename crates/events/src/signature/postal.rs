@@ -1,7 +1,7 @@
 //! Postal's signatures: RSA PKCS#1 v1.5 over the body, with the installation's key, published as a JWK.
 //!
-//! SHA-1 is what receivers written for Postal verify; SHA-256 stands beside it for those that can choose. aws-lc-rs
-//! signs no SHA-1, so that one is made with the `rsa` crate, blinded.
+//! Receivers written for Postal verify SHA-1; a SHA-256 signature is sent beside it. aws-lc-rs does not sign
+//! SHA-1, so that signature is made with the `rsa` crate, blinded.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use rsa::traits::PublicKeyParts as _;
 use rsa::{Pkcs1v15Sign, RsaPrivateKey};
 use serde_json::{Value, json};
 
-/// The DER of `DigestInfo` before a SHA-1 (RFC 8017 9.2, note 1).
+/// DER of `DigestInfo` before a SHA-1 hash (RFC 8017 9.2, note 1).
 const SHA1_PREFIX: [u8; 15] =
     [0x30, 0x21, 0x30, 0x09, 0x06, 0x05, 0x2b, 0x0e, 0x03, 0x02, 0x1a, 0x05, 0x00, 0x04, 0x14];
 
@@ -33,7 +33,7 @@ pub struct PostalSigner {
     public_key: String,
 }
 
-/// Base64, as they stand in the headers.
+/// Base64, as in the headers.
 #[derive(Debug)]
 pub(crate) struct PostalSignatures {
     pub(crate) sha1: String,
@@ -58,12 +58,12 @@ impl PostalSigner {
         &self.key_id
     }
 
-    /// Base64 of the X.509 form: what stands between the lines of a PEM file.
+    /// Base64 of the X.509 form: the lines of a PEM file between its markers.
     pub fn public_key(&self) -> &str {
         &self.public_key
     }
 
-    /// RFC 7517.
+    /// JSON Web Key Set (RFC 7517).
     pub fn jwks(&self) -> Value {
         json!({
             "keys": [{
@@ -77,7 +77,7 @@ impl PostalSigner {
         })
     }
 
-    /// Takes some milliseconds: not for a thread that serves others.
+    /// Signs the body. Takes some milliseconds: do not call on an async thread.
     pub(crate) fn sign(&self, body: &[u8]) -> Result<PostalSignatures, PostalSignerError> {
         let hash = digest(&SHA1_FOR_LEGACY_USE_ONLY, body);
         let scheme = Pkcs1v15Sign { hash_len: Some(20), prefix: SHA1_PREFIX.into() };

@@ -1,4 +1,4 @@
-//! The scheme of Standard Webhooks: an HMAC over id, time and body, with a secret that only the two sides know.
+//! Signatures of Standard Webhooks: an HMAC over id, time and body with a shared secret.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ const PREFIX: &str = "whsec_";
 #[error("a secret is `whsec_` and the base64 of 24 to 64 bytes")]
 pub struct SecretError;
 
-/// Ready to sign.
+/// Parsed secret.
 pub struct StandardSecret(Key);
 
 impl StandardSecret {
@@ -33,7 +33,7 @@ impl fmt::Debug for StandardSecret {
     }
 }
 
-/// The value of `webhook-signature`: one signature for each secret that is good at the moment.
+/// Value of `webhook-signature`: one signature for each valid secret.
 pub(crate) fn signatures(secrets: &[StandardSecret], id: &str, epoch_secs: i64, body: &[u8]) -> String {
     let mut content = format!("{id}.{epoch_secs}.").into_bytes();
     content.extend_from_slice(body);

@@ -1,8 +1,8 @@
-//! The outbox worked off. A dispatcher looks what is due and starts a lane for each endpoint that has something to be
-//! told; lanes know nothing of each other, so that one that hangs delays only itself.
+//! Webhook worker: posts the events in the outbox. A dispatcher finds due posts and starts a lane for each
+//! endpoint; lanes are independent, so one that hangs delays only itself.
 //!
-//! Posts under way have places (`places.rs`) that those who fail cannot take from the others, nor one server from
-//! another.
+//! Posts in progress hold permits (`places.rs`). Failing endpoints cannot take those of the others, nor can one
+//! server take those of another.
 
 mod lane;
 mod places;
@@ -26,20 +26,20 @@ use lane::Lane;
 use places::{Class, Places};
 use settler::Settler;
 
-/// Other nodes append events too, and nobody tells of those.
+/// Other nodes add events too, without notifying this one.
 const POLL: Duration = Duration::from_secs(1);
-/// Between two looks at what is due, however much happens.
+/// Least pause between two look-ups of due posts.
 const SCAN_PAUSE_MIN: Duration = Duration::from_millis(10);
-/// After a look that failed.
+/// Pause after a failed look-up.
 const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
-/// Something is due and cannot be had: another node works on it.
+/// Pause if posts are due but another node holds them.
 const EMPTY_REST: Duration = Duration::from_secs(1);
-/// Without a success for so long, whatever this process has seen of it.
+/// An endpoint without a success for this long counts as failing.
 const FAILING_AFTER: Duration = Duration::from_mins(1);
-/// Endpoints whose pace is remembered while they have nothing to be told.
+/// Endpoints whose pacing is remembered while they have no posts.
 const PACINGS_MAX: usize = 100_000;
 
-/// What all lanes share.
+/// State shared by all lanes.
 #[derive(Debug)]
 struct Shared {
     store: Store,
@@ -51,8 +51,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// One that failed a moment ago is not yet among the failing, where it could wait
-    /// long.
+    /// Class of an endpoint. One that failed a moment ago does not count as failing yet, because failing ones
+    /// may wait long.
     fn class_of(&self, webhook: &Webhook, is_failing: bool) -> Class {
         let failing_for = webhook.failing_since.map(|since| self.clock.now().since(since));
         if is_failing || failing_for.is_some_and(|failing_for| failing_for >= FAILING_AFTER) {
@@ -67,7 +67,7 @@ impl Shared {
 
 type Key = (ServerId, WebhookId);
 
-/// The pace of one endpoint, kept from lane to lane.
+/// Pacing of one endpoint, kept between lanes.
 #[derive(Debug, Clone)]
 struct SharedPacing(Arc<Mutex<Pacing>>);
 
@@ -94,7 +94,7 @@ pub(crate) async fn run(
         settings,
     });
     Dispatcher { shared, lanes: JoinSet::new(), paces: HashMap::new() }.run(stopping).await;
-    // Every lane is over, and with the last of them the settler's channel: it writes what it has and ends.
+    // All lanes have ended, which closes the settler's channel: it writes the rest and ends.
     drop(settling.await);
 }
 
@@ -147,7 +147,7 @@ impl Dispatcher {
                     TROUBLE_PAUSE
                 }
             };
-            // A look that takes long is taken less often.
+            // Slow look-ups are made less often.
             let pause = SCAN_PAUSE_MIN.max(begun.elapsed() * 2);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -166,7 +166,7 @@ impl Dispatcher {
         while self.lanes.join_next().await.is_some() {}
     }
 
-    /// Returns how long nothing else is due.
+    /// Starts lanes for due posts. Returns the time until another post is due.
     fn start_lanes(&mut self, due: &[WebhookDue], stopping: &watch::Receiver<bool>) -> Duration {
         let now = self.shared.clock.now();
         let mut patience = POLL;
@@ -202,20 +202,20 @@ impl Dispatcher {
                     pace.has_lane = false;
                 }
             }
-            // A lane that panicked does not say which it was: all may be started again, and `held` of those that still
-            // run is lost to the new ones. At least once is what is promised.
+            // A panicked lane does not say which one it was: all may be started again, and new lanes do not
+            // know the `held` events of running ones. Delivery is at least once.
             None => self.paces.values_mut().for_each(|pace| pace.has_lane = false),
         }
     }
 }
 
-/// When to look for events that are due too late after the clock went back: what was under way may still come with a time
-/// of the old clock.
+/// Times to look for posts that are due too late after the clock was set back: posts in progress may still be
+/// stored with a time of the old clock.
 fn looks_from(now: Instant) -> Vec<Instant> {
     [0, 10, 60].map(|seconds| now + Duration::from_secs(seconds)).to_vec()
 }
 
-/// When a lane that found nothing may look again.
+/// Time at which a lane that found nothing may look again.
 fn rest_until(now: Timestamp) -> Timestamp {
     now.plus(EMPTY_REST)
 }

@@ -1,5 +1,5 @@
-//! Writes what came of posts, many in one transaction. On failure: keeps them and tries again; lanes that wait for
-//! their outcomes to be stored post nothing new meanwhile.
+//! Writes the outcomes of posts, many in one transaction. On failure it keeps them and retries; meanwhile lanes
+//! that wait for their outcomes post nothing new.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use postroad_store::{Store, WebhookOutcome};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// Few enough for the SQLite writer not to keep mail waiting.
+/// Small enough not to delay mail in SQLite's only writer.
 const BATCH_MAX: usize = 64;
 const WAITING_MAX: usize = 1_024;
 const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
@@ -24,13 +24,13 @@ struct Settling {
 }
 
 impl Settler {
-    /// It ends when the last clone is gone.
+    /// Starts the settler; it ends when the last clone is dropped.
     pub(super) fn start(store: Store) -> (Self, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         (Self { sender }, tokio::spawn(work(store, receiver)))
     }
 
-    /// Until it is on stable storage.
+    /// Waits until the outcome is on stable storage.
     pub(super) async fn settle(&self, outcome: WebhookOutcome) {
         let (stored, is_stored) = oneshot::channel();
         if self.sender.send(Settling { outcome, stored }).await.is_ok() {
@@ -48,7 +48,7 @@ async fn work(store: Store, mut receiver: mpsc::Receiver<Settling>) {
             tokio::time::sleep(TROUBLE_PAUSE).await;
         }
         for settling in batch.drain(..) {
-            // A lane that was broken off does not listen any more.
+            // A lane that was aborted no longer listens.
             settling.stored.send(()).ok();
         }
     }

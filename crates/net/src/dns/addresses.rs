@@ -1,4 +1,4 @@
-//! The addresses of a host, IPv6 and IPv4 in turn.
+//! Addresses of a host, alternating between IPv6 and IPv4.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use super::question::{LookupFailure, Outcome};
 
 const ADDRESSES_MAX: usize = 16;
 
-/// Why a host cannot be dialled; the first two will not pass on their own.
+/// Why a host cannot be dialled; the first two are permanent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressFailure {
     #[error("the host does not exist (NXDOMAIN)")]
@@ -29,8 +29,9 @@ impl AddressFailure {
 }
 
 impl Dns {
-    /// At least one and at most 16; IPv6 and IPv4 in turn, so that a broken family costs one attempt and not half
-    /// of them. When one family's answer fails, those of the other. An address is its own.
+    /// Returns 1 to 16 addresses, alternating between IPv6 and IPv4, so that a broken family costs one attempt
+    /// and not half of them. If one family's look-up fails, returns the other's. An address literal returns
+    /// itself.
     pub async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, AddressFailure> {
         if let Ok(address) = host.parse() {
             return Ok(vec![address]);
@@ -45,7 +46,7 @@ impl Dns {
         if !found.is_empty() {
             return Ok(found);
         }
-        // A host that we could reach if we wanted to is no bad host.
+        // The host is reachable over the other family, so it is not a bad host.
         match self.ask(host, RecordType::AAAA).await {
             Ok(_) => Err(AddressFailure::Temporary(
                 "the host has only IPv6 addresses, and IPv6 is switched off here".to_owned(),
@@ -83,14 +84,14 @@ fn interleaved(v6: Vec<IpAddr>, v4: Vec<IpAddr>) -> Vec<IpAddr> {
     all
 }
 
-/// Of two answers without an address. A name that does not exist has none of either family, whatever the other
+/// Combines two answers without an address. A name that does not exist has neither family, whatever the other
 /// answer says.
 fn failure_of(v6: Outcome, v4: Outcome) -> AddressFailure {
     let failures = [v6, v4].map(|outcome| outcome.err().unwrap_or(LookupFailure::NoData));
     if failures.contains(&LookupFailure::NoSuchName) {
         return AddressFailure::NoSuchHost;
     }
-    // Of a question that nobody was asked, nothing is known.
+    // A look-up that was not made says nothing about the name.
     if failures.contains(&LookupFailure::Busy) {
         return AddressFailure::Busy;
     }

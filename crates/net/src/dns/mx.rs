@@ -1,4 +1,4 @@
-//! Which hosts take the mail of a domain, in which order (RFC 5321 5.1, RFC 7505).
+//! Mail hosts of a domain in order of preference (RFC 5321 5.1, RFC 7505).
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -18,22 +18,22 @@ const VALID_MAX: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MxHost {
-    /// Lower-case, without a dot at the end.
+    /// Lower case, without a trailing dot.
     pub name: String,
     pub preference: u16,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MxPlan {
-    /// At least one; the lowest preference first, equals by name, no name twice.
+    /// At least one; sorted by preference, then name; no duplicates.
     pub hosts: Vec<MxHost>,
-    /// Whether the domain has no MX and is its own host.
+    /// The domain has no MX and is its own host.
     pub implicit: bool,
     /// From one minute to one hour.
     pub valid_for: Duration,
 }
 
-/// Why there is no plan; each text is a sentence for the delivery record.
+/// Why there are no mail hosts; each text is a sentence for the delivery record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MxFailure {
     #[error("The domain says that it accepts no mail (null MX).")]
@@ -55,7 +55,7 @@ impl MxFailure {
 }
 
 impl MxPlan {
-    /// One order to try the hosts in: by preference, at random among equals (RFC 5321 5.1).
+    /// Order to try the hosts in: by preference, random among equals (RFC 5321 5.1).
     pub fn shuffled(&self, rng: &mut impl Rng) -> Vec<&MxHost> {
         let mut hosts: Vec<&MxHost> = self.hosts.iter().collect();
         for equals in hosts.chunk_by_mut(|one, next| one.preference == next.preference) {
@@ -64,7 +64,7 @@ impl MxPlan {
         hosts
     }
 
-    /// The same for all plans with the same set of hosts, different for different sets; readable.
+    /// Readable name of the set of hosts: equal for equal sets, different for different ones.
     pub fn site_name(&self) -> String {
         site::name_of(self.hosts.iter().map(|host| host.name.as_str()))
     }
@@ -83,7 +83,8 @@ impl Dns {
 
     /// RFC 5321 5.1: without an MX the domain is its own mail server, if it has an address.
     async fn implicit_plan(&self, domain: &DomainName) -> Result<MxPlan, MxFailure> {
-        // Both families whatever the settings: that we cannot use an address does not make the domain a bad one.
+        // Look up both families whatever the settings: an address that this machine cannot use does not make
+        // the domain bad.
         let (v6, v4) = self.ask_both_families(domain.as_str()).await;
         let ttls = [&v6, &v4].into_iter().filter_map(|answer| Some(answer.as_ref().ok()?.ttl));
         if let Some(ttl) = ttls.min() {
@@ -101,7 +102,7 @@ impl Dns {
 
 fn plan_of(domain: &DomainName, answer: &Answer) -> Result<MxPlan, MxFailure> {
     let mut hosts: Vec<MxHost> = answer.records.iter().filter_map(host_of).collect();
-    // Beside other hosts a "." is an error of the domain's owner (RFC 7505 3), and nothing to connect to.
+    // Beside other hosts a "." is a mistake of the domain's owner (RFC 7505 3), and cannot be dialled.
     hosts.retain(|host| !host.name.is_empty());
     if hosts.is_empty() {
         return Err(MxFailure::NullMx);
@@ -113,7 +114,7 @@ fn plan_of(domain: &DomainName, answer: &Answer) -> Result<MxPlan, MxFailure> {
     if hosts.iter().any(|host| !is_literal(host)) {
         hosts.retain(|host| {
             if is_literal(host) {
-                // RFC 5321 2.3.5 wants a name; somebody's typing error does not stop mail to the other hosts.
+                // RFC 5321 2.3.5 requires a name; such a mistake must not stop mail to the other hosts.
                 tracing::debug!(%domain, host = host.name, "ignored an MX that is an address, not a name");
             }
             !is_literal(host)
@@ -132,7 +133,7 @@ fn host_of(record: &RData) -> Option<MxHost> {
     Some(MxHost { name: name.trim_end_matches('.').to_owned(), preference: mx.preference })
 }
 
-/// Letters, digits, hyphens, and the underscore that some people use all the same. `site` relies on it.
+/// Letters, digits, hyphens, and the underscore that some domains use. `site` relies on this.
 fn is_host_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte))
 }

@@ -1,7 +1,7 @@
-//! A name for a set of mail hosts, fit for logs and commands.
+//! Name of a set of mail hosts, for logs and commands.
 //!
-//! Two sets must never have one name: what shares a site shares connections. Host names hold none of the
-//! characters that are put between them here (`mx` sees to it), so a name can be read back.
+//! Two sets must never share a name, because a site shares connections. Host names contain none of the
+//! separators used here (`mx` checks that), so a name is unambiguous.
 
 use aws_lc_rs::digest::{SHA256, digest};
 
@@ -15,7 +15,7 @@ pub(super) fn name_of<'a>(hosts: impl Iterator<Item = &'a str>) -> String {
     if readable.len() <= READABLE_BYTES_MAX {
         return readable;
     }
-    // Half of SHA-256: nobody finds a second set for the name of somebody else's.
+    // Half of SHA-256 is enough: nobody can construct a second set with the same name.
     let hash = digest(&SHA256, hosts.join(",").as_bytes());
     let hash = hash.as_ref().first_chunk().expect("SHA-256 has more than 16 bytes");
     let hash = u128::from_be_bytes(*hash);
@@ -23,14 +23,14 @@ pub(super) fn name_of<'a>(hosts: impl Iterator<Item = &'a str>) -> String {
     format!("{first}+{}#{hash:032x}", hosts.len() - 1)
 }
 
-/// `(@|alt1|alt2).gmail-smtp-in.l.google.com`, where `@` is the bare end itself.
+/// `(@|alt1|alt2).gmail-smtp-in.l.google.com`, where `@` is the suffix itself.
 fn folded(hosts: &[&str]) -> String {
     let [first, others @ ..] = hosts else { return String::new() };
     let labels: Vec<&str> = first.rsplit('.').collect();
     let common = others.iter().fold(labels.len(), |common, host| {
         labels.iter().zip(host.rsplit('.')).take(common).take_while(|(label, other)| *label == other).count()
     });
-    // A shared top-level domain alone makes nothing easier to read.
+    // A shared top-level domain alone is not worth folding.
     if others.is_empty() || common < 2 {
         return hosts.join(",");
     }

@@ -1,4 +1,4 @@
-//! From a URL to an open connection: resolve, check, connect, TLS; the address checked is the address dialled.
+//! Opens a connection for a URL: resolve, check, connect, TLS. The address checked is the address dialled.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -20,9 +20,9 @@ use super::pool::Connection;
 use crate::dns::Dns;
 use crate::guard::Guard;
 
-/// More of a host's addresses are not tried in one exchange.
+/// Most addresses of a host tried in one exchange.
 const ADDRESSES_TRIED_MAX: usize = 4;
-/// The head of an answer must fit in.
+/// Largest head of an answer.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 
 pub(super) struct Dialler {
@@ -53,7 +53,7 @@ impl Dialler {
         let mut failure = PostFailure::ConnectLate(self.connect_timeout);
         let count = addresses.len() as u32;
         for (at, address) in (0..count).zip(addresses) {
-            // A dead address leaves the others their share of the time.
+            // A dead address leaves the other addresses their share of the time.
             let share = deadline.saturating_duration_since(Instant::now()) / (count - at);
             match tokio::time::timeout(share, self.connect_to(address, url)).await {
                 Ok(Ok(connection)) => return Ok(connection),
@@ -67,7 +67,8 @@ impl Dialler {
     async fn resolve(&self, url: &WebhookUrl) -> Result<Vec<IpAddr>, PostFailure> {
         match url.host() {
             WebhookHost::Address(address) => Ok(vec![address]),
-            // RFC 6761 6.3: never asked of the DNS. Whether the loopback may be dialled is the guard's decision.
+            // RFC 6761 6.3: never looked up in the DNS. The guard decides whether loopback addresses may be
+            // dialled.
             WebhookHost::Name(name) if is_localhost(&name) => {
                 Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()])
             }
@@ -78,7 +79,7 @@ impl Dialler {
     async fn connect_to(&self, address: IpAddr, url: &WebhookUrl) -> Result<Connection, PostFailure> {
         let stream = TcpStream::connect(SocketAddr::new(address, url.port())).await;
         let stream = stream.map_err(PostFailure::Connect)?;
-        // A body that follows its head in a second packet must not wait for the peer's delayed acknowledgement.
+        // The body's packet must not wait for the peer's delayed acknowledgement of the head (Nagle).
         stream.set_nodelay(true).map_err(PostFailure::Connect)?;
         if !url.is_https() {
             return opened(TokioIo::new(stream), address).await;
@@ -102,7 +103,7 @@ async fn opened(
         .handshake(stream)
         .await
         .map_err(PostFailure::Protocol)?;
-    // Ends with the value: what a receiver still sends is not read.
+    // Ends when dropped: further bytes from the receiver are not read.
     let driver = tokio::spawn(async move { drop(driver.await) });
     Ok(Connection::new(sender, driver, address))
 }

@@ -18,12 +18,12 @@ pub(super) struct Done {
     pub(super) status: u16,
     pub(super) retry_after: Option<String>,
     pub(super) body: Bytes,
-    /// The whole answer was read: the connection can be used again.
+    /// The whole answer was read: the connection can be reused.
     pub(super) is_whole: bool,
 }
 
 pub(super) enum Broken {
-    /// The request got no answer at all.
+    /// There was no answer at all.
     BeforeAnswer(PostFailure),
     Inside(PostFailure),
 }
@@ -62,8 +62,8 @@ pub(super) async fn run(
         .await
         .map_err(|error| Broken::Inside(PostFailure::Protocol(error)))?;
     if is_whole {
-        // The driver may have to see the end of the answer first; a receiver that answered before it read everything
-        // is not waited for.
+        // The driver may have to see the end of the answer first. Do not wait for a receiver that answered
+        // before it read everything.
         is_whole = tokio::time::timeout(READY_WAIT_MAX, connection.sender.ready())
             .await
             .is_ok_and(|ready| ready.is_ok());

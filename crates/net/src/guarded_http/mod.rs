@@ -1,9 +1,9 @@
-//! Posting to addresses that strangers chose, without becoming their way into our network.
+//! HTTP client for URLs chosen by strangers, which must not open a way into the local network.
 //!
-//! The address that is dialled is the one that was checked, after DNS; no redirects, no proxies, little of the answer,
-//! and an end to everything. Connections are kept for the next exchange with the same origin, so a busy receiver costs
-//! no handshake each time. On failure: the class says whose trouble it is; nothing is tried twice but an exchange whose
-//! kept connection had ended meanwhile.
+//! It dials exactly the address that was checked after DNS. It follows no redirects, uses no proxies, reads
+//! little of the answer, and everything has a timeout. Connections are kept for the next exchange with the same
+//! origin. On failure the error class says where the problem is. Nothing is retried, except an exchange whose
+//! kept connection had closed.
 
 mod dial;
 mod exchange;
@@ -30,15 +30,15 @@ use pool::{Origin, Pool};
 
 #[derive(Debug, Clone)]
 pub struct GuardedHttpSettings {
-    /// What may be dialled beside the public internet.
+    /// Networks that may be dialled beside the public internet.
     pub allowed: Vec<IpNet>,
-    /// TCP and TLS, all addresses of the host together.
+    /// Time for TCP and TLS, over all addresses of the host.
     pub connect_timeout: Duration,
-    /// From the first question to the DNS to the last byte of the answer.
+    /// Time from the DNS look-up to the last byte of the answer.
     pub exchange_timeout: Duration,
-    /// What is read of an answer's body; then the connection is closed.
+    /// Bytes read of an answer's body; then the connection is closed.
     pub answer_bytes_max: usize,
-    /// Connections kept for the next exchange, for one origin.
+    /// Idle connections kept per origin.
     pub idle_per_origin_max: usize,
     pub idle_max: usize,
     pub idle_for: Duration,
@@ -58,7 +58,7 @@ impl Default for GuardedHttpSettings {
     }
 }
 
-/// Clones share the connections.
+/// HTTP client; clones share their connections.
 #[derive(Clone)]
 pub struct GuardedHttp {
     inner: Arc<Inner>,
@@ -70,22 +70,22 @@ struct Inner {
     settings: GuardedHttpSettings,
 }
 
-/// What came back, whatever it says.
+/// Answer of the receiver, with any status.
 #[derive(Debug, Clone)]
 pub struct HttpAnswer {
     pub status: u16,
-    /// As it was sent.
+    /// Header value as sent.
     pub retry_after: Option<String>,
-    /// The first bytes.
+    /// Beginning of the body.
     pub body: Bytes,
-    /// Where it came from.
+    /// Address that was dialled.
     pub address: IpAddr,
-    /// DNS, TCP and TLS; `None` on a kept connection.
+    /// Time for DNS, TCP and TLS; `None` on a kept connection.
     pub connected_in: Option<Duration>,
 }
 
 impl GuardedHttp {
-    /// `verified` decides which certificates are good.
+    /// `verified` checks the certificates.
     pub fn new(dns: Dns, verified: Arc<ClientConfig>, settings: GuardedHttpSettings) -> Self {
         let guard = Guard::allowing(settings.allowed.clone());
         let dialler = Dialler::new(dns, verified, guard, settings.connect_timeout);
@@ -93,7 +93,7 @@ impl GuardedHttp {
         Self { inner: Arc::new(Inner { dialler, pool, settings }) }
     }
 
-    /// One POST; `headers` beside `Host` and `Content-Length`.
+    /// Sends one POST; `headers` are added to `Host` and `Content-Length`.
     pub async fn post(
         &self,
         url: &WebhookUrl,
@@ -119,7 +119,7 @@ impl Inner {
         if let Some(mut kept) = self.pool.take(&origin) {
             match exchange::run(&mut kept, request(), self.settings.answer_bytes_max).await {
                 Ok(done) => return Ok(self.finish(origin, kept, done, None)),
-                // It ended while nobody looked: that says nothing about the receiver.
+                // The kept connection had closed: that says nothing about the receiver.
                 Err(exchange::Broken::BeforeAnswer(_)) => {}
                 Err(exchange::Broken::Inside(failure)) => return Err(failure),
             }

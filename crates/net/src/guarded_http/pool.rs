@@ -1,4 +1,4 @@
-//! Connections that wait for the next exchange: few, for a short time, and looked through when one is put back.
+//! Idle connections for later exchanges: few, for a short time, cleaned up when one is returned.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -70,7 +70,7 @@ impl Pool {
         Self { idle: Mutex::new(kept), per_origin_max, max, idle_for }
     }
 
-    /// The one that was used last: it is the least likely to have ended.
+    /// Takes the most recently used one, which is the least likely to have closed.
     pub(super) fn take(&self, origin: &Origin) -> Option<Connection> {
         let now = Instant::now();
         let mut kept = self.idle.lock();

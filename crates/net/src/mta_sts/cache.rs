@@ -1,4 +1,4 @@
-//! Policies that were fetched, until they expire, and fetches that failed, until they are tried again.
+//! Cache of MTA-STS policies until they expire, and of failed fetches until they are retried.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use postroad_model::{DomainName, Timestamp};
 use super::file::Stored;
 use super::policy::Policy;
 
-/// RFC 8461 3.3 leaves the pause after a failed fetch to us, and names five minutes.
+/// RFC 8461 3.3 leaves the pause after a failed fetch open, and suggests five minutes.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_mins(5);
-/// A policy is fetched anew before it expires, or who blocks the web server at the right moment ends it.
+/// Refresh early: otherwise an attacker who blocks the policy host can let the policy expire.
 const REFRESH_AFTER_MAX: Duration = Duration::from_hours(24);
 
 #[derive(Debug)]
 pub(super) struct PolicyCache {
     entries: HashMap<DomainName, Entry>,
     entries_max: usize,
-    /// Grows with every use: the smallest is the least recently used.
+    /// Grows with every use; the smallest value is the least recently used.
     uses: u64,
 }
 
@@ -57,7 +57,7 @@ impl PolicyCache {
         entry.kept.as_ref().filter(|kept| now < kept.expires_at).map(|kept| Arc::clone(&kept.policy))
     }
 
-    /// Whether the policy announced as `id` is worth a fetch: unknown or getting old, and not just tried in vain.
+    /// Whether the policy announced as `id` should be fetched: unknown or old, and no recent failure.
     pub(super) fn wants_fetch(&self, domain: &DomainName, id: &str, now: Timestamp) -> bool {
         let Some(entry) = self.entries.get(domain) else { return true };
         let is_known = entry.kept.as_ref().is_some_and(|kept| kept.id == id && now < kept.refresh_at);
@@ -78,7 +78,7 @@ impl PolicyCache {
         entry.failed = None;
     }
 
-    /// Every policy, the one fetched last at the end.
+    /// All policies, the most recently fetched last.
     pub(super) fn all(&self) -> Vec<Stored> {
         let stored = |(domain, entry): (&DomainName, &Entry)| {
             let kept = entry.kept.as_ref()?;
@@ -100,7 +100,7 @@ impl PolicyCache {
 
     fn entry(&mut self, domain: &DomainName) -> &mut Entry {
         if !self.entries.contains_key(domain) && self.entries.len() >= self.entries_max {
-            // A walk over all of them, after a fetch that took a thousand times longer.
+            // A scan of all entries, after a fetch that took a thousand times longer.
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.last_use);
             if let Some(oldest) = oldest.map(|(domain, _)| domain.clone()) {
                 self.entries.remove(&oldest);

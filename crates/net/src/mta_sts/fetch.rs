@@ -1,4 +1,4 @@
-//! Fetching a policy file over HTTPS (RFC 8461 3.3): verified, no redirects, small and soon or not at all.
+//! Fetches a policy file over HTTPS (RFC 8461 3.3): verified, without redirects, bounded in size and time.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::guard;
 const PATH: &str = "/.well-known/mta-sts.txt";
 const BODY_BYTES_MAX: usize = 64 * 1024;
 const FETCHES_AT_ONCE_MAX: usize = 64;
-/// So that a dead address leaves time for the next.
+/// Short, so that a dead address leaves time for the next.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +115,7 @@ async fn read_policy(stream: TlsStream<TcpStream>, host: &str) -> Result<Bytes, 
         .expect("a host name is a valid header value");
     let exchange = async move {
         let response = sender.send_request(request).await?;
-        // RFC 8461 3.3: redirects are not followed, and nothing but 200 is a policy.
+        // RFC 8461 3.3: redirects are not followed, and only 200 is a policy.
         if response.status() != StatusCode::OK {
             return Err(FetchError::Status(response.status()));
         }
@@ -125,12 +125,12 @@ async fn read_policy(stream: TlsStream<TcpStream>, host: &str) -> Result<Bytes, 
             Err(error) => Err(FetchError::Body(error)),
         }
     };
-    // Side by side in this task: when the time is over, both end.
+    // Polled in this task: both end when the time is over.
     let mut connection = std::pin::pin!(connection);
     let mut exchange = std::pin::pin!(exchange);
     match futures_util::future::select(exchange.as_mut(), connection.as_mut()).await {
         futures_util::future::Either::Left((result, _)) => result,
-        // The connection is over, and all that came is with the exchange.
+        // The connection has ended; the exchange has all its bytes.
         futures_util::future::Either::Right((_, exchange)) => exchange.await,
     }
 }

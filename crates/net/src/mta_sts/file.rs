@@ -1,7 +1,8 @@
-//! Policies on disk, one line each: a restart does not forget what domains demand, whoever breaks their DNS meanwhile.
+//! MTA-STS policies on disk, one line each, so that they survive a restart even if somebody breaks the domain's
+//! DNS.
 //!
-//! New policies are added at the end, the last line of a domain counts. The file is written anew when it is opened and
-//! when it has grown too large. Trouble with it is logged, and policies are then kept in memory only.
+//! New policies are appended; the last line of a domain counts. The file is rewritten when it is opened and
+//! when it has grown too large. If it fails, the error is logged and policies are kept in memory only.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,10 +16,10 @@ use postroad_model::{DomainName, Timestamp};
 
 use super::policy::{Mode, Policy};
 
-/// Ten thousand policies of the usual size take two megabytes.
+/// Ten thousand policies of the usual size take 2 MB.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// A policy as it was fetched.
+/// Policy as it was fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) domain: DomainName,
@@ -30,12 +31,12 @@ pub(super) struct Stored {
 #[derive(Debug)]
 pub(super) struct PolicyFile {
     path: PathBuf,
-    /// What is written at the end, and how many bytes there are. `None` after trouble.
+    /// File to append to, and its size. `None` after an error.
     open: Mutex<Option<(File, u64)>>,
 }
 
 impl PolicyFile {
-    /// The file and what it held, the newest last.
+    /// Opens the file; also returns its policies, the newest last.
     pub(super) fn open(path: &Path, policies_max: usize) -> (Self, Vec<Stored>) {
         let known = read(path, policies_max);
         let open = write_anew(path, &known);
@@ -48,7 +49,7 @@ impl PolicyFile {
         (Self { path: path.to_owned(), open: Mutex::new(open.ok()) }, known)
     }
 
-    /// Adds a policy; `all` gives everything that is known, should the file have to be written anew.
+    /// Appends a policy; `all` returns everything known if the file must be rewritten.
     pub(super) fn add(&self, stored: &Stored, all: impl FnOnce() -> Vec<Stored>) {
         let mut open = self.open.lock();
         let Some((file, bytes)) = open.as_mut() else { return };
@@ -69,7 +70,7 @@ impl PolicyFile {
     }
 }
 
-/// Lines that are damaged, as the last one may be after a crash, are passed over.
+/// Skips damaged lines, such as a last line cut by a crash.
 fn read(path: &Path, policies_max: usize) -> Vec<Stored> {
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut text));
@@ -89,11 +90,11 @@ fn read(path: &Path, policies_max: usize) -> Vec<Stored> {
     known.into_iter().skip(surplus).map(|(_, stored)| stored).collect()
 }
 
-/// Beside the old file first, so that a crash leaves one of the two whole.
+/// Writes a second file first, so that a crash leaves one of the two complete.
 fn write_anew(path: &Path, known: &[Stored]) -> io::Result<(File, u64)> {
     let beside = path.with_extension("new");
     let lines: Vec<String> = known.iter().map(line_of).collect();
-    // The newest are kept if they do not all fit; half of the room is for those to come.
+    // Keeps the newest if they do not all fit; leaves half of the space for later ones.
     let mut bytes = 0;
     let fits = |line: &&String| {
         bytes += line.len() as u64;
@@ -108,7 +109,7 @@ fn write_anew(path: &Path, known: &[Stored]) -> io::Result<(File, u64)> {
     Ok((File::options().append(true).open(path)?, text.len() as u64))
 }
 
-/// Fields without white space: ids are letters and digits, hosts are names.
+/// Fields have no white space: ids are letters and digits, hosts are names.
 fn line_of(stored: &Stored) -> String {
     let Stored { domain, id, policy, fetched_at } = stored;
     let mode = match policy.mode {
@@ -117,7 +118,7 @@ fn line_of(stored: &Stored) -> String {
         Mode::Enforce => "enforce",
     };
     let mut line = format!("v1 {domain} {id} {} {mode} {}", fetched_at.as_micros(), policy.max_age.as_secs());
-    // One with white space in it is no host.
+    // A name with white space is not a host.
     for host in policy.mx.iter().filter(|host| !host.contains(char::is_whitespace)) {
         line.push(' ');
         line.push_str(host);
@@ -127,7 +128,7 @@ fn line_of(stored: &Stored) -> String {
 }
 
 fn parse_line(line: &str) -> Option<Stored> {
-    // The dot at the end tells a whole line from one that was cut short.
+    // The final dot distinguishes a complete line from a cut one.
     let mut words = line.strip_prefix("v1 ")?.strip_suffix(" .")?.split(' ');
     let domain = DomainName::parse(words.next()?).ok()?;
     let id = words.next()?.to_owned();

@@ -1,7 +1,8 @@
-//! MTA-STS (RFC 8461): domains that want their mail only over verified TLS, to hosts that they name.
+//! MTA-STS (RFC 8461): domains that require verified TLS to the hosts they name.
 //!
-//! On failure a policy that was seen before stays in force until it expires, whatever the DNS or the web server say
-//! meanwhile: else who can break them could switch it off. A domain without one goes on without (RFC 8461 5.1).
+//! On failure a known policy stays in force until it expires, whatever the DNS or the web server say: otherwise
+//! an attacker who breaks them could switch it off. A domain without a policy is delivered to without one (RFC
+//! 8461 5.1).
 
 mod cache;
 mod fetch;
@@ -28,15 +29,15 @@ use file::{PolicyFile, Stored};
 
 #[derive(Debug, Clone)]
 pub struct MtaStsSettings {
-    /// Of the web servers: 443, except in tests.
+    /// Port of the policy hosts: 443, except in tests.
     pub port: u16,
     /// Whether policies may come from addresses that are not public.
     pub allow_private: bool,
-    /// For one fetch from the host's addresses to the last byte.
+    /// Time for one fetch, from the host's addresses to the last byte.
     pub fetch_timeout: Duration,
-    /// Of domains; the least recently used goes first.
+    /// Number of domains; the least recently used is dropped first.
     pub policies_max: usize,
-    /// Where policies outlive the process.
+    /// File that keeps policies over a restart.
     pub file: Option<PathBuf>,
 }
 
@@ -52,14 +53,14 @@ impl Default for MtaStsSettings {
     }
 }
 
-/// What a domain demands of those who send to it.
+/// Requirement of a domain on its senders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StsVerdict {
-    /// Nothing, or nothing that could be found out.
+    /// No policy, or none that could be found.
     None,
-    /// Nothing yet, but it wants to hear what would have failed.
+    /// No requirement yet, but the domain wants reports of what would have failed.
     Testing(Arc<Policy>),
-    /// A host that matches, over TLS with a verified certificate; else no delivery.
+    /// Deliver only to a matching host over TLS with a verified certificate.
     Enforce(Arc<Policy>),
 }
 
@@ -88,7 +89,7 @@ struct Inner {
 }
 
 impl MtaSts {
-    /// Reads the policies that an earlier process stored, if there is a file.
+    /// Loads the policies of an earlier process, if there is a file.
     pub fn new(dns: Dns, tls: &ClientTls, settings: &MtaStsSettings) -> Self {
         let mut policies = PolicyCache::new(settings.policies_max);
         let file = settings.file.as_ref().map(|path| {
@@ -123,7 +124,7 @@ impl Inner {
     async fn find(self: &Arc<Self>, domain: &DomainName, now: Timestamp) -> StsVerdict {
         let texts = self.dns.texts(&format!("_mta-sts.{domain}")).await.unwrap_or_default();
         let Some(id) = record::id_in(&texts) else {
-            // RFC 8461 3.1: that the record is gone does not end a policy.
+            // RFC 8461 3.1: a missing record does not end a policy.
             return self.known(domain, now);
         };
         if !self.policies().wants_fetch(domain, &id, now) {
@@ -142,7 +143,7 @@ impl Inner {
         self.known(domain, now)
     }
 
-    /// Before the policy is used: what was enforced once stays enforced after a crash.
+    /// Stores the policy before it is used: it stays enforced after a crash.
     async fn store(self: &Arc<Self>, stored: Stored) {
         if self.file.is_none() {
             return;

@@ -1,9 +1,9 @@
-//! The policy file (RFC 8461 3.2) and which hosts it allows (4.1).
+//! Policy file (RFC 8461 3.2) and the hosts it allows (4.1).
 
 use std::time::Duration;
 
 const MAX_AGE_SECS_MAX: u64 = 31_557_600;
-/// More hosts than a mail domain has; policies stay in memory for up to a year.
+/// More hosts than any mail domain has; policies stay in memory for up to a year.
 const PATTERNS_MAX: usize = 128;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Mode {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     pub mode: Mode,
-    /// Host names in lower case, or `*.` and the end of one.
+    /// Host names in lower case, or `*.` and a suffix.
     pub mx: Vec<String>,
     /// At most a year.
     pub max_age: Duration,
@@ -70,7 +70,7 @@ impl Policy {
         Ok(Self { mode, mx, max_age: Duration::from_secs(max_age_secs.min(MAX_AGE_SECS_MAX)) })
     }
 
-    /// Whether mail may go to this MX host. A `*` stands for one label, as in certificates.
+    /// Whether mail may go to this MX host. A `*` matches one label, as in certificates.
     pub fn matches(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         self.mx.iter().any(|pattern| match pattern.strip_prefix("*.") {

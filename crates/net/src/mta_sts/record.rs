@@ -1,8 +1,8 @@
-//! The TXT record that announces a policy (RFC 8461 3.1).
+//! TXT record that announces a policy (RFC 8461 3.1).
 
 const ID_BYTES_MAX: usize = 32;
 
-/// The id of the policy, if there is exactly one record of this version and it is valid.
+/// Id of the policy, if there is exactly one record of this version and it is valid.
 pub(super) fn id_in(texts: &[Vec<u8>]) -> Option<String> {
     let mut announcements = texts.iter().filter_map(|text| fields_of(text));
     let fields = announcements.next()?;
@@ -19,7 +19,7 @@ pub(super) fn id_in(texts: &[Vec<u8>]) -> Option<String> {
     is_valid.then(|| id.to_owned())
 }
 
-/// What follows the version. Records that do not begin with it are somebody else's.
+/// Fields after the version. Records with another beginning serve other purposes.
 fn fields_of(text: &[u8]) -> Option<&str> {
     let rest = str::from_utf8(text).ok()?.strip_prefix("v=STSv1")?.trim_start();
     rest.strip_prefix(';')

@@ -1,4 +1,4 @@
-//! A and AAAA of a host, and what it means when one of them is missing.
+//! A and AAAA look-ups of a host, and the effect of a missing one.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! What was answered is not asked again; what is being asked is not asked twice.
+//! Answers are cached, and concurrent look-ups are joined.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ async fn trouble_is_not_kept() {
 async fn many_at_once_are_one_question_on_the_wire() {
     let server = DnsServer::start();
     server.mx("example.com", 10, "mx.example.com");
-    // Late enough for many to meet, too soon for hickory to repeat the question.
+    // Late enough for many callers to meet, too early for hickory to repeat the query.
     server.fail("example.com", Failure::Slow(Duration::from_millis(50)));
     let dns = patient(&server);
     let tasks: Vec<_> = (0..200)

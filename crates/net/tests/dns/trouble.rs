@@ -1,4 +1,4 @@
-//! What is no answer is never a verdict.
+//! Failed look-ups never count as an answer about the name.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
@@ -15,7 +15,7 @@ async fn trouble_with(dns: &Dns, name: &str) -> String {
     failure.to_string()
 }
 
-/// What is never answered should not be waited for long.
+/// Uses short timeouts for failures that are never answered.
 fn patient_unless_silence_is(failure: Failure, server: &DnsServer) -> Dns {
     if matches!(failure, Failure::Silent | Failure::WrongId) { hurried(server) } else { patient(server) }
 }
@@ -72,7 +72,7 @@ async fn loops_of_aliases_end_and_are_temporary() {
         assert!(trouble_with(&dns, name).await.contains("aliases"), "{name}");
         assert!(server.questions(name, RecordType::MX) <= 10, "{name}");
     }
-    // Long, but it has an end: nothing there.
+    // A long chain that ends: nothing is there.
     assert_eq!(plan(&dns, "link0.example").await, Err(MxFailure::NoSuchDomain));
 }
 
@@ -87,7 +87,7 @@ async fn truncated_answers_are_fetched_over_tcp() {
 
 #[tokio::test]
 async fn a_dead_name_server_is_passed_over() {
-    // Bound and never read: silent, and nobody else can take the port.
+    // Bound and never read: it stays silent, and no other process can take the port.
     let dead = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let server = DnsServer::start();
     server.mx("example.com", 10, "mx.example.com");

@@ -1,4 +1,4 @@
-//! What a receiver can make us do at most.
+//! Limits on the work that a receiver can cause.
 
 use postroad_testkit::{CatcherAnswer, DnsServer, WebhookCatcher};
 
@@ -11,7 +11,7 @@ async fn of_an_endless_answer_16_kib_are_read() {
     let client = client(&dns, None, settings());
     let answer = post(&client, &catcher.url("/")).await.unwrap();
     assert_eq!((answer.status, answer.body.len()), (200, 16 * 1024));
-    // The connection it came on is not used again.
+    // The connection it came on is not reused.
     post(&client, &catcher.url("/")).await.unwrap();
     assert_eq!(catcher.connections(), 2);
 }

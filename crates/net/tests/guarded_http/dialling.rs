@@ -1,4 +1,4 @@
-//! Which addresses are dialled: after DNS, each time a connection is opened.
+//! Addresses that are dialled: checked after DNS, for every new connection.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The guarded HTTP client against real sockets: what it dials, what it refuses, and what it reads.
+//! Guarded HTTP client against real sockets: dialling, refusing and reading.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up has failed")]
 
 mod bounds;
@@ -13,7 +13,7 @@ use postroad_net::guarded_http::{GuardedHttp, GuardedHttpSettings, HttpAnswer, P
 use postroad_testkit::{DnsServer, TestCertificate};
 use std::time::Duration;
 
-/// May dial 127.0.0.0/8 and nothing else that is not public.
+/// Allows 127.0.0.0/8 and no other private network.
 fn settings() -> GuardedHttpSettings {
     GuardedHttpSettings { allowed: vec!["127.0.0.0/8".parse().unwrap()], ..GuardedHttpSettings::default() }
 }

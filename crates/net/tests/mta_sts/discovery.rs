@@ -1,4 +1,4 @@
-//! Finding the policy of a domain that was never asked before.
+//! Discovery of the policy of an unknown domain.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ async fn a_silent_web_server_is_given_up() {
 async fn wrong_certificates_are_refused_before_anything_is_asked() {
     let scene = Scene::new();
     scene.announce("1").publish("enforce", "mx.example.com");
-    // Another authority, though for the right name.
+    // Right name, but another CA.
     scene.web.set_certificate(&TestCertificate::for_names(&[HOST]));
     assert_eq!(scene.ask().await, StsVerdict::None);
     assert_eq!((scene.web.connections(), scene.fetches()), (1, 0));

@@ -1,4 +1,4 @@
-//! A policy that is known: how long it counts, what replaces it, and what does not end it.
+//! Lifetime of a known policy: expiry, replacement, and failures that do not end it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use postroad_testkit::{HttpsAnswer, TestCertificate};
 use super::{HOST, RECORD, Scene, URL, enforced};
 
 const HOUR: Duration = Duration::from_hours(1);
-/// Of every policy here.
+/// Maximum age of every policy here.
 const MAX_AGE: Duration = Duration::from_hours(168);
 
 #[tokio::test]

@@ -17,7 +17,7 @@ const URL: &str = "mta-sts.example.com/.well-known/mta-sts.txt";
 const RECORD: &str = "_mta-sts.example.com";
 const HOST: &str = "mta-sts.example.com";
 
-/// example.com with a policy, and somebody who asks for it.
+/// example.com with a policy, and a client that looks it up.
 struct Scene {
     dns: DnsServer,
     web: HttpsServer,
@@ -29,11 +29,11 @@ impl Scene {
         Self::with(&MtaStsSettings { allow_private: true, ..MtaStsSettings::default() })
     }
 
-    /// All but the port.
+    /// Uses all settings except the port.
     fn with(settings: &MtaStsSettings) -> Self {
         let certificate = TestCertificate::for_names(&[HOST]);
         let (dns, web) = (DnsServer::start(), HttpsServer::start(&certificate));
-        // Records live in the resolver's cache for no time: each test changes them under our feet.
+        // The resolver caches no records: each test changes them.
         dns.ttl_secs(0).negative_ttl_secs(0).a(HOST, [127, 0, 0, 1]);
         let folder = tempfile::TempDir::new().unwrap();
         let roots = folder.path().join("roots.pem");
@@ -69,7 +69,7 @@ impl Scene {
     }
 }
 
-/// The hosts of a policy that is enforced; panics at any other verdict.
+/// Hosts of an enforced policy; panics at any other verdict.
 fn enforced(verdict: &StsVerdict) -> &[String] {
     match verdict {
         StsVerdict::Enforce(policy) => &policy.mx,
