@@ -1,4 +1,4 @@
-//! Who is calling, and may they.
+//! Authentication and authorisation of API calls.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::App;
 use crate::secrets::hash;
 
-/// Where a call comes from.
+/// Origin of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer {
     pub address: IpAddr,
@@ -19,7 +19,7 @@ pub struct Peer {
     pub tls: bool,
 }
 
-/// A caller whose key was good.
+/// Authenticated caller.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub server_id: ServerId,
@@ -29,14 +29,14 @@ pub struct Caller {
     pub hold: bool,
     /// The credential is a test key: everything sent with it is in test mode.
     pub test: bool,
-    /// The server's limit of messages an hour.
+    /// Hourly message limit of the server.
     pub hourly_limit: Option<u32>,
-    /// Whether the server's mail is tracked, unless domain or message says otherwise.
+    /// Tracking defaults of the server, unless domain or message override them.
     pub tracking: ServerTracking,
     pub peer: Peer,
 }
 
-/// Why a call may not be made. `Missing` and `Invalid` answers wait for `delay`.
+/// Why a call is refused. Answer `Missing` and `Invalid` only after `delay`.
 #[derive(Debug)]
 pub enum AuthFailure {
     Missing {
@@ -49,7 +49,7 @@ pub enum AuthFailure {
     AccessDenied {
         scope: Scope,
     },
-    /// A test key, where a setting or a list of the live server would change.
+    /// A test key was used for a call that changes the live server.
     TestKey,
     Store(StoreError),
 }
@@ -72,7 +72,7 @@ impl App {
         self.admit(access, peer, needed)
     }
 
-    /// The caller behind a key that is good.
+    /// Checks that an authenticated key may make the call.
     pub(crate) fn admit(
         &self,
         access: CredentialAccess,
@@ -86,7 +86,7 @@ impl App {
         if !credential.scope.allows(needed) {
             return Err(AuthFailure::AccessDenied { scope: credential.scope });
         }
-        // `full` is the scope of calls that change the server: its settings, webhooks and suppressions.
+        // Calls that change the server need the scope `full`: settings, webhooks and suppressions.
         if credential.test && needed == Scope::Full {
             return Err(AuthFailure::TestKey);
         }
@@ -112,7 +112,7 @@ impl App {
         }
         let read_at = Instant::now();
         let found = self.inner.store.find_credential_access(key_hash).await?;
-        // The lookup was by hash already; this compare is what decides, and it takes the same time for all.
+        // The look-up was by hash; this comparison decides, in constant time.
         let found = found.filter(|access| access.credential.key_hash.0.ct_eq(&key_hash.0).into());
         if let Some(access) = &found {
             self.inner.access.put(key_hash, access.clone(), read_at);

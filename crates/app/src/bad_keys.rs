@@ -1,4 +1,4 @@
-//! Slows down addresses that try keys. Only failing answers are delayed, so a good key behind the same address
+//! Slows down addresses that guess keys. Only failed calls are delayed, so a valid key from the same address
 //! keeps working.
 
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 const WINDOW: Duration = Duration::from_mins(1);
 const FREE_FAILURES: u32 = 50;
-/// After so many in a minute, an address is shut out (where a door can do that) for a minute.
+/// After this many failures in a minute, an address is blocked for a minute, if the entry point supports that.
 const FAILURES_MAX: u32 = 200;
 const SHUT_OUT: Duration = Duration::from_mins(1);
 const DELAY: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ struct Failures {
     shut_out_until: Option<Instant>,
 }
 
-/// What a failing answer costs.
+/// Consequence of a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Penalty {
     pub(crate) delay: Duration,
@@ -36,13 +36,13 @@ pub(crate) struct Penalty {
 }
 
 impl BadKeys {
-    /// Notes a failure, and says what it costs.
+    /// Records a failure and returns its consequence.
     pub(crate) fn note(&self, address: IpAddr) -> Penalty {
         let now = Instant::now();
         let mut failures = self.failures.lock();
         if failures.len() >= ADDRESSES_MAX && !failures.contains_key(&address) {
             failures.retain(|_, failures| failures.is_remembered(now));
-            // Still full: a flood from many addresses. Delay them all rather than remember more.
+            // Still full: a flood from many addresses. Delay them all instead of remembering more.
             if failures.len() >= ADDRESSES_MAX {
                 return Penalty { delay: DELAY, shut_out: false };
             }

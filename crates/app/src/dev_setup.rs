@@ -1,4 +1,4 @@
-//! What `postroad dev` needs to be useful at once: an account, a live server, a verified domain and a fresh key.
+//! Setup of `postroad dev`: an account, a live server, a verified domain and a fresh key.
 
 use postroad_model::{CredentialId, DomainName, Scope, ServerMode};
 use postroad_store::{Credential, DomainOwner, NewCredential, NewServer, Server};
@@ -10,7 +10,7 @@ use crate::secrets::KeyPair;
 const NAME: &str = "dev";
 const DOMAIN: &str = "example.test";
 
-/// The names and the key of a development installation.
+/// Names and key of a development installation.
 pub struct DevSetup {
     pub api_key: String,
     pub api_secret: String,
@@ -27,13 +27,14 @@ impl std::fmt::Debug for DevSetup {
 }
 
 impl App {
-    /// Creates what is missing, keeps what is there, and makes a new key, because old ones cannot be shown again. The
-    /// keys of all starts before are revoked.
+    /// Creates what is missing, and a new key, because old ones cannot be shown again. Revokes the keys of all
+    /// earlier starts.
     pub async fn dev_setup(&self) -> Result<DevSetup, AdminError> {
         self.dev_setup_revoking(|key| key.name == NAME).await
     }
 
-    /// The same where other processes share the database: only the key of this one's start before is revoked.
+    /// The same for a database shared with other processes: revokes only the key of this process's earlier
+    /// start.
     pub async fn dev_setup_beside_others(
         &self,
         previous: Option<CredentialId>,

@@ -1,4 +1,4 @@
-//! The stream of a server's events, pulled: in order, without gaps, waiting for what has not happened yet.
+//! Event feed of a server: events in order, without gaps; waits for new ones.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use tokio::time::Instant;
 
 use crate::App;
 
-/// Calls of one server that wait for events as long as they want to.
+/// Calls of one server that may wait their full time for events.
 const WAITING_OF_SERVER_MAX: usize = 8;
-/// Likewise of all servers.
+/// Calls of all servers that may wait their full time.
 const WAITING_MAX: usize = 512;
-/// How long others wait, so that who asks again and again does it slowly.
+/// Waiting time of further calls, so that repeated polling stays slow.
 const WAIT_WITHOUT_PLACE: Duration = Duration::from_secs(1);
-/// Other nodes append events too, and nobody tells of those.
+/// Other nodes add events too, without notifying this one.
 const POLL: Duration = Duration::from_secs(1);
-/// Between two looks of one call, however much happens.
+/// Least pause between two look-ups of one call.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
-/// Pages without a wanted event that one call looks through.
+/// Most pages without a matching event that one call scans.
 const PAGES_MAX: usize = 20;
 
-/// Where to begin.
+/// Start position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedStart {
-    /// The oldest event that is kept.
+    /// Oldest event that is kept.
     Oldest,
-    /// What happens from now on.
+    /// Only events from now on.
     Latest,
     After(EventCursor),
 }
@@ -40,11 +40,11 @@ pub struct FeedRequest {
     pub kinds: EventSet,
     pub message_id: Option<MessageId>,
     pub limit: usize,
-    /// How long to wait for the first event.
+    /// Longest time to wait for the first event.
     pub wait: Duration,
 }
 
-/// Who waits, and when all have to stop.
+/// Waiting calls, and the signal that stops them.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     of_servers: Mutex<HashMap<ServerId, usize>>,
@@ -58,7 +58,7 @@ impl Default for Waiting {
 }
 
 impl Waiting {
-    /// `None` if too many wait already.
+    /// Takes a permit to wait; `None` if too many calls wait.
     fn place(&self, server_id: ServerId) -> Option<Place<'_>> {
         let mut of_servers = self.lock();
         let is_full = of_servers.values().sum::<usize>() >= WAITING_MAX;
@@ -75,7 +75,7 @@ impl Waiting {
     }
 }
 
-/// Free again when it is dropped.
+/// Permit; dropping it frees it.
 struct Place<'a> {
     waiting: &'a Waiting,
     server_id: ServerId,
@@ -94,7 +94,7 @@ impl Drop for Place<'_> {
 }
 
 impl App {
-    /// Ends what waits for events, now and later: the service is stopping.
+    /// Ends all waiting calls, now and later: the service is stopping.
     pub fn stop_waiting(&self) {
         self.inner.waiting.stop.send_replace(true);
     }
@@ -147,7 +147,7 @@ impl App {
         }
     }
 
-    /// One page, or the place where the search for a wanted event got to.
+    /// Returns one page of matching events, or the position reached without a match.
     async fn look(&self, query: &mut FeedQuery) -> Result<FeedPage, StoreError> {
         let mut page = FeedPage { events: Vec::new(), next: query.after, has_more: false };
         for _ in 0..PAGES_MAX {

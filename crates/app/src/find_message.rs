@@ -1,4 +1,4 @@
-//! Looking up messages and their deliveries. Always by the caller's own server: a foreign id is an unknown one.
+//! Looks up messages and their deliveries, always by the caller's own server: a foreign id is an unknown one.
 
 use postroad_mail::{MessageView, received};
 use postroad_model::{Direction, MessageId};
@@ -6,16 +6,16 @@ use postroad_store::{Delivery, Message, MessageSummary, StoreError};
 
 use crate::{App, Caller};
 
-/// How much of a message is wanted; each step costs more.
+/// Requested parts of a message; each step costs more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wanted {
     /// Id and token.
     Summary,
-    /// The rows: status and details. The stored bytes are read apart, once there is room for them.
+    /// Rows with status and details. The stored bytes are read separately, once memory for them is reserved.
     Record,
 }
 
-/// As much of a message as was wanted.
+/// Requested parts of a message.
 #[derive(Debug)]
 pub struct FoundMessage {
     pub summary: MessageSummary,
@@ -48,9 +48,9 @@ impl App {
         Ok(FoundMessage { summary, record: Some(record) })
     }
 
-    /// The stored bytes of a message that was found: as many as `record.send.size` says, and for a message that goes out
-    /// the `Received` header that each delivery puts on top of them. Its signature and the links of a tracked copy are not
-    /// in it. `None` if the bytes are older than bodies are kept.
+    /// Reads the stored bytes of a message: `record.send.size` bytes, and for an outgoing message the
+    /// `Received` header that each delivery puts before them. The signature and the links of a tracked copy are
+    /// not included. `None` if retention has removed the body.
     pub async fn read_message_bytes(
         &self,
         caller: &Caller,
@@ -68,7 +68,7 @@ impl App {
         Ok(Some(bytes))
     }
 
-    /// How many bytes `read_message_bytes` gives, whether they are still there or not.
+    /// Number of bytes that `read_message_bytes` returns, whether they still exist or not.
     pub fn message_size(&self, record: &Message) -> u64 {
         match record.send.direction {
             Direction::Incoming => record.send.size,
@@ -76,10 +76,10 @@ impl App {
         }
     }
 
-    /// The header that each delivery puts on top.
+    /// `Received` header that each delivery puts before the message.
     fn received_by_us(&self, record: &Message) -> String {
         let send = &record.send;
-        // Messages that older versions took do not say which host it was.
+        // Messages from older versions do not record the accepting host.
         let host = send.options.host.as_ref().unwrap_or(&self.inner.hostname);
         received(host, &record.token, send.options.protocol.as_str(), send.created_at)
     }
@@ -92,14 +92,14 @@ impl App {
     ) -> Result<Vec<Delivery>, LookupError> {
         let deliveries = self.inner.store.list_deliveries(caller.server_id, id).await?;
         if deliveries.is_empty() {
-            // Never attempted, or never heard of?
+            // Tell a message without attempts from an unknown one.
             self.find_message(caller, id, Wanted::Summary).await?;
         }
         Ok(deliveries)
     }
 }
 
-/// The parts of a stored message: bodies, attachments, headers.
+/// Parses a stored message: bodies, attachments, headers.
 pub fn view_message(bytes: &[u8]) -> MessageView {
     postroad_mail::view(bytes)
 }

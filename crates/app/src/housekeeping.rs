@@ -1,6 +1,6 @@
-//! What has to be done now and then: write down when credentials were used, forget old idempotency keys, end holds
-//! that nobody released, remove suppressions that are over.
-//! On failure (store unavailable) it keeps what it has and tries again at the next turn.
+//! Periodic background work: stores when credentials were last used, deletes old idempotency keys, cancels
+//! expired holds, deletes expired suppressions. On failure (store unavailable) it keeps its data and retries in
+//! the next round.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const PURGE_AT_ONCE: usize = 5_000;
 const EXPIRE_AT_ONCE: usize = 500;
 const SUPPRESSIONS_AT_ONCE: usize = 500;
 
-/// When credentials were used last, not yet written.
+/// Last use of credentials, not stored yet.
 #[derive(Debug, Default)]
 pub(crate) struct Used {
     at: Mutex<HashMap<CredentialId, Timestamp>>,
@@ -33,7 +33,7 @@ impl Used {
     }
 }
 
-/// The running background task; stop it to have the last notes written.
+/// Running background task; call `stop` to store the last data.
 #[derive(Debug)]
 pub struct Housekeeping {
     app: App,

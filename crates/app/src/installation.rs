@@ -1,5 +1,5 @@
-//! What this installation is recognised by: the secret behind its return paths and the DKIM key that signs where no
-//! domain's own key does. Made once, kept in the store, the same on every node.
+//! Identity of this installation: the secret of its return paths, and the DKIM key that signs when a domain has
+//! none. Created once, kept in the store, the same on every node.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ struct StoredKey {
 }
 
 impl App {
-    /// Makes what is missing.
+    /// Loads the identity; creates what is missing.
     pub async fn installation(&self) -> Result<Installation, AdminError> {
         let store = &self.inner.store;
         let unreadable =
@@ -61,7 +61,7 @@ impl App {
         })
     }
 
-    /// The record that makes the installation's own signature good.
+    /// DNS record for the installation's own DKIM key.
     pub(crate) async fn installation_records(&self) -> Result<Value, AdminError> {
         let installation = self.installation().await?;
         let host = &self.inner.hostname;

@@ -1,5 +1,5 @@
-//! What the product can do, one function per thing. Doors (HTTP and SMTP, later the portal) translate and call
-//! these; decisions are made here. Nothing here knows HTTP, HTML or sockets.
+//! Application operations, one function each. Entry points (HTTP, SMTP, command line) translate and call these;
+//! decisions are made here. The crate knows no HTTP, HTML or sockets.
 
 pub mod admin;
 pub mod analytics;
@@ -47,35 +47,35 @@ pub use webhooks::{EventFilter, ReplayRequest, WebhookChanges, WebhookDraft, Web
 
 use send::UsablePool;
 
-/// The domain of simulator recipients, unless the configuration names another.
+/// Default domain of simulator recipients.
 pub const SIMULATOR_DOMAIN: &str = "sim.postroad.test";
 
-/// Webhooks of one server, unless the configuration says otherwise.
+/// Default number of webhooks per server.
 const WEBHOOKS_PER_SERVER: usize = 50;
 
-/// Days of the usual warm-up plan.
+/// Default length of the warm-up plan in days.
 const WARM_UP_DAYS: u32 = 21;
 
-/// What an operator sets about it.
+/// Settings from the operator.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The name this installation goes by.
+    /// Host name of this installation.
     pub hostname: DomainName,
     pub limits: Limits,
-    /// Where recipients are played instead of delivered to.
+    /// Domain whose recipients are simulated instead of delivered to.
     pub simulator_domain: DomainName,
     /// Give new domains a second DKIM key, Ed25519.
     pub dkim_ed25519: bool,
-    /// How long what is kept.
+    /// Retention periods.
     pub retention: Retention,
-    /// Webhooks of one server: each costs a row for every event it wants, in the transaction that accepts.
+    /// Webhooks of one server: each costs a row for every matching event, in the accepting transaction.
     pub webhooks_per_server: usize,
-    /// Days of the warm-up plan of a new source address.
+    /// Length of the warm-up plan of a new source address.
     pub warm_up_days: u32,
 }
 
 impl Settings {
-    /// The usual ones.
+    /// Default settings.
     pub fn of(hostname: DomainName) -> Self {
         let simulator_domain = DomainName::parse(SIMULATOR_DOMAIN).expect("the constant is a domain name");
         Self {
@@ -90,7 +90,7 @@ impl Settings {
     }
 }
 
-/// The long-lived parts of a running service. Cheap to clone.
+/// Long-lived parts of a running service. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct App {
     inner: Arc<Inner>,
@@ -98,42 +98,42 @@ pub struct App {
 
 #[derive(Debug)]
 struct Inner {
-    /// What is durable.
+    /// Durable data.
     store: Store,
-    /// Where "now" comes from.
+    /// Source of the current time.
     clock: Arc<dyn Clock>,
-    /// What one request and one message may be at most.
+    /// Limits on one request and one message.
     limits: Limits,
-    /// The name this installation goes by: return paths and Message-IDs are made of it.
+    /// Host name of this installation, used in return paths and Message-IDs.
     hostname: DomainName,
-    /// Recipients here are played, not delivered to (contract 3).
+    /// Domain whose recipients are simulated, not delivered to (contract 3).
     simulator_domain: DomainName,
     /// Give new domains a second DKIM key.
     dkim_ed25519: bool,
-    /// The pools a send may name, as read in the last moments.
+    /// Cache of the pools that a send may name.
     pools: ttl_cache::TtlCache<ServerId, Arc<[UsablePool]>>,
-    /// Keys seen in the last moments, so that a request costs no read.
+    /// Cache of keys, so that a request costs no read.
     access: ttl_cache::TtlCache<KeyHash, CredentialAccess>,
-    /// Domains found verified in the last moments.
+    /// Cache of verified domains.
     verified: ttl_cache::TtlCache<(ServerId, DomainName), SendingDomain>,
-    /// Where tracking links lead, once it is known where we listen.
+    /// Base URL of tracking links, once the listeners are known.
     tracking_base: OnceLock<String>,
-    /// Whether maintenance is on, as read in the last moments.
+    /// Cache of the maintenance flag.
     maintenance: ttl_cache::TtlCache<(), bool>,
-    /// Networks that credentials are bound to, as read in the last moments.
+    /// Cache of networks that credentials are bound to.
     bound_networks: ttl_cache::TtlCache<(), Vec<log_in::BoundNetwork>>,
-    /// Addresses that come with keys that are none.
+    /// Addresses that sent invalid keys.
     bad_keys: bad_keys::BadKeys,
-    /// Idempotency keys that requests are just working with.
+    /// Idempotency keys of requests in progress.
     in_progress: send::InProgress,
-    /// When credentials were used, until the next housekeeping writes it down.
+    /// Last use of credentials, until housekeeping stores it.
     used: housekeeping::Used,
-    /// How long what is kept.
+    /// Retention periods.
     retention: Retention,
     webhooks_per_server: usize,
-    /// After so many days of its plan an address is warm.
+    /// Number of days after which an address is warm.
     warm_up_days: u32,
-    /// Places for questions about counters, which may hold many rows.
+    /// Concurrency limit of analytics calls, which may hold many rows.
     analytics_reads: analytics::Reads,
     /// Calls that wait for events.
     waiting: feed::Waiting,
@@ -185,9 +185,10 @@ impl App {
         &self.inner.limits
     }
 
-    /// Where tracking links lead from now on: `https://track.example.com`. Said once, before anything is accepted.
+    /// Sets the base URL of tracking links, such as `https://track.example.com`. Call once, before anything is
+    /// accepted.
     pub fn set_tracking_base(&self, base_url: String) {
-        // A second one would be another listener's: the first stays.
+        // A second one would belong to another listener: keep the first.
         let _ = self.inner.tracking_base.set(base_url);
     }
 
@@ -195,8 +196,8 @@ impl App {
         self.inner.tracking_base.get_or_init(|| format!("https://track.{}", self.inner.hostname))
     }
 
-    /// Forgets what was read of the set-up: after a change of it in this process. Other nodes see the change when
-    /// their memory of it has run out.
+    /// Clears the caches of accounts, servers, keys and domains after a change in this process. Other nodes see
+    /// the change when their cached entries expire.
     fn forget_setup(&self) {
         self.inner.access.clear();
         self.inner.verified.clear();

@@ -1,4 +1,4 @@
-//! Who submits over SMTP: by key or login and secret, or by the address it comes from.
+//! Authentication of SMTP clients: by key or login and secret, or by address.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::authenticate::AuthFailure;
 use crate::secrets::hash;
 use crate::{App, Caller, Peer};
 
-/// A client that has proved who it is. Whether it may send is asked anew for every message, because keys are revoked
-/// and servers suspended while sessions last.
+/// Authenticated client. Its right to send is checked again for every message, because keys are revoked and
+/// servers suspended while sessions last.
 #[derive(Debug, Clone)]
 pub struct Submitter {
     key_hash: KeyHash,
@@ -24,8 +24,8 @@ pub struct Submitter {
 /// Why a client may not submit.
 #[derive(Debug)]
 pub enum LoginFailure {
-    /// Unknown, wrong, revoked, expired, or not from here. The answer waits for `delay`; a client that is `shut_out`
-    /// has failed too often and is not talked to any longer.
+    /// Unknown, wrong, revoked, expired, or from a forbidden network. Reply only after `delay`; disconnect a
+    /// client that is `shut_out`, because it has failed too often.
     Invalid {
         delay: Duration,
         shut_out: bool,
@@ -33,14 +33,14 @@ pub enum LoginFailure {
     /// No credential is bound to the client's address.
     AddressUnknown,
     Suspended,
-    /// The credential is good, but not for sending.
+    /// The credential is valid, but not for sending.
     MayNotSend {
         scope: Scope,
     },
     Store(StoreError),
 }
 
-/// A network that a credential is bound to.
+/// Network bound to a credential.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundNetwork {
     network: IpNet,
@@ -49,13 +49,13 @@ pub(crate) struct BoundNetwork {
 }
 
 impl App {
-    /// AUTH: the user name is an API key or the login that a key was given; the password is the key's secret.
+    /// AUTH: the user name is an API key or the login of a key; the password is the key's secret.
     pub async fn log_in(&self, user_name: &str, secret: &str, peer: Peer) -> Result<Submitter, LoginFailure> {
         let secret_hash = hash(secret);
         let key_hash = self.find_key_of_login(user_name, secret_hash).await.map_err(LoginFailure::Store)?;
         let key_hash = key_hash.unwrap_or_else(|| hash(user_name));
         let access = self.find_access(key_hash).await.map_err(LoginFailure::Store)?;
-        // An unknown key is compared too, so that time does not tell it from a wrong secret.
+        // Also compare for an unknown key, so that timing does not reveal whether a key exists.
         let expected = access.as_ref().map_or(KeyHash([0; 32]), |access| access.credential.secret_hash);
         let is_right: bool = expected.0.ct_eq(&secret_hash.0).into();
         if access.is_none() || !is_right {
@@ -66,13 +66,13 @@ impl App {
         Ok(submitter)
     }
 
-    /// The key behind a login, if `user_name` is one and the secret is right.
+    /// Key of a login, if `user_name` is one and the secret is right.
     async fn find_key_of_login(
         &self,
         user_name: &str,
         secret_hash: KeyHash,
     ) -> Result<Option<KeyHash>, StoreError> {
-        // API keys have no @, so this look-up never sees a key.
+        // API keys contain no @, so this look-up never sees a key.
         let Ok(login) = EmailAddress::parse(user_name) else { return Ok(None) };
         let known = self.inner.store.find_login(login.mailbox_key()).await?;
         let mut found = None;
@@ -84,7 +84,7 @@ impl App {
         Ok(found)
     }
 
-    /// Without AUTH: by the credential that is bound to the client's address. The narrowest network counts, and the
+    /// Authenticates by the credential bound to the client's address. The narrowest network wins, and the
     /// oldest credential among equals.
     pub async fn log_in_by_address(&self, peer: Peer) -> Result<Submitter, LoginFailure> {
         let address = peer.address.to_canonical();
@@ -96,7 +96,7 @@ impl App {
         Ok(Submitter { key_hash: best.key_hash, scope: Scope::Address, peer })
     }
 
-    /// Whether the client may send a message now, and as whom.
+    /// Checks whether the client may send a message now, and returns its caller.
     pub async fn may_submit(&self, submitter: &Submitter) -> Result<Caller, LoginFailure> {
         let peer = submitter.peer;
         let access = self.find_access(submitter.key_hash).await.map_err(LoginFailure::Store)?;
@@ -107,7 +107,7 @@ impl App {
             AuthFailure::Suspended => LoginFailure::Suspended,
             AuthFailure::AccessDenied { scope } => LoginFailure::MayNotSend { scope },
             AuthFailure::Missing { .. } | AuthFailure::Invalid { .. } => self.bad_login(peer),
-            // Asked only where the whole server may change, which sending does not.
+            // Only for calls that change the server, which sending does not.
             AuthFailure::TestKey => LoginFailure::MayNotSend { scope: submitter.scope },
             AuthFailure::Store(error) => LoginFailure::Store(error),
         })
@@ -118,7 +118,7 @@ impl App {
         LoginFailure::Invalid { delay: penalty.delay, shut_out: penalty.shut_out }
     }
 
-    /// Revoked and expired credentials are left out: a wider network of another one may fit then.
+    /// Leaves out revoked and expired credentials: a wider network of another one may match then.
     async fn bound_networks(&self) -> Result<Vec<BoundNetwork>, StoreError> {
         if let Some(networks) = self.inner.bound_networks.find(&()) {
             return Ok(networks);

@@ -1,4 +1,4 @@
-//! Maintenance mode: the operator closes the API for a while. Kept in the store, so all nodes follow.
+//! Maintenance mode: the operator closes the API temporarily. Kept in the store, so all nodes follow.
 
 use postroad_store::StoreError;
 use tokio::time::Instant;
@@ -24,7 +24,7 @@ impl App {
         Ok(())
     }
 
-    /// Whether the store takes a write; for readiness checks.
+    /// Checks that the store accepts a write; for readiness checks.
     pub async fn check_store(&self) -> Result<(), StoreError> {
         self.inner.store.check_write().await
     }

@@ -1,13 +1,13 @@
-//! Names of accounts and servers, as operators and keys may give them.
+//! Check of account and server names.
 
-/// Why a name cannot be used; `None` for one that can. The text follows "a name" or the field's name.
+/// Problem of a name; `None` if it is valid. The text follows "a name" or the field's name.
 pub(crate) fn find_problem(name: &str) -> Option<&'static str> {
     let name = name.trim();
-    // A slash would make `ACCOUNT/NAME` unclear.
+    // A slash would make `ACCOUNT/NAME` ambiguous.
     if name.is_empty() || name.len() > 100 || name.chars().any(|c| c.is_control() || c == '/') {
         return Some("should have 1 to 100 characters and no `/`");
     }
-    // Commands take an id wherever they take a name.
+    // Commands accept an id wherever they accept a name.
     if name.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some("should not be a number, which could be taken for an id");
     }

@@ -1,16 +1,16 @@
-//! Why a send is not accepted. One table from refusal to code and text, for every door.
+//! Refusals of a send: one table from refusal to code and text, for all entry points.
 
 use std::fmt;
 
 use postroad_store::StoreError;
 
-/// A send that was not accepted. Nothing of it was stored, but for `Unavailable`: a commit whose answer was lost
-/// may stand.
+/// A send that was not accepted. Nothing was stored, except possibly after `Unavailable`: a commit whose answer
+/// was lost may have succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// Fields that are wrong, all of them at once.
+    /// Invalid fields, all of them at once.
     Validation(Vec<FieldProblem>),
-    /// Settings beyond what the operator allows, each with its ceiling.
+    /// Settings above the operator's ceilings, each with its ceiling.
     CeilingExceeded(Vec<FieldProblem>),
     NoRecipients,
     TooManyAddresses(AddressList),
@@ -19,19 +19,19 @@ pub enum Refusal {
     UnauthenticatedFromAddress,
     AttachmentMissingName,
     AttachmentMissingData,
-    /// A message by SMTP that comes round and round. By HTTP this is a `Validation` of `data`.
+    /// An SMTP message in a mail loop. Over HTTP this is a `Validation` of `data`.
     MailLoop,
     /// The idempotency key was used for another request.
     IdempotencyConflict,
-    /// The first request with this idempotency key is still being worked on.
+    /// The first request with this idempotency key is still in progress.
     IdempotencyInProgress,
-    /// The store cannot take it now; the text is for the log.
+    /// The store is unavailable; the text is for the log.
     Unavailable(String),
-    /// A bug of ours; the text is for the log.
+    /// A bug in Postroad; the text is for the log.
     Internal(String),
 }
 
-/// One field that is wrong.
+/// One invalid field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldProblem {
     /// JSON pointer to the field, such as `/to/3`.
@@ -39,7 +39,7 @@ pub struct FieldProblem {
     pub message: String,
 }
 
-/// Pointers and messages quote what was sent, which can be of any length.
+/// Pointers and messages quote the request, which can be of any length.
 const POINTER_BYTES_MAX: usize = 300;
 const MESSAGE_BYTES_MAX: usize = 1_000;
 
@@ -89,7 +89,7 @@ impl Refusal {
         }
     }
 
-    /// The public text; causes that are our business stay in the log.
+    /// Public text; internal causes stay in the log.
     pub fn message(&self) -> &str {
         match self {
             Self::Validation(problems) => {

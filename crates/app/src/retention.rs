@@ -1,7 +1,7 @@
-//! How long what is kept, and the task that removes the rest: a few rows at a time with pauses, so that sending does not
-//! notice. What is still to be delivered, counted or told to a webhook is never too old.
+//! Retention periods, and the task that deletes older data: a few rows at a time with pauses, so that sending
+//! is not affected. Data that is still to be delivered, counted or posted to a webhook is never deleted.
 //!
-//! On failure (store unavailable) the rest waits for the next turn.
+//! On failure (store unavailable) the rest waits for the next run.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use postroad_store::{Grain, OldRows, Removal, Removed, Server, ServerRetention, 
 
 use crate::App;
 
-/// Between two steps: everybody else's work comes first.
+/// Pause between two steps: other work comes first.
 const STEP_PAUSE: Duration = Duration::from_millis(20);
-/// The ids of a send and of its messages are made within this.
+/// The ids of a send and of its messages are created within this time.
 const SEND_SPREAD: Duration = Duration::from_hours(1);
 
 const fn days(days: u64) -> Duration {
     Duration::from_hours(24 * days)
 }
 
-/// `None` is for ever.
+/// `None` keeps data forever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
-    /// The text of messages.
+    /// Message bodies.
     pub bodies: Option<Duration>,
-    /// Messages with everything about them.
+    /// Messages with all their data.
     pub messages: Option<Duration>,
     pub events: Option<Duration>,
     /// Delivery attempts and their transcripts.
@@ -32,7 +32,7 @@ pub struct Retention {
     pub webhook_attempts: Option<Duration>,
     pub counters: Option<Duration>,
     pub minute_counters: Option<Duration>,
-    /// How often is looked. Nothing younger is removed.
+    /// Time between two runs. Younger data is never deleted.
     pub check_every: Duration,
 }
 
@@ -52,14 +52,14 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// The lowest id that is young enough; 0 for ever. What is being accepted took its ids some moments ago and is seen
-    /// by nobody yet, so what was made since the last look stays even where nothing is kept.
+    /// Lowest id to keep; 0 to keep all. Messages being accepted took their ids moments ago and are not visible
+    /// yet, so data younger than the last run stays even if the retention is zero.
     fn first_kept(&self, now: Timestamp, kept: Option<Duration>) -> i64 {
         kept.map_or(0, |kept| idgen::first_id_at(now.minus(kept.max(self.check_every))))
     }
 }
 
-/// The running task.
+/// Running task.
 #[derive(Debug)]
 pub struct RetentionTask {
     task: tokio::task::JoinHandle<()>,
@@ -84,14 +84,14 @@ impl RetentionTask {
 }
 
 impl App {
-    /// Removes everything that is kept no longer.
+    /// Deletes all data beyond its retention period.
     pub async fn remove_old(&self) -> Result<(), StoreError> {
         let now = self.inner.clock.now();
         let kept = &self.inner.retention;
         let messages = kept.first_kept(now, kept.messages);
         let of_messages = |of| kept.first_kept(now, of).max(messages);
         let mut removed = self.remove_old_of_servers(now).await?;
-        // Messages go after their events: those that have any stay.
+        // Messages are deleted after their events: those that still have events stay.
         for (which, name, before) in [
             (OldRows::Bodies, "bodies", of_messages(kept.bodies)),
             (OldRows::Transcripts, "transcripts", of_messages(kept.attempts)),
@@ -119,7 +119,7 @@ impl App {
         Ok(())
     }
 
-    /// What servers keep for a shorter time than the installation.
+    /// Deletes data of servers with a shorter retention than the installation.
     async fn remove_old_of_servers(&self, now: Timestamp) -> Result<Vec<(&'static str, u64)>, StoreError> {
         let store = &self.inner.store;
         let servers: Vec<Server> = store.list_servers().await?;
@@ -157,14 +157,14 @@ impl App {
             if !removed.has_more {
                 return Ok(rows);
             }
-            // Looking is work as well, where there is much to look through.
+            // Scanning is work as well, so pause after it too.
             tokio::time::sleep(STEP_PAUSE).await;
         }
     }
 
     async fn remove_old_counters(&self, now: Timestamp) -> Result<u64, StoreError> {
         let (kept, store) = (&self.inner.retention, &self.inner.store);
-        // Whole days: a set of dimensions goes with its last one.
+        // Whole days: a set of dimensions is deleted with its last day.
         let before = |kept: Option<Duration>| kept.map(|kept| Grain::Day.start(now.minus(kept)));
         let mut rows = 0;
         if let Some(before) = before(kept.minute_counters) {
@@ -180,7 +180,7 @@ impl App {
     }
 }
 
-/// What a server keeps for a shorter time than the installation; `None` for the rest.
+/// Retention of a server that is shorter than the installation's; `None` where it is not.
 struct OwnRetention {
     server_id: ServerId,
     bodies: Option<Duration>,
@@ -203,7 +203,7 @@ impl OwnRetention {
 
     fn kept(&self, which: OldRows) -> Option<Duration> {
         match which {
-            // Text does not outlive its message, so whoever has any has these.
+            // A body never outlives its message, so the shorter period applies.
             OldRows::Bodies => self.bodies.into_iter().chain(self.messages).min(),
             OldRows::Sends => self.messages.map(|kept| kept + SEND_SPREAD),
             _ => self.messages,

@@ -1,14 +1,14 @@
-//! API keys and secrets: made here, shown once, kept as hashes.
+//! API keys and secrets: generated here, shown once, stored as hashes.
 
 use aws_lc_rs::digest;
 use postroad_model::token::random_text;
 use postroad_store::KeyHash;
 
-/// 32 letters and digits are 190 bits.
+/// 32 letters and digits have 190 bits.
 const KEY_LENGTH: usize = 32;
 const SECRET_LENGTH: usize = 40;
 
-/// A new key and secret in clear text.
+/// New key and secret in clear text.
 pub(crate) struct KeyPair {
     pub(crate) api_key: String,
     pub(crate) api_secret: String,
@@ -25,7 +25,7 @@ impl KeyPair {
     }
 }
 
-/// SHA-256: what is hashed has too much entropy to be guessed, so a slow hash would only slow us.
+/// SHA-256: the input has too much entropy to be guessed, so a slow hash has no benefit.
 pub(crate) fn hash(text: &str) -> KeyHash {
     let digest = digest::digest(&digest::SHA256, text.as_bytes());
     KeyHash(digest.as_ref().try_into().expect("SHA-256 gives 32 bytes"))

@@ -1,4 +1,4 @@
-//! A server's own settings, as its key may read and change them.
+//! Settings of a server that its own key may read and change.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const HOSTS_MAX: usize = 100;
 const DAYS_MAX: u64 = 36_500;
 const DAY_SECS: u64 = 24 * 3_600;
 
-/// What to change, not yet checked; what is `None` stays as it is.
+/// Requested changes, not checked yet; `None` keeps a setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GivenServerChange {
     pub name: Option<String>,
@@ -33,7 +33,7 @@ impl App {
         Ok(self.within_installation(found))
     }
 
-    /// With the retention of the installation as a ceiling too.
+    /// Adds the installation's retention as a ceiling.
     fn within_installation(&self, mut server: Server) -> Server {
         let Retention { bodies, messages, .. } = &self.inner.retention;
         let lower = |ceiling: Option<u32>, kept: Option<Duration>| {
@@ -45,8 +45,8 @@ impl App {
         server
     }
 
-    /// Changes all that is given, or nothing if any of it is wrong or beyond what the operator allows. Takes effect at
-    /// once here, within seconds on other nodes.
+    /// Applies all changes, or none if any is invalid or above a ceiling. Takes effect at once here, and within
+    /// seconds on other nodes.
     pub async fn update_own_server(&self, id: ServerId, given: GivenServerChange) -> Result<Server, Refusal> {
         let change = check(given, &self.inner.retention).map_err(Refusal::Validation)?;
         let changed = self.inner.store.update_server(id, change).await;
@@ -65,7 +65,7 @@ impl App {
     }
 }
 
-/// Names the ceiling by its field.
+/// Problem of a ceiling, with a pointer to its field.
 fn exceeded(ceiling: Ceiling) -> FieldProblem {
     let (field, text) = match ceiling {
         Ceiling::Mode(mode) => ("mode", format!("may only be `{mode}`")),
@@ -117,7 +117,7 @@ fn check(given: GivenServerChange, kept: &Retention) -> Result<ServerChange, Vec
     })
 }
 
-/// A server may keep its mail for a shorter time than the installation, not for a longer one.
+/// A server may keep its mail for a shorter time than the installation, not longer.
 fn check_days(
     name: &str,
     given: Change<i64>,
@@ -141,7 +141,7 @@ fn check_hosts(hosts: &[String], problem: &mut impl FnMut(&str, &str)) -> Vec<St
     }
     let mut names: Vec<String> = Vec::new();
     for (at, host) in hosts.iter().enumerate() {
-        // `*.example.com` is every host below.
+        // `*.example.com` matches every host below.
         let (star, name) = match host.trim().strip_prefix("*.") {
             Some(name) => ("*.", name),
             None => ("", host.trim()),

@@ -1,5 +1,5 @@
-//! A small memory of what was read of the set-up. Entries live two seconds, which is how late another process's
-//! change is seen at most.
+//! Small cache of accounts, servers, keys and domains. Entries live two seconds, so a change by another process
+//! is seen after two seconds at most.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -28,7 +28,7 @@ impl<K: Hash + Eq, V: Clone> TtlCache<K, V> {
         entries.get(key).filter(|(_, read_at)| read_at.elapsed() < LIVES).map(|(value, _)| value.clone())
     }
 
-    /// `read_at` is from before the value was read, so that its age is never underrated.
+    /// `read_at` is the time before the value was read, so that its age is never underestimated.
     pub(crate) fn put(&self, key: K, value: V, read_at: Instant) {
         let mut entries = self.entries.lock();
         if entries.len() >= ENTRIES_MAX {

@@ -1,5 +1,5 @@
-//! The RSA key of this installation that signs webhooks in Postal's format. Made once, kept in the store, the same on
-//! every node.
+//! RSA key of this installation that signs webhooks in Postal's format. Created once, kept in the store, the
+//! same on every node.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use crate::admin::AdminError;
 const SETTING: &str = "webhook_key";
 
 impl App {
-    /// PKCS #8. Made if it is missing.
+    /// Key in PKCS #8 form; created if it is missing.
     pub async fn webhook_key(&self) -> Result<Vec<u8>, AdminError> {
         let store = &self.inner.store;
         let stored = match store.find_setting(SETTING).await? {

@@ -1,6 +1,6 @@
-//! A request takes at most three times its own bytes of memory, and 1 MB (`Limits`). Measured exactly, by a counting
-//! allocator, for every field that somebody can fill; so this is a test binary of its own with a single test. It takes some
-//! seconds, because it makes more than a hundred requests of a megabyte.
+//! A request takes at most three times its own bytes of memory, plus 1 MB (`Limits`). Measured by a counting
+//! allocator for every field that a client can fill; therefore this is a test binary of its own with a single
+//! test. It takes some seconds, because it makes more than a hundred requests of a megabyte.
 
 #![cfg(test)]
 
@@ -23,10 +23,10 @@ use tempfile::TempDir;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// What a case fills its field with: large enough that the fixed part of the rule hides nothing.
+/// Bytes of each case: large enough that the fixed part of the rule hides nothing.
 const BYTES: usize = 1 << 20;
 const FIXED_BYTES: usize = 1 << 20;
-/// What does not compress is measured with more of it, because it comes close to the rule.
+/// Incompressible content is measured with more bytes, because it comes close to the limit.
 const RANDOM_BYTES: usize = 6 << 20;
 const FROM: &str = "shop@example.test";
 
@@ -36,7 +36,7 @@ type FillAttachment = for<'a> fn(&'a str, &mut AttachmentDraft<'a>);
 #[tokio::test]
 async fn a_request_takes_three_times_its_bytes_and_a_megabyte() {
     let service = Service::start().await;
-    // The first ones fill memories that stay.
+    // The first calls fill caches that stay.
     for text in ["hello", &filled("hello")] {
         service.message("warm-up", text, |text, draft| draft.plain_body = Some(text.into())).await;
     }
@@ -167,8 +167,8 @@ async fn raw_messages(service: &Service) {
     service.raw("fields of send/raw", &list, &list, &list).await;
 }
 
-/// As the API hands in a large request: in memory of its own, which ends with the message's composition. So the request
-/// is part of what is measured.
+/// Passes the request as the API does for a large one: in memory of its own that is freed once the message is
+/// composed. Therefore the request is part of the measurement.
 async fn what_does_not_compress(service: &Service) {
     for line_end in [" ", "\n", "\r\n", "\u{7f}"] {
         let text = random_text(RANDOM_BYTES, line_end);
@@ -241,7 +241,7 @@ impl Service {
         SendContext { caller: self.caller.clone(), test: false, idempotency: None, warnings: Vec::new() }
     }
 
-    /// The request itself is there already, so two thirds of the rule are left for the work.
+    /// The request itself is already in memory, so two thirds of the rule are left for the work.
     async fn measure<T>(&self, name: &str, request_bytes: usize, work: impl Future<Output = T>) {
         let taken = taken_by(work).await;
         self.judge(name, taken, 2 * request_bytes + FIXED_BYTES, request_bytes);
@@ -269,7 +269,7 @@ impl Service {
     }
 
     async fn message(&self, name: &str, text: &str, fill: FillMessage) {
-        // As long as the text is in JSON.
+        // Length of the text as JSON.
         let request_bytes = serde_json::to_string(text).unwrap().len();
         let mut draft = good();
         fill(text, &mut draft);
@@ -305,7 +305,7 @@ async fn taken_by<T>(work: impl Future<Output = T>) -> usize {
     ALLOCATOR.peak_usage().saturating_sub(before)
 }
 
-/// A text of the same pieces, as long as a case is.
+/// Repeats `piece` to the length of a case.
 fn filled(piece: &str) -> String {
     piece.repeat(BYTES / piece.len())
 }
@@ -314,7 +314,7 @@ fn start(text: &str) -> &str {
     &text[..text.floor_char_boundary(60)]
 }
 
-/// As the API reads a list that comes as one text.
+/// Splits a list given as one text, as the API does.
 fn split(text: &str) -> Vec<ListEntry<'_>> {
     split_address_list(text).take(Limits::ADDRESSES_PER_LIST_MAX + 1).map(entry).collect()
 }

@@ -1,4 +1,4 @@
-//! Accounts on the command line.
+//! Admin commands for accounts.
 
 use postroad_store::{Account, StoreError};
 use serde_json::{Value, json};

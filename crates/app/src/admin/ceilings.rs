@@ -1,4 +1,4 @@
-//! What the operator allows a server: its own key can set a lower value, never a higher one.
+//! Ceilings that the operator sets on a server: its own key can set lower values, never higher ones.
 
 use postroad_model::{SendRate, ServerMode};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::{AdminError, DaysCeiling};
 use crate::App;
 
 impl App {
-    /// A development server cannot be made live by its own key; a live one may be either.
+    /// A development server cannot be made live by its own key; a live server can be set to either mode.
     pub(super) async fn set_server_mode(&self, given: &str, mode: ServerMode) -> Result<Value, AdminError> {
         let id = self.find_server(given).await?.id;
         self.inner.store.set_server_mode(id, mode).await?;
@@ -35,7 +35,7 @@ impl App {
         Ok(shown(&self.server_by_id(id).await?))
     }
 
-    /// A ceiling that is not named stays.
+    /// Changes only the ceilings that are given.
     pub(super) async fn set_server_retention(
         &self,
         given: &str,

@@ -1,4 +1,4 @@
-//! The commands, as the control socket carries them.
+//! Admin commands, as sent over the control socket.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::pools::WarmUpState;
 use crate::suppressions::GivenSuppression;
 
-/// One order of an operator. Servers are named by `NAME`, `ACCOUNT/NAME` or id.
+/// One admin command. Servers are named by `NAME`, `ACCOUNT/NAME` or id.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case")]
 pub enum Command {
@@ -53,7 +53,7 @@ pub enum Command {
         server: String,
         limit: Option<u32>,
     },
-    /// A ceiling that is not named stays.
+    /// Changes only the ceilings that are given.
     ServerSetRetention {
         server: String,
         bodies_days: Option<DaysCeiling>,
@@ -143,12 +143,12 @@ pub enum Command {
     },
 }
 
-/// How long mail may be kept at most.
+/// Ceiling on a server's retention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DaysCeiling {
     Days(u32),
-    /// As long as the installation keeps it.
+    /// No ceiling: the installation's retention.
     None,
 }
 
@@ -161,7 +161,7 @@ impl From<DaysCeiling> for Option<u32> {
     }
 }
 
-/// What is not given stays.
+/// Omitted settings stay as they are.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SetServerTracking {
     pub server: String,
@@ -170,18 +170,18 @@ pub struct SetServerTracking {
     pub excluded_hosts: Option<Vec<String>>,
 }
 
-/// Likewise.
+/// Omitted settings stay as they are.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SetDomainTracking {
     pub name: String,
     pub server: Option<String>,
     pub opens: Option<Switch>,
     pub clicks: Option<Switch>,
-    /// Empty for the installation's.
+    /// Empty for the installation's host.
     pub host: Option<String>,
 }
 
-/// A domain's own word, or its server's.
+/// Setting of a domain: on, off, or inherited from its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Switch {
@@ -208,10 +208,10 @@ pub struct NewKey {
     pub test: bool,
     pub hold: bool,
     pub allow: Vec<IpNet>,
-    /// Networks that need no secret; then the key is for nothing else.
+    /// Networks that need no secret; the key then allows nothing else.
     #[serde(default)]
     pub address: Vec<IpNet>,
-    /// A user name like an e-mail address, for SMTP programs that insist on one.
+    /// User name in the form of an e-mail address, for SMTP programs that require one.
     #[serde(default)]
     pub login: Option<String>,
     pub expires_at: Option<Timestamp>,

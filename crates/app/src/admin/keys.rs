@@ -1,4 +1,4 @@
-//! API keys on the command line: created and rotated here, shown once.
+//! Admin commands for API keys. A key is shown only when it is created or rotated.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl App {
             }
         };
         if is_by_address {
-            // Nobody needs to know its key and secret, so nobody does.
+            // Key and secret of an address credential are never needed, so they are not shown.
             return self.shown_key(&self.find_key(id).await?).await;
         }
         self.shown_once(id, &pair).await
@@ -88,7 +88,7 @@ impl App {
         self.shown_key(&self.find_key(id).await?).await
     }
 
-    /// A new key with the old one's rights; the old one stays good for `grace_seconds`.
+    /// Creates a new key with the rights of the old one, which stays valid for `grace_seconds`.
     pub(super) async fn rotate_key(&self, id: CredentialId, grace_seconds: u64) -> Result<Value, AdminError> {
         let old = self.find_key(id).await?;
         if let Some(successor) = old.replaced_by {
@@ -121,7 +121,7 @@ impl App {
         };
         let grace_ends_at = self.inner.clock.now().plus(Duration::from_secs(grace_seconds));
         let new_id = self.inner.store.rotate_credential(id, grace_ends_at, new).await.map_err(unknown(id))?;
-        // As it is stored: the old key may end before the grace period does.
+        // Read it back: the old key may expire before the grace period ends.
         let old_expires_at = self.find_key(id).await?.expires_at;
         let mut shown = self.shown_once(new_id, &pair).await?;
         shown["replaces"] = json!(id);
@@ -158,7 +158,7 @@ fn unknown(id: CredentialId) -> impl FnOnce(StoreError) -> AdminError {
     }
 }
 
-/// As it is compared: mail programs write names in any letter case.
+/// Normalised form for comparison: mail programs write names in any letter case.
 fn check_login(text: &str) -> Result<String, AdminError> {
     let address = EmailAddress::parse(text).map_err(|error| {
         AdminError::Refused(format!("a login is written like an e-mail address: {error}"))

@@ -1,5 +1,5 @@
-//! Administration: what an operator can order on the command line. A command is data, so that it can also be sent
-//! to a running server over its control socket; the answer is JSON.
+//! Administration: the commands of an operator. A command is data, so that it can also be sent to a running
+//! server over its control socket; the answer is JSON.
 
 mod accounts;
 mod ceilings;
@@ -19,7 +19,7 @@ pub use pools::WarmUpState;
 
 use crate::{App, names};
 
-/// Why a command was not carried out; the text is for the operator.
+/// Why a command failed; the text is for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     #[error("{0}")]
@@ -35,7 +35,7 @@ impl AdminError {
 }
 
 impl App {
-    /// Carries out a command and returns what it made or found.
+    /// Executes a command and returns the created or found objects.
     pub async fn administrate(&self, command: Command) -> Result<Value, AdminError> {
         let answer = match command {
             Command::AccountCreate { name } => self.create_account(name).await,
@@ -92,12 +92,12 @@ impl App {
         answer
     }
 
-    /// By id, `NAME` (if only one has it) or `ACCOUNT/NAME`.
+    /// Finds a server by id, `NAME` (if unique) or `ACCOUNT/NAME`.
     pub async fn find_server_id(&self, given: &str) -> Result<postroad_model::ServerId, AdminError> {
         Ok(self.find_server(given).await?.id)
     }
 
-    /// Of an installation with one server.
+    /// The server of an installation with exactly one.
     pub async fn only_server_id(&self) -> Result<postroad_model::ServerId, AdminError> {
         match self.inner.store.list_servers().await?.as_slice() {
             [only] => Ok(only.id),
@@ -108,12 +108,12 @@ impl App {
         }
     }
 
-    /// A server that was found before, as it is now.
+    /// Current state of a server that was found before.
     async fn server_by_id(&self, id: postroad_model::ServerId) -> Result<Server, AdminError> {
         self.inner.store.find_server(id).await?.ok_or_else(|| StoreError::NotFound.into())
     }
 
-    /// Finds a server by id, `NAME` (if only one has it) or `ACCOUNT/NAME`.
+    /// Finds a server by id, `NAME` (if unique) or `ACCOUNT/NAME`.
     async fn find_server(&self, given: &str) -> Result<Server, AdminError> {
         let servers = self.inner.store.list_servers().await?;
         let is_meant = |server: &&Server| {
@@ -135,7 +135,7 @@ impl App {
     }
 }
 
-/// The name without blanks around it.
+/// Checks and trims the name.
 fn check_name(name: &str) -> Result<String, AdminError> {
     match names::find_problem(name) {
         None => Ok(name.trim().to_owned()),
@@ -143,7 +143,7 @@ fn check_name(name: &str) -> Result<String, AdminError> {
     }
 }
 
-/// Says what exists already instead of just "conflict".
+/// Turns a conflict into an error that names what exists already.
 fn taken(what: impl Into<String>) -> impl FnOnce(StoreError) -> AdminError {
     let what = what.into();
     move |error| match error {

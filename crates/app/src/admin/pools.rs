@@ -1,4 +1,4 @@
-//! Pools of source addresses on the command line, and which server sends from which.
+//! Admin commands for pools of source addresses, and for the servers that use them.
 
 use std::net::IpAddr;
 
@@ -60,7 +60,7 @@ impl App {
         Ok(json!({ "removed": address }))
     }
 
-    /// Begins a warm-up anew, goes on with a paused one, or ends it.
+    /// Restarts a warm-up, continues a paused one, or ends it.
     pub(super) async fn set_warm_up(&self, address: IpAddr, state: WarmUpState) -> Result<Value, AdminError> {
         let source = self.find_source(address).await?;
         let store = &self.inner.store;
@@ -72,7 +72,7 @@ impl App {
         self.pool_by_id(source.pool_id).await
     }
 
-    /// What an address sent on each day to each group of receivers, and what became of it.
+    /// Messages that an address sent per day and receiver group, with their outcomes.
     pub(super) async fn address_history(&self, address: IpAddr) -> Result<Value, AdminError> {
         let source = self.find_source(address).await?;
         let days = self.inner.store.source_days(source.id).await?;
@@ -102,7 +102,7 @@ impl App {
         Ok(json!({ "server": server.name, "pool": pool }))
     }
 
-    /// The names of all pools, in order.
+    /// Names of all pools, in order.
     pub async fn list_pool_names(&self) -> Result<Vec<String>, AdminError> {
         let mut names: Vec<String> =
             self.inner.store.list_pools().await?.into_iter().map(|pool| pool.name).collect();
@@ -135,7 +135,7 @@ impl App {
     }
 }
 
-/// What happens to an address's warm-up.
+/// Change of an address's warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarmUpState {

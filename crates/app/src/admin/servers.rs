@@ -1,4 +1,4 @@
-//! Servers on the command line; their limits are in `ceilings`.
+//! Admin commands for servers; their limits are in `ceilings`.
 
 use postroad_model::ServerMode;
 use postroad_store::{NewServer, Server};

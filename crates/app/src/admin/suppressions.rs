@@ -1,4 +1,4 @@
-//! Suppressions on the command line.
+//! Admin commands for suppressions.
 
 use postroad_model::{SuppressionReason, Timestamp};
 use postroad_store::{Suppression, SuppressionFilter};
@@ -8,7 +8,7 @@ use super::AdminError;
 use crate::suppressions::GivenSuppression;
 use crate::{App, FieldProblem};
 
-/// What a list shows at most, and a page of an export has.
+/// Most entries of a list, and page size of an export.
 const AT_ONCE: usize = 1_000;
 
 impl App {

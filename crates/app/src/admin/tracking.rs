@@ -1,4 +1,4 @@
-//! Tracking on the command line: a server's defaults, a domain's own word.
+//! Admin commands for tracking: defaults of a server, overrides of a domain.
 
 use postroad_store::{Domain, DomainTracking, Server, ServerTracking};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl App {
     }
 }
 
-/// Host names, or `*.` and a host name. One empty text is none.
+/// Host names, or `*.` and a host name. A single empty text means none.
 fn check_hosts(given: &[String]) -> Result<Vec<String>, AdminError> {
     if given.len() > EXCLUDED_HOSTS_MAX {
         return Err(AdminError::refused(format!("at most {EXCLUDED_HOSTS_MAX} hosts can be excluded")));
@@ -74,7 +74,7 @@ fn shown_server(server: &Server, tracking: &ServerTracking) -> Value {
     })
 }
 
-/// `null` is the server's.
+/// `null` means inherited from the server.
 fn shown_domain(domain: &Domain, tracking: &DomainTracking) -> Value {
     json!({
         "id": domain.id,

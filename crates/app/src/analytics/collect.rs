@@ -1,4 +1,4 @@
-//! Reading counters and adding them up by what is asked for.
+//! Reads counters and adds them up by the requested dimensions.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,16 @@ use super::plan::{Stretch, span_of};
 use super::wrong;
 use crate::{App, Caller, Refusal};
 
-/// Rows that are read for one answer at most, or looked for.
+/// Most rows read or looked up for one answer.
 const ROWS_MAX: usize = 200_000;
 
-/// Sets of dimensions that they are of, or of which they are chosen.
+/// Most sets of dimensions that an answer may use or choose from.
 const SETS_MAX: usize = 50_000;
 
-/// The values of the asked-for dimensions, in their order.
+/// Values of the requested dimensions, in their order.
 pub(super) type Group = Vec<DimensionValue>;
 
-/// What is wanted of a server's counters.
+/// Selection from a server's counters.
 pub(super) struct Wanted<'a> {
     pub(super) dimensions: &'a [Dimension],
     pub(super) filters: &'a [Filter],
@@ -26,35 +26,35 @@ pub(super) struct Wanted<'a> {
     pub(super) stretches: &'a [Stretch],
 }
 
-/// Sums by group and span; spans without any are absent.
+/// Sums by group and span; empty spans are absent.
 pub(super) type Collected = HashMap<Group, HashMap<usize, Sums>>;
 
 pub(super) struct Found {
     pub(super) collected: Collected,
-    /// Whether what was asked for has tags or templates among it that are counted together.
+    /// Whether the result includes tags or templates that are counted together.
     pub(super) has_surplus: bool,
 }
 
-/// Which sets of dimensions to add up.
+/// Sets of dimensions to add up.
 struct WantedSets {
     shape: Shape,
-    /// Sets of this shape, wanted or not.
+    /// Number of sets of this shape, selected or not.
     total: usize,
-    /// The wanted ones by number, with what group each belongs to.
+    /// Selected sets by number, with the group of each.
     group_of: HashMap<i64, Group>,
     has_surplus: bool,
 }
 
 impl WantedSets {
-    /// In the order of the store's keys.
+    /// Numbers in the order of the store's keys.
     fn numbers(&self) -> Vec<i64> {
         let mut numbers: Vec<i64> = self.group_of.keys().copied().collect();
         numbers.sort_unstable();
         numbers
     }
 
-    /// How many looks it takes to read only what is wanted; `None` if all is, or if they are too many. Then all of the
-    /// shape is read.
+    /// Number of look-ups needed to read only the selected sets; `None` if all are selected or the look-ups are
+    /// too many. Then all sets of the shape are read.
     fn looks(&self, grain: Grain, ranges: &[(i64, i64)], max: usize) -> Option<usize> {
         let spans: i64 = ranges.iter().map(|(from, to)| (to - from) / grain.seconds()).sum();
         let looks = self.group_of.len().saturating_mul(spans as usize);
@@ -62,13 +62,13 @@ impl WantedSets {
     }
 }
 
-/// The starts of all spans in these ranges.
+/// Starts of all spans in these ranges.
 fn starts(grain: Grain, ranges: &[(i64, i64)]) -> Vec<i64> {
     ranges.iter().flat_map(|(from, to)| (*from..*to).step_by(grain.seconds() as usize)).collect()
 }
 
 impl Wanted<'_> {
-    /// The dimensions that the answer depends on.
+    /// Dimensions that the answer depends on.
     fn asked(&self) -> Vec<Dimension> {
         let mut asked = self.dimensions.to_vec();
         for filter in self.filters {
@@ -111,8 +111,8 @@ impl App {
         Ok(Found { collected, has_surplus: sets.has_surplus })
     }
 
-    /// The total if nothing is told apart, the sets of one dimension where that is enough, and all combinations only where two
-    /// and more are asked for.
+    /// Uses the total if no dimension is requested, the sets of one dimension if that is enough, and all
+    /// combinations only for two or more dimensions.
     async fn wanted_sets(&self, caller: &Caller, wanted: &Wanted<'_>) -> Result<WantedSets, Refusal> {
         let asked = wanted.asked();
         let shape = match asked[..] {

@@ -1,5 +1,5 @@
-//! The task that adds events up soon after they happened, and the catching up before a question is answered.
-//! On failure (store unavailable) nothing is lost: the events are there, and counted at the next turn.
+//! Task that counts events soon after they happen, and the catch-up before an analytics call is answered. On
+//! failure (store unavailable) nothing is lost: the events stay and are counted in the next round.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use postroad_store::{CountProgress, CountingRules, StoreError};
 
 use crate::App;
 
-/// At most so often: what comes together is counted together, in fewer rows. Questions do not wait for it.
+/// Least pause between two rounds: events counted together need fewer rows. Analytics calls do not wait for it.
 const PAUSE: Duration = Duration::from_secs(3);
-/// Without being told of any event: there may be some of other nodes, or of transactions that took long.
+/// Pause without a notification: other nodes or slow transactions may have added events.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
-/// Batches of one server before the next one's turn.
+/// Batches of one server before the next server's turn.
 const BATCHES_PER_TURN: usize = 8;
-/// Batches that a question waits for: with more, it is answered as far as they are counted.
+/// Batches that an analytics call waits for; beyond that it is answered from the events counted so far.
 const BATCHES_PER_QUESTION: usize = 40;
 
-/// The running task.
+/// Running task.
 #[derive(Debug)]
 pub struct CounterTask {
     task: tokio::task::JoinHandle<()>,
@@ -34,7 +34,7 @@ impl CounterTask {
                     Err(error) => tracing::warn!(%error, "counting events failed; retrying in 3 s"),
                 }
                 tokio::time::sleep(PAUSE).await;
-                // Neither an error nor the time-out needs to be told apart from an event.
+                // An error and the timeout are handled like an event.
                 let _ = tokio::time::timeout(IDLE_PAUSE, told.changed()).await;
             }
         });
@@ -67,13 +67,13 @@ impl App {
         Ok(CountProgress::Some)
     }
 
-    /// Counts what a server's events are not counted of yet. False if there is more than a question should wait for.
+    /// Counts the server's uncounted events. Returns `false` if there are more than a call should wait for.
     pub(super) async fn catch_up(&self, server: ServerId) -> Result<bool, StoreError> {
         let rules = self.counting_rules();
         for _ in 0..BATCHES_PER_QUESTION {
             match self.inner.store.fold_events(server, &rules).await? {
                 CountProgress::AllDone => return Ok(true),
-                // Another one was faster with this batch: on with the next.
+                // Another node counted this batch first; continue with the next.
                 CountProgress::Some | CountProgress::Overtaken => {}
             }
         }
@@ -81,14 +81,15 @@ impl App {
     }
 }
 
-/// Rounds in which every server that has something gets a turn, until nobody has more than a turn takes. Each round looks
-/// anew: who has little does not wait for who never ends. A server that fails has no further turn, and is told of at the end.
+/// Gives every server with uncounted events a turn, in rounds, until no server needs more than one turn. Each
+/// round lists the servers again, so that a server with few events does not wait for a busy one. A server that
+/// fails gets no further turn; its error is returned at the end.
 async fn in_turns<L, T>(list: impl Fn() -> L, turn: impl Fn(ServerId) -> T) -> Result<(), StoreError>
 where
     L: Future<Output = Result<Vec<ServerId>, StoreError>>,
     T: Future<Output = Result<CountProgress, StoreError>>,
 {
-    // What is wrong with one server's events is not the others' fault.
+    // Errors of one server must not stop the others.
     let mut failed: HashMap<ServerId, StoreError> = HashMap::new();
     loop {
         let mut has_more = false;
@@ -121,7 +122,7 @@ mod tests {
     #[tokio::test]
     async fn who_has_little_does_not_wait_for_who_has_much() {
         let turns = RefCell::new(Vec::new());
-        // The quiet one's event comes when the busy one is at it already.
+        // The quiet server's event arrives while the busy server is being counted.
         let list = || {
             let turns = turns.borrow();
             let is_new = !turns.is_empty() && !turns.contains(&QUIET);

@@ -1,4 +1,4 @@
-//! What numbers can be split and filtered by.
+//! Dimensions by which analytics can be split and filtered.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use postroad_store::{Dimensions, SURPLUS, Shape};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dimension {
-    /// The sender's.
+    /// Domain of the sender.
     Domain,
     Tag,
     RecipientProvider,
@@ -34,7 +34,7 @@ impl Dimension {
         Self::ALL.into_iter().find(|dimension| dimension.as_str() == name)
     }
 
-    /// The counters that tell its values apart, and nothing else.
+    /// Counters that distinguish only its values.
     pub(super) const fn shape(self) -> Shape {
         match self {
             Self::Domain => Shape::Domain,
@@ -46,7 +46,7 @@ impl Dimension {
         }
     }
 
-    /// Whether its value there stands for many that are not told apart.
+    /// Whether its value in `set` stands for many that are counted together.
     pub(super) fn is_surplus_in(self, set: &Dimensions) -> bool {
         match self {
             Self::Tag => set.tag == SURPLUS,
@@ -55,7 +55,7 @@ impl Dimension {
         }
     }
 
-    /// `pools` are their names by id.
+    /// `pools` maps pool ids to names.
     pub(super) fn value_in(self, set: &Dimensions, pools: &HashMap<i64, String>) -> DimensionValue {
         let text = |text: &str| match text {
             "" => DimensionValue::None,
@@ -69,7 +69,7 @@ impl Dimension {
             Self::Credential if set.credential_id == 0 => DimensionValue::None,
             Self::Credential => DimensionValue::Number(set.credential_id),
             Self::IpPool if set.pool_id == 0 => DimensionValue::None,
-            // One that was deleted since.
+            // The pool was deleted meanwhile.
             Self::IpPool => match pools.get(&set.pool_id) {
                 Some(name) => DimensionValue::Text(name.clone()),
                 None => DimensionValue::Text(format!("#{}", set.pool_id)),
@@ -78,17 +78,17 @@ impl Dimension {
     }
 }
 
-/// `None` for messages that have no tag, no template and so on.
+/// Value of a dimension; `None` for messages without a tag, template and so on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DimensionValue {
     None,
     Text(String),
-    /// The id of a credential.
+    /// Id of a credential.
     Number(i64),
 }
 
 impl DimensionValue {
-    /// As a filter writes it: an empty text is "none", and an id may be a text.
+    /// Parses a filter value: an empty text means `None`, and an id may be a text.
     pub fn of_text(dimension: Dimension, text: &str) -> Self {
         match (dimension, text) {
             (_, "") => Self::None,
@@ -101,7 +101,7 @@ impl DimensionValue {
     }
 }
 
-/// Only messages with one of these values.
+/// Selects messages with one of these values.
 #[derive(Debug, Clone)]
 pub struct Filter {
     pub dimension: Dimension,

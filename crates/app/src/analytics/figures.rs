@@ -1,4 +1,4 @@
-//! Sums as they are shown: counts, shares, percentiles.
+//! Presentable figures: counts, rates, percentiles.
 
 use postroad_store::{Counts, Histogram, Metric, Sums};
 
@@ -12,11 +12,11 @@ pub struct Figures {
 pub struct Latency {
     /// From acceptance (or the scheduled time) to the start of the first attempt.
     pub first_attempt: Percentiles,
-    /// Likewise, until the other side took the message.
+    /// From the same start until the receiving server accepted the message.
     pub sent: Percentiles,
 }
 
-/// In seconds; `None` without a message.
+/// In seconds; `None` without messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Percentiles {
     pub p50: Option<f64>,
@@ -24,15 +24,15 @@ pub struct Percentiles {
     pub p99: Option<f64>,
 }
 
-/// Shares of 1; `None` where there is nothing to divide by. Events count when they happen, so a share can be above 1
-/// for a while: last week's messages are opened today.
+/// Rates between 0 and 1; `None` if the divisor is 0. Events count when they happen, so a rate can exceed 1 for
+/// a while: last week's messages are opened today.
 #[derive(Debug, Clone, Copy)]
 pub struct Rates {
-    /// Of the messages whose end came: taken by the other side, and not returned.
+    /// Messages accepted by the receiver and not returned, divided by finished messages.
     pub delivery: Option<f64>,
-    /// Likewise: refused, given up, or returned.
+    /// Messages refused, given up or returned, divided by finished messages.
     pub bounce: Option<f64>,
-    /// Of the messages sent.
+    /// Divided by sent messages.
     pub complaint: Option<f64>,
     pub open: Option<f64>,
     pub click: Option<f64>,

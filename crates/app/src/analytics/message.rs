@@ -1,4 +1,4 @@
-//! analytics/message: the numbers of one message, from its own few events.
+//! analytics/message: figures of one message, computed from its events.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,29 @@ use serde_json::Value;
 use crate::find_message::LookupError;
 use crate::{App, Caller};
 
-/// Links that are told apart; a message can have any number.
+/// Links listed individually; a message can have any number.
 const LINKS_MAX: usize = 500;
 
 #[derive(Debug, Clone)]
 pub struct MessageFigures {
     pub status: Status,
-    /// Attempts that ended, however.
+    /// Finished attempts, with any outcome.
     pub attempts: u64,
     pub soft_fails: u64,
     pub holds: u64,
     pub complaints: u64,
     pub unsubscribes: u64,
-    /// By people.
+    /// Opens by people.
     pub opens: u64,
     pub clicks: u64,
     pub bot_opens: u64,
     pub bot_clicks: u64,
-    /// By people, as the other one.
+    /// First open by a person, as for clicks below.
     pub first_opened_at: Option<Timestamp>,
     pub first_clicked_at: Option<Timestamp>,
-    /// The most clicked first.
+    /// Most clicked first.
     pub links: Vec<LinkClicks>,
-    /// Seconds from acceptance, or from the scheduled time. `None` for what did not happen.
+    /// Seconds since acceptance, or since the scheduled time. `None` if it did not happen.
     pub first_attempt_after: Option<f64>,
     pub sent_after: Option<f64>,
 }
@@ -115,7 +115,7 @@ fn figures_of(status: Status, wanted_at: Timestamp, events: &[Event]) -> Message
 impl MessageFigures {
     fn add_attempt(&mut self, event: &Event, data: &Value, wanted_at: Timestamp) {
         let after = |moment: Timestamp| moment.since(wanted_at).as_secs_f64();
-        // What never met a host is no attempt: a domain that does not exist, a time that passed.
+        // Without a contacted host there was no attempt: the domain does not exist, or the message expired.
         if let Some(attempt) = data["attempt"].as_u64() {
             if attempt > self.attempts && self.attempts == 0 {
                 let taken = std::time::Duration::try_from_secs_f64(data["time"].as_f64().unwrap_or(0.0));

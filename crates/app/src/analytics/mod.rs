@@ -1,4 +1,4 @@
-//! What happened to a server's mail, in numbers: read from counters that the folder keeps, never from events.
+//! Statistics about a server's mail, read from the counters of `CounterTask`, never from events.
 
 mod collect;
 mod counter_task;
@@ -30,7 +30,7 @@ use postroad_model::Timestamp;
 use crate::App;
 use crate::refusal::{FieldProblem, Refusal};
 
-/// The metrics that are shown, in the order of the contract.
+/// Metrics shown, in the order of the contract.
 pub const METRICS: [Metric; 13] = [
     Metric::Accepted,
     Metric::Sent,
@@ -51,7 +51,7 @@ fn wrong(pointer: &str, message: impl Into<String>) -> Refusal {
     Refusal::Validation(vec![FieldProblem::new(pointer, message)])
 }
 
-/// Of a question that says no other.
+/// Range of a call that specifies none.
 const USUAL_RANGE: Duration = Duration::from_hours(30 * 24);
 
 impl App {

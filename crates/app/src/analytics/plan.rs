@@ -1,9 +1,9 @@
-//! Which counters to read for a row of spans: whole days (UTC) where they fit into one span, hours and quarters of an
-//! hour for the rest. Quarters are left for places whose clocks are not whole hours ahead.
+//! Chooses the counters to read for a list of spans: whole UTC days where they fit into one span, hours and
+//! quarters of an hour for the rest. Quarters serve time zones that are not whole hours from UTC.
 
 use postroad_store::Grain;
 
-/// Counters of one grain from one moment to another, in seconds since 1970.
+/// Counters of one grain in a time range, in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) grain: Grain,
@@ -23,7 +23,7 @@ pub(super) fn stretches(borders: &[i64]) -> Vec<Stretch> {
     all
 }
 
-/// The first grain where it fits, the others in front of it and behind.
+/// Covers the range with the first grain where it fits, and with finer ones before and after it.
 fn cover(from: i64, to: i64, grains: &[Grain], all: &mut Vec<Stretch>) {
     let Some((grain, finer)) = grains.split_first() else { return };
     let length = grain.seconds();
@@ -39,7 +39,7 @@ fn cover(from: i64, to: i64, grains: &[Grain], all: &mut Vec<Stretch>) {
     cover(last, to, finer, all);
 }
 
-/// The span that a moment is in.
+/// Index of the span that contains a time.
 pub(super) fn span_of(borders: &[i64], at: i64) -> Option<usize> {
     let after = borders.partition_point(|border| *border <= at);
     (after > 0 && after < borders.len()).then(|| after - 1)
@@ -66,7 +66,7 @@ mod tests {
     fn the_longest_spans_that_fit_are_read() {
         assert_eq!(stretches(&month_from(0)), [Stretch { grain: Grain::Day, from: 0, to: 30 * DAY }]);
         assert_eq!(grains(&month_from(3_600)), [(Grain::Hour, 30 * 24)]);
-        // Half an hour before the full one.
+        // Offset by half an hour.
         let odd = grains(&month_from(1_800));
         assert_eq!(odd[..3], [(Grain::Quarter, 2), (Grain::Hour, 23), (Grain::Quarter, 4)]);
         assert_eq!(odd.iter().map(|(_, rows)| rows).sum::<i64>(), 30 * (23 + 4));

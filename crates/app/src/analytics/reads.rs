@@ -1,6 +1,6 @@
-//! Places for questions about counters: each may hold many rows, and one of the store's readers for long. There are fewer
-//! than readers, so that delivery never waits for them; and a server never has all of them if there is more than one, so
-//! that its questions wait for each other and not everybody's for them.
+//! Concurrency limit of analytics calls: each may hold many rows, and one of the store's readers for long.
+//! There are fewer permits than readers, so delivery never waits for analytics. If there is more than one
+//! permit, a single server never holds all of them, so it cannot block the other servers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use parking_lot::Mutex;
 use postroad_model::ServerId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-/// Questions that are worked on at the same time.
+/// Calls in progress at the same time.
 const READS_MAX: usize = 4;
-/// Likewise of one server.
+/// Calls of one server in progress at the same time.
 const READS_OF_SERVER_MAX: usize = 2;
 
 #[derive(Debug)]
 pub(crate) struct Reads {
     of_all: Semaphore,
     server_max: usize,
-    /// Of those servers that are asking.
+    /// Servers with calls in progress.
     of_servers: Mutex<HashMap<ServerId, Arc<Semaphore>>>,
 }
 
-/// Free again when it is dropped.
+/// Permit; dropping it frees it.
 pub(super) struct Place<'a> {
     _of_all: SemaphorePermit<'a>,
     _of_server: OwnedSemaphorePermit,
@@ -38,11 +38,11 @@ impl Reads {
         }
     }
 
-    /// Waits for one.
+    /// Waits for a permit.
     pub(super) async fn place(&self, server_id: ServerId) -> Place<'_> {
         let own = {
             let mut of_servers = self.of_servers.lock();
-            // Those whose places nobody has or waits for.
+            // Remove servers without held or awaited permits.
             of_servers.retain(|_, places| Arc::strong_count(places) > 1);
             let new = || Arc::new(Semaphore::new(self.server_max));
             Arc::clone(of_servers.entry(server_id).or_insert_with(new))
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// If it need not wait.
+    /// Returns the result if it need not wait.
     async fn now<T>(place: impl Future<Output = T>) -> Option<T> {
         tokio::time::timeout(Duration::ZERO, place).await.ok()
     }
@@ -73,7 +73,7 @@ mod tests {
             held.push(place);
         }
         assert_eq!(held.len(), READS_OF_SERVER_MAX);
-        // However many of its questions wait.
+        // The number of its waiting calls does not matter.
         let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(reads.place(busy))).collect();
         for place in &mut waiting {
             assert!(now(place).await.is_none());

@@ -1,4 +1,4 @@
-//! analytics/summary: the numbers of a range, and the shares they make.
+//! analytics/summary: counts and rates of a time range.
 
 use postroad_model::Timestamp;
 use postroad_store::{Grain, Sums};
@@ -9,14 +9,14 @@ use super::plan::stretches;
 use super::{Filter, USUAL_RANGE, wrong};
 use crate::{App, Caller, Refusal};
 
-/// As long as the longest range of the other questions.
+/// Longest range, as in the other analytics calls.
 const DAYS_MAX: i64 = 1_100;
 
 #[derive(Debug, Clone)]
 pub struct SummaryQuery {
-    /// As the start of the usual length unless given.
+    /// Start; the usual range before `to` if left out.
     pub from: Option<Timestamp>,
-    /// Now unless given.
+    /// End; now if left out.
     pub to: Option<Timestamp>,
     pub filters: Vec<Filter>,
     pub include_bots: bool,
@@ -24,13 +24,13 @@ pub struct SummaryQuery {
 
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// Begun and ended on a quarter of an hour.
+    /// Rounded to quarters of an hour.
     pub from: Timestamp,
     pub to: Timestamp,
     pub figures: Figures,
-    /// False if the newest events are still being counted.
+    /// False if the newest events are not counted yet.
     pub is_current: bool,
-    /// True if tags or templates that are too many are counted together in it.
+    /// True if it includes tags or templates that are counted together because there are too many.
     pub has_surplus: bool,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn at_second(seconds: i64) -> Timestamp {
     Timestamp::from_micros(seconds * 1_000_000)
 }
 
-/// From the beginning of the first span that the range touches to the end of the last.
+/// From the start of the first span that the range touches to the end of the last.
 pub(super) fn whole_spans(grain: Grain, from: Timestamp, to: Timestamp) -> [i64; 2] {
     let last = Timestamp::from_micros(to.as_micros() - 1);
     [grain.start(from), grain.start(last) + grain.seconds()]

@@ -1,4 +1,4 @@
-//! analytics/timeseries: numbers by minute, hour, day or month, split by up to two dimensions.
+//! analytics/timeseries: figures by minute, hour, day or month, split by up to two dimensions.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,9 +22,9 @@ pub const DIMENSIONS_MAX: usize = 2;
 
 #[derive(Debug, Clone)]
 pub struct TimeseriesQuery {
-    /// As the start of the usual length unless given.
+    /// Start; the usual range before `to` if left out.
     pub from: Option<Timestamp>,
-    /// Now unless given.
+    /// End; now if left out.
     pub to: Option<Timestamp>,
     pub granularity: Granularity,
     pub zone: Zone,
@@ -35,21 +35,21 @@ pub struct TimeseriesQuery {
 
 #[derive(Debug, Clone)]
 pub struct Timeseries {
-    /// The beginning of the first span and the end of the last.
+    /// Start of the first span and end of the last.
     pub from: Timestamp,
     pub to: Timestamp,
-    /// The largest first.
+    /// Largest first.
     pub series: Vec<Series>,
     pub is_current: bool,
-    /// True if tags or templates that are too many are counted together in it.
+    /// True if it includes tags or templates that are counted together because there are too many.
     pub has_surplus: bool,
 }
 
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// Of the dimensions asked for. All `None` for the rest.
+    /// Values of the requested dimensions. All `None` for the rest.
     pub values: Vec<DimensionValue>,
-    /// Everything beyond the largest series, added up.
+    /// This series adds up everything beyond the largest series.
     pub is_rest: bool,
     pub points: Vec<Point>,
 }
@@ -81,7 +81,7 @@ impl App {
         };
         let Found { mut collected, has_surplus } = self.collect(caller, &wanted).await?;
         if query.dimensions.is_empty() {
-            // A chart has its line even when nothing happened.
+            // Return a series even if nothing happened.
             collected.entry(Group::new()).or_default();
         }
         let series = series_of(collected, &borders, query);

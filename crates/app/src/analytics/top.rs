@@ -1,5 +1,5 @@
-//! analytics/top: the values of one dimension with the largest numbers; also recipient domains, which are too many to
-//! draw as lines.
+//! analytics/top: the largest values of one dimension, including recipient domains, which are too many for a
+//! timeseries.
 
 use std::collections::HashMap;
 
@@ -14,21 +14,21 @@ use super::summary::{at_second, check_length, whole_spans};
 use super::{Filter, USUAL_RANGE, wrong};
 use crate::{App, Caller, Refusal};
 
-/// Recipient domains times blocks of days that are added up for one answer.
+/// Most rows (recipient domains times blocks of days) added up for one answer.
 const ROWS_MAX: usize = 500_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TopBy {
     Dimension(Dimension),
-    /// By whole days (UTC), without filters and latencies.
+    /// Whole UTC days, without filters and latencies.
     RecipientDomain,
 }
 
 #[derive(Debug, Clone)]
 pub struct TopQuery {
-    /// As the start of the usual length unless given.
+    /// Start; the usual range before `to` if left out.
     pub from: Option<Timestamp>,
-    /// Now unless given.
+    /// End; now if left out.
     pub to: Option<Timestamp>,
     pub by: TopBy,
     pub metric: Metric,
@@ -41,10 +41,10 @@ pub struct TopQuery {
 pub struct Top {
     pub from: Timestamp,
     pub to: Timestamp,
-    /// The largest first; none with nothing to show of the metric.
+    /// Largest first; values with a metric of 0 are left out.
     pub entries: Vec<TopEntry>,
     pub is_current: bool,
-    /// True if tags or templates that are too many are counted together in it.
+    /// True if it includes tags or templates that are counted together because there are too many.
     pub has_surplus: bool,
 }
 
@@ -115,7 +115,7 @@ impl App {
         let found = self.inner.store.list_recipient_domains(caller.server_id, (from, to), ROWS_MAX).await?;
         let mut found = found.ok_or_else(too_much)?;
         if found.len() > query.limit {
-            // Before anything is made of them: there may be a hundred thousand.
+            // Select the largest first: there may be a hundred thousand.
             found.select_nth_unstable_by(query.limit, |(a_domain, a), (b_domain, b)| {
                 size(b, query).cmp(&size(a, query)).then_with(|| a_domain.cmp(b_domain))
             });
@@ -126,7 +126,7 @@ impl App {
     }
 }
 
-/// Figures are made only of those that are shown.
+/// Computes figures only for the values shown.
 fn largest(sums: impl IntoIterator<Item = (DimensionValue, Sums)>, query: &TopQuery) -> Vec<TopEntry> {
     let mut sized: Vec<(u64, DimensionValue, Sums)> = sums
         .into_iter()

@@ -1,4 +1,4 @@
-//! Where hours, days and months begin in a time zone. Days are as long as they are: 23 or 25 hours when clocks change.
+//! Starts of hours, days and months in a time zone. Days have 23 or 25 hours when clocks change.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -15,7 +15,7 @@ pub enum Granularity {
     Month,
 }
 
-/// A place with its clock, by its IANA name.
+/// Time zone, by its IANA name.
 #[derive(Debug, Clone)]
 pub struct Zone {
     rules: TimeZone,
@@ -26,7 +26,7 @@ impl Zone {
         Self { rules: TimeZone::UTC }
     }
 
-    /// Names are those of the IANA, in any letter case, such as `Europe/Berlin`.
+    /// Accepts IANA names such as `Europe/Berlin`, in any letter case.
     pub fn parse(name: &str) -> Option<Self> {
         TimeZone::get(name).ok().map(|rules| Self { rules })
     }
@@ -35,7 +35,7 @@ impl Zone {
         self.rules.iana_name().unwrap_or("UTC")
     }
 
-    /// The borders of all spans that `from` to `to` touches, in seconds since 1970: one more than there are spans.
+    /// Borders of all spans that `from` to `to` touches, in seconds since 1970: one more than there are spans.
     /// `None` if there are more than `spans_max`.
     pub(crate) fn borders(
         &self,
@@ -56,7 +56,7 @@ impl Zone {
         Some(borders)
     }
 
-    /// When the span begins that a moment is in.
+    /// Start of the span that contains a time.
     fn start(&self, seconds: i64, granularity: Granularity) -> Option<i64> {
         let local = self.at(seconds)?;
         match granularity {
@@ -67,12 +67,12 @@ impl Zone {
         }
     }
 
-    /// When the next span begins after one that begins at `start`.
+    /// Start of the span after the one that begins at `start`.
     fn next(&self, start: i64, granularity: Granularity) -> Option<i64> {
         let local = self.at(start)?;
         match granularity {
             Granularity::Minute => Some(start + 60),
-            // To the full hour: clocks that are put on or back by half an hour make a shorter one.
+            // To the full hour: a clock change of half an hour makes a shorter one.
             Granularity::Hour => Some(start + HOUR - since_full_hour(&local)),
             Granularity::Day => self.begin(local.datetime().checked_add(1.day()).ok()?),
             Granularity::Month => self.begin(local.datetime().first_of_month().checked_add(1.month()).ok()?),
@@ -83,14 +83,14 @@ impl Zone {
         Some(jiff::Timestamp::from_second(seconds).ok()?.to_zoned(self.rules.clone()))
     }
 
-    /// The first moment of that local day; where clocks jump over midnight it is a later hour.
+    /// First second of that local day; a later hour if clocks skip midnight.
     fn begin(&self, day: DateTime) -> Option<i64> {
         let noon = day.date().at(12, 0, 0, 0).to_zoned(self.rules.clone()).ok()?;
         noon.start_of_day().ok().map(|day| day.timestamp().as_second())
     }
 }
 
-/// Seconds since the last full hour there.
+/// Seconds since the last full local hour.
 fn since_full_hour(local: &Zoned) -> i64 {
     i64::from(local.minute()) * 60 + i64::from(local.second())
 }
@@ -138,7 +138,7 @@ mod tests {
                 at("2026-01-01T01:15:00Z").as_secs()
             ]
         );
-        // Half an hour is left out on Lord Howe Island.
+        // Clocks on Lord Howe Island skip half an hour.
         let howe =
             hours("Australia/Lord_Howe", "2026-10-03T14:00:00Z", "2026-10-03T17:00:00Z", Granularity::Hour);
         assert!(howe.contains(&0.5) && howe.iter().all(|hours| [0.5, 1.0].contains(hours)), "{howe:?}");

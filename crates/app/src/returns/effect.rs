@@ -1,4 +1,4 @@
-//! What a message that came back means for the message it is about. Pure: from what it says to what is recorded.
+//! Effect of a returned message on the original message. Pure function of its parsed content.
 
 use postroad_mail::{Returned, ReturnedKind, ReturnedRecipient};
 use postroad_model::{EmailAddress, EventKind, MessageId, Status, SuppressionReason, Timestamp};
@@ -6,19 +6,19 @@ use postroad_store::{Message, NewDelivery, NewEvent, NewSuppression, ReturnEffec
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// What all effects are made with.
+/// Context for computing effects.
 pub(super) struct About<'a> {
     pub(super) message: &'a Message,
-    /// Simulated recipients are never suppressed, and count for nothing.
+    /// Simulated recipients are never suppressed and not counted.
     pub(super) is_simulated: bool,
-    /// The id that the mail itself is kept under.
+    /// Id under which the returned mail is stored.
     pub(super) kept_as: MessageId,
-    /// The mail itself.
+    /// The returned mail.
     pub(super) mail: MailOut,
     pub(super) now: Timestamp,
 }
 
-/// The mail that came back, as events show it beside what it means.
+/// Returned mail, as events show it.
 #[derive(Debug, Serialize)]
 pub(super) struct MailOut {
     pub(super) token: String,
@@ -39,8 +39,8 @@ pub(super) fn effect(returned: &Returned, about: &About<'_>) -> Option<ReturnEff
     }
 }
 
-/// What is said of our recipient. A host that forwards or expands lists names others; then the worst counts, for every
-/// message of ours has one recipient.
+/// Finds the statement about our recipient. A host that forwards or expands lists names others; then the worst
+/// statement counts, because each of our messages has one recipient.
 fn pick<'a>(returned: &'a Returned, rcpt_to: &str) -> Option<&'a ReturnedRecipient> {
     let key = |address: &str| EmailAddress::parse(address).map(|address| address.mailbox_key()).ok();
     let wanted = key(rcpt_to);
@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// A notice about these recipients, each with its action.
+    /// Bounce about these recipients, each with its action.
     fn notice(groups: &[(&str, &str)]) -> Returned {
         let fields = groups.iter().map(|(recipient, action)| {
             let status = if *action == "failed" { "5.1.1" } else { "4.4.1" };

@@ -1,5 +1,5 @@
-//! What the world sends back: whose it is, what it means, and that it is kept. Whose it is says the address it came to
-//! and nothing else; the content, which anybody can write, only tells why.
+//! Bounces, complaints and reports: finds the message, interprets the mail and stores it. The recipient address
+//! alone identifies the message; the content, which anybody can write, only gives the reason.
 
 mod effect;
 mod report_budget;
@@ -24,58 +24,58 @@ use report_budget::ReportBudget;
 
 pub use postroad_mail::reports::ReportProblem;
 
-/// Where receivers are asked to send reports about domains, at `rp.<hostname>`. What is in them tells their kind.
+/// Addresses for reports about domains, at `rp.<hostname>`. The content determines the kind of report.
 const REPORT_ADDRESSES: [&str; 2] = ["dmarc-reports", "tls-reports"];
 
-/// Messages read at the same time: strangers get no more than this of the machine.
+/// Messages parsed at the same time: limits the CPU that strangers can use.
 const READINGS_MAX: usize = 2;
-/// A message that cannot be read within this time is refused for now.
+/// A message that gets no turn within this time is refused temporarily.
 const READING_WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// Takes what comes back. Cheap to clone.
+/// Accepts bounces, complaints and reports. Cheap to clone.
 #[derive(Clone)]
 pub struct ReturnDesk {
     app: App,
     key: Arc<ReturnPathKey>,
-    /// The name that return paths are at: `rp.<hostname>`.
+    /// Domain of return paths: `rp.<hostname>`.
     domain: String,
     readings: Arc<Semaphore>,
     report_budget: Arc<ReportBudget>,
 }
 
-/// An address of ours, given out with one message.
+/// Return path of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReturnAddress {
     pub server_id: ServerId,
     pub message_id: MessageId,
-    /// As it was written.
+    /// Address as written.
     pub address: String,
 }
 
-/// Somewhere that mail is taken for.
+/// Address that accepts mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    /// About one message.
+    /// Return path of one message.
     ReturnPath(ReturnAddress),
-    /// About domains: DMARC aggregates and TLS reports.
+    /// Reports about domains: DMARC aggregates and TLS reports.
     Reports,
 }
 
-/// A whole message and its sender, as the SMTP session let them through.
+/// Message and envelope sender from the SMTP session.
 #[derive(Debug)]
 pub struct ReturnedMail {
-    /// Empty for `<>`, as it should be.
+    /// Empty for `<>`, the usual sender of bounces.
     pub mail_from: String,
     pub bytes: Bytes,
     pub received_with_ssl: bool,
-    /// The host that brought it.
+    /// Address of the sending host.
     pub peer: IpAddr,
 }
 
-/// Why something that came back is not taken.
+/// Why returned mail is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ReturnRefusal {
-    /// Its message is gone.
+    /// The message no longer exists.
     #[error("there is no such message any more")]
     Unknown,
     #[error("there is no report in it")]
@@ -84,16 +84,16 @@ pub enum ReturnRefusal {
     ForeignReport,
     #[error(transparent)]
     BadReport(#[from] ReportProblem),
-    /// Too much is being read at the moment.
+    /// Too many messages are being parsed.
     #[error("too much mail comes back at the moment")]
     Busy,
-    /// Later, perhaps.
+    /// The store is unavailable; the sender may retry.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl App {
-    /// Reads, or makes, the secret that return paths are known by.
+    /// Loads the secret of return paths, or creates it.
     pub async fn return_desk(&self) -> Result<ReturnDesk, AdminError> {
         let installation = self.installation().await?;
         Ok(ReturnDesk {
@@ -107,7 +107,7 @@ impl App {
 }
 
 impl ReturnDesk {
-    /// `None` for everything that is not ours, or was not made by us.
+    /// `None` for addresses that Postroad did not issue.
     pub fn recognise(&self, address: &EmailAddress) -> Option<Destination> {
         if address.domain().as_str() != self.domain {
             return None;
@@ -121,10 +121,11 @@ impl ReturnDesk {
         Some(Destination::ReturnPath(ReturnAddress { server_id, message_id, address }))
     }
 
-    /// Takes one message for everybody it is addressed to. It is read once, however many they are.
+    /// Accepts one message for all its recipients. Parses it once, however many there are.
     ///
-    /// When this returns `Ok`, the mail and what it means are on stable storage for at least one of them, and the others
-    /// were refused for good. On [`ReturnRefusal::Store`] and [`ReturnRefusal::Busy`] the sender should try again.
+    /// `Ok` means that the mail and its effect are on stable storage for at least one recipient, and the others
+    /// were refused permanently. On [`ReturnRefusal::Store`] and [`ReturnRefusal::Busy`] the sender should
+    /// retry.
     pub async fn take(&self, to: &[Destination], mail: ReturnedMail) -> Result<(), ReturnRefusal> {
         let mut outcome = Err(ReturnRefusal::Unknown);
         let mut paths: Vec<&ReturnAddress> = Vec::new();
@@ -146,7 +147,7 @@ impl ReturnDesk {
         outcome
     }
 
-    /// Runs `read` on a thread of its own, when it is its turn.
+    /// Runs `read` on a blocking thread once a permit is free.
     async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce() -> T + Send + 'static,
@@ -162,7 +163,7 @@ impl ReturnDesk {
     }
 }
 
-/// Taken for one of several is taken; what should be tried again ends everything.
+/// Combines outcomes: accepted for one recipient is accepted; a temporary failure overrides everything.
 fn merge(
     before: Result<(), ReturnRefusal>,
     now: Result<(), ReturnRefusal>,

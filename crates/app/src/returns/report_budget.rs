@@ -1,7 +1,7 @@
-//! Budget of unpacked report bytes: in all, and for each network that reports come from. Anybody may mail a report, so what
-//! reading them costs in CPU is bounded over time, whatever is sent.
+//! Budget of unpacked report bytes, in total and per sending network. Anybody can mail a report, so the CPU
+//! time for reading them must be bounded over time.
 //!
-//! When a budget is used up, reports are refused for now (451) and their sender tries again later.
+//! When a budget is used up, reports are refused temporarily (451) and their senders retry.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,9 +13,9 @@ use tokio::time::Instant;
 
 const ALL_BYTES_MAX: usize = 256 << 20;
 const NETWORK_BYTES_MAX: usize = 64 << 20;
-/// A budget that was used up is full again after this.
+/// Time in which an empty budget refills.
 const REFILL: Duration = Duration::from_mins(1);
-/// Networks remembered. Full budgets are forgotten; when there are more, the newcomers share what all have.
+/// Networks remembered. Full budgets are forgotten; beyond this number, new networks share the total budget.
 const NETWORKS_MAX: usize = 4_096;
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ struct State {
     networks: HashMap<IpAddr, Bucket>,
 }
 
-/// Bytes that refill at an even pace.
+/// Bytes that refill at a constant rate.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     bytes_max: usize,
@@ -37,7 +37,7 @@ struct Bucket {
     at: Instant,
 }
 
-/// Bytes set aside for one reading. What is not used goes back.
+/// Bytes reserved for one report. Unused bytes are given back.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reservation {
     network: IpAddr,
@@ -50,7 +50,7 @@ impl ReportBudget {
         Self { state: Mutex::new(State { all, networks: HashMap::new() }) }
     }
 
-    /// Sets `bytes` aside for a report from `peer`; `None` when there are not so many left at the moment.
+    /// Reserves `bytes` for a report from `peer`; `None` if the budget has fewer left.
     pub(super) fn reserve(&self, peer: IpAddr, bytes: usize, now: Instant) -> Option<Reservation> {
         let network = client_network(peer);
         let mut state = self.lock();
@@ -74,7 +74,7 @@ impl ReportBudget {
         Some(Reservation { network, bytes })
     }
 
-    /// Gives back what a reading did not use.
+    /// Gives back the bytes that a report did not use.
     pub(super) fn settle(&self, reservation: Reservation, bytes_used: usize) {
         let unused = reservation.bytes.saturating_sub(bytes_used);
         let mut state = self.lock();

@@ -1,4 +1,4 @@
-//! Reports about domains: taken from the report addresses, kept small, summed up for the operator.
+//! Reports about domains: accepted from the report addresses, stored as summaries, shown to the operator.
 
 use std::net::IpAddr;
 
@@ -15,11 +15,11 @@ use super::{ReturnDesk, ReturnRefusal, ReturnedMail};
 use crate::App;
 use crate::admin::AdminError;
 
-/// Reports shown of one domain.
+/// Most reports shown of one domain.
 const SHOWN_MAX: usize = 50;
 
 impl ReturnDesk {
-    /// Keeps what the report says of our domains.
+    /// Stores the report's data about our domains.
     pub(super) async fn take_report(&self, mail: &ReturnedMail) -> Result<(), ReturnRefusal> {
         let (bytes, peer) = (mail.bytes.clone(), mail.peer);
         let read = self.read_report(bytes, peer).await?;
@@ -38,7 +38,7 @@ impl ReturnDesk {
         Ok(())
     }
 
-    /// Reads it once its unpacked bytes are set aside: as many as it could have at most.
+    /// Parses the report after reserving the most bytes that it can unpack to.
     async fn read_report(
         &self,
         bytes: Bytes,
@@ -58,7 +58,7 @@ impl ReturnDesk {
 }
 
 fn dmarc_rows(summary: &DmarcSummary) -> Vec<DomainReport> {
-    // What names no domain is about nobody's.
+    // A report without a valid domain is dropped.
     let Ok(domain) = DomainName::parse(&summary.domain) else { return Vec::new() };
     let sources: Vec<Value> = summary
         .sources
@@ -113,7 +113,7 @@ fn tls_rows(summary: &TlsSummary) -> Vec<DomainReport> {
 }
 
 impl App {
-    /// One line for each domain and kind; of one domain also its newest reports.
+    /// One line per domain and kind; for a single domain also its newest reports.
     pub(crate) async fn domain_reports(&self, domain: Option<&str>) -> Result<Value, AdminError> {
         let store = &self.inner.store;
         let Some(domain) = domain else {
@@ -149,12 +149,12 @@ fn shown_report(report: &DomainReport) -> Value {
         "end": report.end.to_rfc3339(),
     });
     add_counts(&mut shown, report.kind, report.total, report.passed);
-    // Ours, so it is JSON.
+    // Written by Postroad, so it is JSON.
     shown["details"] = serde_json::from_str(&report.details).unwrap_or_default();
     shown
 }
 
-/// By what they count.
+/// Adds the counts under the names of the report kind.
 fn add_counts(shown: &mut Value, kind: ReportKind, total: u64, passed: u64) {
     let (total_name, passed_name) = match kind {
         ReportKind::Dmarc => ("messages", "passed"),

@@ -1,4 +1,4 @@
-//! Taking one message that came back.
+//! Accepts one returned message.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use postroad_store::{Message, NewReturn, SendInfo, SendOptions, StoreError, Stor
 use super::effect::{About, MailOut, effect};
 use super::{ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail, merge};
 
-/// A bounce can be faster than the outcome of the attempt that it answers.
+/// A bounce can arrive before the outcome of its attempt is stored.
 const SETTLE_WAIT: Duration = Duration::from_millis(100);
 const SETTLE_WAITS_MAX: u32 = 20;
-/// Columns are for reading, and anybody can write a header.
+/// Limits of columns: anybody can write a header.
 const SUBJECT_BYTES_MAX: usize = 998;
 const MESSAGE_ID_BYTES_MAX: usize = 500;
 
 impl ReturnDesk {
-    /// Keeps it for each of the paths, and records what it means for their messages. Taken for one is taken.
+    /// Stores the mail for each of the paths, with its effect on their messages. Accepted for one is accepted.
     pub(super) async fn take_return(
         &self,
         paths: &[&ReturnAddress],
@@ -99,7 +99,7 @@ impl ReturnDesk {
         Ok(())
     }
 
-    /// The message it is about; a bounce waits a moment for one whose attempt is just being recorded.
+    /// Finds the original message; waits briefly if its attempt is just being recorded.
     async fn find_settled(&self, to: &ReturnAddress, kind: ReturnedKind) -> Result<Message, ReturnRefusal> {
         let mut waits = 0;
         loop {

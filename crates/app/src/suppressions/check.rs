@@ -1,4 +1,4 @@
-//! A suppression as somebody gave it, and what is wrong with it.
+//! Validation of suppressions.
 
 use postroad_model::{EmailAddress, MessageId, SuppressionReason, Timestamp};
 use postroad_store::NewSuppression;
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::FieldProblem;
 
-/// Bytes of `details`: it is repeated in the record of every message that is held.
+/// Longest `details`: it is repeated in the record of every held message.
 const DETAILS_BYTES_MAX: usize = 500;
 /// Ids are below 2^53 (contract 1).
 const ID_MAX: i64 = (1 << 53) - 1;
 
-/// Not yet checked; an empty text is as good as none.
+/// Suppression as given, not checked yet; an empty text counts as absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenSuppression {
     pub address: String,
@@ -22,7 +22,7 @@ pub struct GivenSuppression {
 }
 
 impl GivenSuppression {
-    /// What to store, or everything that is wrong, with pointers inside this object.
+    /// Returns the entry to store, or all problems, with pointers inside this object.
     pub(crate) fn check(&self, now: Timestamp) -> Result<NewSuppression, Vec<FieldProblem>> {
         let mut problems = Vec::new();
         let address = keep(check_address(&self.address), &mut problems);
@@ -45,13 +45,13 @@ impl GivenSuppression {
     }
 }
 
-/// The address of a suppression; spaces around it do not count.
+/// Parses the address of a suppression; surrounding spaces are ignored.
 pub(crate) fn check_address(text: &str) -> Result<EmailAddress, FieldProblem> {
     EmailAddress::parse(text.trim())
         .map_err(|error| FieldProblem::new("/address", format!("`address` is not valid: {error}")))
 }
 
-/// `manual` if nothing is said.
+/// `manual` if absent.
 fn check_reason(text: Option<&str>) -> Result<SuppressionReason, FieldProblem> {
     let Some(text) = present(text) else { return Ok(SuppressionReason::Manual) };
     SuppressionReason::parse(text).ok_or_else(|| {
@@ -60,7 +60,7 @@ fn check_reason(text: Option<&str>) -> Result<SuppressionReason, FieldProblem> {
     })
 }
 
-/// One line: it becomes part of a sentence.
+/// Collapsed to one line: it becomes part of a sentence.
 fn check_details(text: Option<&str>) -> Result<String, FieldProblem> {
     let words = text.unwrap_or_default().split(|c: char| c.is_control() || c.is_whitespace());
     let mut line = String::new();

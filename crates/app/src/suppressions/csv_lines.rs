@@ -1,34 +1,34 @@
-//! The records of a CSV text, one at a time: however long the text or one of its lines is, little is in memory.
+//! Incremental CSV reader: keeps one record in memory, however long the text or one of its lines is.
 
 use csv_core::{ReadFieldResult, Reader};
 
-/// Fields of a record that are kept; more than anybody's list has columns.
+/// Most fields kept of a record; no list has more columns.
 const FIELDS_MAX: usize = 50;
-/// Bytes of a field that are kept; an address and its details have fewer.
+/// Most bytes kept of a field; an address and its details have fewer.
 const FIELD_BYTES_MAX: usize = 4 << 10;
 
-/// One record, its fields trimmed.
+/// One record with trimmed fields.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Where it begins, counted from 1.
+    /// Line number of its start, from 1.
     pub(super) line: u64,
-    /// The first of its fields.
+    /// First fields, up to the limit.
     pub(super) fields: Vec<String>,
-    /// How many it has.
+    /// Number of all fields.
     pub(super) count: usize,
-    /// Whether a field that was not kept has text in it.
+    /// Whether a field beyond the limit has text.
     pub(super) has_more: bool,
     pub(super) is_too_long: bool,
 }
 
-/// Reads records; those without any text are left out. Lines end with CR, LF or both.
+/// Reads records and skips empty ones. Lines end with CR, LF or both.
 pub(super) struct Records<'a> {
     rest: &'a [u8],
     reader: Reader,
     field: Vec<u8>,
-    /// The line that `rest` begins on.
+    /// Line number at the start of `rest`.
     line: u64,
-    /// The byte before `rest`.
+    /// Byte before `rest`.
     before: u8,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Records<'a> {
 
     fn advance(&mut self, bytes: usize) {
         for byte in &self.rest[..bytes] {
-            // CR LF is one end of a line.
+            // CR LF is one line end.
             if *byte == b'\r' || (*byte == b'\n' && self.before != b'\r') {
                 self.line += 1;
             }
@@ -49,7 +49,7 @@ impl<'a> Records<'a> {
         self.rest = &self.rest[bytes..];
     }
 
-    /// Reads on to the end of a field: its text, whether it was cut, and whether the record ends with it.
+    /// Reads to the end of a field: its text, whether it was cut, and whether the record ends with it.
     fn next_field(&mut self) -> Option<(String, bool, bool)> {
         let (mut length, mut is_cut) = (0, false);
         loop {
@@ -57,7 +57,7 @@ impl<'a> Records<'a> {
             self.advance(read);
             length += written;
             match result {
-                // At the end of the text the next call, with nothing to read, ends the record.
+                // At the end of the text, the next call without input ends the record.
                 ReadFieldResult::InputEmpty => {}
                 ReadFieldResult::OutputFull => {
                     is_cut = true;

@@ -1,4 +1,4 @@
-//! Suppression lists as CSV (RFC 4180): what people bring from elsewhere, and what they take away.
+//! Suppression lists as CSV (RFC 4180), for import and export.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,24 +9,24 @@ use postroad_store::Suppression;
 use super::check::GivenSuppression;
 use super::csv_lines::{Record, Records};
 
-/// What is written, in this order; all of it is understood when it comes back.
+/// Exported columns in order; the import understands all of them.
 const COLUMNS: [&str; 6] = ["address", "reason", "details", "origin_message_id", "created_at", "expires_at"];
-/// What the columns of a text without a header are.
+/// Columns of a text without a header.
 const WITHOUT_HEADER: [Column; 4] = [Column::Address, Column::Reason, Column::ExpiresAt, Column::Details];
-/// Other names for the address, as other services write it.
+/// Names of the address column that other services use.
 const ADDRESS_NAMES: [&str; 4] = ["address", "email", "email_address", "recipient"];
 
-/// What a text says.
+/// Parsed list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CsvList {
     pub lines: Vec<CsvLine>,
-    /// Columns of the header that nobody knows.
+    /// Unknown columns of the header.
     pub unknown_columns: Vec<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct CsvLine {
-    /// Where it begins, counted from 1.
+    /// Line number of its start, from 1.
     pub number: u64,
     pub given: Result<GivenSuppression, String>,
 }
@@ -38,11 +38,11 @@ enum Column {
     Details,
     Origin,
     ExpiresAt,
-    /// Known, and of no use: the list says since when an address is on it.
+    /// Known but unused: Postroad sets the creation time itself.
     Ignored,
 }
 
-/// Reads a list: with a header that names the columns, or without one. `None` if it has more than `lines_max`.
+/// Reads a list with or without a header. `None` if it has more than `lines_max` lines.
 pub fn read_csv(text: &str, lines_max: usize) -> Option<CsvList> {
     let mut reader = CsvReader::new(text);
     let lines: Vec<CsvLine> = reader.by_ref().take(lines_max.saturating_add(1)).collect();
@@ -54,7 +54,7 @@ pub fn read_csv(text: &str, lines_max: usize) -> Option<CsvList> {
 pub struct CsvReader<'a> {
     records: Records<'a>,
     columns: Option<Vec<Column>>,
-    /// Columns of the header that nobody knows; known once the first line was read.
+    /// Unknown columns of the header; set once the first line was read.
     pub unknown_columns: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ impl std::fmt::Debug for CsvReader<'_> {
     }
 }
 
-/// The columns, and the names of those that mean nothing to us; `None` if this is no header.
+/// Returns the columns and the unknown names; `None` if this is not a header.
 fn read_header(fields: &[String]) -> Option<(Vec<Column>, Vec<String>)> {
     let mut unknown = Vec::new();
     let mut column = |field: &String| {
@@ -142,16 +142,16 @@ fn read_line(columns: &[Column], record: Record) -> Result<GivenSuppression, Str
     Ok(given)
 }
 
-/// Spreadsheets take a cell that begins with one of these for a formula.
+/// Spreadsheets treat a cell with one of these first characters as a formula.
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// A cell that no spreadsheet evaluates: a quote goes before what looks like a formula, and before quotes that are
-/// followed by such, so that `without_guard` gives back exactly what was there.
+/// Escapes a cell so that no spreadsheet evaluates it: adds a quote before a formula, and before quotes
+/// followed by one, so that `without_guard` restores the exact text.
 fn with_guard(cell: &str) -> Cow<'_, str> {
     if is_guarded_or_formula(cell) { format!("'{cell}").into() } else { cell.into() }
 }
 
-/// What a cell held before `with_guard`.
+/// Reverses `with_guard`.
 fn without_guard(cell: &str) -> &str {
     cell.strip_prefix('\'').filter(|rest| is_guarded_or_formula(rest)).unwrap_or(cell)
 }
@@ -160,8 +160,8 @@ fn is_guarded_or_formula(cell: &str) -> bool {
     cell.trim_start_matches('\'').starts_with(FORMULA_STARTS)
 }
 
-/// Writes a list, with its header. Strangers choose addresses and details, so cells are guarded against being
-/// evaluated as formulas; reading takes the guard away again.
+/// Writes a list with its header. Strangers choose addresses and details, so formulas are escaped; reading
+/// removes the escape again.
 pub(crate) fn write_csv(list: &[Suppression]) -> String {
     let mut writer = WriterBuilder::new().quote_style(QuoteStyle::Necessary).from_writer(Vec::new());
     let mut write = |fields: [&str; 6]| writer.write_record(fields).expect("memory can be written to");

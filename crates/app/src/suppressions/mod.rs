@@ -1,4 +1,4 @@
-//! The addresses that get no more mail from a server: look, add, remove, bring in and take away lists.
+//! Suppressions of a server: list, add, remove, import and export.
 
 mod check;
 mod csv_lines;
@@ -13,25 +13,25 @@ pub use csv_text::{CsvLine, CsvList, CsvReader, read_csv};
 
 use crate::{App, FieldProblem, Refusal};
 
-/// How one of many that were given ended: the entry that stands now, or what is wrong with it.
+/// Result for one item: the entry that is in force now, or its problems.
 pub type AddedOrNot = Result<AddedSuppression, Vec<FieldProblem>>;
 
-/// How one of many that were to be removed ended: whether it was there, or what is wrong with its address.
+/// Result for one removal: whether the entry existed, or the problem of its address.
 pub type RemovedOrNot = Result<bool, FieldProblem>;
 
-/// A page of a list as CSV.
+/// Page of an export.
 #[derive(Debug)]
 pub struct ExportedPage {
-    /// With its header.
+    /// CSV text with its header.
     pub csv: String,
     pub count: usize,
-    /// Its last address, if more may follow.
+    /// Last address of the page, if more may follow.
     pub next: Option<String>,
 }
 
 impl App {
-    /// Suppresses addresses. Each is checked by itself: the good ones are added whatever the others are. Adding one
-    /// again does no harm.
+    /// Suppresses addresses. Each is checked by itself: valid ones are added even if others are not. Adding one
+    /// twice is harmless.
     pub async fn add_suppressions(
         &self,
         server_id: ServerId,
@@ -48,7 +48,7 @@ impl App {
         Ok(ended.collect())
     }
 
-    /// Lets addresses get mail again. What was held for them stays held until it is released.
+    /// Ends the suppression of addresses. Messages held for them stay held until they are released.
     pub async fn remove_suppressions(
         &self,
         server_id: ServerId,
@@ -75,7 +75,7 @@ impl App {
         Ok(self.inner.store.find_suppression(server_id, address.into()).await?)
     }
 
-    /// Newest first; one more than `limit` is never returned, the flag says whether there are more.
+    /// Returns at most `limit` entries, newest first, and whether there are more.
     pub async fn list_suppressions(
         &self,
         server_id: ServerId,
@@ -89,7 +89,7 @@ impl App {
         Ok((found, has_more))
     }
 
-    /// The whole list page by page, in the order of its addresses.
+    /// Exports the list page by page, sorted by address.
     pub async fn export_suppressions(
         &self,
         server_id: ServerId,

@@ -1,5 +1,5 @@
-//! Whether a fetch was a person's or a program's, by what the request says of itself (contract 11). The agents are data:
-//! `rules/agents.toml`, each rule with a sample.
+//! Detection of bots by the headers of a request (contract 11). The rules are data: `rules/agents.toml`, each
+//! with a sample.
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
 use serde::Deserialize;
@@ -15,25 +15,25 @@ struct RulesFile {
 struct Rule {
     #[cfg_attr(not(test), expect(dead_code, reason = "for who reads the file, and its test"))]
     name: String,
-    /// A proxy that fetches when a person looks.
+    /// A proxy that fetches when a person looks at the message.
     #[serde(default)]
     person: bool,
-    /// One of these parts.
+    /// Matches if the user agent contains one of these.
     #[serde(default)]
     any: Vec<String>,
-    /// The whole of it.
+    /// Matches if the user agent equals one of these.
     #[serde(default)]
     exact: Vec<String>,
     #[cfg_attr(not(test), expect(dead_code, reason = "the proof of the rule, for its test"))]
     sample: String,
 }
 
-/// What a request says of itself.
+/// Headers of a request, as far as they matter.
 #[derive(Debug, Clone, Copy)]
 pub struct Fetch<'a> {
-    /// Only the headers were asked for: nobody looks at those.
+    /// A HEAD request: no person reads its answer.
     pub is_head: bool,
-    /// `Purpose`, `Sec-Purpose`, `X-Purpose` or `X-Moz` says so.
+    /// `Purpose`, `Sec-Purpose`, `X-Purpose` or `X-Moz` announces a prefetch.
     pub is_prefetch: bool,
     pub user_agent: &'a str,
 }
@@ -41,9 +41,9 @@ pub struct Fetch<'a> {
 #[derive(Debug)]
 pub struct Agents {
     rules: Vec<Rule>,
-    /// All parts of all rules, in one pass.
+    /// Substrings of all rules, matched in one pass.
     parts: AhoCorasick,
-    /// The rule of each part.
+    /// Rule of each substring.
     owners: Vec<usize>,
 }
 

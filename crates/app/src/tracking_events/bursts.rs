@@ -1,5 +1,5 @@
-//! Scanners follow all links of a message at once; people do not. Clicks are looked at together with those around them,
-//! which is why they are written a little later.
+//! Detection of scanners, which follow many links of a message at once. A click is judged together with those
+//! around it, so it is stored a little later.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use postroad_model::{MessageId, ServerId, Timestamp};
 
-/// So long a click waits for others of its message.
+/// How long a click waits for others of its message.
 pub const CLICK_WINDOW: Duration = Duration::from_secs(2);
-/// So many different links within the window are nobody's fingers.
+/// This many different links within the window were not clicked by a person.
 const LINKS_OF_A_BURST: usize = 3;
-/// More of one message are not remembered: it is a burst anyhow.
+/// Clicks remembered per message: more do not change the verdict.
 const REMEMBERED_MAX: usize = 32;
 
-/// The clicks of the last moments.
+/// Recent clicks.
 #[derive(Debug, Default)]
 pub struct Bursts {
-    /// When, and on which link.
+    /// Time and link of each click.
     recent: HashMap<(ServerId, MessageId), Vec<(Timestamp, u64)>>,
 }
 
 impl Bursts {
-    /// A click has come.
+    /// Records a click.
     pub fn note(&mut self, server_id: ServerId, message_id: MessageId, target: &str, at: Timestamp) {
         let mut hasher = DefaultHasher::new();
         target.hash(&mut hasher);
@@ -32,7 +32,7 @@ impl Bursts {
         }
     }
 
-    /// Whether a click at that time was one of many.
+    /// Whether a click at that time was part of a burst.
     pub fn is_burst(&self, server_id: ServerId, message_id: MessageId, at: Timestamp) -> bool {
         let Some(clicks) = self.recent.get(&(server_id, message_id)) else { return false };
         let is_near = |other: Timestamp| at.since(other).max(other.since(at)) <= CLICK_WINDOW;
@@ -43,7 +43,7 @@ impl Bursts {
         links.len() >= LINKS_OF_A_BURST
     }
 
-    /// Forgets what can no longer be near a click that waits.
+    /// Forgets clicks that are too old to matter for waiting ones.
     pub fn forget(&mut self, now: Timestamp) {
         let kept = CLICK_WINDOW * 4;
         self.recent.retain(|_, clicks| {

@@ -1,4 +1,4 @@
-//! What became of a message after it arrived: pixels and links that were fetched, and who unsubscribed.
+//! Opens, clicks and unsubscriptions of delivered messages.
 
 mod agents;
 mod bursts;
@@ -15,11 +15,11 @@ pub use bursts::{Bursts, CLICK_WINDOW};
 
 use crate::{App, Caller};
 
-/// Somebody fetched a pixel, followed a link or unsubscribed.
+/// Fetch of a pixel, click on a link, or unsubscription.
 #[derive(Debug, Clone)]
 pub struct TrackingEvent {
     pub token: TrackToken,
-    /// Names the link within its message.
+    /// Identifies the link within its message.
     pub link: String,
     pub at: Timestamp,
     pub ip_address: IpAddr,
@@ -28,7 +28,7 @@ pub struct TrackingEvent {
     pub is_bot: bool,
 }
 
-/// An open or, with a `url`, a click.
+/// An open, or a click if it has a `url`.
 #[derive(Debug)]
 pub struct Activity {
     pub url: Option<String>,
@@ -38,7 +38,7 @@ pub struct Activity {
     pub bot: bool,
 }
 
-/// What the event says of it.
+/// Stored data of the event.
 #[derive(Deserialize)]
 struct Told {
     url: Option<String>,
@@ -52,8 +52,8 @@ impl App {
         self.inner.clock.now()
     }
 
-    /// Writes them with their events, all or none. Of messages that are not there (any more) nothing is told; who
-    /// unsubscribes from one gets no more mail all the same.
+    /// Stores the tracking events with their message events, all or none. Skips messages that no longer exist;
+    /// an unsubscription from one still suppresses the recipient.
     pub async fn record_tracking_events(&self, events: Vec<TrackingEvent>) -> Result<(), StoreError> {
         let events = events.into_iter().map(new_event).collect();
         self.inner.store.record_tracking_events(events, self.inner.simulator_domain.clone()).await
@@ -65,7 +65,7 @@ impl App {
         Ok(events.iter().filter_map(activity).collect())
     }
 
-    /// Host names that customers' domains have for tracking links.
+    /// Custom tracking host names of customers' domains.
     pub async fn list_tracking_hosts(&self) -> Result<Vec<String>, StoreError> {
         self.inner.store.list_tracking_hosts().await
     }
@@ -103,7 +103,7 @@ fn new_event(event: TrackingEvent) -> NewTrackingEvent {
     }
 }
 
-/// What a stranger sent, fit to be stored and shown.
+/// Removes control characters from client text, for storage and display.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }

@@ -1,4 +1,4 @@
-//! Changing a webhook. Enabling one that we disabled forgives what it did before.
+//! Changes a webhook. Enabling one that Postroad disabled resets its failures.
 
 use postroad_model::{EventKind, WebhookFormat, WebhookId};
 use postroad_store::{Webhook, WebhookChange};
@@ -8,7 +8,7 @@ use super::create::{checked_format, checked_url};
 use super::events::{EventFilter, all_of, resolve};
 use crate::{App, Caller, FieldProblem};
 
-/// What to change, as it was asked for; `None` stays as it is.
+/// Requested changes; `None` keeps a setting.
 #[derive(Debug, Clone, Default)]
 pub struct WebhookChanges {
     pub url: Option<String>,
@@ -44,7 +44,7 @@ impl App {
     }
 }
 
-/// What a webhook wants, to be read anew for another format.
+/// Current event filter of a webhook, to be interpreted for another format.
 fn kept(webhook: &Webhook) -> EventFilter {
     if webhook.events == all_of(webhook.format) {
         return EventFilter::All;
@@ -53,7 +53,7 @@ fn kept(webhook: &Webhook) -> EventFilter {
     EventFilter::Named(wanted.map(|kind| kind.as_str().to_owned()).collect())
 }
 
-/// Events that were not in the request can be wrong for the new format: the fix is to name others.
+/// The kept events can be invalid for a new format: the message tells the caller to name others.
 fn explained(mut problems: Vec<FieldProblem>, after: WebhookFormat, before: &Webhook) -> Vec<FieldProblem> {
     if after != before.format {
         problems.push(FieldProblem::new("/format", "`events` must be given with the new `format`"));

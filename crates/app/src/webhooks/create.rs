@@ -1,4 +1,4 @@
-//! Making a webhook.
+//! Creates a webhook.
 
 use postroad_model::{WebhookFormat, WebhookUrl};
 use postroad_store::{NewWebhook, Webhook};
@@ -8,12 +8,12 @@ use super::events::{EventFilter, resolve};
 use super::new_secret;
 use crate::{App, Caller, FieldProblem};
 
-/// As it was asked for; nothing is checked yet.
+/// Requested webhook, not checked yet.
 #[derive(Debug, Clone)]
 pub struct WebhookDraft {
     pub url: String,
     pub events: EventFilter,
-    /// `standard` if left out.
+    /// `standard` if absent.
     pub format: Option<String>,
     pub enabled: bool,
 }

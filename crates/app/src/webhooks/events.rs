@@ -1,17 +1,17 @@
-//! Which events a webhook wants: all that its format knows, or some by name.
+//! Event filter of a webhook: all events of its format, or some by name.
 
 use postroad_model::{EventKind, EventSet, WebhookFormat, postal_events};
 
 use crate::FieldProblem;
 
-/// As they were asked for.
+/// Requested events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventFilter {
     All,
     Named(Vec<String>),
 }
 
-/// Everything that a format has words for.
+/// All events that a format can express.
 pub(super) fn all_of(format: WebhookFormat) -> EventSet {
     match format {
         WebhookFormat::Standard => EventSet::ALL,
@@ -52,7 +52,7 @@ pub(super) fn resolve(
     kinds.into_iter().collect()
 }
 
-/// As they are shown: `None` for all.
+/// Events for display: `None` for all.
 pub fn shown_events(events: EventSet, format: WebhookFormat) -> Option<Vec<EventKind>> {
     if events == all_of(format) {
         return None;

@@ -1,4 +1,4 @@
-//! Webhooks of a server: where its events are posted to.
+//! Webhooks of a server: endpoints to which its events are posted.
 
 mod change;
 mod create;
@@ -22,9 +22,9 @@ pub use replay::ReplayRequest;
 
 use crate::{App, Caller};
 
-/// The old secret still signs for this long after a rotation.
+/// The old secret also signs for this long after a rotation.
 const PREVIOUS_SECRET_FOR: Duration = Duration::from_hours(24);
-/// Standard Webhooks wants 24 to 64.
+/// Standard Webhooks requires 24 to 64.
 const SECRET_BYTES: usize = 32;
 
 impl App {
@@ -33,7 +33,7 @@ impl App {
         found.ok_or(WebhookRefusal::NotFound)
     }
 
-    /// In the order of their ids, and whether there are more.
+    /// Webhooks by id, and whether there are more.
     pub async fn list_webhooks(
         &self,
         caller: &Caller,
@@ -48,7 +48,7 @@ impl App {
         Ok(self.inner.store.delete_webhook(caller.server_id, id).await?)
     }
 
-    /// Makes a new secret; for a day both sign.
+    /// Creates a new secret; for a day both sign.
     pub async fn rotate_webhook_secret(
         &self,
         caller: &Caller,
@@ -59,7 +59,7 @@ impl App {
         Ok(rotated.await?)
     }
 
-    /// Newest first, and whether there are more.
+    /// Attempts, newest first, and whether there are more.
     pub async fn list_webhook_attempts(
         &self,
         caller: &Caller,
@@ -70,7 +70,7 @@ impl App {
         let store = &self.inner.store;
         let found = store.list_webhook_attempts(caller.server_id, id, before, limit + 1).await?;
         if found.is_empty() {
-            // Never tried, or never heard of?
+            // Tell a webhook without attempts from an unknown one.
             self.find_webhook(caller, id).await?;
         }
         Ok(page_of(found, limit))
@@ -83,7 +83,7 @@ fn page_of<T>(mut found: Vec<T>, limit: usize) -> (Vec<T>, bool) {
     (found, has_more)
 }
 
-/// `whsec_` and base64: shown once, then only used.
+/// `whsec_` and base64; shown only once.
 fn new_secret() -> WebhookSecret {
     let mut bytes = [0; SECRET_BYTES];
     rand::rng().fill_bytes(&mut bytes);

@@ -1,4 +1,4 @@
-//! Why something was not done with a webhook.
+//! Refusals of webhook operations.
 
 use postroad_store::StoreError;
 
@@ -10,7 +10,7 @@ pub enum WebhookRefusal {
     Validation(Vec<FieldProblem>),
     #[error("no such webhook")]
     NotFound,
-    /// The event to be told again is not there, or not any more.
+    /// The event to replay does not exist any more.
     #[error("no such event")]
     EventNotFound,
     #[error("the server has as many webhooks as a server may have")]
@@ -19,7 +19,7 @@ pub enum WebhookRefusal {
     Store(StoreError),
 }
 
-/// Verbs about one webhook say `NotFound` when it is not there.
+/// Store operations on one webhook return `NotFound` if it does not exist.
 impl From<StoreError> for WebhookRefusal {
     fn from(error: StoreError) -> Self {
         match error {

@@ -1,4 +1,4 @@
-//! Telling a webhook again: one event, or those of a time range.
+//! Replays one event, or those of a time range, to a webhook.
 
 use postroad_model::{EventId, Timestamp, WebhookAttemptId, WebhookId};
 use postroad_store::{Replay, Replayed, StoreError};
@@ -6,16 +6,16 @@ use postroad_store::{Replay, Replayed, StoreError};
 use super::WebhookRefusal;
 use crate::{App, Caller, FieldProblem};
 
-/// Steps of some hundred events that one call makes; the caller goes on from there.
+/// Steps of some hundred events in one call; the caller continues from there.
 const STEPS_MAX: usize = 100;
 
-/// What to tell again.
+/// Events to replay.
 #[derive(Debug, Clone, Copy)]
 pub enum ReplayRequest {
     Event(EventId),
-    /// The event of an attempt.
+    /// Event of an attempt.
     Attempt(WebhookAttemptId),
-    /// Events that happened in this range, its end excluded; those behind `after`, where an earlier call stopped.
+    /// Events in this range, without its end; only those after `after`, where an earlier call stopped.
     Between {
         since: Timestamp,
         until: Timestamp,
