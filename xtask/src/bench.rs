@@ -26,8 +26,8 @@ pub(crate) fn run(repository: &Path, arguments: &[String]) -> anyhow::Result<Exi
     Ok(ExitCode::from(interrupts.run(bench)?))
 }
 
-/// Receivers with hidden limits, in simulated time: the rows of a test of `delivery`, over more seeds and longer. Prints the
-/// table, and fails where a row misses what is wanted of it.
+/// Runs receivers with hidden limits in simulated time: the cases of a test of `delivery`, with more seeds and
+/// longer. Prints the table, and fails if a case misses its target.
 fn run_pacing(repository: &Path) -> anyhow::Result<ExitCode> {
     let mut table = cargo(repository);
     table.args([
@@ -46,7 +46,7 @@ fn run_pacing(repository: &Path) -> anyhow::Result<ExitCode> {
 
 pub(crate) fn run_bounces(repository: &Path, arguments: &[String]) -> anyhow::Result<ExitCode> {
     let mut run = cargo(repository);
-    // Folders are named from where the command was typed.
+    // Folder arguments are relative to the caller's directory.
     run.current_dir(std::env::current_dir()?).args(["run", "-p", "postroad-bench", "--bin", "bounces", "--"]);
     run.args(arguments);
     Ok(ExitCode::from(Interrupts::listen()?.run(run)?))

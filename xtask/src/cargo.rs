@@ -1,9 +1,9 @@
-//! Cargo itself, and the folder it builds in.
+//! Cargo command and its target folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The cargo that runs us, at the top of the repository.
+/// The running cargo, in the top folder of the repository.
 pub(crate) fn cargo(repository: &Path) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(repository);

@@ -1,4 +1,4 @@
-//! The build server's steps; `.ci/run` calls this, and so can anybody.
+//! CI steps; `.ci/run` calls this, and so can anybody.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

@@ -1,6 +1,7 @@
-//! The fuzz command: every target of `crates/fuzz` under libFuzzer, guided by coverage, on the stable toolchain.
+//! The fuzz command: runs every target of `crates/fuzz` under libFuzzer, guided by coverage, on the stable
+//! toolchain.
 //!
-//! What a run learns (the corpus) stays in the target folder and speeds up the next one; findings are written beside it.
+//! The corpus of a run stays in the target folder and speeds up the next one; findings are written beside it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -14,7 +15,7 @@ use crate::cargo::target_folder;
 const TARGETS: &[&str] =
     &["addresses", "csv", "http", "mime", "reports", "returned", "smtp-client", "smtp-server", "tokens"];
 
-/// What `cargo fuzz` passes on the nightly toolchain, less the sanitizers.
+/// Flags of `cargo fuzz` on the nightly toolchain, without the sanitizers.
 const RUST_FLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
@@ -72,10 +73,10 @@ pub(crate) fn run(repository: &Path, options: &Options) -> anyhow::Result<ExitCo
     Ok(ExitCode::FAILURE)
 }
 
-/// With flags that build scripts must not get: so for a named target, which is the host's own.
+/// Names the host as target, so that build scripts do not get the flags.
 fn build(repository: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
     let project = repository.join("crates/fuzz/libfuzzer");
-    // The same versions as the product's; libFuzzer's own is added to them.
+    // Uses the product's versions, plus libFuzzer's own.
     std::fs::copy(repository.join("Cargo.lock"), project.join("Cargo.lock"))?;
     let host = host_triple()?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -120,7 +121,7 @@ fn log_file(folder: &Path, target: &str) -> PathBuf {
     folder.join(format!("{target}.log"))
 }
 
-/// What libFuzzer said of its runs, or of what it found.
+/// Last line of libFuzzer's log: statistics, or the finding.
 fn last_line(folder: &Path, target: &str) -> anyhow::Result<String> {
     let log = std::fs::read(log_file(folder, target))?;
     let log = String::from_utf8_lossy(&log);

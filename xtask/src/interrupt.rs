@@ -1,7 +1,7 @@
-//! Runs a child to its end, whatever ends it first: itself, Ctrl-C, SIGTERM or SIGHUP.
+//! Runs a child until it ends, or until Ctrl-C, SIGTERM or SIGHUP.
 //!
-//! The child gets a process group of its own, so that an interrupt reaches it and everything it started (test binaries,
-//! daemons under test) before their database is taken away.
+//! The child gets its own process group, so that an interrupt reaches it and everything it started (test
+//! binaries, daemons under test) before their database is stopped.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -18,10 +18,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Signal numbers that end a run, with the names that `kill` takes.
 const SIGNALS: [(i32, &str); 3] = [(SIGINT, "INT"), (SIGTERM, "TERM"), (SIGHUP, "HUP")];
 
-/// Listens from the moment it is made: a signal that comes before `run` ends its child at once.
+/// Listens from its creation: a signal that arrives before `run` ends the child at once.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
-    /// Position in `SIGNALS` of the signal that came last, plus one; zero for none.
+    /// Position in `SIGNALS` of the last signal, plus one; zero for none.
     received: Arc<AtomicUsize>,
 }
 
@@ -57,7 +57,7 @@ impl Interrupts {
 fn stop(child: &mut Child, signal_name: &str) -> anyhow::Result<()> {
     let group = child.id().to_string();
     signal_group(signal_name, &group)?;
-    // Cargo ends at once; programs it started may take a moment, and are killed if they take longer.
+    // Cargo ends at once; programs it started may take a moment, and are killed after that.
     let end = Instant::now() + GRACE;
     while Instant::now() < end && signal_group("0", &group)? {
         child.try_wait()?;
@@ -68,9 +68,9 @@ fn stop(child: &mut Child, signal_name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns whether the group has a process; the signal "0" only asks.
+/// Returns whether the group has a process; the signal "0" only checks.
 fn signal_group(name: &str, group: &str) -> anyhow::Result<bool> {
-    // The shell's own kill: a slim machine has no kill program.
+    // The shell's own kill: a minimal machine has no kill program.
     let mut kill = Command::new("sh");
     kill.args(["-c", r#"kill -s "$1" -- "-$2" 2>/dev/null"#, "kill", name, group]);
     Ok(kill.status()?.success())

@@ -9,11 +9,11 @@ use postroad_test_programs::{Cluster, POSTGRES_VARIABLE, PYTHON_VARIABLE, instal
 use crate::cargo::{cargo, target_folder};
 use crate::interrupt::Interrupts;
 
-/// The exit code is cargo's. The server goes with `cluster`, on every way out.
+/// Returns cargo's exit code. Dropping `cluster` stops the server on every path.
 pub(crate) fn run(repository: &Path, arguments: &[String]) -> anyhow::Result<ExitCode> {
     install::ensure()?;
     let interpreter = python::ensure(&target_folder(repository))?;
-    // Before the server starts: from here on no signal leaves one behind.
+    // Before the server starts: from here on no signal leaves a server behind.
     let mut interrupts = Interrupts::listen()?;
     let mut cargo = cargo(repository);
     cargo.arg("test");
@@ -38,7 +38,7 @@ pub(crate) fn run(repository: &Path, arguments: &[String]) -> anyhow::Result<Exi
     Ok(ExitCode::from(code))
 }
 
-/// `--workspace` would silently win over `-p`.
+/// `--workspace` would silently override `-p`.
 fn names_packages(arguments: &[String]) -> bool {
     let for_cargo = arguments.iter().take_while(|argument| *argument != "--");
     let names = |argument: &String| {

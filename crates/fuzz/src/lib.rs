@@ -1,8 +1,8 @@
-//! Fuzz targets: every reader of bytes that somebody else wrote, as a function from bytes to nothing. A target must return
-//! for any input, in time linear to its size, without a panic; some also check what they read.
+//! Fuzz targets: one function per parser of untrusted bytes. A target must return for any input, in time linear
+//! to its size, without a panic; some also check the result.
 //!
-//! The tests of this crate run each target for a moment with mutated seeds and measure how its time grows.
-//! `cargo xtask fuzz` runs the same targets under libFuzzer, guided by coverage, for as long as you like.
+//! The tests of this crate run each target briefly with mutated seeds and measure how its time grows. `cargo
+//! xtask fuzz` runs the same targets under libFuzzer, guided by coverage, for as long as you like.
 
 mod mutate;
 mod patterns;

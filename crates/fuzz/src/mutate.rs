@@ -1,12 +1,12 @@
-//! Makes new inputs from good ones: bytes changed, pieces cut out, doubled, moved between inputs. The same seed number gives
-//! the same inputs.
+//! Mutates valid inputs: changes bytes; cuts, doubles and exchanges pieces. The same seed number gives the same
+//! inputs.
 
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-/// Inputs stay below this.
+/// Longest input.
 const BYTES_MAX: usize = 64 << 10;
-/// Bytes that readers treat specially.
+/// Bytes with a special meaning for parsers.
 const SPECIAL: &[u8] = b"\0\t\n\r \"#%&'()*+,-./0:;<=>?@[\\]_{|}~\x7f\x80\xc3\xff";
 
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Mutator {
         }
     }
 
-    /// A piece of up to 64 bytes, somewhere.
+    /// Random piece of up to 64 bytes.
     fn range(&mut self, length: usize) -> (usize, usize) {
         let start = self.random.random_range(0..=length);
         let end = (start + self.random.random_range(0..=64)).min(length);

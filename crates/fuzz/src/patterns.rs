@@ -1,9 +1,9 @@
-//! Hostile texts: one short piece again and again, inside each frame of a target. Readers that look at the rest of the text
-//! for every piece take quadratic time on them.
+//! Hostile texts: one short piece repeated inside each frame of a target. Parsers that scan the rest of the
+//! text for every piece take quadratic time on them.
 
 use crate::Target;
 
-/// Each has cost some mail software its linear time.
+/// Each has caused quadratic time in some mail software.
 const PIECES: &[&str] = &[
     "http",
     "http://",
@@ -108,7 +108,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The frame with about that many bytes of the piece in it.
+    /// The frame with about `bytes` bytes of the piece in it.
     pub fn text(&self, bytes: usize) -> Vec<u8> {
         let hostile = self.piece.repeat(bytes.div_ceil(self.piece.len()));
         let (before, after) = self.frame.split_once("{}").unwrap_or((self.frame, ""));
@@ -116,7 +116,7 @@ impl Pattern {
     }
 }
 
-/// All pieces in all frames of a target.
+/// All combinations of pieces and frames of a target.
 pub fn patterns(target: &Target) -> impl Iterator<Item = Pattern> + use<> {
     target.frames.iter().flat_map(|frame| PIECES.iter().map(|piece| Pattern { piece, frame }))
 }

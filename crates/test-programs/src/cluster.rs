@@ -1,7 +1,7 @@
-//! A private PostgreSQL server in a temporary folder, gone when its `Cluster` is gone.
+//! Private PostgreSQL server in a temporary folder, removed with its `Cluster`.
 //!
-//! The server hangs on a small shell, the keeper, which reads from a pipe of ours: the pipe closes however this
-//! process ends, kill -9 included, and the keeper then stops the server and removes the folder.
+//! The server runs under a small shell, the keeper, which reads from a pipe. The pipe closes however this
+//! process ends, including kill -9; the keeper then stops the server and removes the folder.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 const READY_SECS_MAX: u64 = 60;
 const STOP_SECS_MAX: u64 = 10;
-/// Another process may take the free port between our look and the server's bind.
+/// Another process may take the free port before the server binds it.
 const STARTS_MAX: usize = 3;
 
 /// `$1` is the folder, the rest the server's command line. SIGQUIT is PostgreSQL's immediate shutdown.
@@ -48,12 +48,12 @@ pub enum ClusterError {
     Io(#[from] io::Error),
 }
 
-/// A running server with one superuser, `postroad`, and no password, on 127.0.0.1 only.
+/// Running server with one superuser, `postroad`, without password, on 127.0.0.1 only.
 #[derive(Debug)]
 pub struct Cluster {
     url: String,
     keeper: Child,
-    /// Goes after the server has stopped: `Drop::drop` runs before the fields are dropped.
+    /// Removed after the server has stopped: `Drop::drop` runs before the fields are dropped.
     _folder: TempDir,
 }
 
@@ -62,7 +62,7 @@ impl Cluster {
         Self::start_with(FAST)
     }
 
-    /// As in production: what is committed is on the disk.
+    /// Starts a server with production durability: commits are flushed to disk.
     pub fn start_durable() -> Result<Self, ClusterError> {
         Self::start_with(&[])
     }
@@ -101,7 +101,7 @@ impl Cluster {
         keeper.args(["-c", KEEPER, "postgres-keeper"]).arg(folder.path()).arg(programs.join("postgres"));
         keeper.arg("-D").arg(&data).args(["-p", &port.to_string()]);
         keeper.args(SETTINGS.iter().chain(more_settings).flat_map(|setting| ["-c", setting]));
-        // A process group of its own: Ctrl-C ends the tests first and their database after them.
+        // A process group of its own: Ctrl-C ends the tests first, then their database.
         keeper.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log.try_clone()?).process_group(0);
         let mut cluster = Self {
             url: format!("postgres://postroad@127.0.0.1:{port}/postgres"),
@@ -115,7 +115,7 @@ impl Cluster {
         Err(ClusterError::NotReady { log: read_whole(&mut log)? })
     }
 
-    /// The server writes its state into the eighth line of postmaster.pid; `pg_ctl --wait` reads the same.
+    /// Reads the server's state from the eighth line of postmaster.pid, as `pg_ctl --wait` does.
     fn wait_until_ready(&mut self, data: &Path) -> io::Result<bool> {
         let deadline = Instant::now() + Duration::from_secs(READY_SECS_MAX);
         while Instant::now() < deadline && self.keeper.try_wait()?.is_none() {
@@ -128,12 +128,12 @@ impl Cluster {
         Ok(false)
     }
 
-    /// The process that all of the server's hang on.
+    /// Parent process of the server.
     pub fn pid(&self) -> u32 {
         self.keeper.id()
     }
 
-    /// Points at the database `postgres`; this is what POSTROAD_TEST_POSTGRES holds.
+    /// URL of the database `postgres`, the value of POSTROAD_TEST_POSTGRES.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -153,7 +153,7 @@ impl Drop for Cluster {
     }
 }
 
-/// The folder with `initdb` and `postgres`: from PATH, else Debian's newest.
+/// Folder with `initdb` and `postgres`: from PATH, else Debian's newest.
 pub fn find_server_programs() -> Option<PathBuf> {
     let in_path = std::env::var_os("PATH").unwrap_or_default();
     let has_both = |folder: &PathBuf| folder.join("initdb").is_file() && folder.join("postgres").is_file();
@@ -180,12 +180,12 @@ struct Ids {
 }
 
 impl Account {
-    /// Gives `folder` to the account it chooses.
+    /// Chooses an account and makes it the owner of `folder`.
     fn choose(folder: &Path) -> Result<Self, ClusterError> {
         if id(&["-u"])? != "0" {
             return Ok(Self(None));
         }
-        // By number: the group of `nobody` has another name on every system.
+        // By number: the group name of `nobody` differs between systems.
         let known = |name: &str| Some(Ids { user: id(&["-u", name]).ok()?, group: id(&["-g", name]).ok()? });
         let ids = known("postgres").or_else(|| known("nobody")).ok_or_else(|| ClusterError::Step {
             program: "id".to_owned(),
@@ -205,7 +205,7 @@ impl Account {
                 command
             }
         };
-        // The caller's folder may be closed to that account.
+        // The account may not have access to the caller's folder.
         command.current_dir(folder);
         command
     }

@@ -1,5 +1,5 @@
-//! Installs the programs that tests need: a PostgreSQL server, python3 with its DKIM library, curl, and mail clients (swaks,
-//! node with nodemailer).
+//! Installs the programs that tests need: PostgreSQL, python3 with its DKIM library, curl, and mail clients
+//! (swaks, node with nodemailer).
 //!
 //! Uses apt-get. On systems without it the error says what to install.
 
@@ -10,7 +10,7 @@ use anyhow::{bail, ensure};
 
 use crate::{NODE_LIBRARIES, find_dkim_verifier, find_server_programs};
 
-/// Read by Debian's postgresql-common: without it the package starts a system server, which nobody here needs.
+/// Read by Debian's postgresql-common: without it the package starts a system server, which is not needed.
 const CREATECLUSTER_FOLDER: &str = "/etc/postgresql-common/createcluster.d";
 const CREATECLUSTER_FILE: &str = "/etc/postgresql-common/createcluster.d/postroad-tests.conf";
 
@@ -29,7 +29,7 @@ pub fn ensure() -> anyhow::Result<()> {
     eprintln!("the tests need {missing_text}: installing with apt-get");
     let written = write_no_system_server(&missing);
     let installed = written.and_then(|()| install(&missing));
-    // Ours alone, and only for this installation: a later one of the machine's owner behaves as usual.
+    // Only for this installation: later ones by the machine's owner behave as usual.
     if missing.contains(&"postgresql") {
         as_root(&["rm", "-f", CREATECLUSTER_FILE])?;
     }
@@ -39,7 +39,7 @@ pub fn ensure() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs the packages of those programs that are not there: `(program, package)`.
+/// Installs the packages of missing programs: `(program, package)`.
 pub fn ensure_packages(wanted: &[(&str, &'static str)]) -> anyhow::Result<()> {
     let missing: Vec<&str> =
         wanted.iter().filter(|(program, _)| !is_in_path(program)).map(|(_, package)| *package).collect();
@@ -50,14 +50,14 @@ pub fn ensure_packages(wanted: &[(&str, &'static str)]) -> anyhow::Result<()> {
     install(&missing)
 }
 
-/// By the names of Debian's packages.
+/// Names of missing Debian packages.
 fn list_missing() -> Vec<&'static str> {
     let mut missing = Vec::new();
     if find_server_programs().is_none() {
         missing.push("postgresql");
     }
     missing.extend(["python3", "curl", "jq", "swaks"].into_iter().filter(|program| !is_in_path(program)));
-    // What swaks needs for TLS.
+    // swaks needs it for TLS.
     if !runs("perl", &["-MNet::SSLeay", "-e", "1"]) {
         missing.push("libnet-ssleay-perl");
     }
@@ -67,7 +67,7 @@ fn list_missing() -> Vec<&'static str> {
     if !runs("node", &["-e", "require('nodemailer')"]) {
         missing.push("node-nodemailer");
     }
-    // What makes environments for Python's libraries; Debian packs it apart.
+    // Creates virtual environments; a separate package in Debian.
     if !runs("python3", &["-c", "import ensurepip, venv"]) {
         missing.push("python3-venv");
     }
@@ -77,7 +77,7 @@ fn list_missing() -> Vec<&'static str> {
     missing
 }
 
-/// Node looks where Debian puts its libraries too, which Debian's own node does anyway.
+/// Makes node also search Debian's library folder, as Debian's own node does.
 fn runs(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments).env("NODE_PATH", NODE_LIBRARIES).stderr(Stdio::null());

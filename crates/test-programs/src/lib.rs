@@ -1,6 +1,6 @@
 //! Programs that tests run: finds and installs them, and starts a private PostgreSQL server.
 //!
-//! `cargo xtask` builds this crate before it can say anything, so it depends on little.
+//! `cargo xtask` builds this crate before its first output, so it has few dependencies.
 
 pub mod cluster;
 pub mod install;
@@ -19,7 +19,7 @@ pub const PYTHON_VARIABLE: &str = "POSTROAD_TEST_PYTHON";
 /// Folder of Debian's libraries for node: for `NODE_PATH`.
 pub const NODE_LIBRARIES: &str = "/usr/share/nodejs";
 
-/// Debian's own interpreter has Debian's packages; another one may come before it in PATH.
+/// Debian's own interpreter has Debian's packages; another one may come first in PATH.
 const INTERPRETERS: &[&str] = &["python3", "/usr/bin/python3"];
 
 /// Python interpreter with Debian's python3-dkim, if there is one.

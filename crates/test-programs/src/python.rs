@@ -1,18 +1,18 @@
-//! Python libraries that tests verify with, in a virtual environment under the target folder: the official library of Standard
-//! Webhooks, django-anymail, which reads Postal's webhooks, and the spelling checker of CI.
+//! Python libraries that tests verify with, in a virtual environment under the target folder: the official
+//! library of Standard Webhooks, django-anymail, which reads Postal's webhooks, and the spelling checker of CI.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// Pinned, so that a test fails for reasons of ours only.
+/// Pinned, so that a test fails only because of our changes.
 const LIBRARIES: &[&str] =
     &["standardwebhooks==1.1.0", "django-anymail[postal]==15.2", "Django>=4.2,<6", "typos==1.51.1"];
-/// Says what was installed.
+/// Records what was installed.
 const MARK: &str = "postroad-libraries";
 
-/// Returns the interpreter that has them; `typos`, the spelling checker of CI, lies beside it.
+/// Returns the interpreter that has them; `typos`, the spelling checker of CI, is in the same folder.
 pub fn ensure(target: &Path) -> anyhow::Result<PathBuf> {
     let folder = target.join("python-for-tests");
     let interpreter = folder.join("bin/python");

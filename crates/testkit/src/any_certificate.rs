@@ -1,4 +1,4 @@
-//! A TLS client that looks at no certificate: for servers whose certificate is not what a test is about.
+//! TLS client that accepts any certificate, for tests that are not about certificates.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A certificate authority of one test, and a server certificate from it.
+//! Certificate authority of one test, and a server certificate from it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-/// PEM texts: give `certificate_pem` and `key_pem` to the server, `ca_pem` to the client.
+/// PEM texts: `certificate_pem` and `key_pem` for the server, `ca_pem` for the client.
 #[derive(Debug, Clone)]
 pub struct TestCertificate {
     pub ca_pem: String,
@@ -28,7 +28,7 @@ impl TestCertificate {
         Self::signed(&leaf_params(names))
     }
 
-    /// By the authority, but over since the year 2002.
+    /// Signed by the authority, but expired since 2002.
     pub fn expired(names: &[&str]) -> Self {
         let mut params = leaf_params(names);
         params.not_before = date_time_ymd(2001, 1, 1);
@@ -36,7 +36,7 @@ impl TestCertificate {
         Self::signed(&params)
     }
 
-    /// By no authority: `ca_pem` is that of somebody else.
+    /// Self-signed; `ca_pem` belongs to another authority.
     pub fn self_signed(names: &[&str]) -> Self {
         let key = KeyPair::generate().expect("the default key type is supported");
         let certificate = leaf_params(names).self_signed(&key).expect("the parameters are valid");
@@ -47,13 +47,13 @@ impl TestCertificate {
         }
     }
 
-    /// For a server that shows this certificate, over TLS 1.2 and 1.3.
+    /// Server configuration with this certificate, for TLS 1.2 and 1.3.
     pub fn server_config(&self) -> ServerConfig {
         let chain = CertificateDer::pem_slice_iter(self.certificate_pem.as_bytes())
             .collect::<Result<Vec<_>, _>>()
             .expect("a test certificate is PEM");
         let key = PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes()).expect("a test key is PEM");
-        // Named here, not taken from the process: the service under test may install another provider.
+        // Explicit, because the service under test may install another default provider.
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

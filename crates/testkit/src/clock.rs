@@ -1,4 +1,4 @@
-//! A clock that stands still until a test moves it.
+//! Clock that only a test moves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postroad_model::{Clock, Timestamp};
 
-/// Clones share the same hands, so a test keeps one and gives the other to the service.
+/// Clones share the time, so a test keeps one and gives the other to the service.
 #[derive(Debug, Clone)]
 pub struct MovedClock(Arc<AtomicI64>);
 

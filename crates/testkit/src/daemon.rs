@@ -1,4 +1,4 @@
-//! The binary under test as a child process, as a user's shell or init system would run it.
+//! The binary under test as a child process, run as by a user's shell or init system.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const READY_SECS_MAX: u64 = 30;
 const STOP_SECS_MAX: u64 = 10;
 
-/// A command that sees no `POSTROAD_*` variable of ours except the given ones.
+/// Command that inherits no `POSTROAD_*` variable except the given ones.
 pub fn command(program: impl AsRef<OsStr>, envs: &[(&str, &str)]) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
@@ -26,18 +26,18 @@ pub fn command(program: impl AsRef<OsStr>, envs: &[(&str, &str)]) -> Command {
     command
 }
 
-/// A running service that has printed its ready line. Killed when dropped.
+/// Running service that has printed its ready line. Killed when dropped.
 #[derive(Debug)]
 pub struct Daemon {
     child: Child,
     ready: serde_json::Value,
-    /// Standard output, line by line as a thread reads it; never fills the pipe.
+    /// Lines of standard output, read by a thread so that the pipe never fills.
     lines: Receiver<String>,
     folder: TempDir,
 }
 
 impl Daemon {
-    /// Blocks until the ready line is there; panics with the log when the child ends before or is late.
+    /// Blocks until the ready line; panics with the log if the child ends before or is late.
     pub fn start(
         program: &Path,
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -56,7 +56,7 @@ impl Daemon {
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // Nobody listens any more once the daemon is dropped; keep reading all the same.
+                // The daemon may be dropped already; keep reading all the same.
                 drop(sender.send(line));
             }
         });
@@ -77,12 +77,12 @@ impl Daemon {
         daemon
     }
 
-    /// The first line of standard output.
+    /// First line of standard output, as JSON.
     pub fn ready(&self) -> &serde_json::Value {
         &self.ready
     }
 
-    /// What came on standard output after the ready line since the last call.
+    /// Lines of standard output after the ready line, since the last call.
     pub fn more_output(&self) -> Vec<String> {
         self.lines.try_iter().collect()
     }
@@ -96,14 +96,14 @@ impl Daemon {
         self.child.id()
     }
 
-    /// SIGKILL: no destructor, no flush, as in a crash.
+    /// Sends SIGKILL: no destructor, no flush, as in a crash.
     pub fn kill9(&mut self) {
-        // It fails only when the child has ended already.
+        // Fails only if the child has ended already.
         drop(self.child.kill());
         self.child.wait().expect("our child can be waited for");
     }
 
-    /// SIGTERM, as an init system stops a service; panics when it takes longer than 10 s.
+    /// Sends SIGTERM, as an init system stops a service; panics if it takes longer than 10 s.
     pub fn terminate(&mut self) -> ExitStatus {
         self.signal("TERM");
         self.wait()
@@ -111,7 +111,7 @@ impl Daemon {
 
     /// Sends a signal by its name without `SIG`.
     pub fn signal(&self, name: &str) {
-        // The shell's own kill: a slim machine has no kill program.
+        // The shell's own kill: a minimal machine has no kill program.
         let pid = self.pid().to_string();
         let mut kill = Command::new("sh");
         let status = kill.args(["-c", r#"kill -s "$1" "$2""#, "kill", name, &pid]).status();

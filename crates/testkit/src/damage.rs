@@ -1,9 +1,9 @@
-//! Data that no version of ours would write, put into a stopped service's SQLite database.
+//! Invalid data for the SQLite database of a stopped service, which no version of Postroad would write.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Gives every message this text as its recipient.
+/// Sets the recipient of every message to this text.
 pub fn set_recipients(database: &Path, text: &str) {
     let script = "import sqlite3, sys\n\
                   connection = sqlite3.connect(sys.argv[1])\n\

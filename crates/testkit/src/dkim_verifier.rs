@@ -1,4 +1,4 @@
-//! DKIM signatures looked at by somebody else: Debian's python3-dkim, which shares no code with us.
+//! Independent verification of DKIM signatures by Debian's python3-dkim.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ for index in range(count):
     print("good" if dkim.DKIM(message).verify(idx=index, dnsfunc=find) else "bad")
 "#;
 
-/// Whether each signature of the message, from the top, is good by these TXT records (name, text).
+/// Verifies each signature of the message, from the top, with these TXT records (name, text).
 pub fn verify(message: &[u8], records: &[(&str, &str)]) -> Vec<bool> {
     let interpreter = find_verifier().expect("python3-dkim is installed by `cargo xtask test`");
     let mut child = Command::new(interpreter)

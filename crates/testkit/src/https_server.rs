@@ -1,6 +1,6 @@
-//! A small HTTPS server on the loopback for files that the service fetches: answers as told, counts what is asked.
+//! Small HTTPS server on the loopback for files that the service fetches; the test sets its answers.
 //!
-//! It runs on a thread of its own, so that a test may block and daemons in other processes may ask it.
+//! It runs on its own thread, so that a test may block and daemons in other processes may connect.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::TestCertificate;
 
-/// What a request for one host and path gets.
+/// Answer for one host and path.
 #[derive(Debug, Clone)]
 pub enum HttpsAnswer {
     Full {
@@ -25,9 +25,9 @@ pub enum HttpsAnswer {
         headers: Vec<(String, String)>,
         body: Vec<u8>,
     },
-    /// 200 and bytes without end.
+    /// Status 200 and an endless body.
     Endless,
-    /// Never a byte.
+    /// No byte at all.
     Silent,
 }
 
@@ -47,7 +47,7 @@ impl HttpsAnswer {
     }
 }
 
-/// Gone with the value: the port closes and open connections are dropped.
+/// Running server; dropping it closes the port and all connections.
 #[derive(Debug)]
 pub struct HttpsServer {
     address: SocketAddr,
@@ -64,7 +64,7 @@ struct Shared {
 }
 
 impl HttpsServer {
-    /// Answers 404 to everything at first.
+    /// Starts with 404 for everything.
     pub fn start(certificate: &TestCertificate) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("the loopback has a free port");
         listener.set_nonblocking(true).expect("a fresh socket can be made non-blocking");
@@ -100,7 +100,7 @@ impl HttpsServer {
         self
     }
 
-    /// From the next connection on.
+    /// Applies from the next connection on.
     pub fn set_certificate(&self, certificate: &TestCertificate) -> &Self {
         lock(&self.shared).tls = Arc::new(certificate.server_config());
         self
@@ -110,7 +110,7 @@ impl HttpsServer {
         lock(&self.shared).requests.get(url).copied().unwrap_or_default()
     }
 
-    /// All so far, those without a good handshake too.
+    /// All connections so far, including those without a handshake.
     pub fn connections(&self) -> usize {
         lock(&self.shared).connections
     }
@@ -130,18 +130,18 @@ async fn serve(listener: TcpListener, shared: Arc<Mutex<Shared>>, mut stopped: w
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            // Returning ends the runtime, and with it every conversation.
+            // Returning ends the runtime with all its connections.
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
         if let Ok((stream, _)) = accepted {
             let shared = Arc::clone(&shared);
-            // A client that hangs up is what many tests are about.
+            // A client that disconnects is not an error: many tests do that.
             tokio::spawn(async move { drop(converse(stream, &shared).await) });
         }
     }
 }
 
-/// One request for each connection.
+/// One request per connection.
 async fn converse(stream: TcpStream, shared: &Mutex<Shared>) -> io::Result<()> {
     let tls = {
         let mut shared = lock(shared);
@@ -179,7 +179,7 @@ async fn converse(stream: TcpStream, shared: &Mutex<Shared>) -> io::Result<()> {
             }
         }
         HttpsAnswer::Silent => {
-            // Until the client has enough.
+            // Until the client disconnects.
             while stream.read(&mut [0; 64]).await? > 0 {}
             Ok(())
         }

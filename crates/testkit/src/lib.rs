@@ -1,8 +1,7 @@
 //! Tools for tests; never in a release build.
 //!
-//! What is real is started for real: a private PostgreSQL, the binary as a child process, HTTP, SMTP and
-//! DNS over sockets.
-//! What would make a test wait is an argument: the clock moves when told to.
+//! External parts are real: a private PostgreSQL, the binary as a child process, HTTP, SMTP and DNS over
+//! sockets. Time is an argument: tests move the clock instead of waiting.
 
 mod any_certificate;
 pub mod certificate;

@@ -1,4 +1,4 @@
-//! A client that says what a test tells it to, line by line, and hands back the server's words.
+//! SMTP client that sends exactly what a test says, line by line, and returns the replies.
 
 use std::fmt;
 use std::io;
@@ -23,33 +23,33 @@ pub struct SmtpClient {
 }
 
 impl SmtpClient {
-    /// Behind the banner and EHLO.
+    /// Connects and sends EHLO.
     pub async fn connect(address: SocketAddr) -> Self {
         let mut client = Self::dial(address).await;
         client.greet().await;
         client
     }
 
-    /// Before the banner.
+    /// Connects without reading the banner.
     pub async fn dial(address: SocketAddr) -> Self {
         Self::over(open(address).await)
     }
 
-    /// With bytes in front of everything else, such as a header of the PROXY protocol.
+    /// Connects and first sends these bytes, such as a PROXY header.
     pub async fn dial_with(address: SocketAddr, first: &[u8]) -> Self {
         let mut client = Self::dial(address).await;
         client.send(first).await;
         client
     }
 
-    /// TLS from the first byte, with any certificate; behind the banner and EHLO.
+    /// Connects with TLS from the first byte, accepts any certificate, and sends EHLO.
     pub async fn connect_tls(address: SocketAddr) -> Self {
         let mut client = Self::over(encrypt(open(address).await).await.expect("the server speaks TLS"));
         client.greet().await;
         client
     }
 
-    /// By STARTTLS, with any certificate; behind the second EHLO.
+    /// Connects with STARTTLS, accepts any certificate, and sends the second EHLO.
     pub async fn connect_starttls(address: SocketAddr) -> Self {
         let mut client = Self::connect(address).await;
         let reply = client.say("STARTTLS").await;
@@ -60,25 +60,25 @@ impl SmtpClient {
         client
     }
 
-    /// TLS on the same socket. What the server said before and was not read is an error.
+    /// Starts TLS on the same socket. Unread bytes from before are an error.
     pub async fn shake_hands(self) -> io::Result<Self> {
         assert!(self.stream.buffer().is_empty(), "{:?}", String::from_utf8_lossy(self.stream.buffer()));
         Ok(Self::over(encrypt(self.stream.into_inner()).await?))
     }
 
-    /// A line, and the reply to it.
+    /// Sends a line and returns the reply.
     pub async fn say(&mut self, line: &str) -> String {
         self.send(format!("{line}\r\n").as_bytes()).await;
         self.reply().await
     }
 
-    /// Any bytes.
+    /// Sends any bytes.
     pub async fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.expect("the server reads");
         self.stream.flush().await.expect("the server reads");
     }
 
-    /// The next reply, its lines joined by `\n`; empty when the server has closed.
+    /// Next reply, its lines joined by `\n`; empty if the server has closed.
     pub async fn reply(&mut self) -> String {
         self.reply_within(REPLY_TIME_MAX).await
     }
@@ -89,7 +89,7 @@ impl SmtpClient {
             let mut line = String::new();
             let reading = self.stream.read_line(&mut line);
             let read = timeout(time_max, reading).await.expect("the server answers in time");
-            // TLS that was cut off without a word is a close as well.
+            // A TLS stream cut without close_notify counts as closed.
             let count = match read {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
                 read => read.expect("the server does not reset the connection"),
@@ -103,14 +103,14 @@ impl SmtpClient {
         }
     }
 
-    /// One whole message by DATA; the reply that decided. `text` is dot-stuffed here.
+    /// Sends one message by DATA and returns the deciding reply. Dot-stuffs `text`.
     pub async fn deliver(&mut self, from: &str, to: &[&str], text: &str) -> String {
         let mut lines = vec![format!("MAIL FROM:<{from}> SMTPUTF8")];
         lines.extend(to.iter().map(|to| format!("RCPT TO:<{to}>")));
         for line in lines {
             let reply = self.say(&line).await;
             if !reply.starts_with('2') {
-                // A server that has said 421 hears nothing more.
+                // After a 421 nothing more is sent.
                 if !reply.starts_with("421 ") {
                     self.say("RSET").await;
                 }

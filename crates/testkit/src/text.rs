@@ -1,4 +1,4 @@
-//! What is sent: text that compresses like mail does.
+//! Sample content: text that compresses like mail, and random bytes.
 
 /// `line_end` is CRLF on the wire and LF elsewhere.
 pub fn like_mail(bytes: usize, line_end: &str) -> String {
@@ -17,18 +17,18 @@ pub fn like_mail(bytes: usize, line_end: &str) -> String {
     text
 }
 
-/// Bytes that nothing can compress, the same each time.
+/// Incompressible bytes, the same each time.
 pub fn random_bytes(count: usize) -> Vec<u8> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     (0..count.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).take(count).collect()
 }
 
-/// At least that many bytes of text beyond ASCII, in lines of 60 characters, that hardly compresses.
+/// At least `bytes` bytes of non-ASCII text in lines of 60 characters, which hardly compresses.
 pub fn random_text(bytes: usize, line_end: &str) -> String {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let mut text = String::with_capacity(bytes + 200);
     while text.len() < bytes {
-        // Three bytes each, and no surrogates.
+        // Characters of three bytes, without surrogates.
         text.extend((0..60).map(|_| char::from_u32(0x800 + (random.next() % 0xC000) as u32).unwrap_or('é')));
         text.push_str(line_end);
     }

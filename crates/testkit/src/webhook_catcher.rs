@@ -1,6 +1,6 @@
-//! A receiver of webhooks on the loopback: answers as told, and keeps what it gets with its time.
+//! Receiver of webhooks on the loopback: answers as the test says, and records posts with their times.
 //!
-//! It runs on a thread of its own, so that a test may block and daemons in other processes may post to it.
+//! It runs on its own thread, so that a test may block and daemons in other processes may post to it.
 
 mod conversation;
 
@@ -18,19 +18,19 @@ use tokio::sync::watch;
 
 use crate::TestCertificate;
 
-/// What a post gets.
+/// Answer to a post.
 #[derive(Debug, Clone)]
 pub enum CatcherAnswer {
     Status(u16),
     /// With these headers and this body.
     Full(u16, Vec<(String, String)>, Vec<u8>),
-    /// 200, after a while.
+    /// Status 200, after a while.
     Late(Duration),
-    /// 200, and the connection is closed.
+    /// Status 200, then closes the connection.
     Close,
-    /// 200 and bytes without end.
+    /// Status 200 and an endless body.
     Endless,
-    /// Never a byte.
+    /// No byte at all.
     Hang,
 }
 
@@ -40,7 +40,7 @@ impl CatcherAnswer {
     }
 }
 
-/// One post as it came.
+/// One recorded post.
 #[derive(Debug, Clone)]
 pub struct Received {
     /// Path and query.
@@ -61,7 +61,7 @@ impl Received {
     }
 }
 
-/// Gone with the value: the port closes and open connections are dropped.
+/// Running receiver; dropping it closes the port and all connections.
 #[derive(Debug)]
 pub struct WebhookCatcher {
     address: SocketAddr,
@@ -78,12 +78,12 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// By path; what is not there is answered 200.
+    /// Answers by path; 200 for other paths.
     answers: HashMap<String, CatcherAnswer>,
-    /// Before those.
+    /// Answers for the next posts; used first.
     next: HashMap<String, VecDeque<CatcherAnswer>>,
     received: Vec<Received>,
-    /// Of those, by path.
+    /// Number of received posts by path.
     counts: HashMap<String, usize>,
     connections: usize,
     open: usize,
@@ -91,7 +91,7 @@ struct State {
 }
 
 impl WebhookCatcher {
-    /// Answers 200 to everything at first.
+    /// Starts with 200 for everything.
     pub fn start() -> Self {
         Self::start_with(None)
     }
@@ -124,18 +124,18 @@ impl WebhookCatcher {
         self.address
     }
 
-    /// The URL of a path here.
+    /// URL of a path on this receiver.
     pub fn url(&self, path: &str) -> String {
         format!("{}://{}{path}", if self.is_tls { "https" } else { "http" }, self.address)
     }
 
-    /// What every post to a path gets from now on.
+    /// Sets the answer to all posts to a path.
     pub fn answer(&self, path: &str, answer: CatcherAnswer) -> &Self {
         self.lock().answers.insert(path.to_owned(), answer);
         self
     }
 
-    /// What the next posts to a path get, one each.
+    /// Sets the answers to the next posts to a path, one each.
     pub fn answer_next(&self, path: &str, answers: impl IntoIterator<Item = CatcherAnswer>) -> &Self {
         self.lock().next.entry(path.to_owned()).or_default().extend(answers);
         self
@@ -149,7 +149,7 @@ impl WebhookCatcher {
         self.lock().at(path)
     }
 
-    /// Those of a path as soon as there are `count`; panics when that takes longer than half a minute.
+    /// Waits for `count` posts to a path; panics after half a minute.
     pub fn wait_for(&self, path: &str, count: usize) -> Vec<Received> {
         self.wait_for_within(path, count, Duration::from_secs(30))
     }
@@ -158,7 +158,7 @@ impl WebhookCatcher {
         self.wait(path, patience, |state| state.counts.get(path).is_some_and(|have| *have >= count))
     }
 
-    /// Those of a path as soon as they are enough.
+    /// Waits until the posts to a path are enough.
     pub fn wait_until(
         &self,
         path: &str,
@@ -180,12 +180,12 @@ impl WebhookCatcher {
         state.at(path)
     }
 
-    /// All so far.
+    /// All connections so far.
     pub fn connections(&self) -> usize {
         self.lock().connections
     }
 
-    /// The most that were open at one time.
+    /// Most connections open at the same time.
     pub fn open_most(&self) -> usize {
         self.lock().open_most
     }

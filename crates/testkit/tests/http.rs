@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 17\r\nx-seen: yes\r\n\r\n{\"status\":\"fine\"}";
 
-/// Answers every request alike; `requests_each` of them per connection, which it then closes.
+/// Gives every request the same answer; closes the connection after `requests_each` of them.
 async fn serve(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     requests_each: usize,

@@ -1,4 +1,4 @@
-//! Nothing reads the wall clock but `model::clock`; `Instant` may measure durations anywhere.
+//! Only `model::clock` reads the wall clock; `Instant` may measure durations anywhere.
 
 use super::Finding;
 use super::rust_text::{Kind, split};

@@ -1,4 +1,4 @@
-//! No paths of somebody's machine in files that everybody gets.
+//! No paths of a developer's machine in the repository.
 
 use super::Finding;
 use super::tree::Tree;

@@ -1,4 +1,4 @@
-//! Dependencies are declared once, in the root manifest and with a reason; members take them from there.
+//! Dependencies are declared once, in the root manifest, each with a reason; members refer to them.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -27,7 +27,7 @@ fn check_reasons(root: &File) -> Vec<Finding> {
     findings
 }
 
-/// A `#` outside of quotes, with text behind it.
+/// A `#` outside quotes, followed by text.
 fn has_comment(line: &str) -> bool {
     let mut is_quoted = false;
     line.char_indices().any(|(at, c)| {
@@ -64,7 +64,7 @@ fn is_of_workspace(value: &toml::Value) -> bool {
     value.get("workspace").and_then(toml::Value::as_bool) == Some(true)
 }
 
-/// At the top, and those of single targets.
+/// Dependency tables at the top and of single targets.
 fn dependency_tables(manifest: &toml::Table) -> Vec<(&'static str, &toml::Table)> {
     let targets = manifest.get("target").and_then(toml::Value::as_table);
     let targets = targets.into_iter().flat_map(toml::Table::values).filter_map(toml::Value::as_table);

@@ -1,4 +1,4 @@
-//! Both engines have the same migrations by name, numbered from 0001 without gaps.
+//! Both engines have migrations with the same names, numbered from 0001 without gaps.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! File and folder names say what is inside: no drawers for odds and ends.
+//! File and folder names say what is inside: no `utils`, `helpers` and the like.
 
 use super::Finding;
 use super::tree::Tree;

@@ -1,4 +1,4 @@
-//! Rust source cut into code, comments and string literals: enough of the grammar to search one of them.
+//! Splits Rust source into code, comments and string literals: enough of the grammar to search one of them.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -10,12 +10,12 @@ pub(super) enum Kind {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece<'a> {
     pub(super) kind: Kind,
-    /// Where it starts.
+    /// First line.
     pub(super) line: usize,
     pub(super) text: &'a str,
 }
 
-/// Nested block comments, raw and byte strings, and quotes as characters or lifetimes are understood.
+/// Understands nested block comments, raw and byte strings, and quotes of characters or lifetimes.
 pub(super) fn split(source: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let (mut line, mut code_start, mut at) = (1, 0, 0);
@@ -54,7 +54,7 @@ fn char_length(rest: &str) -> usize {
     rest.chars().next().map_or(1, char::len_utf8)
 }
 
-/// `br"…"` is raw, `str"` is not Rust: an identifier that ends here takes the `r` with it.
+/// `br"…"` is a raw string; in `str"` the `r` belongs to the identifier.
 fn ends_with_word(code: &str) -> bool {
     let word = code.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
     !matches!(word, "" | "b" | "c")
@@ -97,7 +97,7 @@ fn block_comment_length(rest: &str) -> usize {
     rest.len()
 }
 
-/// A character literal as a whole, so that `'"'` opens no string; only the quote of a lifetime.
+/// Length of a character literal, so that `'"'` opens no string; 1 for a lifetime's quote.
 fn quote_length(rest: &str) -> usize {
     let mut characters = rest.char_indices().skip(1);
     match (characters.next(), characters.next()) {

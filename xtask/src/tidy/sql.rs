@@ -1,4 +1,4 @@
-//! SQL lives only in `store`: no other crate writes it or links a database driver.
+//! Only `store` contains SQL: no other crate writes it or links a database driver.
 
 use super::Finding;
 use super::rust_text::{Kind, split};
@@ -6,13 +6,13 @@ use super::tree::Tree;
 
 /// `testkit` creates databases.
 const FOLDERS_WITH_SQL: &[&str] = &["crates/store/", "crates/testkit/"];
-/// Each with its reason.
+/// Exceptions, each with its reason.
 const FILES_WITH_SQL: &[&str] = &[
     "crates/bench/src/bin/analytics_fill.rs", // writes ten million events faster than the store's own calls
     "xtask/src/tidy/sql.rs",                  // the examples below
 ];
 
-/// The words of a statement in their order, with anything between them.
+/// Words of a statement in order, with anything between them.
 const STATEMENTS: &[&[&str]] = &[
     &["SELECT ", " FROM "],
     &["INSERT INTO "],
@@ -21,7 +21,7 @@ const STATEMENTS: &[&[&str]] = &[
     &["CREATE TABLE "],
 ];
 
-/// Drivers and the members (by folder) that may link them.
+/// Database drivers, with the members (by folder) that may link them.
 const DRIVERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["bench", "store"]),
     ("tokio-postgres", &["store", "testkit"]),
@@ -66,7 +66,7 @@ fn is_statement(text: &str) -> bool {
     STATEMENTS.iter().any(|words| {
         let mut rest = Some(one_line.as_str());
         for word in *words {
-            // A word's trailing space may be the next one's leading space.
+            // The trailing space of a word may be the leading space of the next.
             rest = rest.and_then(|rest| rest.find(word).map(|at| &rest[at + word.len() - 1..]));
         }
         rest.is_some()

@@ -1,28 +1,29 @@
-//! The repository's files in memory: what git tracks or would track, else everything outside build folders.
+//! The repository's files in memory: those that git tracks or would track, else everything outside build
+//! folders.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// Not read when there is no git to ask.
+/// Skipped when git is not available.
 const SKIPPED_FOLDERS: &[&str] = &[".git", "target", "postroad-data"];
 
 #[derive(Debug)]
 pub(super) struct File {
-    /// From the top of the repository, with slashes.
+    /// Path from the top of the repository, with slashes.
     pub(super) path: String,
-    /// Empty for what is not UTF-8: the checks read text only.
+    /// Empty if the file is not UTF-8: the checks read text only.
     pub(super) text: String,
 }
 
 impl File {
-    /// With line numbers from 1.
+    /// Lines with their numbers, from 1.
     pub(super) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 
-    /// The first line for which `is_it` holds, else 1.
+    /// Number of the first line for which `is_it` holds, else 1.
     pub(super) fn line_where(&self, is_it: impl Fn(&str) -> bool) -> usize {
         self.lines().find(|(_, line)| is_it(line)).map_or(1, |(number, _)| number)
     }
@@ -41,7 +42,7 @@ impl Tree {
         };
         paths.sort();
         let read = |path: String| {
-            // A file may be in git's index and deleted in the work tree.
+            // A file may be in git's index but deleted in the work tree.
             let bytes = fs::read(root.join(&path)).ok()?;
             Some(File { path, text: String::from_utf8(bytes).unwrap_or_default() })
         };
@@ -62,7 +63,7 @@ impl Tree {
         self.files.iter().filter(|file| is_rust(&file.path))
     }
 
-    /// The manifests of the workspace's members, with the name of their folder.
+    /// Manifests of the workspace's members, with the names of their folders.
     pub(super) fn manifests(&self) -> impl Iterator<Item = (&str, &File)> {
         self.files.iter().filter_map(|file| {
             let folder = file.path.strip_suffix("/Cargo.toml")?;

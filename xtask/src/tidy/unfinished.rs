@@ -1,4 +1,4 @@
-//! No unfinished marks in source that lands.
+//! No marks of unfinished work in the source.
 
 use super::Finding;
 use super::tree::Tree;

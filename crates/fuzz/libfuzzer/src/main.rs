@@ -1,5 +1,5 @@
-//! All fuzz targets as one libFuzzer program. POSTROAD_FUZZ_TARGET names the one to run, POSTROAD_FUZZ_SEEDS the folder that its
-//! seeds are written to first.
+//! All fuzz targets as one libFuzzer program. POSTROAD_FUZZ_TARGET names the target to run, POSTROAD_FUZZ_SEEDS
+//! the folder to which its seeds are written first.
 
 #![no_main]
 

@@ -25,7 +25,7 @@ fn run(bytes: &[u8]) {
         let _ = Mailbox::parse(entry);
     }
     if let Ok(address) = EmailAddress::parse(&text) {
-        // What was read once reads the same again.
+        // Parsing is idempotent.
         assert_eq!(EmailAddress::parse(address.as_str()).as_ref(), Ok(&address));
         assert!(!address.as_str().contains(['\r', '\n', '\0']));
     }

@@ -1,4 +1,4 @@
-//! Request bodies of the HTTP API, through a real listener: whatever is posted, the answer is no 5xx.
+//! Request bodies of the HTTP API, through a real listener: no body may cause a 5xx.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub(super) const TARGET: Target = Target {
 };
 
 thread_local! {
-    /// Started by the first input of a thread; inputs share it, as callers share a service.
+    /// Started by the first input of a thread and shared by its inputs.
     static SERVICE: OnceCell<Service> = const { OnceCell::new() };
 }
 

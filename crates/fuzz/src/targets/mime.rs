@@ -1,4 +1,4 @@
-//! Messages that customers hand in: taken raw and by SMTP, shown, rewritten for tracking, made ready to be signed.
+//! Messages from customers: accepted raw and by SMTP, shown, rewritten for tracking, prepared for signing.
 
 use postroad_mail::{
     Canonical, Personal, RawFallback, RewritePlan, RewriteSettings, TrackKey, find_from_domain,

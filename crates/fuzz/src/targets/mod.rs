@@ -1,4 +1,4 @@
-//! The table of targets.
+//! Table of fuzz targets.
 
 mod addresses;
 mod csv;
@@ -10,18 +10,18 @@ mod smtp_client;
 mod smtp_server;
 mod tokens;
 
-/// Something that reads strangers' bytes.
+/// Parser of untrusted bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     pub name: &'static str,
     pub run: fn(&[u8]),
-    /// Good inputs to start from.
+    /// Valid inputs to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Pieces of text around which hostile patterns are put: they go where `{}` is.
+    /// Texts around hostile patterns, which replace `{}`.
     pub frames: &'static [&'static str],
 }
 
-/// One line per reader.
+/// One line per parser.
 pub const TARGETS: &[Target] = &[
     addresses::TARGET,
     csv::TARGET,

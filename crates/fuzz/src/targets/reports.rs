@@ -36,7 +36,7 @@ fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for text in [DMARC, TLS] {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        // A vector takes everything.
+        // Writing into a vector cannot fail.
         let packed = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish()).unwrap_or_default();
         seeds.push(packed);
         seeds.push(text.as_bytes().to_vec());

@@ -1,4 +1,4 @@
-//! Bounces, complaints and automatic answers, and the replies in them.
+//! Bounces, complaints and automatic replies, and the SMTP replies in them.
 
 use postroad_mail::{Reply, classify, returned};
 

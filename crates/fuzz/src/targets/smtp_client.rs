@@ -1,4 +1,4 @@
-//! What other mail servers answer to our client, cut into pieces of any size.
+//! Replies of other mail servers to our client, cut into pieces of any size.
 
 use bytes::Bytes;
 use postroad_model::{DomainName, EmailAddress};
@@ -41,7 +41,7 @@ fn run(bytes: &[u8]) {
     react(&mut session, &mut left, &mut output);
 }
 
-/// Does what delivery would. `false` when the session has ended.
+/// Reacts as delivery would. Returns `false` when the session has ended.
 fn react(session: &mut ClientSession, left: &mut usize, output: &mut Vec<u8>) -> bool {
     loop {
         output.clear();

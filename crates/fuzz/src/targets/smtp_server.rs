@@ -1,4 +1,4 @@
-//! What clients say to our SMTP listeners, cut into pieces of any size.
+//! Input of clients to our SMTP listeners, cut into pieces of any size.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use postroad_smtp::server::{AuthPolicy, BareLf, Event, ServerConfig, ServerSessi
 
 use super::{Target, texts};
 
-/// A reply is a few lines; more for the same bytes would be an amplifier.
+/// A reply has a few lines; more output per input byte would be an amplifier.
 const OUTPUT_PER_INPUT_MAX: usize = 600;
 
 pub(super) const TARGET: Target = Target {

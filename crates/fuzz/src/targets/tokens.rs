@@ -1,4 +1,4 @@
-//! Tokens that strangers show us: tracking links, return paths, cursors.
+//! Tokens from outside: tracking links, return paths, cursors.
 
 use postroad_mail::{ReturnPathKey, TrackKey, TrackKind};
 use postroad_model::{EventCursor, MessageId, MessageToken, ServerId};
@@ -25,7 +25,7 @@ fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let track = TrackKey::new(&KEY);
     if let Some(read) = track.parse(&text) {
-        // Only what this key has signed is read, so it signs the same again.
+        // Only tokens signed with this key are accepted, so signing again gives the same token.
         assert_eq!(track.token(read.server_id, read.message_id, &read.kind), text);
     }
     let _ = ReturnPathKey::new(&KEY).parse(&text);

@@ -1,7 +1,7 @@
-//! Twice the bytes, about twice the time, for every target and every hostile pattern.
+//! Time grows linearly with the input, for every target and every hostile pattern.
 //!
-//! Most patterns are so fast that nothing needs to be compared. Where one is slow, its time at a fourth of the size is taken
-//! as well: linear readers then take a fourth, quadratic ones a sixteenth.
+//! Most patterns are so fast that nothing needs to be compared. For a slow one, the time at a quarter of the
+//! size is measured as well: linear parsers take a quarter of the time, quadratic ones a sixteenth.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use postroad_fuzz::{Pattern, Target, find_target, patterns};
 
 const LARGE_BYTES: usize = 192 << 10;
 const SMALL_BYTES: usize = LARGE_BYTES / 4;
-/// Fast enough, whatever the reason: 192 KiB of anything.
+/// Fast enough for 192 KiB; not compared.
 const FREE: Duration = Duration::from_millis(200);
-/// Between 4 for linear and 16 for quadratic.
+/// Between 4 (linear) and 16 (quadratic).
 const RATIO_MAX: f64 = 9.0;
 
-/// The best of some runs: other work of the machine only ever adds.
+/// Best of some runs: other load only adds time.
 fn time(target: &Target, pattern: Pattern, bytes: usize, runs: usize) -> Duration {
     let text = pattern.text(bytes);
     let once = || {
@@ -25,7 +25,7 @@ fn time(target: &Target, pattern: Pattern, bytes: usize, runs: usize) -> Duratio
     std::iter::repeat_with(once).take(runs).min().unwrap_or_default()
 }
 
-/// Other work of the machine may make one comparison look quadratic, hardly three.
+/// Other load may make one comparison look quadratic, but hardly three.
 const ROUNDS: usize = 3;
 
 fn is_quadratic(target: &Target, pattern: Pattern) -> bool {

@@ -1,4 +1,4 @@
-//! Every target: a short run with mutated seeds, and time that grows no faster than the input.
+//! Every target: a short run with mutated seeds, and a check of linear time.
 
 mod linear;
 mod short_run;

@@ -1,8 +1,8 @@
-//! The short run of each target that is part of every test run. It is the same on every machine: inputs are numbered.
+//! Short run of each target in every test run. Inputs are numbered, so it is the same on every machine.
 
 use postroad_fuzz::{Mutator, find_target};
 
-/// A failure names the input; `cargo xtask fuzz` keeps looking for longer.
+/// A failure names the input; `cargo xtask fuzz` searches longer.
 fn run(name: &str, inputs: u64) {
     let target = find_target(name).expect("the table of targets has it");
     for seed in (target.seeds)() {

@@ -1,25 +1,25 @@
-//! The ways in which a name server can let people down.
+//! Failures of a name server.
 
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// "I could not find out."
+    /// SERVFAIL.
     ServFail,
-    /// "Not for you."
+    /// REFUSED.
     Refused,
     /// Never answers, neither over UDP nor over TCP.
     Silent,
-    /// Says over UDP that the answer does not fit; gives it over TCP.
+    /// Sets the truncation bit over UDP; answers over TCP.
     Truncated,
-    /// Bytes that are no DNS message, under the id of the question.
+    /// Bytes that are not a DNS message, under the id of the query.
     Garbage,
-    /// The right answer under another id, as a forger would send it.
+    /// Correct answer under another id, as a forger would send it.
     WrongId,
-    /// The right answer, late.
+    /// Correct answer, late.
     Slow(Duration),
-    /// No records, no error, and no SOA to say so with authority.
+    /// No records, no error, and no SOA.
     Empty,
-    /// "Ask somebody else", which is no answer.
+    /// Refers to other name servers, which is not an answer.
     Referral,
 }

@@ -1,7 +1,7 @@
-//! An authoritative DNS server on the loopback, over UDP and TCP: knows what the test tells it, and fails as told.
+//! Authoritative DNS server on the loopback, over UDP and TCP, with records and failures set by the test.
 //!
-//! It runs on a thread of its own, so that a test may block and daemons in other processes may ask it.
-//! Changes count from the next question on.
+//! It runs on its own thread, so that a test may block and daemons in other processes may query it. Changes
+//! apply from the next query on.
 
 mod failure;
 mod serving;
@@ -23,7 +23,7 @@ pub use hickory_proto::rr::RecordType;
 use serving::Sockets;
 use zone::Zone;
 
-/// Gone with the value: the port closes.
+/// Running server; dropping it closes the port.
 #[derive(Debug)]
 pub struct DnsServer {
     address: SocketAddr,
@@ -32,7 +32,7 @@ pub struct DnsServer {
 }
 
 impl DnsServer {
-    /// Knows no name yet: every answer is NXDOMAIN.
+    /// Starts without names: every answer is NXDOMAIN.
     pub fn start() -> Self {
         let sockets = Sockets::bind();
         let address = sockets.address();
@@ -47,7 +47,7 @@ impl DnsServer {
             runtime.block_on(async {
                 tokio::select! {
                     () = sockets.serve(for_thread) => {}
-                    // Returning ends the runtime, and with it every answer under way; so does a lost sender.
+                    // Returning ends the runtime with all its answers; so does a lost sender.
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 }
             });
@@ -55,7 +55,7 @@ impl DnsServer {
         Self { address, zone, stop }
     }
 
-    /// The same for UDP and TCP.
+    /// Address for both UDP and TCP.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -64,7 +64,7 @@ impl DnsServer {
         self.record(domain, RData::MX(MX::new(preference, name_of(host))))
     }
 
-    /// RFC 7505: the domain exists and takes no mail.
+    /// RFC 7505: the domain exists and accepts no mail.
     pub fn null_mx(&self, domain: &str) -> &Self {
         self.mx(domain, 0, ".")
     }
@@ -81,7 +81,7 @@ impl DnsServer {
         self.record(alias, RData::CNAME(CNAME(name_of(target))))
     }
 
-    /// Split into strings of 255 bytes as the wire wants it.
+    /// Sets a TXT record, split into strings of 255 bytes as the wire format requires.
     pub fn txt(&self, name: &str, text: &str) -> &Self {
         let strings = text.as_bytes().chunks(255).collect();
         self.record(name, RData::TXT(TXT::from_bytes(strings)))
@@ -96,7 +96,7 @@ impl DnsServer {
         self.record(domain, RData::NS(NS(name_of(host))))
     }
 
-    /// The name of an address.
+    /// Sets the name of an address.
     pub fn ptr(&self, ip: impl Into<IpAddr>, host: &str) -> &Self {
         let name = Name::from(ip.into()).to_ascii();
         self.record(&name, RData::PTR(PTR(name_of(host))))
@@ -112,27 +112,27 @@ impl DnsServer {
         self
     }
 
-    /// Forgets the records of a name; its failures stay.
+    /// Removes the records of a name; its failures stay.
     pub fn remove(&self, name: &str) -> &Self {
         self.change(|zone| zone.remove(&name_of(name)))
     }
 
-    /// Of the records that are set from now on; 300 seconds at first.
+    /// TTL of records set from now on; 300 seconds by default.
     pub fn ttl_secs(&self, secs: u32) -> &Self {
         self.change(|zone| zone.record_ttl_secs = secs)
     }
 
-    /// Of NXDOMAIN and of empty answers; 300 seconds at first.
+    /// TTL of NXDOMAIN and empty answers; 300 seconds by default.
     pub fn negative_ttl_secs(&self, secs: u32) -> &Self {
         self.change(|zone| zone.negative_ttl_secs = secs)
     }
 
-    /// For questions of every type about `name`, whether it has records or not.
+    /// Fails queries of every type about `name`, whether it has records or not.
     pub fn fail(&self, name: &str, failure: Failure) -> &Self {
         self.change(|zone| zone.fail(name_of(name), None, failure))
     }
 
-    /// Goes before a failure for every type.
+    /// Fails queries of one type; overrides a failure for every type.
     pub fn fail_type(&self, name: &str, record_type: RecordType, failure: Failure) -> &Self {
         self.change(|zone| zone.fail(name_of(name), Some(record_type), failure))
     }
@@ -142,7 +142,7 @@ impl DnsServer {
         self.change(|zone| zone.heal(&name_of(name)))
     }
 
-    /// How often it was asked, over UDP and TCP, answered or not.
+    /// Number of queries over UDP and TCP, answered or not.
     pub fn questions(&self, name: &str, record_type: RecordType) -> usize {
         let asked = self.lock().asked(&name_of(name), record_type);
         asked.udp + asked.tcp
@@ -172,7 +172,8 @@ impl Drop for DnsServer {
     }
 }
 
-/// Labels may hold any bytes but the dot, as on the wire. Panics when they are too long: the test is wrong then.
+/// Labels may contain any bytes but the dot, as on the wire. Panics if they are too long, which is an error of
+/// the test.
 fn name_of(text: &str) -> Name {
     let labels = text.split('.').filter(|label| !label.is_empty());
     let name = Name::from_labels(labels.map(str::as_bytes));

@@ -1,4 +1,4 @@
-//! The two sockets of the server, and what goes over them.
+//! UDP and TCP sockets of the DNS server.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,7 +26,7 @@ enum Transport {
 }
 
 impl Sockets {
-    /// A port that is free for both.
+    /// Finds a port that is free for both.
     pub(super) fn bind() -> Self {
         for _ in 0..100 {
             let udp =
@@ -55,7 +55,7 @@ impl Sockets {
 async fn serve_udp(socket: Arc<UdpSocket>, zone: &Arc<Mutex<Zone>>) {
     let mut buffer = vec![0; usize::from(u16::MAX)];
     loop {
-        // An error here is the echo of a reply that nobody waited for.
+        // An error here comes from an earlier reply to a closed port.
         let Ok((length, client)) = socket.recv_from(&mut buffer).await else { continue };
         let (bytes, socket, zone) = (buffer[..length].to_vec(), Arc::clone(&socket), Arc::clone(zone));
         tokio::spawn(async move {
@@ -70,12 +70,12 @@ async fn serve_tcp(listener: TcpListener, zone: &Arc<Mutex<Zone>>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         let zone = Arc::clone(zone);
-        // A client that went away has what it wanted.
+        // A client that disconnects is not an error.
         tokio::spawn(async move { drop(converse(stream, &zone).await) });
     }
 }
 
-/// RFC 1035 4.2.2: every message after its length.
+/// RFC 1035 4.2.2: each message follows its length.
 async fn converse(mut stream: TcpStream, zone: &Mutex<Zone>) -> io::Result<()> {
     loop {
         let mut bytes = vec![0; usize::from(stream.read_u16().await?)];
@@ -125,7 +125,7 @@ fn message_of(request: &Message, question: Query, reply: Reply) -> Message {
     message.metadata.response_code = reply.code;
     message.metadata.authoritative = true;
     message.metadata.recursion_desired = request.metadata.recursion_desired;
-    // Our clients ask for recursion; for the names of a test this server is all there is.
+    // Clients request recursion; this server is the whole DNS of the test.
     message.metadata.recursion_available = true;
     message.add_query(question);
     message.answers = reply.answers;

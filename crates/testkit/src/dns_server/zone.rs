@@ -1,4 +1,4 @@
-//! What the server knows, what it pretends, and what it was asked.
+//! Records, failures and query counters of the DNS server.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use hickory_proto::rr::{Name, RData, Record, RecordType};
 
 use super::failure::Failure;
 
-/// A chain of aliases is followed in one answer up to here; a loop ends so.
+/// Aliases followed in one answer, which also ends loops.
 const ALIASES_MAX: usize = 12;
 const TTL_SECS: u32 = 300;
 
@@ -27,7 +27,7 @@ pub(super) struct Asked {
     pub(super) tcp: usize,
 }
 
-/// The parts of a reply that depend on the question.
+/// Parts of a reply that depend on the query.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) code: ResponseCode,
@@ -69,7 +69,7 @@ impl Zone {
         self.asked.get(&(name.clone(), record_type)).copied().unwrap_or_default()
     }
 
-    /// The counter of one question.
+    /// Counter of one query.
     pub(super) fn count(&mut self, question: &Query) -> &mut Asked {
         self.asked.entry((question.name().clone(), question.query_type())).or_default()
     }
@@ -105,7 +105,7 @@ impl Zone {
         Reply { code: ResponseCode::NoError, answers, authorities: Vec::new() }
     }
 
-    /// Those of the name, or of the wildcard that stands for it (RFC 4592): the one at its closest name that exists.
+    /// Records of the name, or of the wildcard at its closest existing ancestor (RFC 4592).
     fn records_of(&self, name: &Name) -> Vec<Record> {
         if self.exists(name) {
             return self.records.get(name).cloned().unwrap_or_default();
@@ -128,7 +128,7 @@ impl Zone {
         Reply { code: ResponseCode::NoError, answers: Vec::new(), authorities: vec![ns] }
     }
 
-    /// Also when only names below it have records (RFC 8020: an empty non-terminal exists).
+    /// True also if only names below it have records (RFC 8020: an empty non-terminal exists).
     fn exists(&self, name: &Name) -> bool {
         // Names are in canonical order (RFC 4034 6.1): those below a name follow it.
         self.records.range(name..).next().is_some_and(|(known, _)| name.zone_of(known))

@@ -1,28 +1,28 @@
-//! The limits of a receiver, as data.
+//! Limits of a simulated receiver, as data.
 
 use std::time::Duration;
 
-/// Nothing is limited by default.
+/// No limits by default.
 #[derive(Debug, Clone)]
 pub struct HiddenLimits {
-    /// Connections at once from one source address.
+    /// Concurrent connections from one source address.
     pub connections_max: Option<u32>,
     pub connections_reply: String,
     pub rate: Option<RateLimit>,
-    /// From so long after the start on, the rate is this.
+    /// Rate from each time after the start on.
     pub rate_steps: Vec<(Duration, f64)>,
     pub messages_per_connection: Option<u32>,
     pub greylist: Option<Greylist>,
     pub blocks: Vec<BlockedTime>,
-    /// Recipient domains that refuse everything at RCPT, and what they say.
+    /// Recipient domains refused at RCPT, with their replies.
     pub refused_domains: Vec<(String, String)>,
-    /// How long a connection takes until its greeting.
+    /// Time from connecting to the greeting.
     pub connect_time: Duration,
-    /// How long a message takes, with what a tarpit adds.
+    /// Time for a message, including a tarpit's delay.
     pub message_time: Duration,
 }
 
-/// Messages from one source address.
+/// Rate of messages from one source address.
 #[derive(Debug, Clone)]
 pub struct RateLimit {
     pub per_minute: f64,
@@ -31,14 +31,14 @@ pub struct RateLimit {
     pub reply: String,
 }
 
-/// How a receiver counts a minute.
+/// How the receiver counts a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window {
-    /// Those of the last 60 seconds.
+    /// The last 60 seconds.
     Sliding,
-    /// Minutes by the clock.
+    /// Minutes of the clock.
     Fixed,
-    /// An even refill, with so many seconds' worth in reserve.
+    /// Token bucket with a reserve of this many seconds.
     Bucket { reserve_secs: u32 },
 }
 
@@ -51,7 +51,8 @@ pub enum RefusedAt {
 }
 
 impl RefusedAt {
-    /// The moment of a message on an open connection. Such a connection hears at MAIL what new ones hear at the banner.
+    /// Stage at which an open connection is refused: what new connections hear at the banner, open ones hear at
+    /// MAIL.
     pub(super) fn of_message(self) -> Self {
         if self == Self::Banner { Self::MailFrom } else { self }
     }
@@ -60,11 +61,11 @@ impl RefusedAt {
 #[derive(Debug, Clone, Copy)]
 pub struct Greylist {
     pub wait: Duration,
-    /// Whether another source address has to wait anew.
+    /// Whether another source address must wait again.
     pub by_source: bool,
 }
 
-/// Nothing is taken in this time.
+/// Time range in which everything is refused.
 #[derive(Debug, Clone)]
 pub struct BlockedTime {
     pub from: Duration,
@@ -91,7 +92,7 @@ impl Default for HiddenLimits {
 }
 
 impl HiddenLimits {
-    /// The rate so long after the start.
+    /// Rate at this time after the start.
     pub(super) fn per_minute_at(&self, since_start: Duration) -> f64 {
         let step = self.rate_steps.iter().rev().find(|(from, _)| *from <= since_start);
         step.map_or_else(
@@ -100,7 +101,7 @@ impl HiddenLimits {
         )
     }
 
-    /// Messages that it would take from one source address between two moments after its start, at best.
+    /// Most messages that it accepts from one source address in a time range after the start.
     pub fn capacity(&self, from: Duration, to: Duration) -> f64 {
         let mut borders = vec![from, to];
         borders.extend(self.rate_steps.iter().map(|(at, _)| *at).filter(|at| (from..to).contains(at)));

@@ -1,5 +1,5 @@
-//! A receiver with limits that it tells nobody: so many connections, so many messages a minute, greylisting, blocks, slow
-//! answers. A pure state machine: time is an argument, so hours of mail are played in seconds.
+//! Simulated receiver with limits that senders do not know: connections, messages a minute, greylisting,
+//! blocks, slow answers. A pure state machine with time as an argument, so hours of mail take seconds.
 
 mod limits;
 mod rate;
@@ -12,16 +12,16 @@ pub use limits::{BlockedTime, Greylist, HiddenLimits, RateLimit, RefusedAt, Wind
 
 use rate::RateCount;
 
-/// What it says to a connection or a message that it does not take.
+/// Reply that refuses a connection or a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub at: RefusedAt,
     pub reply: String,
-    /// After a 421 the connection is gone.
+    /// A 421 closes the connection.
     pub closes: bool,
 }
 
-/// A message as the receiver sees it.
+/// Message offered to the receiver.
 #[derive(Debug, Clone, Copy)]
 pub struct Offered<'a> {
     pub id: i64,
@@ -34,13 +34,13 @@ pub struct HiddenReceiver {
     limits: HiddenLimits,
     start: Timestamp,
     rate: HashMap<i64, RateCount>,
-    /// By number: the source it comes from, and the messages it has carried.
+    /// Open connections by number, with their source and message count.
     open: HashMap<u64, (i64, u32)>,
     connections_made: u64,
     first_seen: HashMap<(String, String, i64), Timestamp>,
-    /// What it took, in order.
+    /// Accepted messages in order.
     pub accepted: Vec<(i64, Timestamp)>,
-    /// Messages and connections that it refused.
+    /// Refused messages and connections.
     pub refused: Vec<(RefusedAt, Timestamp)>,
     pub most_open: usize,
 }
@@ -64,7 +64,7 @@ impl HiddenReceiver {
         &self.limits
     }
 
-    /// A connection from this source address: its number, or the banner that refuses it.
+    /// Opens a connection from this source address; returns its number, or the refusing banner.
     pub fn connect(&mut self, source: i64, now: Timestamp) -> Result<u64, Refusal> {
         if let Some(block) = self.block(now, RefusedAt::Banner) {
             return Err(self.refuse(RefusedAt::Banner, block, now));
@@ -90,7 +90,7 @@ impl HiddenReceiver {
         self.open.remove(&connection);
     }
 
-    /// The whole of one message: taken, or refused at some point.
+    /// Offers a whole message: accepted, or refused at some stage.
     pub fn message(&mut self, connection: u64, offered: Offered<'_>, now: Timestamp) -> Result<(), Refusal> {
         for at in [RefusedAt::MailFrom, RefusedAt::RcptTo, RefusedAt::EndOfData] {
             self.message_at(at, connection, offered, now)?;
@@ -98,7 +98,7 @@ impl HiddenReceiver {
         Ok(())
     }
 
-    /// One moment of a message; it is taken at the end of its data.
+    /// Offers one stage of a message; it is accepted at the end of its data.
     pub fn message_at(
         &mut self,
         at: RefusedAt,
@@ -118,7 +118,7 @@ impl HiddenReceiver {
             return Err(refusal);
         }
         if let Some(rate) = self.limits.rate.as_ref().filter(|rate| rate.at.of_message() == at) {
-            // Counted where it is limited, so that messages that come at once do not all find the same room.
+            // Counted where it is limited, so that concurrent messages do not all use the same free slot.
             let per_minute = self.limits.per_minute_at(now.since(self.start));
             self.rate.entry(source).or_default().take(rate.window, per_minute, now);
         }

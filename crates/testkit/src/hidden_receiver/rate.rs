@@ -1,4 +1,4 @@
-//! Counting messages from one source address, as receivers do it.
+//! Counting of messages from one source address, as receivers do it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,9 +11,9 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Default)]
 pub(super) struct RateCount {
-    /// Of the last minute.
+    /// Messages of the last minute.
     taken: VecDeque<Timestamp>,
-    /// What an even refill has left, and when it was last looked at.
+    /// Remaining tokens, and the time of the last refill.
     tokens: Option<(f64, Timestamp)>,
 }
 

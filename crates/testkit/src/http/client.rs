@@ -1,6 +1,6 @@
-//! A keep-alive HTTP/1.1 client for many concurrent requests to one server.
+//! Keep-alive HTTP/1.1 client for many concurrent requests to one server.
 //!
-//! On failure it tells: a refused, broken or late answer is an `Err`, never a retry of something that was sent.
+//! On failure it returns `Err` for a refused, broken or late answer, and never resends a request that was sent.
 
 use std::fmt;
 use std::io;
@@ -27,7 +27,7 @@ pub enum RequestError {
     Late(Duration),
 }
 
-/// Clones share the idle connections.
+/// HTTP client; clones share the idle connections.
 #[derive(Clone)]
 pub struct Client {
     origin: Origin,
@@ -50,7 +50,7 @@ impl Client {
         Self { origin, timeout: Duration::from_secs(TIMEOUT_SECS), idle: Arc::default() }
     }
 
-    /// For one whole request, connecting included; 30 seconds unless set.
+    /// Timeout of one request, connecting included; 30 seconds by default.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -73,7 +73,7 @@ impl Client {
         self.request(Method::POST, path, &headers, Bytes::from(body.to_string())).await
     }
 
-    /// `headers` come in addition to `Host`, which they may replace, and `Content-Length`.
+    /// `headers` are added to `Host`, which they may replace, and `Content-Length`.
     pub async fn request(
         &self,
         method: Method,
@@ -100,7 +100,7 @@ impl Client {
     }
 
     async fn exchange(&self, mut request: Request<Full<Bytes>>) -> Result<Reply, RequestError> {
-        // An idle connection may have been closed by the server; hyper hands back a request it has not sent.
+        // The server may have closed an idle connection; hyper returns a request that it has not sent.
         while let Some(mut connection) = self.take_idle() {
             match connection.try_send_request(request).await {
                 Ok(answer) => return self.read(connection, answer).await,
@@ -125,7 +125,7 @@ impl Client {
     fn take_idle(&self) -> Option<Connection> {
         let mut idle = self.idle.lock().expect("no holder of the lock panics");
         idle.retain(|connection| !connection.is_closed());
-        // The answer's last byte may be here before hyper has noticed that the connection is free again.
+        // The answer's last byte may arrive before hyper marks the connection as free.
         let ready = idle.iter().rposition(Connection::is_ready)?;
         Some(idle.swap_remove(ready))
     }
@@ -137,7 +137,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A whole answer.
+/// Complete answer.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
@@ -146,7 +146,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Panics with the body's text when it is not JSON.
+    /// Parses the body; panics with its text if it is not JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("status {}, not JSON ({error}): {}", self.status, self.text()))
@@ -156,7 +156,7 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The first value of that name, if it is text.
+    /// First value of that header, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }

@@ -1,4 +1,4 @@
-//! Opening one HTTP/1.1 connection, plain or TLS.
+//! Opens one HTTP/1.1 connection, plain or TLS.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 
 pub(super) type Connection = SendRequest<Full<Bytes>>;
 
-/// Where a client connects to.
+/// Address that a client connects to.
 #[derive(Clone)]
 pub(super) struct Origin {
     /// Host and port as in the URL; also the value of `Host`.
@@ -25,7 +25,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Panics when `base_url` is not of the form `scheme://host:port`: the test is wrong then.
+    /// Panics if `base_url` is not `scheme://host:port`, which is an error of the test.
     pub(super) fn parse(base_url: &str, scheme: &str, ca_pem: Option<&str>) -> Self {
         let rest = base_url.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://"));
         let rest = rest.unwrap_or_else(|| panic!("{base_url} does not start with {scheme}://"));
@@ -51,7 +51,7 @@ impl Origin {
 
 async fn speak(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> io::Result<Connection> {
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-    // Its error reaches the request that was under way.
+    // Its error reaches the request in progress.
     tokio::spawn(async move { drop(connection.await) });
     Ok(sender)
 }
@@ -61,7 +61,7 @@ fn trusting(ca_pem: &str) -> ClientConfig {
     for certificate in CertificateDer::pem_slice_iter(ca_pem.as_bytes()) {
         roots.add(certificate.expect("the authority is PEM")).expect("the authority is a certificate");
     }
-    // Named here, not taken from the process: the service under test may install another provider.
+    // Explicit, because the service under test may install another default provider.
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

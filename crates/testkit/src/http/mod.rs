@@ -1,4 +1,4 @@
-//! HTTP from the client's side, over real sockets: a pooled client, and raw bytes for what no client would send.
+//! HTTP clients over real sockets: a pooled one, and raw bytes for invalid requests.
 
 mod client;
 mod connect;

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sends `bytes` and returns the first whole answer, or what came until the server closed the connection.
+/// Sends `bytes` and returns the first complete answer, or everything until the server closed the connection.
 pub async fn raw(address: SocketAddr, bytes: &[u8]) -> io::Result<Vec<u8>> {
     exchange(address, bytes, is_whole_answer).await
 }
@@ -25,7 +25,7 @@ async fn exchange(address: SocketAddr, bytes: &[u8], is_done: fn(&[u8]) -> bool)
     let talk = async {
         let mut stream = TcpStream::connect(address).await?;
         let (mut from, mut to) = stream.split();
-        // A server may answer and close before it has read everything; its answer counts then, not our error.
+        // A server may answer and close before it has read everything; then its answer counts, not our error.
         let (_sent, read) = tokio::join!(to.write_all(bytes), async {
             while !is_done(&answer) && from.read_buf(&mut answer).await? > 0 {}
             Ok(())

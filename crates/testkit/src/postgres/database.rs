@@ -1,11 +1,11 @@
-//! A fresh database for one test, dropped with it.
+//! Fresh database for one test, dropped with it.
 
 use std::thread;
 
 use postroad_test_programs::POSTGRES_VARIABLE;
 use tokio_postgres::{Client, NoTls};
 
-/// Uniquely named, so that tests run side by side.
+/// Uniquely named, so that tests run in parallel.
 #[derive(Debug)]
 pub struct Database {
     server_url: String,
@@ -14,7 +14,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Blocks for some tens of milliseconds; callable inside and outside a tokio runtime.
+    /// Creates a database. Blocks for some tens of milliseconds; callable inside and outside a tokio runtime.
     pub fn create() -> Self {
         let server_url = std::env::var(POSTGRES_VARIABLE).unwrap_or_else(|_| {
             panic!(
@@ -24,7 +24,7 @@ impl Database {
         Self::create_on(&server_url)
     }
 
-    /// On a server other than the run's own.
+    /// Creates a database on another server than the test run's own.
     pub fn create_on(server_url: &str) -> Self {
         let name = format!("test_{}", uuid::Uuid::new_v4().simple());
         execute(server_url, &format!("CREATE DATABASE {name}"))
@@ -38,7 +38,7 @@ impl Database {
 }
 
 impl Database {
-    /// As if the nodes that have messages on the wire had died a quarter of an hour ago.
+    /// Makes nodes with messages on the wire look dead for a quarter of an hour.
     pub fn let_busy_nodes_be_long_dead(&self) {
         let statements = "UPDATE nodes SET lease_until = 1
                 WHERE node IN (SELECT claimed_node FROM queue WHERE begun_at IS NOT NULL);
@@ -47,7 +47,7 @@ impl Database {
         self.execute(statements);
     }
 
-    /// As if its disk were full for outcomes of attempts, and for nothing else.
+    /// Refuses outcomes of attempts, like a full disk; everything else works.
     pub fn refuse_outcomes(&self) {
         self.execute(
             "CREATE FUNCTION refuse_outcomes() RETURNS trigger LANGUAGE plpgsql AS
@@ -82,7 +82,7 @@ fn execute(url: &str, statement: &str) -> Result<(), tokio_postgres::Error> {
     on_connection(url, async |client| client.batch_execute(statement).await)
 }
 
-/// Every row of every table as text; bytes are in hex.
+/// All rows of all tables as text; bytes in hex.
 pub fn all_text(url: &str) -> String {
     let read = on_connection(url, async |client| {
         let tables = "SELECT oid::regclass::text FROM pg_class
@@ -99,7 +99,7 @@ pub fn all_text(url: &str) -> String {
     read.unwrap_or_else(|error| panic!("cannot read {url}: {error:?}"))
 }
 
-/// On a thread of its own, because `Drop` may run inside a runtime, which forbids blocking on another.
+/// Uses its own thread, because `Drop` may run inside a runtime, which forbids blocking on another.
 fn on_connection<T: Send>(
     url: &str,
     work: impl AsyncFnOnce(Client) -> Result<T, tokio_postgres::Error> + Send,
@@ -118,7 +118,7 @@ fn on_connection<T: Send>(
     thread::scope(|scope| scope.spawn(work).join().expect("the statement does not panic"))
 }
 
-/// The same server and settings, another database.
+/// Same server and settings, another database.
 fn with_database(url: &str, name: &str) -> String {
     let (base, settings) = url.split_once('?').map_or((url, None), |(base, rest)| (base, Some(rest)));
     let authority_start = base.find("://").map_or(0, |at| at + 3);

@@ -1,6 +1,7 @@
-//! A TCP relay in front of PostgreSQL that a test can cut: the server "dies" for one client only.
+//! TCP proxy in front of PostgreSQL that a test can cut, so that the server "dies" for one client only.
 //!
-//! It runs on a thread of its own, so that a test may block (starting a daemon, say) while traffic flows.
+//! It runs on its own thread, so that a test may block (for example while starting a daemon) while traffic
+//! flows.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,9 +18,9 @@ enum Line {
     Open,
     /// Connections are dropped; new ones are closed before a byte is read.
     Cut,
-    /// Connections stay and new ones are taken, but no byte moves: a partition, not a crash.
+    /// Connections stay and new ones are accepted, but no byte moves: a partition, not a crash.
     Stalled,
-    /// The proxy itself is gone.
+    /// The proxy has stopped.
     Gone,
 }
 
@@ -32,7 +33,7 @@ pub struct PgProxy {
 }
 
 impl PgProxy {
-    /// `target` is a PostgreSQL URL with an address and a port, such as `Database::url` gives.
+    /// `target` is a PostgreSQL URL with an address and a port, such as `Database::url` returns.
     pub fn start(target: &str) -> Self {
         let (before, address, after) = split_address(target);
         let address: SocketAddr = address.parse().expect("the target URL names an IP address and a port");
@@ -69,7 +70,7 @@ impl PgProxy {
         }
     }
 
-    /// No byte moves and nothing is closed, until `restore` or `cut`.
+    /// Stops all traffic without closing anything, until `restore` or `cut`.
     pub fn stall(&self) {
         self.line.send_replace(Line::Stalled);
     }
@@ -97,7 +98,7 @@ async fn relay(
             _ = line.wait_for(|line| *line == Line::Gone) => return,
         };
         let Ok((client, _)) = accepted else { continue };
-        // Counted before the look at the line, so that `cut` cannot overlook one that is about to start.
+        // Counted before the state is checked, so that `cut` cannot miss a connection that is about to start.
         connections.fetch_add(1, Ordering::SeqCst);
         if *line.borrow() == Line::Cut {
             drop(client);
@@ -125,7 +126,7 @@ async fn carry(client: TcpStream, target: SocketAddr, line: watch::Receiver<Line
     }
 }
 
-/// Ends when either side closes; bytes read just before a stall wait for its end.
+/// Copies until either side closes; bytes read just before a stall wait for its end.
 async fn pump(
     mut from: impl AsyncReadExt + Unpin,
     mut to: impl AsyncWriteExt + Unpin,

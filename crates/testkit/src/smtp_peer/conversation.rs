@@ -1,4 +1,4 @@
-//! One connection of the peer, from the banner to the end.
+//! One connection of the peer, from the banner to its end.
 
 use std::io;
 use std::net::IpAddr;
@@ -64,7 +64,7 @@ impl Conversation {
                 }
                 "QUIT" => {
                     self.answer(Stage::Quit, &line, "221 2.0.0 bye").await?;
-                    // From here on the client is free to open another one.
+                    // From here on the client may open another connection.
                     self.shared.closed(self.number);
                     self.wire.close().await;
                     return Ok(());
@@ -94,7 +94,7 @@ impl Conversation {
 
     async fn shake_hands(mut self, script: &Script) -> io::Result<Self> {
         let Some(tls) = &script.tls else { return Ok(self) };
-        // The old stream goes into the new one.
+        // The TLS stream takes over the old stream.
         let placeholder: Box<dyn Stream> = Box::new(tokio::io::empty());
         let plain = std::mem::replace(&mut self.wire.stream, placeholder);
         self.wire = self.wire.with_stream(tls.accept(plain).await?);
@@ -124,7 +124,7 @@ impl Conversation {
         self.answer(Stage::Auth, line, "235 2.7.0 welcome").await.map(drop)
     }
 
-    /// As the script wants it, or `default`; returns what was said.
+    /// Answers as the script says, or with `default`; returns the reply.
     pub(super) async fn answer(&mut self, stage: Stage, line: &str, default: &str) -> io::Result<String> {
         let envelope = self.envelope.as_ref();
         let asked = Asked {

@@ -1,4 +1,4 @@
-//! A message that is being received: its envelope, and the chunks so far.
+//! Message being received: its envelope, and the chunks so far.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! A receiver with hidden limits behind the peer's sockets: the same rules as in simulated time, under the machine's clock.
+//! Receiver with hidden limits behind the peer's sockets: the same rules as in simulated time, on the real
+//! clock.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,7 +20,7 @@ pub(super) struct LimitedReceiver {
 #[derive(Debug)]
 struct State {
     receiver: HiddenReceiver,
-    /// The receiver's number of each open connection, by the peer's.
+    /// Connection numbers of the receiver, by those of the peer.
     connections: HashMap<u32, u64>,
     sources: Vec<IpAddr>,
     messages: i64,
@@ -36,7 +37,7 @@ impl LimitedReceiver {
         at(&self.state.lock().receiver)
     }
 
-    /// How it answers instead of the usual reply: a refusal, or the usual reply late.
+    /// Answer instead of the usual reply: a refusal, or the usual reply late.
     pub(super) fn answer(&self, asked: &Asked<'_>, default: &str) -> Option<Answer> {
         let mut state = self.state.lock();
         let now = Timestamp::from_micros(self.started.elapsed().as_micros() as i64);
@@ -72,7 +73,7 @@ impl State {
             self.connections.insert(asked.connection, number);
             return Ok(());
         }
-        // The command of a message is the one that is being asked about; its recipients come one by one.
+        // The command in question belongs to this message; its recipients come one by one.
         let (_, path) = asked.line.split_once('<').unwrap_or_default();
         let path = path.split('>').next().unwrap_or_default();
         let recipient = if at == RefusedAt::RcptTo { path } else { "" };

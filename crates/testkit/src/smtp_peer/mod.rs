@@ -1,6 +1,6 @@
-//! A scripted SMTP server on the loopback: answers what the test wants, breaks where it wants, records all it gets.
+//! Scripted SMTP server on the loopback: answers and breaks as the test says, and records everything.
 //!
-//! It runs on a thread of its own, so that a test may block (starting a daemon, say) while mail flows.
+//! It runs on its own thread, so that a test may block (for example while starting a daemon) while mail flows.
 
 mod conversation;
 mod envelope;
@@ -29,7 +29,7 @@ use conversation::Conversation;
 
 const WAIT_SECS: u64 = 30;
 
-/// Gone with the value: the port closes and open connections are dropped.
+/// Running server; dropping it closes the port and all connections.
 #[derive(Debug)]
 pub struct SmtpPeer {
     address: SocketAddr,
@@ -49,7 +49,7 @@ impl Shared {
         Arc::clone(&self.script.lock())
     }
 
-    /// Everybody who waits looks again.
+    /// Changes the record and wakes all waiters.
     fn note<T>(&self, change: impl FnOnce(&mut Record) -> T) -> T {
         let result = change(&mut self.record.lock());
         self.changes.send_modify(|count| *count += 1);
@@ -70,7 +70,8 @@ impl SmtpPeer {
         Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script)
     }
 
-    /// At one of the loopback's other addresses: all hosts of the world share a port, so several peers need several.
+    /// Starts at another loopback address: all mail hosts share a port, so several peers need several
+    /// addresses.
     pub fn start_at(address: SocketAddr, script: Script) -> Self {
         let listener = std::net::TcpListener::bind(address)
             .unwrap_or_else(|error| panic!("{address} is not free on the loopback: {error}"));
@@ -100,17 +101,17 @@ impl SmtpPeer {
         self.address
     }
 
-    /// From the next command on, also on open connections; extensions and TLS from the next EHLO on.
+    /// Applies from the next command on, also on open connections; extensions and TLS from the next EHLO on.
     pub fn set_script(&self, script: Script) {
         *self.shared.script.lock() = Arc::new(script);
     }
 
-    /// Everything so far, without copying it.
+    /// Reads the record without copying it.
     pub fn look<T>(&self, at: impl FnOnce(&Record) -> T) -> T {
         at(&self.shared.record.lock())
     }
 
-    /// In the order in which they were complete, also those that were refused then or never answered.
+    /// Complete messages in order, including those refused or never answered.
     pub fn messages(&self) -> Vec<ReceivedMessage> {
         self.look(|record| record.messages.clone())
     }
@@ -119,17 +120,17 @@ impl SmtpPeer {
         self.look(|record| record.connections.clone())
     }
 
-    /// The most there were at one time.
+    /// Most connections open at the same time.
     pub fn open_connections_max(&self) -> usize {
         self.look(|record| record.open_max)
     }
 
-    /// What the receiver with limits took and refused; `None` without limits.
+    /// State of the receiver with limits; `None` without limits.
     pub fn look_at_receiver<T>(&self, at: impl FnOnce(&HiddenReceiver) -> T) -> Option<T> {
         self.shared.script().limited.as_ref().map(|limited| limited.look(at))
     }
 
-    /// Panics when it does not come true within 30 seconds.
+    /// Waits for a condition; panics after 30 seconds.
     pub async fn wait_until(&self, is_true: impl Fn(&Record) -> bool) {
         let mut changes = self.shared.changes.subscribe();
         let waiting = async {
@@ -153,7 +154,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::R
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            // Returning ends the runtime, and with it every conversation.
+            // Returning ends the runtime with all its connections.
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
         if let Ok((stream, client)) = accepted {
@@ -163,12 +164,12 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::R
 }
 
 async fn converse(stream: TcpStream, client: SocketAddr, shared: Arc<Shared>) {
-    // Without it a reply could wait for the acknowledgement of the one before.
+    // Otherwise a reply could wait for the acknowledgement of the previous one (Nagle).
     drop(stream.set_nodelay(true));
     // A client that closed one connection before it opened this one must not be counted twice.
     tokio::task::yield_now().await;
     let number = shared.note(|record| record.open(client));
-    // A broken connection is what many tests are about; the record tells how far it came.
+    // A broken connection is not an error: many tests do that. The record shows how far it came.
     drop(Conversation::new(stream, client.ip(), number, Arc::clone(&shared)).run().await);
     shared.closed(number);
 }

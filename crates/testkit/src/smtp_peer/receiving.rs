@@ -1,4 +1,4 @@
-//! The part of a conversation that brings a message.
+//! Part of a connection that receives messages.
 
 use std::io;
 use std::time::Instant;
@@ -55,7 +55,7 @@ impl Conversation {
         let mut words = line.split(' ').skip(1);
         let size = words.next().and_then(|size| size.parse().ok()).unwrap_or(0);
         let is_last = words.next().is_some_and(|word| word.eq_ignore_ascii_case("LAST"));
-        // RFC 3030 2: read even when it is refused.
+        // RFC 3030 2: read the chunk even if it is refused.
         let bytes = self.wire.read_exact(size, script.close_after_received_bytes).await?;
         if !script.offers("CHUNKING") || !self.has_recipients() {
             return self.answer(Stage::Chunk, line, "503 5.5.1 not now").await.map(drop);
@@ -74,7 +74,7 @@ impl Conversation {
         self.finish(line, bytes, Transfer::Chunks(chunks)).await
     }
 
-    /// Recorded before it is answered, because the answer may never go out.
+    /// Recorded before it is answered, because the answer may never be sent.
     async fn finish(&mut self, line: &str, bytes: Vec<u8>, transfer: Transfer) -> io::Result<()> {
         let Some(envelope) = self.envelope.as_ref().filter(|envelope| !envelope.rcpt_to.is_empty()) else {
             self.envelope = None;

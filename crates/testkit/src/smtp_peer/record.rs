@@ -1,4 +1,4 @@
-//! What the peer got, when and on which connection.
+//! Record of what the peer received, when, and on which connection.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -22,23 +22,23 @@ pub struct ReceivedMessage {
     pub is_encrypted: bool,
     /// As in the command, without angle brackets; empty for the null path.
     pub mail_from: String,
-    /// Behind the sender, such as `SIZE=100 BODY=8BITMIME`.
+    /// Parameters after the sender, such as `SIZE=100 BODY=8BITMIME`.
     pub mail_parameters: String,
-    /// Those that were taken.
+    /// Accepted recipients.
     pub rcpt_to: Vec<String>,
-    /// The message itself: dots removed, without the closing one.
+    /// Content without stuffed dots and the final one.
     pub bytes: Bytes,
     pub transfer: Transfer,
-    /// When its MAIL came.
+    /// Time of its MAIL command.
     pub begun_at: Instant,
-    /// When its last byte was there.
+    /// Time of its last byte.
     pub at: Instant,
-    /// The reply, once it was written; `None`: the connection broke first, or the script was silent.
+    /// Reply, once it was written; `None` if the connection broke first, or the script was silent.
     pub answer: Option<String>,
 }
 
 impl ReceivedMessage {
-    /// Whether the client could know that the message was taken.
+    /// Whether the client could know that the message was accepted.
     pub fn is_acknowledged(&self) -> bool {
         self.answer.as_deref().is_some_and(|answer| answer.starts_with('2'))
     }
@@ -47,27 +47,27 @@ impl ReceivedMessage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transfer {
     Data,
-    /// By BDAT, with the size of each chunk.
+    /// Sent by BDAT, with the size of each chunk.
     Chunks(Vec<usize>),
 }
 
 #[derive(Debug, Clone)]
 pub struct ConnectionRecord {
-    /// The client's end.
+    /// Address of the client.
     pub client: SocketAddr,
     pub opened_at: Instant,
     pub closed_at: Option<Instant>,
     pub is_encrypted: bool,
-    /// Lines as they came, those of AUTH too; without message contents.
+    /// Commands as received, including AUTH; without message contents.
     pub commands: Vec<String>,
     /// MAIL commands.
     pub messages_begun: u32,
-    /// What a client must not do, such as pipelining where it is not offered.
+    /// Protocol violations of the client, such as pipelining where it is not offered.
     pub violations: Vec<String>,
 }
 
 impl Record {
-    /// The number of the new connection.
+    /// Records a new connection and returns its number.
     pub(super) fn open(&mut self, client: SocketAddr) -> u32 {
         self.open_now += 1;
         self.open_max = self.open_max.max(self.open_now);
@@ -83,7 +83,7 @@ impl Record {
         self.connections.len() as u32
     }
 
-    /// Said more than once, the first time counts.
+    /// Records the end; only the first call counts.
     pub(super) fn close(&mut self, number: u32) {
         if self.connection(number).closed_at.is_none() {
             self.connection(number).closed_at = Some(Instant::now());
@@ -95,7 +95,7 @@ impl Record {
         &mut self.connections[number as usize - 1]
     }
 
-    /// Its index, for the answer.
+    /// Records a message; returns its index, for the answer.
     pub(super) fn receive(&mut self, message: ReceivedMessage) -> usize {
         self.messages.push(message);
         self.messages.len() - 1

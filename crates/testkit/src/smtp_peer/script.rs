@@ -1,4 +1,4 @@
-//! What the peer offers and how it answers: a plain server by default, with exceptions.
+//! Extensions and answers of the peer: a plain server by default, with exceptions.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,43 +10,43 @@ use super::limited::LimitedReceiver;
 use super::tls::PeerTls;
 use crate::hidden_receiver::HiddenLimits;
 
-/// The moments at which the peer answers.
+/// Stages at which the peer answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
     Banner,
     Ehlo,
     Helo,
     StartTls,
-    /// The verdict on the credentials; challenges are the peer's own.
+    /// Verdict on the credentials; the peer sends challenges itself.
     Auth,
     MailFrom,
     RcptTo,
-    /// 354 or not.
+    /// Reply to DATA: 354 or a refusal.
     Data,
-    /// A chunk that is not the last.
+    /// A chunk before the last one.
     Chunk,
-    /// The whole message is there, by dot or `BDAT … LAST`.
+    /// The message is complete, by dot or `BDAT … LAST`.
     Message,
     Rset,
     Quit,
-    /// Every other command.
+    /// Any other command.
     Other,
 }
 
-/// For rules that look closer.
+/// Context for rules.
 #[derive(Debug)]
 pub struct Asked<'a> {
     pub stage: Stage,
-    /// The address that the client comes from.
+    /// Address of the client.
     pub client: IpAddr,
-    /// From 1, over the life of the peer.
+    /// Counts from 1 over the life of the peer.
     pub connection: u32,
-    /// From 1, on this connection; 0 before the first MAIL.
+    /// Counts from 1 on this connection; 0 before the first MAIL.
     pub message: u32,
     /// The command; empty for the banner.
     pub line: &'a str,
     pub mail_from: &'a str,
-    /// Those taken so far.
+    /// Recipients accepted so far.
     pub rcpt_to: &'a [String],
 }
 
@@ -61,12 +61,12 @@ pub struct Answer {
 pub(super) enum Then {
     GoOn,
     Close,
-    /// Reads no more and says no more, until the client goes.
+    /// Reads and sends nothing more, until the client disconnects.
     Stall,
 }
 
 impl Answer {
-    /// One line or several, with codes; line ends are added.
+    /// Reply of one or several lines with codes; line ends are added.
     pub fn reply(lines: &str) -> Self {
         Self::raw(lines.lines().flat_map(|line| [line.trim(), "\r\n"]).collect::<String>().into_bytes())
     }
@@ -76,7 +76,7 @@ impl Answer {
         Self { delay: Duration::ZERO, bytes: bytes.into(), then: Then::GoOn }
     }
 
-    /// Closes the connection without a word.
+    /// Closes the connection without a reply.
     pub fn hang_up() -> Self {
         Self::raw("").then_close()
     }
@@ -111,12 +111,13 @@ pub struct Script {
 }
 
 impl Script {
-    /// Takes everything and offers nothing.
+    /// Accepts everything and offers nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lines of the EHLO reply, such as `SIZE 1000`; `PIPELINING`, `CHUNKING` and `AUTH` work, the others are only said.
+    /// Lines of the EHLO reply, such as `SIZE 1000`. `PIPELINING`, `CHUNKING` and `AUTH` work; others are only
+    /// announced.
     #[must_use]
     pub fn offering(mut self, extensions: &[&str]) -> Self {
         self.extensions.extend(extensions.iter().map(ToString::to_string));
@@ -137,7 +138,7 @@ impl Script {
         self.with_tls(tls)
     }
 
-    /// The first rule that answers wins; without one the peer says what servers say.
+    /// The first rule that answers wins; without one the peer replies as usual.
     #[must_use]
     pub fn when(mut self, rule: impl Fn(&Asked) -> Option<Answer> + Send + Sync + 'static) -> Self {
         self.rules.push(Arc::new(rule));
@@ -149,7 +150,7 @@ impl Script {
         self.when(move |asked| (asked.stage == stage).then(|| answer.clone()))
     }
 
-    /// The first `times` times, over all connections.
+    /// Answers so for the first `times` times, over all connections.
     #[must_use]
     pub fn first(self, times: u32, stage: Stage, answer: Answer) -> Self {
         let count = AtomicU32::new(0);
@@ -159,21 +160,21 @@ impl Script {
         })
     }
 
-    /// On each connection, as soon as that much came from the client; inside TLS its plaintext counts.
+    /// Closes each connection once this much arrived from the client; inside TLS its plaintext counts.
     #[must_use]
     pub fn close_after_received(mut self, bytes: u64) -> Self {
         self.close_after_received_bytes = Some(bytes);
         self
     }
 
-    /// On each connection, as soon as that much was said: in the middle of a reply, if need be.
+    /// Closes each connection once this much was sent, even in the middle of a reply.
     #[must_use]
     pub fn close_after_sent(mut self, bytes: u64) -> Self {
         self.close_after_sent_bytes = Some(bytes);
         self
     }
 
-    /// Takes mail within these limits, from now on. Rules come first.
+    /// Accepts mail within these limits. Rules come first.
     #[must_use]
     pub fn within(mut self, limits: HiddenLimits) -> Self {
         self.limited = Some(Arc::new(LimitedReceiver::new(limits)));

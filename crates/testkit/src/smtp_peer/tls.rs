@@ -1,4 +1,4 @@
-//! TLS as the peer offers it: with any certificate, or broken.
+//! TLS of the peer: with any certificate, or broken.
 
 use std::io;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::TestCertificate;
 
 #[derive(Debug, Clone)]
 pub enum PeerTls {
-    /// Good, expired, self-signed or for another name: as the certificate is.
+    /// With this certificate: good, expired, self-signed or for another name.
     With(TestCertificate),
-    /// Says something that is not TLS.
+    /// Sends something that is not TLS.
     Garbage,
-    /// Closes instead of shaking hands.
+    /// Closes instead of performing the handshake.
     HangUp,
     /// Never answers the handshake.
     Stall,
@@ -29,7 +29,7 @@ impl PeerTls {
                 Ok(Box::new(acceptor.accept(stream).await?))
             }
             Self::Garbage => {
-                // After the client's first word, or it would be taken for plaintext after STARTTLS.
+                // After the client's first bytes; otherwise it would count as plaintext after STARTTLS.
                 stream.read_exact(&mut [0; 5]).await?;
                 stream.write_all(b"this is not TLS\r\n").await?;
                 stream.shutdown().await?;

@@ -1,4 +1,4 @@
-//! The peer's end of a connection: lines, chunks and messages, with limits at which it breaks.
+//! The peer's end of a connection: lines, chunks and messages, with byte counts at which it breaks.
 
 use std::io;
 
@@ -7,16 +7,16 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// More than any test sends; a client that runs away is stopped.
+/// More than any test sends; stops a runaway client.
 const BUFFER_BYTES_MAX: usize = 256 << 20;
 
 pub(super) struct Wire {
     pub(super) stream: Box<dyn Stream>,
-    /// Read and not yet used.
+    /// Bytes read and not yet used.
     buffer: Vec<u8>,
     received_bytes: u64,
     sent_bytes: u64,
-    /// All that may be said was said.
+    /// The limit on sent bytes is reached.
     is_over: bool,
 }
 
@@ -25,7 +25,7 @@ impl Wire {
         Self { stream, buffer: Vec::new(), received_bytes: 0, sent_bytes: 0, is_over: false }
     }
 
-    /// With the bytes that were there before TLS thrown away, as a careful server does.
+    /// Discards the bytes received before TLS, as a careful server does.
     pub(super) fn with_stream(self, stream: Box<dyn Stream>) -> Self {
         Self { stream, buffer: Vec::new(), ..self }
     }
@@ -34,7 +34,7 @@ impl Wire {
         !self.buffer.is_empty()
     }
 
-    /// Without its line end; `None` when the client is gone.
+    /// Line without its line end; `None` if the client is gone.
     pub(super) async fn read_line(&mut self, limit: Option<u64>) -> io::Result<Option<Vec<u8>>> {
         loop {
             if let Some(end) = self.buffer.iter().position(|b| *b == b'\n') {
@@ -60,7 +60,7 @@ impl Wire {
         Ok(self.buffer.drain(..count).collect())
     }
 
-    /// Up to the lone dot; dots removed (RFC 5321 4.5.2). Only CRLF ends a line.
+    /// Reads up to the final dot and removes stuffed dots (RFC 5321 4.5.2). Only CRLF ends a line.
     pub(super) async fn read_message(&mut self, limit: Option<u64>) -> io::Result<Vec<u8>> {
         let mut searched = 0;
         let end = loop {
@@ -87,11 +87,11 @@ impl Wire {
         self.stream.flush().await?;
         self.sent_bytes += said.len() as u64;
         self.is_over = said.len() == left;
-        // A reply that went out whole counts as given, even if it is the last word.
+        // A reply that was sent completely counts as given, even if it is the last one.
         if said.len() == bytes.len() { Ok(()) } else { self.break_off().await }
     }
 
-    /// So that the client surely reads what was said: closing with unread bytes would reset the connection.
+    /// Closes so that the client can read the last reply: closing with unread bytes would reset the connection.
     pub(super) async fn close(&mut self) {
         if self.stream.shutdown().await.is_ok() {
             hold_open(&mut self.stream).await;
@@ -103,7 +103,7 @@ impl Wire {
         Err(io::ErrorKind::ConnectionAborted.into())
     }
 
-    /// False at the end of the stream.
+    /// Returns `false` at the end of the stream.
     async fn fill(&mut self, limit: Option<u64>) -> io::Result<bool> {
         if self.is_over {
             self.break_off().await?;
@@ -122,7 +122,7 @@ impl Wire {
     }
 }
 
-/// Until the client goes; what it says is not heard.
+/// Ignores all input until the client disconnects.
 pub(super) async fn hold_open(stream: &mut Box<dyn Stream>) {
     let mut ignored = vec![0; 4_096];
     while let Ok(1..) = stream.read(&mut ignored).await {}

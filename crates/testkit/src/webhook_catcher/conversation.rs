@@ -1,4 +1,4 @@
-//! The receiver's side of HTTP/1.1: requests one after the other on a connection, until an answer ends it.
+//! HTTP/1.1 side of the receiver: requests one after the other on a connection, until an answer ends it.
 
 use std::io;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ pub(super) async fn serve(
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            // Returning ends the runtime, and with it every conversation.
+            // Returning ends the runtime with all its connections.
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
         if let Ok((stream, _)) = accepted {
             let (shared, tls) = (Arc::clone(&shared), tls.clone());
             tokio::spawn(async move {
                 shared.opened();
-                // A client that hangs up is what many tests are about.
+                // A client that disconnects is not an error: many tests do that.
                 drop(begin(stream, tls, &shared).await);
                 shared.lock().open -= 1;
             });
@@ -44,7 +44,7 @@ impl Shared {
         state.open_most = state.open_most.max(state.open);
     }
 
-    /// Keeps what came, and says what it gets.
+    /// Records the post and returns its answer.
     fn take(&self, received: Received) -> CatcherAnswer {
         let mut state = self.lock();
         let path = received.target.clone();
@@ -76,7 +76,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, shared: &Sha
             CatcherAnswer::Close => (200, Vec::new(), Vec::new(), true),
             CatcherAnswer::Endless => return pour(stream).await,
             CatcherAnswer::Hang => {
-                // Until the client has enough.
+                // Until the client disconnects.
                 while stream.read(&mut [0; 64]).await? > 0 {}
                 return Ok(());
             }
@@ -100,7 +100,7 @@ async fn pour<S: AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
     }
 }
 
-/// `None` when the client has ended.
+/// `None` if the client has disconnected.
 async fn read_request<S: AsyncRead + Unpin>(
     stream: &mut S,
     buffer: &mut Vec<u8>,
