@@ -1,7 +1,7 @@
-//! Accepting only: nothing is sent on while it is measured.
+//! Benchmark of accepting only: nothing is delivered meanwhile.
 //!
-//! How fast by number of callers, the store alone and through the HTTP port; and how long a message waits when a thousand
-//! come every second, which the peers do too.
+//! Measures rates by number of callers, for the store alone and through the HTTP port; and latencies at 1,000
+//! messages a second, also for the peers.
 
 use anyhow::ensure;
 use postroad_testkit::Daemon;
@@ -71,7 +71,7 @@ async fn at_rate(bench: &Bench, kind: Kind, protocol: Protocol) -> anyhow::Resul
     ])
 }
 
-/// As fast as the callers are answered.
+/// Measures rates: each caller sends as fast as it is answered.
 async fn levels(bench: &Bench, kind: Kind, report: &mut Report) -> anyhow::Result<()> {
     let folder = tempfile::TempDir::new()?;
     let database = if kind == Kind::PostroadOnPostgres { bench.database() } else { None };
@@ -104,7 +104,7 @@ async fn output(command: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Lines of `callers rate p50 p99 …` below their heads.
+/// Adds lines of `callers rate p50 p99 …` that follow a heading.
 fn add_levels(report: &mut Report, work: &str, kind: Kind, table: &str) {
     for line in table.lines() {
         let numbers: Vec<f64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();

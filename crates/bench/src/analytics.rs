@@ -1,4 +1,4 @@
-//! Charts over ten million counted events of one server in 32 days, asked over HTTP; SQLite.
+//! Benchmark of charts over ten million counted events of one server in 32 days, over HTTP; SQLite.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
     let data_dir = folder.path().join("data");
     let data_dir = data_dir.to_str().context("a plain path")?;
     let arguments = ["dev", "--json", "--http-port", "0", "--data-dir", data_dir];
-    // Makes the installation with its first server, which is the one that is asked for.
+    // Creates the installation and its first server, whose analytics are queried.
     let mut daemon = Daemon::start(&bench.program("postroad"), arguments, &[]);
     ensure!(daemon.terminate().success(), "the server does not stop");
     let mut fill = Command::new(bench.program("analytics_fill"));

@@ -1,4 +1,5 @@
-//! A million messages that are due and may not go: memory, start-up, and a fresh message behind them.
+//! Benchmark of a million due messages that are suspended: memory, start-up, and the latency of a fresh
+//! message.
 
 use anyhow::{Context, ensure};
 use serde_json::Value;

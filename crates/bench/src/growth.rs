@@ -1,5 +1,5 @@
-//! Whether a message costs the same however much came before it and however much waits: the same work on one
-//! installation, with a history and a backlog that grow a hundredfold.
+//! Benchmark of growth: the cost of a message behind a history and a backlog that grow a hundredfold, on one
+//! installation.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use super::systems::{Kind, Setup, System};
 use super::usage::Usage;
 
 const RECIPIENTS: &str = "50";
-/// Times the messages of a run.
+/// Multiples of the messages of a run.
 const STEPS: [usize; 3] = [1, 10, 100];
 
 pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
@@ -45,7 +45,7 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
     Ok(())
 }
 
-/// Many recipients a request: what is measured comes behind it.
+/// Sends with many recipients per request, which only prepares the measurement.
 async fn send(
     bench: &Bench,
     system: &dyn System,

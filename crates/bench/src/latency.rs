@@ -1,4 +1,4 @@
-//! From the accepted request to the other server's DATA, at a rate that leaves the machine idle half of the time.
+//! Benchmark of latency from the accepted request to DATA at the receiver, with the machine half idle.
 
 use super::Bench;
 use super::load;

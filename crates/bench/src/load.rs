@@ -1,4 +1,4 @@
-//! What sends: Postfix's `smtp-source` where it can, tools of ours elsewhere.
+//! Load generators: Postfix's `smtp-source` where it can, our own elsewhere.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -13,21 +13,21 @@ use tokio::process::Command;
 use super::Bench;
 use super::systems::{Postroad, System};
 
-/// As the goals are stated.
+/// As in the performance goals.
 pub(super) const SESSIONS: usize = 100;
 pub(super) const BYTES: usize = 10_000;
 const RECIPIENT: &str = "someone@dest.example";
 
-/// What smtp-source sends.
+/// Content that smtp-source sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Its own: lines of `X`, which cost nothing to compress and to keep compressed.
+    /// Its own: lines of `X`, which compress to almost nothing.
     Filling,
     /// Text that compresses like mail.
     Text,
 }
 
-/// Without TLS and password, many messages over one connection, as a mail program does.
+/// Without TLS and password, many messages per connection, as a mail program does.
 pub(super) async fn smtp_source(
     to: SocketAddr,
     sender: &str,
@@ -52,14 +52,14 @@ pub(super) async fn smtp_source(
     Ok(())
 }
 
-/// One run of the tool `load`; its figures.
+/// Runs the tool `load` and returns its figures.
 pub(super) async fn ours(bench: &Bench, words: &[&str]) -> anyhow::Result<Value> {
     let output = Command::new(bench.program("load")).args(words).stderr(Stdio::inherit()).output().await?;
     ensure!(output.status.success(), "load {} failed ({})", words[0], output.status);
     serde_json::from_slice(&output.stdout).context("the load tool's figures")
 }
 
-/// `kind` of load on the HTTP port, with further `options`.
+/// Runs a `kind` of load on the HTTP port, with further `options`.
 pub(super) async fn http(
     bench: &Bench,
     kind: &str,

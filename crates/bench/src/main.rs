@@ -1,7 +1,8 @@
-//! The benchmark, run by `cargo xtask bench`: Postroad and its peers on the same work, in one run on one machine.
+//! Benchmark of `cargo xtask bench`: Postroad and its peers on the same work, in one run on one machine.
 //!
-//! Each part adds its figures to one report, printed as tables and written as JSON. The programs it starts (`postroad` and
-//! the load generators of `bin/`) lie beside this one: `cargo xtask bench` builds all of them first.
+//! Each part adds its figures to one report, printed as tables and written as JSON. The programs it starts
+//! (`postroad` and the load generators of `bin/`) are in the folder of this one: `cargo xtask bench` builds all
+//! of them first.
 
 mod accept;
 mod analytics;
@@ -30,7 +31,7 @@ use postroad_testkit::postgres::Database;
 use self::report::Report;
 use self::systems::{Kind, Systems};
 
-/// A twentieth of the messages, sent ten in a request, comes out even.
+/// A twentieth of the messages, sent ten per request, must be a whole number.
 const MESSAGES_STEP: usize = 200;
 
 /// Measures Postroad beside Postfix and Haraka; docs/performance.md explains the figures.
@@ -79,7 +80,7 @@ enum Part {
     Micro,
 }
 
-/// What the parts share.
+/// State shared by the parts.
 struct Bench {
     /// Folder of `postroad` and the load generators.
     programs: PathBuf,
@@ -94,12 +95,12 @@ impl Bench {
         self.programs.join(name)
     }
 
-    /// A fresh one, if PostgreSQL is measured.
+    /// Fresh database, if PostgreSQL is measured.
     fn database(&self) -> Option<Database> {
         self.cluster.as_ref().map(|cluster| Database::create_on(cluster.url()))
     }
 
-    /// Ours on both engines, and the peers that can do this.
+    /// Postroad on both engines, and the peers that support the work.
     fn kinds(&self, can: impl Fn(Kind) -> bool) -> Vec<Kind> {
         self.systems.kinds().iter().copied().filter(|kind| can(*kind)).collect()
     }
@@ -133,7 +134,7 @@ async fn main() -> anyhow::Result<()> {
             eprintln!("{part:?} failed: {error:#}");
             failed.push(part);
         }
-        // What was measured is kept, whatever becomes of the rest.
+        // Written after each part, so that figures survive a later failure.
         std::fs::write(&json, format!("{:#}\n", report.to_json()))?;
     }
     report.print();
@@ -155,7 +156,7 @@ async fn measure(part: Part, bench: &Bench, report: &mut Report, options: &Optio
     }
 }
 
-/// What the disk can do: appends of 4 kB, each followed by fdatasync.
+/// Measures the disk: appends of 4 kB, each followed by fdatasync.
 fn flushes_per_second() -> anyhow::Result<f64> {
     let mut file = tempfile::tempfile()?;
     let (begun, mut count) = (Instant::now(), 0_u32);

@@ -1,5 +1,5 @@
-//! The hot pure parts by themselves: time of one call, and with valgrind the instructions of one, which do not depend on
-//! what else the machine does.
+//! Micro-benchmarks of hot pure functions: time of one call, and with valgrind its instructions, which do not
+//! depend on other load.
 
 use anyhow::{Context, ensure};
 use tokio::process::Command;
@@ -9,7 +9,7 @@ use super::report::Report;
 use postroad_test_programs::install;
 
 const SECONDS: f64 = 0.5;
-/// The difference of two runs leaves out what comes before the first call.
+/// The difference of two runs excludes the setup.
 const COUNTED: [u64; 2] = [20, 60];
 
 pub(super) async fn measure(bench: &Bench, report: &mut Report, counts: bool) -> anyhow::Result<()> {
@@ -20,7 +20,7 @@ pub(super) async fn measure(bench: &Bench, report: &mut Report, counts: bool) ->
     for name in names.lines() {
         eprintln!("micro · {name}");
         let mut iterations = 1_u64;
-        // Until a run is long enough to be measured; it is the first of those that count.
+        // Increase until a run is long enough to measure; that run counts as the first.
         while seconds(bench, name, iterations).await? < SECONDS {
             iterations *= 4;
         }
@@ -54,7 +54,7 @@ async fn instructions(bench: &Bench, name: &str) -> anyhow::Result<f64> {
     Ok((totals[1] - totals[0]) / (COUNTED[1] - COUNTED[0]) as f64)
 }
 
-/// What it says on both outputs.
+/// Output on stdout and stderr.
 async fn run(mut command: Command) -> anyhow::Result<(String, String)> {
     let output = command.output().await?;
     let told = String::from_utf8_lossy(&output.stderr).into_owned();

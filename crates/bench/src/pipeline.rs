@@ -1,7 +1,7 @@
-//! The way of a message: in → durable queue → out to a sink.
+//! Benchmark of the whole pipeline: in → durable queue → out to a sink.
 //!
-//! Every run starts a fresh system, alternating between the systems; a figure is the median of its runs. A run counts
-//! only if the sink got every message, and none twice.
+//! Every run starts a fresh system, alternating between the systems; a figure is the median of its runs. A run
+//! counts only if the sink received every message exactly once.
 
 use std::time::{Duration, Instant};
 
@@ -14,12 +14,12 @@ use super::sink::Sink;
 use super::systems::{Kind, Setup, System};
 use super::usage::Usage;
 
-/// What is measured.
+/// Work to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
     /// `smtp-source` in, without TLS and AUTH.
     Smtp { content: Content, dkim: bool },
-    /// As applications do, on the port with STARTTLS and a password.
+    /// As applications send: the port with STARTTLS and a password.
     SmtpTls,
     /// send/message in.
     Http { recipients: usize },
@@ -47,7 +47,7 @@ impl Work {
         }
     }
 
-    /// The peers speak SMTP only, and sign and know passwords by other programs than their own.
+    /// The peers support only SMTP, and need other programs for signing and passwords.
     fn is_done_by(self, kind: Kind) -> bool {
         kind.is_ours() || matches!(self, Self::Smtp { dkim: false, .. })
     }
@@ -71,7 +71,7 @@ async fn run(bench: &Bench, kind: Kind, work: Work) -> anyhow::Result<Figures> {
     let setup =
         Setup { sink_port: sink.port(), dkim: matches!(work, Work::Smtp { dkim: true, .. }), holds: false };
     let system = bench.systems.start(kind, setup)?;
-    // Connections, caches and processes are there before the clock runs.
+    // Warm-up: opens connections, fills caches and starts processes before the clock runs.
     through(bench, &*system, &sink, work, bench.messages / 20).await?;
     let usage = Usage::begin(system.roots())?;
     let took = through(bench, &*system, &sink, work, bench.messages).await?;
@@ -83,7 +83,7 @@ async fn run(bench: &Bench, kind: Kind, work: Work) -> anyhow::Result<Figures> {
     ])
 }
 
-/// Sends all messages; how long it was until the sink had them.
+/// Sends all messages; returns the time until the sink had them.
 async fn through(
     bench: &Bench,
     system: &dyn System,

@@ -4,12 +4,12 @@
 
 use serde_json::{Map, Value, json};
 
-/// What ratios refer to.
+/// System that ratios refer to.
 const PEER: &str = "postfix";
-/// What ratios are made of, where it is measured.
+/// Figure that ratios are computed from, if measured.
 const RATE: &str = "per_second";
 
-/// Named numbers of one run, in the order they are shown; the names carry the unit.
+/// Named figures of one run, in display order; the names include the unit.
 pub(super) type Figures = Vec<(&'static str, f64)>;
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Report {
         Self { flushes_per_second, works: Vec::new() }
     }
 
-    /// One run of a system on a work.
+    /// Adds one run of a system on a work.
     pub(super) fn add(&mut self, work: &str, system: &str, figures: Figures) {
         let place = position_or_push(
             &mut self.works,
@@ -100,7 +100,7 @@ fn rate(runs: &[Figures]) -> Option<f64> {
     medians(runs).into_iter().find_map(|(name, value)| (name == RATE).then_some(value))
 }
 
-/// Of each figure by itself.
+/// Median of each figure.
 fn medians(runs: &[Figures]) -> Figures {
     let Some(first) = runs.first() else { return Vec::new() };
     let of = |name: &'static str| {

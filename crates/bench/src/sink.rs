@@ -1,4 +1,4 @@
-//! Where all messages end: Postfix's `smtp-sink`, which counts them.
+//! Destination of all messages: Postfix's `smtp-sink`, which counts them.
 
 use std::io::{ErrorKind, Read};
 use std::process::{Child, Command, Stdio};
@@ -11,15 +11,15 @@ use anyhow::{Context, ensure};
 
 use super::systems::{free_port, wait_for_port};
 
-/// How many connections may wait to be taken.
+/// Connections that may wait to be accepted.
 const BACKLOG: &str = "1000";
-/// More than one of its lines.
+/// Longer than one of its lines.
 const TAIL_BYTES: usize = 256;
-/// It counts into a pipe that holds some thousand lines.
+/// Its counts go into a pipe that holds some thousand lines.
 const READ_EVERY: Duration = Duration::from_millis(2);
-/// How long no message may come while some are awaited.
+/// Longest time without a message while some are awaited.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Long enough for one too many.
+/// Time in which a duplicate would arrive.
 const AFTERWARDS: Duration = Duration::from_millis(100);
 
 pub(super) struct Sink {
@@ -40,7 +40,7 @@ impl Sink {
         let messages = Arc::new(AtomicU64::new(0));
         let is_gone = Arc::new(AtomicBool::new(false));
         let (counted, has_ended) = (Arc::clone(&messages), Arc::clone(&is_gone));
-        // It writes `sess=1 quit=0 mesg=7` over and over, with a carriage return behind each.
+        // It writes `sess=1 quit=0 mesg=7` repeatedly, each followed by a carriage return.
         thread::spawn(move || {
             let (mut buffer, mut rest) = (vec![0; 64 << 10], Vec::new());
             loop {
@@ -55,7 +55,7 @@ impl Sink {
                         return;
                     }
                 };
-                // Only the last one counts, and this thread must not take time from what is measured.
+                // Only the last line counts, and this thread must take little CPU time.
                 let tail = read.saturating_sub(TAIL_BYTES);
                 if tail > 0 {
                     rest.clear();
@@ -83,7 +83,7 @@ impl Sink {
         self.messages.load(Ordering::Relaxed)
     }
 
-    /// Until it has this many, and not one more. How long that was.
+    /// Waits for exactly this many messages; returns the time.
     pub(super) async fn wait_for(&self, wanted: u64) -> anyhow::Result<Duration> {
         let begun = Instant::now();
         let (mut seen, mut seen_at) = (self.messages(), begun);
@@ -108,7 +108,7 @@ impl Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

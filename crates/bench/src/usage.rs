@@ -1,4 +1,4 @@
-//! What a system takes: CPU time of its processes, those that ended included, and the most memory they had together.
+//! CPU time of a system's processes, including ended ones, and their peak memory together.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -12,7 +12,7 @@ use anyhow::Context;
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
 const IDLE_FOR: Duration = Duration::from_millis(3_500);
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Of the clock that /proc counts in; Linux has had no other for decades.
+/// Clock ticks of /proc; Linux has used this value for decades.
 const TICKS_PER_SECOND: u64 = 100;
 
 pub(super) struct Usage {
@@ -50,7 +50,7 @@ impl Usage {
         Ok(Self { roots, cpu_before, peak, is_over, sampler })
     }
 
-    /// What was put off while there was mail belongs to it: counting, say, which comes every few seconds.
+    /// Waits for deferred work, such as counting every few seconds, which belongs to the measurement.
     pub(super) async fn end_when_idle(self) -> anyhow::Result<Used> {
         let patience = Instant::now() + IDLE_WAIT_MAX;
         let (mut last, mut idle_since) = (cpu(&self.roots)?, Instant::now());
@@ -74,7 +74,7 @@ impl Usage {
     }
 }
 
-/// All processes below `roots`, and these.
+/// `roots` and all their descendants.
 fn tree(roots: &[u32]) -> HashSet<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -94,18 +94,18 @@ fn tree(roots: &[u32]) -> HashSet<u32> {
     found
 }
 
-/// The fields of /proc/PID/stat behind the command: state, parent, …
+/// Fields of /proc/PID/stat after the command: state, parent, …
 fn stat(pid: u32) -> Option<Vec<String>> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(')')?;
     Some(fields.split_whitespace().map(str::to_owned).collect())
 }
 
-/// Of the processes that run, and of those that ended and were waited for.
+/// CPU time of running processes, and of ended ones that were waited for.
 fn cpu(roots: &[u32]) -> anyhow::Result<Duration> {
     let mut ticks = 0;
     for pid in tree(roots) {
-        // One that just ended is counted with its parent.
+        // A process that just ended is counted with its parent.
         let Some(fields) = stat(pid) else { continue };
         for field in &fields[11..15] {
             ticks += field.parse::<u64>().context("a number of ticks")?;
@@ -114,7 +114,7 @@ fn cpu(roots: &[u32]) -> anyhow::Result<Duration> {
     Ok(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
 }
 
-/// What they share is counted once (PSS).
+/// Shared memory is counted once (PSS).
 fn memory_bytes(roots: &[u32]) -> u64 {
     let of = |pid: u32| {
         let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;

@@ -1,4 +1,4 @@
-//! Deliveries of webhooks a second to a receiver on this machine: messages go to the sink while their events are posted.
+//! Benchmark of webhook posts per second to a receiver on this machine, while the messages go to the sink.
 
 use super::Bench;
 use super::load;

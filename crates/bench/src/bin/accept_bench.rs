@@ -1,6 +1,8 @@
-//! How fast the store accepts: `accept_bench --database sqlite:PATH|postgres://… [--seconds N] [--callers 1,16,…]`.
+//! Measures how fast the store accepts: `accept_bench --database sqlite:PATH|postgres://… [--seconds N]
+//! [--callers 1,16,…]`.
 //!
-//! Each caller compresses a message of 10 kB to about half and stores it, one after the other. Use an empty database.
+//! Each caller compresses a message of 10 kB to about half and stores it, one after the other. Use an empty
+//! database.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
-//! Fills a SQLite store with events and counts them: `analytics_fill --database sqlite:PATH [--events N] [--others N]`.
+//! Fills a SQLite store with events and counts them: `analytics_fill --database sqlite:PATH [--events N]
+//! [--others N]`.
 //!
-//! The first server gets the events (it is made if there is none); `others` are added and get a hundredth of that each. Sends,
-//! messages and events are written behind the store's back, as a month of real use leaves them; counting them is the
-//! store's own, a batch after the other as a running service does it, and is timed.
+//! The first server gets the events (it is created if there is none); `others` are added and get a hundredth of
+//! that each. Sends, messages and events are written directly into the tables, as a month of real use leaves
+//! them. The store then counts them in batches, as in a running service, and this is timed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -95,7 +96,7 @@ async fn main() {
     );
 }
 
-/// Of the large receivers, and of each tenth small domain.
+/// Providers of the large receivers, and of every tenth small domain.
 fn providers() -> Vec<(DomainName, String)> {
     let domain = |name: &str| DomainName::parse(name).expect("a domain");
     let small = (0..SMALL_RECEIVERS).step_by(10).map(|number| {
@@ -118,11 +119,11 @@ async fn open(database: Database) -> Store {
     Store::open(settings, role, Arc::new(SystemClock)).await.expect("the store opens")
 }
 
-/// A month of a server's mail, evenly over the time; returns how many events it was.
+/// Writes a month of a server's mail, evenly over the time; returns the number of events.
 fn fill(connection: &mut Connection, server: ServerId, events: usize, random: &mut StdRng) -> usize {
     let now = SystemClock.now();
     let start = now.minus(Duration::from_hours(24 * DAYS));
-    // 2.4 events a message: accepted, delivered or refused, and some opens.
+    // 2.4 events per message: accepted, delivered or refused, and some opens.
     let sends = (events * 10 / 24).div_ceil(RECIPIENTS_PER_SEND);
     let step = Duration::from_hours(24 * DAYS) / sends.max(1) as u32;
     let mut written = 0;
@@ -138,7 +139,7 @@ fn fill(connection: &mut Connection, server: ServerId, events: usize, random: &m
     written
 }
 
-/// Ids are of the second they belong to; `next` keeps those of one second apart.
+/// Ids belong to the second of their send; `next` distinguishes those of one second.
 fn add_send(
     transaction: &Transaction<'_>,
     server: ServerId,
@@ -183,7 +184,7 @@ fn add_send(
         let receiver = if random.random_ratio(7, 10) {
             LARGE_RECEIVERS[random.random_range(0..LARGE_RECEIVERS.len())].0.to_owned()
         } else {
-            // Few of the small ones get most of their mail.
+            // Few of the small domains get most of their mail.
             let place = random.random_range(0.0..1.0_f64).powi(3) * f64::from(SMALL_RECEIVERS);
             format!("small{}.example", place as u32)
         };

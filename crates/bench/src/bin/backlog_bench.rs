@@ -1,8 +1,7 @@
-//! What a deep backlog costs: `backlog_bench --program POSTROAD [--messages N] [--database URL]`.
+//! Measures the cost of a deep backlog: `backlog_bench --program POSTROAD [--messages N] [--database URL]`.
 //!
-//! Sends N messages to a domain that is suspended, so that all of them are due and wait, and measures the server's
-//! memory, how long a restart takes and how long a fresh message needs to the inbox behind them. Prints one line of
-//! JSON.
+//! Sends N messages to a suspended domain, so that all of them are due and wait. Measures the server's memory,
+//! the time of a restart, and the time of a fresh message to the inbox. Prints one line of JSON.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
@@ -21,7 +20,7 @@ use serde_json::{Value, json};
 const RECIPIENTS_PER_SEND: usize = 50;
 const CALLERS: usize = 16;
 const WAITING_DOMAIN: &str = "waiting.example";
-/// For what a start reads of the queue.
+/// Time for the reads of the queue after a start.
 const SETTLE: Duration = Duration::from_secs(10);
 
 #[tokio::main]
@@ -134,7 +133,7 @@ async fn send_waiting(daemon: &Daemon, sends: usize) -> anyhow::Result<()> {
     callers.join_all().await.into_iter().collect()
 }
 
-/// From the request to the inbox.
+/// Time from the request to the inbox.
 async fn send_fresh(daemon: &Daemon) -> anyhow::Result<Duration> {
     let (client, key) = client(daemon);
     let to = format!("fresh-{}@example.com", SystemClock.now().as_micros());

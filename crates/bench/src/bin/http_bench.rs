@@ -1,6 +1,7 @@
-//! How fast the HTTP port accepts: `http_bench --url URL --key KEY [--seconds N]`, at 1, 16, 128 and 1,024 callers.
+//! Measures how fast the HTTP port accepts: `http_bench --url URL --key KEY [--seconds N]`, at 1, 16, 128 and
+//! 1,024 callers.
 //!
-//! Each caller has a connection of its own and sends the next message when the last one is answered.
+//! Each caller has its own connection and sends the next message when the last one is answered.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
@@ -31,7 +32,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `callers` clients with a connection each, as fast as they are answered.
+/// Runs `callers` clients with a connection each, as fast as they are answered.
 async fn level(url: &str, key: &str, callers: usize, time: Duration) -> anyhow::Result<()> {
     let body = Bytes::from(request().to_string());
     let stop = Arc::new(AtomicBool::new(false));
@@ -68,7 +69,7 @@ async fn level(url: &str, key: &str, callers: usize, time: Duration) -> anyhow::
     Ok(())
 }
 
-/// About 10 kB of text that compresses like mail does.
+/// About 10 kB of text that compresses like mail.
 fn request() -> Value {
     let words = ["order", "shipped", "total", "thank", "you", "for", "your", "purchase", "invoice", "number"];
     let numbered =

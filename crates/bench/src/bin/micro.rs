@@ -1,5 +1,5 @@
-//! The hot pure parts by themselves: `micro NAME ITERATIONS` repeats one on a 10 kB message and prints the seconds it took;
-//! `micro` alone prints the names. `cargo xtask bench micro [--instructions]` makes a table of it.
+//! Micro-benchmarks of hot pure functions: `micro NAME ITERATIONS` repeats one on a 10 kB message and prints
+//! the seconds; `micro` alone lists the names. `cargo xtask bench micro [--instructions]` prints a table.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
@@ -19,7 +19,7 @@ use postroad_smtp::{Body, ClientConfig, ClientSession, Event, HeloName, Outgoing
 const BODY_BYTES: usize = 10_000;
 const WRITE_BYTES: usize = 64 << 10;
 
-/// One part: made ready, then called again and again.
+/// One function: prepared once, then called repeatedly.
 type Part = (&'static str, fn() -> anyhow::Result<Box<dyn FnMut()>>);
 
 const PARTS: [Part; 8] = [
@@ -138,7 +138,7 @@ fn plan(message: &[u8]) -> RewritePlan {
     RewritePlan::of(message, &settings)
 }
 
-/// One session with one message of 10 kB, in pieces as a socket gives them.
+/// One session with one message of 10 kB, in pieces as from a socket.
 fn receiving() -> anyhow::Result<Box<dyn FnMut()>> {
     let config = Arc::new(ServerConfig::new(host_name()?));
     let message = message()?;
@@ -161,7 +161,7 @@ fn receiving() -> anyhow::Result<Box<dyn FnMut()>> {
     }))
 }
 
-/// One transaction with its 10 kB, the replies included.
+/// One transaction with 10 kB, including the replies.
 fn sending() -> anyhow::Result<Box<dyn FnMut()>> {
     let config = ClientConfig { tls: TlsMode::Never, ..ClientConfig::new(host_name()?) };
     let mut session = ClientSession::new(config);

@@ -1,4 +1,4 @@
-//! Haraka with its disk queue and a worker process for each core, routed to the sink by a plugin of ours.
+//! Haraka with its disk queue and one worker process per core, routed to the sink by our plugin.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,10 +11,10 @@ use tempfile::TempDir;
 use super::{Setup, System, free_port, wait_for_port};
 use postroad_test_programs::install;
 
-/// A snapshot in which all of its dependencies exist, wherever the packages come from.
+/// Snapshot date at which all its dependencies exist in the package registry.
 const PACKAGES_BEFORE: &str = "2026-06-01";
 
-/// Everything may relay, and goes to the sink.
+/// Allows relaying for everybody, and routes everything to the sink.
 const PLUGIN: &str = "'use strict'
 exports.register = function () {
   this.register_hook('connect_init', 'relay')
@@ -27,7 +27,7 @@ exports.route = function (next) {
 }
 ";
 
-/// The folder it is installed in, beside our own builds.
+/// Installs Haraka beside our builds and returns its folder.
 pub(super) fn ensure_installed(programs: &Path) -> anyhow::Result<PathBuf> {
     install::ensure_packages(&[("node", "nodejs"), ("npm", "npm")])?;
     let home = programs.join("bench-peers/haraka");
@@ -95,7 +95,7 @@ impl System for Haraka {
 
 impl Drop for Haraka {
     fn drop(&mut self) {
-        // Politely: its workers are its children, and would stay.
+        // SIGTERM instead of SIGKILL: otherwise its workers would keep running.
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let _ = self.child.wait();
     }

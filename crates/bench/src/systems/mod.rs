@@ -1,4 +1,4 @@
-//! The systems under test, each in a private folder on ports of its own, stopped when dropped.
+//! Systems under test, each in a private folder on its own ports, stopped when dropped.
 
 mod haraka;
 mod postfix;
@@ -14,10 +14,10 @@ use postroad_testkit::Cluster;
 
 pub(super) use self::postroad::Postroad;
 
-/// From 20,000 on.
+/// Number of ports, from 20,000 on.
 const OWN_PORTS: u64 = 10_000;
 
-/// Who is measured.
+/// Systems to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Postroad,
@@ -41,29 +41,29 @@ impl Kind {
     }
 }
 
-/// How a system is set up for a run.
+/// Setup of a system for a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setup {
     pub(super) sink_port: u16,
     pub(super) dkim: bool,
-    /// It accepts and queues, and sends nothing on.
+    /// Accept and queue only; deliver nothing.
     pub(super) holds: bool,
 }
 
 /// A running system.
 pub(super) trait System {
-    /// Takes mail from this machine, without TLS and password.
+    /// Address that accepts mail from this machine, without TLS and password.
     fn smtp(&self) -> SocketAddr;
-    /// A sender it accepts.
+    /// Sender that it accepts.
     fn sender(&self) -> String;
-    /// Its processes: CPU and memory of these and all below them are its own.
+    /// Its root processes; CPU and memory of their descendants count too.
     fn roots(&self) -> Vec<u32>;
     fn as_postroad(&self) -> Option<&Postroad> {
         None
     }
 }
 
-/// What is there to start.
+/// Systems that can be started.
 pub(super) struct Systems {
     kinds: Vec<Kind>,
     program: PathBuf,
@@ -86,7 +86,7 @@ impl Systems {
     ) -> anyhow::Result<Self> {
         let mut kinds = vec![Kind::Postroad];
         if has_sink {
-            // smtp-source and smtp-sink are its own.
+            // smtp-source and smtp-sink belong to Postfix.
             postfix::ensure_installed()?;
         }
         let mut haraka_home = None;
@@ -118,10 +118,10 @@ impl Systems {
     }
 }
 
-/// A port that nobody has at the moment. Not one of those that the system gives to who takes any (above 32768 on Linux): a
-/// program that is about to start would take it away.
+/// Free port outside the ephemeral range (above 32768 on Linux): otherwise another starting program might take
+/// it.
 pub(super) fn free_port() -> anyhow::Result<u16> {
-    // Every hasher of the standard library begins with a random state.
+    // Every hasher of the standard library has a random state.
     let first = RandomState::new().build_hasher().finish();
     (0..OWN_PORTS)
         .map(|step| 20_000 + (first.wrapping_add(step) % OWN_PORTS) as u16)
@@ -129,7 +129,7 @@ pub(super) fn free_port() -> anyhow::Result<u16> {
         .context("no port is free")
 }
 
-/// Until somebody listens there.
+/// Waits until a program listens on the port.
 pub(super) fn wait_for_port(port: u16) -> anyhow::Result<()> {
     let patience = Instant::now() + Duration::from_secs(30);
     while TcpStream::connect(("127.0.0.1", port)).is_err() {

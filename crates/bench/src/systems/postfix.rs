@@ -1,4 +1,4 @@
-//! Postfix as an expert would set it up for throughput: a private instance on loopback, fsync kept.
+//! Postfix tuned for throughput as an expert would: a private instance on the loopback, fsync kept.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::{Setup, System, free_port, wait_for_port};
 use postroad_test_programs::install;
 
-/// smtp-source's limit is the number of sessions; ours are far above it.
+/// The number of sessions limits smtp-source; these limits are far higher.
 const MAIN: &str = "compatibility_level = 3.6
 command_directory = /usr/sbin
 daemon_directory = /usr/lib/postfix/sbin
@@ -42,11 +42,11 @@ in_flow_delay = 0
 max_use = 100000
 ";
 
-/// Into the queue, and no further.
+/// Holds everything in the queue.
 const HOLD: &str =
     "smtpd_recipient_restrictions = check_recipient_access static:HOLD, permit_mynetworks, reject\n";
 
-/// Service, privacy and limits as in the package's own file, without chroot.
+/// Services and limits as in the package's own file, without chroot.
 const MASTER: &str = "pickup unix n - n 60 1 pickup
 cleanup unix n - n - 0 cleanup
 qmgr unix n - n 300 1 qmgr
@@ -94,7 +94,7 @@ impl Postfix {
         );
         fs::write(path.join("conf/main.cf"), main)?;
         fs::write(path.join("conf/master.cf"), format!("127.0.0.1:{port} inet n - n - - smtpd\n{MASTER}"))?;
-        // Its daemons are another user's.
+        // Its daemons run as another user.
         run(Command::new("chmod").arg("755").arg(path))?;
         run(Command::new("chown").arg("postfix").arg(path.join("data")))?;
         postfix(path, "start")?;

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{Setup, System, free_port};
 
-/// The sink is a server of our own, so the limits for strangers' servers do not apply; as for Postfix.
+/// The sink is our own server, so limits for other receivers do not apply; the same for Postfix.
 const PROVIDERS: &str = "[default]
 connections_max = 50
 connections_per_minute = 0
@@ -24,9 +24,9 @@ basis = \"The sink of the benchmark\"
 pub(crate) struct Postroad {
     daemon: Daemon,
     port: u16,
-    /// The database's processes are part of it.
+    /// Processes of the database count too.
     postgres_pid: Option<u32>,
-    // Dropped behind the process that uses them.
+    // Dropped after the process that uses them.
     _folder: TempDir,
     _database: Option<Database>,
 }
@@ -67,12 +67,12 @@ impl Postroad {
         Ok(Self { daemon, port, postgres_pid, _folder: folder, _database: database })
     }
 
-    /// From its first line: `url`, `api_key`, `api_secret`, …
+    /// Field of its ready line: `url`, `api_key`, `api_secret`, …
     pub(crate) fn text(&self, name: &str) -> String {
         self.daemon.ready()[name].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Where STARTTLS and a password are wanted.
+    /// Port with STARTTLS and a password.
     pub(crate) fn submission(&self) -> anyhow::Result<SocketAddr> {
         let settings = &self.daemon.ready()["smtp"];
         let port = settings["starttls_port"].as_u64().and_then(|port| u16::try_from(port).ok());

@@ -1,11 +1,13 @@
-//! `cargo xtask bounces [FOLDER]`: how much of a collection of real bounces `mail::returned` reads rightly.
+//! `cargo xtask bounces [FOLDER]`: measures how many real bounces `mail::returned` interprets correctly.
 //!
-//! A folder holds `*.eml` and `expected.csv` (`file,recipient_no,status,reply_code,reason,hard`, as the Sisimai
-//! project's samples come). The samples are not in the repository; without a folder there is nothing to measure.
+//! A folder holds `*.eml` and `expected.csv` (`file,recipient_no,status,reply_code,reason,hard`, the format of
+//! the Sisimai project's samples). The samples are not in the repository; without a folder there is nothing to
+//! measure.
 //!
-//! About a third of the files is held out: its score is printed, its misses are not, so that nobody tunes a rule on them.
-//! A hash of the name without its number chooses them: all samples of one system, which are much alike, are on one side.
-//! Up to November 2026 the choice was by file, so that some of the files now held out were read when rules were written.
+//! About a third of the files is held out: their score is printed but not their misses, so that nobody tunes a
+//! rule on them. A hash of the file name without its number chooses them, so all samples of one system, which
+//! are similar, are on one side. Up to November 2026 the choice was by file, so some of the files now held out
+//! were read when rules were written.
 
 #![expect(clippy::print_stdout, reason = "the score is this command's answer")]
 
@@ -20,15 +22,15 @@ use clap::Parser;
 use postroad_mail::returned::{ReturnedRecipient, read};
 use reasons::Expected;
 
-/// Where the samples lie beside the repository, if somebody put them there.
+/// Folder of the samples beside the repository, if it exists.
 const USUAL_FOLDER: &str = "../shared/samples/bounces";
 const HARD_AIM_PERCENT: f64 = 97.0;
 const CLASS_AIM_PERCENT: f64 = 95.0;
 
-/// What is expected of one recipient of one file.
+/// Expected result for one recipient of one file.
 struct Row {
     file: String,
-    /// From zero.
+    /// Counts from zero.
     place: usize,
     reason: String,
     hard: bool,
@@ -59,7 +61,7 @@ struct Options {
 fn main() -> anyhow::Result<ExitCode> {
     let folder = Options::parse().folder;
     let is_named = folder.is_some();
-    // `crates/bench`, two folders below the repository.
+    // `crates/bench` is two folders below the repository.
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = folder.unwrap_or_else(|| crate_folder.join("../..").join(USUAL_FOLDER));
     if !folder.join("expected.csv").is_file() {
@@ -78,7 +80,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(if is_tuned_good && is_held_out_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Whether a sample is kept aside: one family in three, by the upper half of the family name's FNV-1a hash.
+/// Whether a sample is held out: one family in three, by the upper half of the family name's FNV-1a hash.
 fn is_held_out(file: &str) -> bool {
     let hash = family(file).bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -86,7 +88,7 @@ fn is_held_out(file: &str) -> bool {
     (hash >> 32).is_multiple_of(3)
 }
 
-/// `lhost-office365` of `lhost-office365-07.eml`: the system that wrote the notice.
+/// `lhost-office365` of `lhost-office365-07.eml`: the system that wrote the bounce.
 fn family(file: &str) -> &str {
     let name = file.strip_suffix(".eml").unwrap_or(file);
     match name.rsplit_once('-') {
@@ -121,7 +123,7 @@ fn parse_row(line: &str) -> anyhow::Result<Row> {
 }
 
 impl Score {
-    /// Whether both aims are reached.
+    /// Prints the scores; returns whether both targets are reached.
     fn print(&self, part: &str) -> bool {
         let percent = |right: usize| 100.0 * right as f64 / self.rows.max(1) as f64;
         let (hard, class) = (percent(self.hard), percent(self.class));

@@ -1,5 +1,5 @@
-//! Sisimai's names for reasons in our words. Where theirs covers what we tell apart, or the other way round, several of
-//! our classes are right.
+//! Maps Sisimai's reasons to our bounce classes. Where the two classifications differ in detail, several of our
+//! classes are correct.
 
 use postroad_mail::returned::{ReturnedKind, ReturnedRecipient};
 use postroad_model::BounceClass as Class;
@@ -8,7 +8,7 @@ use postroad_model::BounceClass as Class;
 pub(super) enum Expected {
     Classes(&'static [Class]),
     Kind(ReturnedKind),
-    /// A notice of success: no recipient is to be spoken of.
+    /// A success report: no recipient must be reported.
     Nothing,
 }
 
@@ -20,11 +20,11 @@ impl Expected {
             "mailboxfull" | "systemfull" => &[Class::Full],
             "suspend" => &[Class::Inactive],
             "expired" => &[Class::Timeout],
-            // A filter of the recipient's, under whatever pretext.
+            // A filter of the recipient, for whatever reason.
             "filtered" => &[Class::Policy, Class::SpamBlock, Class::Content],
             // The sender's address was refused.
             "rejected" => &[Class::Policy, Class::Dns, Class::Reputation],
-            // Our address was refused: blocklists, names, rules.
+            // Our IP address was refused: blocklists, names, rules.
             "blocked" => &[Class::Reputation, Class::Policy, Class::SpamBlock],
             "badreputation" => &[Class::Reputation],
             "policyviolation" => &[Class::Policy, Class::Protocol],

@@ -1,4 +1,4 @@
-//! send/message from many connections, written and read with as little work as possible: the machine is the server's.
+//! send/message over many connections, with as little work as possible, to leave the CPU to the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) struct Http {
     pub(crate) messages: usize,
     #[arg(long, default_value_t = 100)]
     pub(crate) callers: usize,
-    /// Of each request
+    /// Recipients of each request
     #[arg(long, default_value_t = 1)]
     pub(crate) recipients: usize,
     #[arg(long, default_value_t = 10_000)]
@@ -31,12 +31,12 @@ pub(crate) struct Http {
     /// Requests a second
     #[arg(long)]
     pub(crate) rate: Option<f64>,
-    /// RFC 3339; deliver no earlier than that
+    /// Deliver no earlier than this (RFC 3339)
     #[arg(long)]
     pub(crate) send_at: Option<String>,
 }
 
-/// Where the API is, and who sends.
+/// URL and sender.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Target {
     #[arg(long)]
@@ -83,7 +83,7 @@ impl Http {
 }
 
 impl Target {
-    /// Ready for the wire.
+    /// Complete HTTP request as bytes.
     pub(crate) fn request(&self, endpoint: &str, body: &Value) -> Vec<u8> {
         let body = body.to_string();
         let head = format!(
@@ -109,7 +109,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// One request and its answer, which has to say success.
+    /// Sends one request; fails unless the answer says success.
     pub(crate) async fn ask(&mut self, request: &[u8]) -> anyhow::Result<()> {
         self.stream.write_all(request).await?;
         self.buffer.clear();

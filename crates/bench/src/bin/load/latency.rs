@@ -1,7 +1,7 @@
-//! From the accepted request to the other mail server's DATA.
+//! Measures the time from the accepted request to DATA at the receiving mail server.
 //!
-//! It is the mail server itself, where the service under test has to deliver to. Each message carries its number; what
-//! counts is the time from the answer to its request until its DATA comes.
+//! The tool itself is the mail server to which the service under test delivers. Each message carries its
+//! number; the latency runs from the answer to its request until its DATA arrives.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const CALLERS: usize = 32;
 pub(crate) struct Latency {
     #[command(flatten)]
     to: Target,
-    /// Where the service delivers to
+    /// Port that the service delivers to
     #[arg(long)]
     sink_port: u16,
     #[arg(long, default_value_t = 200.0)]
@@ -35,7 +35,7 @@ pub(crate) struct Latency {
     messages: usize,
 }
 
-/// When the messages came, by their numbers.
+/// Arrival times of messages by number.
 type Arrivals = Arc<Mutex<HashMap<usize, Instant>>>;
 
 impl Latency {
@@ -51,7 +51,7 @@ impl Latency {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let arrivals = lock(&arrivals);
-        // One may come before its sender has the answer.
+        // A message may arrive before its sender has the answer.
         let wait = |(number, at): &(usize, Instant)| {
             arrivals.get(number).map(|came| came.saturating_duration_since(*at))
         };
@@ -61,7 +61,7 @@ impl Latency {
         Ok(figures)
     }
 
-    /// By the clock; when each was accepted.
+    /// Sends at the fixed rate; returns when each message was accepted.
     async fn send(&self) -> anyhow::Result<Vec<(usize, Instant)>> {
         let pace = Pace::start(self.messages, Some(self.rate));
         let mut callers = JoinSet::new();
@@ -92,7 +92,7 @@ async fn serve(listener: TcpListener, arrivals: Arrivals) {
     while let Ok((stream, _)) = listener.accept().await {
         let arrivals = Arc::clone(&arrivals);
         tokio::spawn(async move {
-            // The other side may hang up at any time.
+            // The peer may disconnect at any time.
             drop(converse(stream, &arrivals).await);
         });
     }
@@ -126,7 +126,7 @@ async fn converse(stream: TcpStream, arrivals: &Arrivals) -> std::io::Result<()>
     }
 }
 
-/// To its end; its number.
+/// Reads a message to its end and returns its number.
 async fn read_message(
     lines: &mut BufReader<tokio::net::tcp::OwnedReadHalf>,
 ) -> std::io::Result<Option<usize>> {

@@ -1,7 +1,7 @@
-//! The load tools of the benchmark: `load http|smtp|latency|webhooks …`; each prints one line of JSON.
+//! Load generators of the benchmark: `load http|smtp|latency|webhooks …`; each prints one line of JSON.
 //!
-//! Without a rate each caller goes on when the last message is answered; with one, messages start by the clock, however
-//! slow the answers are, and a wait counts from when its message was due.
+//! Without a rate, each caller sends the next message when the last one is answered. With a rate, messages
+//! start by the clock even if answers are slow, and a latency counts from when its message was due.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 

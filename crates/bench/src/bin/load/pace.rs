@@ -1,4 +1,4 @@
-//! Who sends the next message and when, and what the waits were.
+//! Schedule of messages, and statistics of their latencies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use anyhow::ensure;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-/// The numbers of a run, handed out once each.
+/// Numbers of a run, each handed out once.
 #[derive(Debug)]
 pub(crate) struct Pace {
     total: usize,
@@ -22,7 +22,7 @@ impl Pace {
         Arc::new(Self { total, rate, begun: Instant::now(), next: AtomicUsize::new(0) })
     }
 
-    /// The next number and when it was due, once that has come; `None` when all are taken.
+    /// Waits until the next message is due; returns its number and due time, or `None` after the last.
     pub(crate) async fn next(&self) -> Option<(usize, Instant)> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         if number >= self.total {
@@ -34,7 +34,7 @@ impl Pace {
         Some((number, due))
     }
 
-    /// When all callers are done; `messages_each` is what one of their waits stands for.
+    /// Figures of a finished run; each latency stands for `messages_each` messages.
     pub(crate) async fn figures(
         &self,
         callers: JoinSet<anyhow::Result<Vec<Duration>>>,

@@ -1,4 +1,4 @@
-//! Messages over SMTP, many on one connection, one after the other as `smtp-source` does: for the ports with TLS and a
+//! Messages over SMTP, one after the other on each connection like `smtp-source`: for ports with TLS and a
 //! password, and for a fixed rate.
 
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! How fast events reach a receiver: it makes a webhook that posts here, sends messages, and waits for all their events.
+//! Measures how fast events reach a receiver: creates a webhook that posts here, sends messages, and waits for
+//! all their events.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ impl Webhooks {
     }
 }
 
-/// Which ones came: one that comes twice counts once.
+/// Ids of received events; repeated posts count once.
 type Events = Mutex<HashSet<String>>;
 
 fn count(events: &Events) -> usize {
@@ -61,13 +62,13 @@ async fn receive(listener: TcpListener, events: Arc<Events>) {
     while let Ok((stream, _)) = listener.accept().await {
         let events = Arc::clone(&events);
         tokio::spawn(async move {
-            // The sender may hang up at any time.
+            // The sender may disconnect at any time.
             drop(answer(stream, &events).await);
         });
     }
 }
 
-/// 200 to every post on this connection.
+/// Answers 200 to every post on this connection.
 async fn answer(mut stream: TcpStream, events: &Events) -> anyhow::Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer = Vec::with_capacity(8 << 10);
@@ -83,7 +84,7 @@ async fn answer(mut stream: TcpStream, events: &Events) -> anyhow::Result<()> {
     }
 }
 
-/// Its length and the event's id, when all of it is there.
+/// Length and event id of a complete request.
 fn whole_request(buffer: &[u8]) -> anyhow::Result<Option<(usize, String)>> {
     let Some(end) = buffer.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
     let head = String::from_utf8_lossy(&buffer[..end]).to_ascii_lowercase();
