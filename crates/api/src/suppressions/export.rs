@@ -39,8 +39,8 @@ pub(crate) struct ExportedOut {
 /// Export suppressions
 ///
 /// Sorted by address: an entry that exists during the whole export is on exactly one page.
-/// `suppressions/import` accepts every page as it is. Nothing is escaped for spreadsheets: open the text as
-/// data, not as formulas.
+/// `suppressions/import` accepts every page as it is. Cells that a spreadsheet would evaluate as a formula start
+/// with a `'`, which the import removes.
 #[utoipa::path(
     post,
     path = "/api/v1/suppressions/export",
