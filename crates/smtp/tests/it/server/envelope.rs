@@ -119,7 +119,7 @@ fn refused_recipients_are_not_in_the_envelope() {
          S: 354 Send the message, end it with <CR><LF>.<CR><LF>
          E: message <a@example.org> to <c@example.net>"
     ));
-    // Pipelined without any accepted recipient: DATA must not turn the following message into commands.
+    // Pipelined without an accepted recipient: DATA is refused, and the lines behind it are commands.
     play_greeted(&format!(
         "{MAIL}
          C: RCPT TO:<b@example.net>
