@@ -7,6 +7,7 @@ mod counting;
 mod domains;
 mod error;
 mod facade;
+mod gates;
 mod hand_over;
 mod initial;
 mod last_suppressed;
@@ -65,7 +66,7 @@ pub enum Database {
 
 impl Database {
     /// Reads `sqlite:PATH` or `postgres://…`.
-    pub fn parse(text: &str) -> std::result::Result<Self, OpenError> {
+    pub fn parse(text: &str) -> Result<Self, OpenError> {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Ok(Self::Postgres(text.to_owned()));
         }
@@ -115,15 +116,11 @@ enum Engine {
     Postgres(postgres::Engine),
 }
 
-type Result<T> = std::result::Result<T, StoreError>;
+type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 impl Store {
     /// Opens the store and brings its schema up to date.
-    pub async fn open(
-        settings: Settings,
-        role: Role,
-        clock: Arc<dyn Clock>,
-    ) -> std::result::Result<Self, OpenError> {
+    pub async fn open(settings: Settings, role: Role, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let hand_over = Arc::new(HandOver::default());
         let for_engine = Arc::clone(&hand_over);
         let readers = match settings.database {

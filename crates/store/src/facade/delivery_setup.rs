@@ -1,11 +1,9 @@
 //! What the delivery engine goes by: pools, source addresses, gates.
 
-use postroad_model::{GateScope, PoolId, SourceId, Timestamp};
+use postroad_model::{PoolId, SourceId, Timestamp};
 
-use crate::records::{
-    DeliverySetup, Gate, NewGate, NewSource, PacingNote, Pool, Source, SourceDay, WarmupPause,
-};
-use crate::verbs::{delivery_setup, gates, pacing_notes, pools};
+use crate::records::{DeliverySetup, NewSource, PacingNote, Pool, Source, SourceDay, WarmupPause};
+use crate::verbs::{delivery_setup, pacing_notes, pools};
 use crate::{Result, Store};
 
 impl Store {
@@ -79,29 +77,6 @@ impl Store {
     /// What a source did, day by day, in time order.
     pub async fn source_days(&self, id: SourceId) -> Result<Vec<SourceDay>> {
         self.read(move |sql| Box::pin(pools::list_days(sql, id))).await
-    }
-
-    /// Replaces the gate of the same kind, a person's or an automatic one, on the same scope.
-    pub async fn set_gate(&self, new: NewGate) -> Result<()> {
-        let now = self.clock.now();
-        self.change(move |sql| Box::pin(gates::set(sql, new, now))).await
-    }
-
-    /// Both a person's and an automatic one. Whether there was any.
-    pub async fn remove_gate(&self, scope: GateScope) -> Result<bool> {
-        self.change(move |sql| Box::pin(gates::remove(sql, scope))).await
-    }
-
-    /// Those that have not ended.
-    pub async fn list_gates(&self) -> Result<Vec<Gate>> {
-        let now = self.clock.now();
-        self.read(move |sql| Box::pin(gates::list(sql, now))).await
-    }
-
-    /// Forgets gates that ended; returns how many.
-    pub async fn purge_gates(&self) -> Result<u64> {
-        let now = self.clock.now();
-        self.write(move |sql| Box::pin(gates::purge(sql, now))).await
     }
 
     /// Writes down what was found out about receivers.

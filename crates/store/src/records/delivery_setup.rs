@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use postroad_model::{DomainName, GateAction, GateScope, PoolId, SendRate, ServerId, SourceId, Timestamp};
+use postroad_model::{DomainName, PoolId, SendRate, ServerId, SourceId, Timestamp};
+
+use crate::gates::Gate;
 
 /// Everything at once, as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,26 +94,6 @@ pub struct SourceDay {
     pub day: Timestamp,
     pub provider: String,
     pub counts: SourceCounts,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewGate {
-    pub scope: GateScope,
-    pub action: GateAction,
-    pub reason: String,
-    /// Set by adaptive pacing, not by a person.
-    pub automatic: bool,
-    pub ends_at: Option<Timestamp>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gate {
-    pub scope: GateScope,
-    pub action: GateAction,
-    pub reason: String,
-    pub automatic: bool,
-    pub created_at: Timestamp,
-    pub ends_at: Option<Timestamp>,
 }
 
 /// A warm-up that has to stop.

@@ -19,14 +19,14 @@ mod told;
 mod tracking_event;
 mod webhook;
 
+pub use crate::gates::{Gate, NewGate};
 pub(crate) use ceilings::follow;
 pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
 pub use counter::{CountProgress, CounterRow};
 pub(crate) use delivery::AttemptMatch;
 pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
 pub use delivery_setup::{
-    DeliverySetup, Gate, NewGate, NewSource, Pool, ServerDelivery, Source, SourceCounts, SourceDay,
-    WarmupPause,
+    DeliverySetup, NewSource, Pool, ServerDelivery, Source, SourceCounts, SourceDay, WarmupPause,
 };
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
 pub(crate) use held::sentence as held_sentence;

@@ -2,8 +2,9 @@
 
 use postroad_model::{PoolId, ServerId, Timestamp};
 
-use super::{gates, pools, servers};
+use super::{pools, servers};
 use crate::error::StoreError;
+use crate::gates;
 use crate::records::{DeliverySetup, ServerDelivery};
 use crate::sql::Sql;
 

@@ -1,13 +1,58 @@
-//! Gates: set, remove, list, forget those that ended.
+//! Gates: suspensions and slow-downs of one scope of delivery, set by people or by adaptive pacing.
 
 use postroad_model::{GateAction, GateScope, Timestamp};
 
 use crate::error::StoreError;
-use crate::records::{Gate, NewGate};
 use crate::sql::{Row, Sql};
+use crate::{Result, Store};
 
 const SUSPEND: &str = "suspend";
 const SLOW: &str = "slow";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewGate {
+    pub scope: GateScope,
+    pub action: GateAction,
+    pub reason: String,
+    /// Set by adaptive pacing, not by a person.
+    pub automatic: bool,
+    pub ends_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gate {
+    pub scope: GateScope,
+    pub action: GateAction,
+    pub reason: String,
+    pub automatic: bool,
+    pub created_at: Timestamp,
+    pub ends_at: Option<Timestamp>,
+}
+
+impl Store {
+    /// Replaces the gate of the same kind, a person's or an automatic one, on the same scope.
+    pub async fn set_gate(&self, new: NewGate) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(set(sql, new, now))).await
+    }
+
+    /// Both a person's and an automatic one. Whether there was any.
+    pub async fn remove_gate(&self, scope: GateScope) -> Result<bool> {
+        self.change(move |sql| Box::pin(remove(sql, scope))).await
+    }
+
+    /// Those that have not ended.
+    pub async fn list_gates(&self) -> Result<Vec<Gate>> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(list(sql, now))).await
+    }
+
+    /// Forgets gates that ended; returns how many.
+    pub async fn purge_gates(&self) -> Result<u64> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(purge(sql, now))).await
+    }
+}
 
 /// Replaces the gate of the same kind, a person's or an automatic one, on the same scope.
 pub(crate) async fn set(sql: &Sql<'_>, new: NewGate, now: Timestamp) -> Result<(), StoreError> {
