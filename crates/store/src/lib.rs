@@ -12,6 +12,7 @@ mod hand_over;
 mod initial;
 mod last_suppressed;
 mod migrations;
+mod pacing_notes;
 mod postgres;
 mod records;
 mod send_limit;

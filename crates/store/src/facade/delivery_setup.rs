@@ -2,8 +2,8 @@
 
 use postroad_model::{PoolId, SourceId, Timestamp};
 
-use crate::records::{DeliverySetup, NewSource, PacingNote, Pool, Source, SourceDay, WarmupPause};
-use crate::verbs::{delivery_setup, pacing_notes, pools};
+use crate::records::{DeliverySetup, NewSource, Pool, Source, SourceDay, WarmupPause};
+use crate::verbs::{delivery_setup, pools};
 use crate::{Result, Store};
 
 impl Store {
@@ -77,20 +77,5 @@ impl Store {
     /// What a source did, day by day, in time order.
     pub async fn source_days(&self, id: SourceId) -> Result<Vec<SourceDay>> {
         self.read(move |sql| Box::pin(pools::list_days(sql, id))).await
-    }
-
-    /// Writes down what was found out about receivers.
-    pub async fn save_pacing_notes(&self, notes: Vec<PacingNote>) -> Result<()> {
-        self.write(move |sql| Box::pin(async move { pacing_notes::save(sql, &notes).await })).await
-    }
-
-    /// What was found out since then, here or on other nodes, the newest first.
-    pub async fn list_pacing_notes(&self, since: Timestamp, limit: usize) -> Result<Vec<PacingNote>> {
-        self.read(move |sql| Box::pin(pacing_notes::list(sql, since, limit))).await
-    }
-
-    /// Forgets what was found out before then; returns how much.
-    pub async fn purge_pacing_notes(&self, before: Timestamp) -> Result<u64> {
-        self.write(move |sql| Box::pin(pacing_notes::purge(sql, before))).await
     }
 }

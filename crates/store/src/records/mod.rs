@@ -7,7 +7,6 @@ mod delivery_setup;
 mod fresh;
 mod held;
 mod message;
-mod pacing_note;
 mod queue_desk;
 mod retention;
 mod returned;
@@ -20,6 +19,7 @@ mod tracking_event;
 mod webhook;
 
 pub use crate::gates::{Gate, NewGate};
+pub use crate::pacing_notes::PacingNote;
 pub(crate) use ceilings::follow;
 pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
 pub use counter::{CountProgress, CounterRow};
@@ -31,7 +31,6 @@ pub use delivery_setup::{
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
 pub(crate) use held::sentence as held_sentence;
 pub use message::{Message, MessageSummary};
-pub use pacing_note::PacingNote;
 pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
 pub(crate) use retention::{Cut, DroppedWeeks, RemovalStage};
 pub use retention::{OldRows, Removal, Removed};

@@ -17,7 +17,6 @@ pub(crate) mod finish;
 pub(crate) mod idempotency;
 pub(crate) mod messages;
 pub(crate) mod needs;
-pub(crate) mod pacing_notes;
 pub(crate) mod pools;
 pub(crate) mod queue_list;
 pub(crate) mod recipient_providers;

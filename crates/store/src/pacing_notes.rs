@@ -1,12 +1,48 @@
-//! What delivery found out about receivers: write, read what is new, forget what is old.
+//! Pacing notes: limits and greylisting that delivery observed at receivers, shared between nodes and kept over
+//! restarts.
 
 use std::net::IpAddr;
 
 use postroad_model::Timestamp;
 
 use crate::error::StoreError;
-use crate::records::PacingNote;
 use crate::sql::{Row, Sql};
+use crate::{Result, Store};
+
+/// One receiver as seen from one source address. `None`: nothing is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacingNote {
+    /// Unspecified for the address that the machine chooses.
+    pub source: IpAddr,
+    /// The set of its hosts, as routes name it.
+    pub site: String,
+    /// Messages that it seems to take.
+    pub per_minute: Option<u32>,
+    /// Connections that it seems to take at once.
+    pub connections: Option<u32>,
+    /// How long its greylisting lasts.
+    pub greylist_secs: Option<u32>,
+    /// Its words.
+    pub reason: String,
+    pub learned_at: Timestamp,
+}
+
+impl Store {
+    /// Writes down what was found out about receivers.
+    pub async fn save_pacing_notes(&self, notes: Vec<PacingNote>) -> Result<()> {
+        self.write(move |sql| Box::pin(async move { save(sql, &notes).await })).await
+    }
+
+    /// What was found out since then, here or on other nodes, the newest first.
+    pub async fn list_pacing_notes(&self, since: Timestamp, limit: usize) -> Result<Vec<PacingNote>> {
+        self.read(move |sql| Box::pin(list(sql, since, limit))).await
+    }
+
+    /// Forgets what was found out before then; returns how much.
+    pub async fn purge_pacing_notes(&self, before: Timestamp) -> Result<u64> {
+        self.write(move |sql| Box::pin(purge(sql, before))).await
+    }
+}
 
 /// The newer one stays.
 pub(crate) async fn save(sql: &Sql<'_>, notes: &[PacingNote]) -> Result<(), StoreError> {
