@@ -9,6 +9,7 @@ mod error;
 mod facade;
 mod gates;
 mod hand_over;
+mod idempotency;
 mod initial;
 mod last_suppressed;
 mod migrations;

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use postroad_model::{DeliveryId, MessageId, SendId, ServerId};
 
-use crate::body;
 use crate::error::StoreError;
-use crate::records::{Accepted, Delivery, Event, Message, MessageSummary, NewSend, StoredAnswer};
-use crate::verbs::{deliveries, events, idempotency, messages};
-use crate::{Engine, Result, Store};
+use crate::records::{Accepted, Delivery, Event, Message, MessageSummary, NewSend};
+use crate::verbs::{deliveries, events, messages};
+use crate::{Engine, Result, Store, body};
 
 impl Store {
     /// The instant a message counts as accepted: when this returns `Stored`, the send, its messages, their queue
@@ -32,21 +31,6 @@ impl Store {
             self.bells.ring([server_id]);
         }
         accepted
-    }
-
-    pub async fn find_idempotent_answer(
-        &self,
-        server_id: ServerId,
-        key: String,
-    ) -> Result<Option<StoredAnswer>> {
-        let now = self.clock.now();
-        self.read(move |sql| Box::pin(idempotency::find(sql, server_id, key, now))).await
-    }
-
-    /// Forgets idempotency keys whose day is over, at most `limit`; returns how many.
-    pub async fn purge_idempotency_keys(&self, limit: usize) -> Result<u64> {
-        let now = self.clock.now();
-        self.write(move |sql| Box::pin(idempotency::purge(sql, now, limit as i64))).await
     }
 
     pub async fn find_message_summary(

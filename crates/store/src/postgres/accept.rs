@@ -9,11 +9,12 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
 use super::columns::{Bodies, Columns, Making, is_large_body};
-use super::flight::{self, BEGIN_WITH_KEPT_PLANS, Flight, InUse};
+use super::flight::{BEGIN_WITH_KEPT_PLANS, Flight, InUse};
 use super::objections::Found;
-use super::{Database, Lane, Node, bounded_for, lease, objections};
+use super::{Database, Lane, Node, bounded_for, flight, lease, objections};
 use crate::error::StoreError;
-use crate::records::{Accepted, NewSend, StoredAnswer};
+use crate::idempotency::StoredAnswer;
+use crate::records::{Accepted, NewSend};
 
 /// How one of the sends ended.
 #[derive(Debug, Clone)]

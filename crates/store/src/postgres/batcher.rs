@@ -10,14 +10,19 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Database, Lane, accept};
 use crate::error::StoreError;
 use crate::hand_over::Sink;
-use crate::records::{Accepted, Fresh, NewSend, StoredAnswer};
+use crate::idempotency::StoredAnswer;
+use crate::records::{Accepted, Fresh, NewSend};
 
 const BATCH_SENDS_MAX: usize = 1_024;
+
 const BATCH_BYTES_MAX: usize = 4 << 20;
+
 const QUEUE_LENGTH: usize = 4_096;
+
 const ENQUEUE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 type Answer = Result<Accepted, StoreError>;
+
 type Outcome = Result<accept::Outcome, StoreError>;
 
 #[derive(Debug)]

@@ -19,6 +19,7 @@ mod tracking_event;
 mod webhook;
 
 pub use crate::gates::{Gate, NewGate};
+pub use crate::idempotency::{Idempotency, StoredAnswer};
 pub use crate::pacing_notes::PacingNote;
 pub(crate) use ceilings::follow;
 pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
@@ -36,8 +37,7 @@ pub(crate) use retention::{Cut, DroppedWeeks, RemovalStage};
 pub use retention::{OldRows, Removal, Removed};
 pub use returned::{NewReturn, ReturnEffect, Taken};
 pub use send::{
-    Accepted, Idempotency, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions,
-    SendTracking, StoredAnswer,
+    Accepted, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,
 };
 pub use server_change::ServerChange;
 pub use setup::{

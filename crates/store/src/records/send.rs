@@ -10,6 +10,7 @@ use postroad_model::{
 use serde::{Deserialize, Serialize};
 
 use crate::body::StoredBody;
+use crate::idempotency::{Idempotency, StoredAnswer};
 
 /// What all messages of a send share; never changed after acceptance.
 #[derive(Debug, Clone)]
@@ -121,24 +122,6 @@ pub enum InitialState {
     Held { reason: HoldReason, details: String, expiry: Timestamp },
     /// Test mode: recorded as sent, never queued.
     TestSent { details: String },
-}
-
-/// The key that makes a repeated request harmless.
-#[derive(Debug, Clone)]
-pub struct Idempotency {
-    pub key: String,
-    /// Hash of the request without the key.
-    pub fingerprint: [u8; 32],
-    /// What the first request is answered, and so every repetition.
-    pub answer: String,
-    pub expires_at: Timestamp,
-}
-
-/// What a key was used for first.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredAnswer {
-    pub fingerprint: [u8; 32],
-    pub answer: String,
 }
 
 /// How `accept` ended.

@@ -5,12 +5,13 @@ use std::sync::Mutex;
 use postroad_model::{EventKind, IdGenerator, MessageId, Status, SuppressionReason, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::events::{self, NewRow};
-use super::lock;
+use super::events::NewRow;
+use super::{events, lock};
 use crate::body::INLINE_BYTES_MAX;
 use crate::error::StoreError;
+use crate::idempotency::{Idempotency, StoredAnswer};
 use crate::initial::{InitialRow, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
-use crate::records::{Accepted, Idempotency, NewEvent, NewRecipient, NewSend, StoredAnswer, recipient_key};
+use crate::records::{Accepted, NewEvent, NewRecipient, NewSend, recipient_key};
 use crate::send_limit;
 use crate::sql::to_json;
 

@@ -14,7 +14,6 @@ pub(crate) mod delivery_setup;
 pub(crate) mod desk;
 pub(crate) mod events;
 pub(crate) mod finish;
-pub(crate) mod idempotency;
 pub(crate) mod messages;
 pub(crate) mod needs;
 pub(crate) mod pools;

@@ -1,10 +1,45 @@
-//! Idempotency keys: what a key was used for, and forgetting old ones. They are written by `accept`.
+//! Idempotency keys: find the answer of an earlier request, remove expired keys. `accept` writes them.
 
 use postroad_model::{ServerId, Timestamp};
 
 use crate::error::StoreError;
-use crate::records::StoredAnswer;
 use crate::sql::Sql;
+use crate::{Result, Store};
+
+/// The key that makes a repeated request harmless.
+#[derive(Debug, Clone)]
+pub struct Idempotency {
+    pub key: String,
+    /// Hash of the request without the key.
+    pub fingerprint: [u8; 32],
+    /// What the first request is answered, and so every repetition.
+    pub answer: String,
+    pub expires_at: Timestamp,
+}
+
+/// What a key was used for first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredAnswer {
+    pub fingerprint: [u8; 32],
+    pub answer: String,
+}
+
+impl Store {
+    pub async fn find_idempotent_answer(
+        &self,
+        server_id: ServerId,
+        key: String,
+    ) -> Result<Option<StoredAnswer>> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(find(sql, server_id, key, now))).await
+    }
+
+    /// Forgets idempotency keys whose day is over, at most `limit`; returns how many.
+    pub async fn purge_idempotency_keys(&self, limit: usize) -> Result<u64> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(purge(sql, now, limit as i64))).await
+    }
+}
 
 pub(crate) async fn find(
     sql: &Sql<'_>,
