@@ -14,6 +14,7 @@ mod initial;
 mod last_suppressed;
 mod migrations;
 mod pacing_notes;
+mod pools;
 mod postgres;
 mod records;
 mod send_limit;

@@ -21,14 +21,13 @@ mod webhook;
 pub use crate::gates::{Gate, NewGate};
 pub use crate::idempotency::{Idempotency, StoredAnswer};
 pub use crate::pacing_notes::PacingNote;
+pub use crate::pools::{NewSource, Pool, Source, SourceCounts, SourceDay, WarmupPause};
 pub(crate) use ceilings::follow;
 pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
 pub use counter::{CountProgress, CounterRow};
 pub(crate) use delivery::AttemptMatch;
 pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
-pub use delivery_setup::{
-    DeliverySetup, NewSource, Pool, ServerDelivery, Source, SourceCounts, SourceDay, WarmupPause,
-};
+pub use delivery_setup::{DeliverySetup, ServerDelivery};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
 pub(crate) use held::sentence as held_sentence;
 pub use message::{Message, MessageSummary};

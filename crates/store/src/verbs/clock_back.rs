@@ -9,10 +9,10 @@ use postroad_model::{MessageId, ServerId, Timestamp};
 use serde::Deserialize;
 
 use super::desk::Key;
-use super::finish::day_of;
 use super::scheduled;
 use crate::error::StoreError;
 use crate::initial::{HELD_FOR, hour_at};
+use crate::pools::source_days::day_of;
 use crate::sql::Sql;
 
 /// Where a look through the queue goes on.

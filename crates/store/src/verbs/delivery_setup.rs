@@ -2,17 +2,18 @@
 
 use postroad_model::{PoolId, ServerId, Timestamp};
 
-use super::{pools, servers};
+use super::servers;
 use crate::error::StoreError;
-use crate::gates;
+use crate::pools::sources;
 use crate::records::{DeliverySetup, ServerDelivery};
 use crate::sql::Sql;
+use crate::{gates, pools};
 
 pub(crate) async fn read(sql: &Sql<'_>, now: Timestamp) -> Result<DeliverySetup, StoreError> {
     Ok(DeliverySetup {
         servers: list_servers(sql).await?,
         pools: pools::list(sql).await?,
-        sources: pools::list_sources(sql, now).await?,
+        sources: sources::list_sources(sql, now).await?,
         gates: gates::list(sql, now).await?,
         live_nodes: count_live_nodes(sql).await?,
     })

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use postroad_model::{SourceId, Status, Timestamp};
+use postroad_model::{SourceId, Status};
 
+use crate::pools::source_days::day_of;
 use crate::records::Outcome;
 
 /// What is counted together: a source, a group of receivers, a day.
@@ -31,9 +32,4 @@ impl SourceCounts {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&SourceDayKey, &(i64, i64))> {
         self.0.iter()
     }
-}
-
-/// Days since 1970 UTC.
-pub(crate) fn day_of(moment: Timestamp) -> i64 {
-    moment.as_secs().div_euclid(24 * 3_600)
 }

@@ -16,7 +16,6 @@ pub(crate) mod events;
 pub(crate) mod finish;
 pub(crate) mod messages;
 pub(crate) mod needs;
-pub(crate) mod pools;
 pub(crate) mod queue_list;
 pub(crate) mod recipient_providers;
 pub(crate) mod retention;

@@ -3,15 +3,16 @@
 use postroad_model::{DeliveryId, EventId, IdGenerator, MessageId, ServerId, Status};
 
 use super::events::EventPlace;
-use super::finish::day_of;
 use super::{deliveries, events, recipient_providers, suppressions};
 use crate::body::INLINE_BYTES_MAX;
 use crate::error::StoreError;
+use crate::pools::source_days::day_of;
 use crate::records::{NewReturn, ReturnEffect, Taken};
 use crate::sql::{Sql, to_json};
 
 /// Whoever got a message knows its return path, and could fill the disk through it.
 const RETURNS_PER_MESSAGE_MAX: usize = 20;
+
 /// As for sends: no single value strains the server.
 const PIECE_BYTES: usize = 512 << 10;
 

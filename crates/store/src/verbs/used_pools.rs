@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use postroad_model::{EventKind, MessageId, ServerId};
 
-use super::pools;
 use crate::counting::{CountedEvent, EventData};
 use crate::error::StoreError;
+use crate::pools;
 use crate::sql::{Sql, to_json};
 
 /// Puts the pools that were used in place of those that were wished for.

@@ -1,0 +1,82 @@
+//! Pools of source addresses, and the warm-up of each address.
+
+pub(crate) mod source_days;
+pub(crate) mod sources;
+mod warmup;
+
+use postroad_model::{PoolId, Timestamp};
+
+use crate::error::StoreError;
+use crate::sql::{Row, Sql};
+use crate::{Result, Store};
+
+pub use source_days::{SourceCounts, SourceDay};
+pub use sources::{NewSource, Source};
+pub use warmup::WarmupPause;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    pub id: PoolId,
+    pub name: String,
+    /// The one that others overflow to.
+    pub shared: bool,
+}
+
+impl Store {
+    /// `Conflict` if the name is taken, or the pool is to be the shared one and there is one.
+    pub async fn create_pool(&self, name: String, shared: bool) -> Result<Pool> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(create(sql, name, shared, now))).await
+    }
+
+    pub async fn list_pools(&self) -> Result<Vec<Pool>> {
+        self.read(move |sql| Box::pin(list(sql))).await
+    }
+
+    /// `InUse` while servers send from it or it has sources.
+    pub async fn delete_pool(&self, id: PoolId) -> Result<()> {
+        self.change(move |sql| Box::pin(delete(sql, id))).await
+    }
+}
+
+/// `Conflict` if the name is taken, or the pool is to be the shared one and there is one.
+pub(crate) async fn create(
+    sql: &Sql<'_>,
+    name: String,
+    shared: bool,
+    now: Timestamp,
+) -> Result<Pool, StoreError> {
+    let row = sql
+        .query_opt(
+            "INSERT INTO pools (name, shared, created_at) VALUES ($1, $2, $3) RETURNING id, name, shared",
+            &[name.into(), shared.into(), now.into()],
+        )
+        .await?;
+    read_pool(&row.ok_or(StoreError::Conflict)?)
+}
+
+pub(crate) async fn list(sql: &Sql<'_>) -> Result<Vec<Pool>, StoreError> {
+    sql.query("SELECT id, name, shared FROM pools ORDER BY id", &[]).await?.iter().map(read_pool).collect()
+}
+
+/// `InUse` while servers send from it or it has sources.
+pub(crate) async fn delete(sql: &Sql<'_>, id: PoolId) -> Result<(), StoreError> {
+    let deleted = sql
+        .execute(
+            "DELETE FROM pools WHERE id = $1
+             AND NOT EXISTS (SELECT 1 FROM servers WHERE servers.pool_id = pools.id)
+             AND NOT EXISTS (SELECT 1 FROM sources WHERE sources.pool_id = pools.id)",
+            &[id.0.into()],
+        )
+        .await?;
+    let is_there = sql.query_opt("SELECT id FROM pools WHERE id = $1", &[id.0.into()]).await?.is_some();
+    match (deleted, is_there) {
+        (0, true) => Err(StoreError::InUse),
+        (0, false) => Err(StoreError::NotFound),
+        _ => Ok(()),
+    }
+}
+
+fn read_pool(row: &Row) -> Result<Pool, StoreError> {
+    Ok(Pool { id: PoolId(row.int(0)?), name: row.text(1)?, shared: row.flag(2)? })
+}

@@ -1,0 +1,67 @@
+//! Messages sent, bounced and complained about, by source address, day and group of receivers.
+
+use postroad_model::{SourceId, Timestamp};
+
+use crate::error::StoreError;
+use crate::sql::{Row, Sql};
+use crate::{Result, Store};
+
+const DAY_MICROS: i64 = 24 * 3_600 * 1_000_000;
+
+/// Messages that left from a source, and what became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SourceCounts {
+    pub sent: u64,
+    pub bounced: u64,
+    pub complained: u64,
+}
+
+/// What a source did on one UTC day at one group of receivers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceDay {
+    /// Midnight, when it began.
+    pub day: Timestamp,
+    pub provider: String,
+    pub counts: SourceCounts,
+}
+
+impl Store {
+    /// What a source did, day by day, in time order.
+    pub async fn source_days(&self, id: SourceId) -> Result<Vec<SourceDay>> {
+        self.read(move |sql| Box::pin(list_days(sql, id))).await
+    }
+}
+
+/// In time order, and by provider.
+pub(crate) async fn list_days(sql: &Sql<'_>, id: SourceId) -> Result<Vec<SourceDay>, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT day, provider, sent, bounced, complained FROM source_days WHERE source_id = $1
+             ORDER BY day, provider",
+            &[id.0.into()],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(SourceDay {
+                day: Timestamp::from_micros(row.int(0)? * DAY_MICROS),
+                provider: row.text(1)?,
+                counts: read_counts(row, 2)?,
+            })
+        })
+        .collect()
+}
+
+/// From this column on: sent, bounced, complained.
+pub(crate) fn read_counts(row: &Row, at: usize) -> Result<SourceCounts, StoreError> {
+    Ok(SourceCounts {
+        sent: row.int(at)? as u64,
+        bounced: row.int(at + 1)? as u64,
+        complained: row.int(at + 2)? as u64,
+    })
+}
+
+/// Days since 1970 UTC.
+pub(crate) fn day_of(moment: Timestamp) -> i64 {
+    moment.as_secs().div_euclid(24 * 3_600)
+}

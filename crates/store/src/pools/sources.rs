@@ -1,0 +1,150 @@
+//! Source addresses of pools: add, list with today's counts, remove.
+
+use std::net::IpAddr;
+
+use postroad_model::{DomainName, PoolId, SourceId, Timestamp};
+
+use super::source_days::{SourceCounts, day_of, read_counts};
+use crate::error::StoreError;
+use crate::sql::{Row, Sql};
+use crate::{Result, Store};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSource {
+    pub pool_id: PoolId,
+    pub address: IpAddr,
+    /// The name it greets with, which its PTR record should give.
+    pub helo: DomainName,
+    pub weight: u32,
+    pub warmup_started_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    pub id: SourceId,
+    pub pool_id: PoolId,
+    pub address: IpAddr,
+    pub helo: DomainName,
+    pub weight: u32,
+    /// `None` for an address that is warm.
+    pub warmup_started_at: Option<Timestamp>,
+    pub warmup_paused_reason: Option<String>,
+    /// When the warm-up was paused; from then on the days of its plan stand still.
+    pub warmup_paused_at: Option<Timestamp>,
+    /// Days of earlier pauses, which the plan does not count.
+    pub warmup_days_paused: u32,
+    /// Since midnight UTC.
+    pub sent_today: u64,
+    pub bounced_today: u64,
+    pub complained_today: u64,
+    /// The same by group of receivers.
+    pub today_by_provider: Vec<(String, SourceCounts)>,
+    /// Of today's counts, those since the warm-up was started or resumed: only they can pause it.
+    pub to_judge: SourceCounts,
+}
+
+impl Source {
+    /// The day of the warm-up plan, from zero; days on which it was paused do not count. `None` for a warm address.
+    pub fn warmup_day(&self, now: Timestamp) -> Option<u32> {
+        let day_of = |moment: Timestamp| moment.as_secs().div_euclid(86_400);
+        let days = day_of(now) - day_of(self.warmup_started_at?) - i64::from(self.warmup_days_paused);
+        Some(u32::try_from(days).unwrap_or(0))
+    }
+}
+
+impl Store {
+    /// `NotFound` without the pool, `Conflict` if the address is in a pool already.
+    pub async fn add_source(&self, new: NewSource) -> Result<Source> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(add_source(sql, new, now))).await
+    }
+
+    pub async fn list_sources(&self) -> Result<Vec<Source>> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(list_sources(sql, now))).await
+    }
+
+    pub async fn remove_source(&self, id: SourceId) -> Result<()> {
+        self.change(move |sql| Box::pin(remove_source(sql, id))).await
+    }
+}
+
+/// `NotFound` without the pool, `Conflict` if the address is in a pool already.
+pub(crate) async fn add_source(sql: &Sql<'_>, new: NewSource, now: Timestamp) -> Result<Source, StoreError> {
+    let row = sql
+        .query_opt(
+            "INSERT INTO sources (pool_id, address, helo, weight, warmup_started_at, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
+            &[
+                new.pool_id.0.into(),
+                new.address.to_string().into(),
+                new.helo.as_str().into(),
+                i64::from(new.weight).into(),
+                new.warmup_started_at.into(),
+                now.into(),
+            ],
+        )
+        .await?;
+    let id = SourceId(row.ok_or(StoreError::Conflict)?.int(0)?);
+    let sources = list_sources(sql, now).await?;
+    sources.into_iter().find(|source| source.id == id).ok_or(StoreError::NotFound)
+}
+
+pub(crate) async fn remove_source(sql: &Sql<'_>, id: SourceId) -> Result<(), StoreError> {
+    sql.change("DELETE FROM sources WHERE id = $1", &[id.0.into()]).await?;
+    sql.execute("DELETE FROM source_days WHERE source_id = $1", &[id.0.into()]).await?;
+    Ok(())
+}
+
+/// With what each did today.
+pub(crate) async fn list_sources(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<Source>, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT id, pool_id, address, helo, weight, warmup_started_at, warmup_paused_reason, warmup_paused_at,
+                    warmup_days_paused FROM sources ORDER BY id",
+            &[],
+        )
+        .await?;
+    let mut sources = rows.iter().map(read_source).collect::<Result<Vec<_>, StoreError>>()?;
+    let today = sql
+        .query(
+            "SELECT source_id, provider, sent, bounced, complained, sent - sent_before, bounced - bounced_before,
+                    complained - complained_before
+             FROM source_days WHERE day = $1 ORDER BY source_id, provider",
+            &[day_of(now).into()],
+        )
+        .await?;
+    for row in &today {
+        let id = SourceId(row.int(0)?);
+        if let Some(source) = sources.iter_mut().find(|source| source.id == id) {
+            let (counts, to_judge) = (read_counts(row, 2)?, read_counts(row, 5)?);
+            source.sent_today += counts.sent;
+            source.bounced_today += counts.bounced;
+            source.complained_today += counts.complained;
+            source.to_judge.sent += to_judge.sent;
+            source.to_judge.bounced += to_judge.bounced;
+            source.to_judge.complained += to_judge.complained;
+            source.today_by_provider.push((row.text(1)?, counts));
+        }
+    }
+    Ok(sources)
+}
+
+fn read_source(row: &Row) -> Result<Source, StoreError> {
+    Ok(Source {
+        id: SourceId(row.int(0)?),
+        pool_id: PoolId(row.int(1)?),
+        address: row.name(2, |text| text.parse::<IpAddr>().ok())?,
+        helo: row.name(3, |text| DomainName::parse(text).ok())?,
+        weight: row.int(4)? as u32,
+        warmup_started_at: row.time_opt(5)?,
+        warmup_paused_reason: row.text_opt(6)?,
+        warmup_paused_at: row.time_opt(7)?,
+        warmup_days_paused: row.int(8)? as u32,
+        sent_today: 0,
+        bounced_today: 0,
+        complained_today: 0,
+        today_by_provider: Vec::new(),
+        to_judge: SourceCounts::default(),
+    })
+}

@@ -1,0 +1,125 @@
+//! Warm-up of source addresses: start, pause, resume.
+
+use std::collections::BTreeSet;
+
+use postroad_model::{EventKind, IdGenerator, ServerId, SourceId, Timestamp};
+use serde_json::json;
+
+use super::source_days::day_of;
+use crate::error::StoreError;
+use crate::records::NewEvent;
+use crate::sql::Sql;
+use crate::verbs::events;
+use crate::{Result, Store};
+
+/// A warm-up that has to stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WarmupPause {
+    pub source_id: SourceId,
+    pub reason: String,
+    /// The name of the address's pool.
+    pub pool: String,
+    /// Those to be told: they send from the pool.
+    pub servers: Vec<ServerId>,
+}
+
+impl Store {
+    /// Begins a warm-up anew; `started_at` of `None` says that the address is warm.
+    pub async fn set_source_warmup(&self, id: SourceId, started_at: Option<Timestamp>) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(set_warmup(sql, id, started_at, now))).await
+    }
+
+    /// Goes on with a paused warm-up on the day of its plan on which it was paused. What was counted before does not
+    /// pause it again.
+    pub async fn resume_warmup(&self, id: SourceId) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(resume_warmup(sql, id, now))).await
+    }
+
+    /// Pauses a warm-up that is running, and tells the servers that send from there. `false` if somebody was faster.
+    pub async fn pause_warmup(&self, pause: WarmupPause) -> Result<bool> {
+        let now = self.clock.now();
+        let paused = self
+            .write_with_ids(move |sql, ids| {
+                Box::pin(async move { pause_warmup(sql, &ids, &pause, now).await })
+            })
+            .await?;
+        self.note_change();
+        self.bells.ring_everywhere();
+        Ok(paused)
+    }
+}
+
+/// Begins a warm-up anew; `started_at` of `None` says that the address is warm.
+pub(crate) async fn set_warmup(
+    sql: &Sql<'_>,
+    id: SourceId,
+    started_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sql.change(
+        "UPDATE sources SET warmup_started_at = $2, warmup_paused_reason = NULL, warmup_paused_at = NULL,
+             warmup_days_paused = 0
+         WHERE id = $1",
+        &[id.0.into(), started_at.into()],
+    )
+    .await?;
+    judge_from_now(sql, id, now).await
+}
+
+/// Goes on with a paused warm-up on the day of its plan on which it was paused.
+pub(crate) async fn resume_warmup(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(), StoreError> {
+    let row = sql
+        .query_opt("SELECT warmup_paused_reason, warmup_paused_at FROM sources WHERE id = $1", &[id.0.into()])
+        .await?
+        .ok_or(StoreError::NotFound)?;
+    if row.text_opt(0)?.is_none() {
+        return Ok(());
+    }
+    let days = row.time_opt(1)?.map_or(0, |paused_at| (day_of(now) - day_of(paused_at)).max(0));
+    sql.change(
+        "UPDATE sources SET warmup_paused_reason = NULL, warmup_paused_at = NULL,
+             warmup_days_paused = warmup_days_paused + $2
+         WHERE id = $1",
+        &[id.0.into(), days.into()],
+    )
+    .await?;
+    judge_from_now(sql, id, now).await
+}
+
+/// What was counted today does not pause the warm-up again.
+async fn judge_from_now(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(), StoreError> {
+    sql.execute(
+        "UPDATE source_days SET sent_before = sent, bounced_before = bounced, complained_before = complained
+         WHERE source_id = $1 AND day = $2",
+        &[id.0.into(), day_of(now).into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Pauses a warm-up that is running, and tells these servers. `false` if somebody was faster.
+pub(crate) async fn pause_warmup(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    pause: &WarmupPause,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let row = sql
+        .query_opt(
+            "UPDATE sources SET warmup_paused_reason = $2, warmup_paused_at = $3
+             WHERE id = $1 AND warmup_started_at IS NOT NULL AND warmup_paused_reason IS NULL
+             RETURNING address",
+            &[pause.source_id.0.into(), pause.reason.as_str().into(), now.into()],
+        )
+        .await?;
+    let Some(row) = row else { return Ok(false) };
+    let data = json!({ "address": row.text(0)?, "pool": pause.pool, "reason": pause.reason }).to_string();
+    let event = NewEvent { kind: EventKind::IpWarmupPaused, data };
+    // In one order, so that two nodes do not wait for each other in a circle.
+    for server_id in &pause.servers.iter().copied().collect::<BTreeSet<_>>() {
+        events::add_of_server(sql, ids, *server_id, &event, now).await?;
+    }
+    Ok(true)
+}
