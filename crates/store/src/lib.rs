@@ -4,6 +4,7 @@
 mod bells;
 mod body;
 mod counting;
+mod delivery_setup;
 mod domains;
 mod error;
 mod facade;

@@ -3,7 +3,6 @@
 mod ceilings;
 mod counter;
 mod delivery;
-mod delivery_setup;
 mod fresh;
 mod held;
 mod message;
@@ -18,6 +17,7 @@ mod told;
 mod tracking_event;
 mod webhook;
 
+pub use crate::delivery_setup::{DeliverySetup, ServerDelivery};
 pub use crate::gates::{Gate, NewGate};
 pub use crate::idempotency::{Idempotency, StoredAnswer};
 pub use crate::pacing_notes::PacingNote;
@@ -27,7 +27,6 @@ pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
 pub use counter::{CountProgress, CounterRow};
 pub(crate) use delivery::AttemptMatch;
 pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
-pub use delivery_setup::{DeliverySetup, ServerDelivery};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
 pub(crate) use held::sentence as held_sentence;
 pub use message::{Message, MessageSummary};

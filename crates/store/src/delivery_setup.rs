@@ -1,0 +1,72 @@
+//! Servers, pools, sources and gates that the delivery engine works with, read at once.
+
+use postroad_model::{PoolId, SendRate, ServerId, Timestamp};
+
+use crate::error::StoreError;
+use crate::gates::Gate;
+use crate::pools::{Pool, Source, sources};
+use crate::sql::Sql;
+use crate::verbs::delivery_setup::count_live_nodes;
+use crate::verbs::servers;
+use crate::{Result, Store, gates, pools};
+
+/// Everything at once, as of one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliverySetup {
+    pub servers: Vec<ServerDelivery>,
+    pub pools: Vec<Pool>,
+    pub sources: Vec<Source>,
+    /// Those that have not ended.
+    pub gates: Vec<Gate>,
+    /// Nodes that share the work, this one among them.
+    pub live_nodes: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerDelivery {
+    pub id: ServerId,
+    pub name: String,
+    /// Its own or its account's.
+    pub suspended_reason: Option<String>,
+    pub pool_id: Option<PoolId>,
+    pub send_rate: Option<SendRate>,
+}
+
+impl Store {
+    /// Servers, pools, sources, gates and the number of nodes, as they are now.
+    pub async fn delivery_setup(&self) -> Result<DeliverySetup> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(read(sql, now))).await
+    }
+}
+
+pub(crate) async fn read(sql: &Sql<'_>, now: Timestamp) -> Result<DeliverySetup, StoreError> {
+    Ok(DeliverySetup {
+        servers: list_servers(sql).await?,
+        pools: pools::list(sql).await?,
+        sources: sources::list_sources(sql, now).await?,
+        gates: gates::list(sql, now).await?,
+        live_nodes: count_live_nodes(sql).await?,
+    })
+}
+
+async fn list_servers(sql: &Sql<'_>) -> Result<Vec<ServerDelivery>, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT s.id, s.name, coalesce(s.suspended_reason, a.suspended_reason), s.pool_id, s.send_rate
+             FROM servers s JOIN accounts a ON a.id = s.account_id ORDER BY s.id",
+            &[],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(ServerDelivery {
+                id: ServerId(row.int(0)?),
+                name: row.text(1)?,
+                suspended_reason: row.text_opt(2)?,
+                pool_id: row.int_opt(3)?.map(PoolId),
+                send_rate: servers::read_rate(row, 4)?,
+            })
+        })
+        .collect()
+}
