@@ -4,9 +4,9 @@ use postroad_model::{PoolId, SendRate, ServerId, Timestamp};
 
 use crate::error::StoreError;
 use crate::gates::Gate;
+use crate::nodes::count_live_nodes;
 use crate::pools::{Pool, Source, sources};
 use crate::sql::Sql;
-use crate::verbs::delivery_setup::count_live_nodes;
 use crate::verbs::servers;
 use crate::{Result, Store, gates, pools};
 

@@ -14,6 +14,7 @@ mod idempotency;
 mod initial;
 mod last_suppressed;
 mod migrations;
+mod nodes;
 mod pacing_notes;
 mod pools;
 mod postgres;

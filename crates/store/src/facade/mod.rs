@@ -2,7 +2,6 @@
 
 mod analytics;
 mod clock_back;
-mod delivery_setup;
 mod events;
 mod health;
 mod mail;

@@ -10,7 +10,6 @@ pub(crate) mod counters;
 pub(crate) mod counting;
 pub(crate) mod credentials;
 pub(crate) mod deliveries;
-pub(crate) mod delivery_setup;
 pub(crate) mod desk;
 pub(crate) mod events;
 pub(crate) mod finish;

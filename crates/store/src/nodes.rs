@@ -1,7 +1,15 @@
-//! Everything the delivery engine goes by, read at once.
+//! Nodes that share the database.
 
 use crate::error::StoreError;
 use crate::sql::Sql;
+use crate::{Result, Store};
+
+impl Store {
+    /// Nodes that share the database, by their leases.
+    pub async fn live_nodes(&self) -> Result<u32> {
+        self.read(move |sql| Box::pin(count_live_nodes(sql))).await
+    }
+}
 
 /// Nodes whose lease runs; on SQLite there is the one.
 pub(crate) async fn count_live_nodes(sql: &Sql<'_>) -> Result<u32, StoreError> {
