@@ -23,6 +23,7 @@ mod send_limit;
 mod sql;
 mod sqlite;
 mod verbs;
+mod webhooks;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

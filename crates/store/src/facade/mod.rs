@@ -13,4 +13,3 @@ mod server_change;
 mod setup;
 mod suppressions;
 mod tracking_events;
-mod webhooks;

@@ -13,15 +13,18 @@ mod send;
 mod server_change;
 mod setup;
 mod suppression;
-mod told;
+pub(crate) mod told;
 mod tracking_event;
-mod webhook;
 
 pub use crate::delivery_setup::{DeliverySetup, ServerDelivery};
 pub use crate::gates::{Gate, NewGate};
 pub use crate::idempotency::{Idempotency, StoredAnswer};
 pub use crate::pacing_notes::PacingNote;
 pub use crate::pools::{NewSource, Pool, Source, SourceCounts, SourceDay, WarmupPause};
+pub use crate::webhooks::{
+    NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,
+    WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
+};
 pub(crate) use ceilings::follow;
 pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
 pub use counter::{CountProgress, CounterRow};
@@ -46,7 +49,3 @@ pub use suppression::{AddedSuppression, NewSuppression, Suppression, Suppression
 pub(crate) use suppression::{address_key, recipient_key};
 pub use told::{EventMessage, FeedPage, FeedQuery, ToldEvent};
 pub use tracking_event::{NewTrackingEvent, TrackingEventKind};
-pub use webhook::{
-    NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,
-    WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
-};

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use postroad_model::Timestamp;
 
-use super::webhook_queue::CLAIMED_FOR;
 use crate::error::StoreError;
 use crate::sql::{Sql, Value};
+use crate::webhooks::outbox::CLAIMED_FOR;
 
 /// The primary key of an outbox row: server, webhook, event.
 type RowKey = [i64; 3];
@@ -32,6 +32,7 @@ impl Page {
 
 /// Before every row.
 pub(crate) const START: RowKey = [0; 3];
+
 const END: RowKey = [i64::MAX; 3];
 
 /// The page of `rows` rows after `after`, and whether it has rows that wait too long.

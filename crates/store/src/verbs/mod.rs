@@ -29,6 +29,3 @@ pub(crate) mod told;
 pub(crate) mod tracking;
 pub(crate) mod tracking_events;
 pub(crate) mod used_pools;
-pub(crate) mod webhook_attempts;
-pub(crate) mod webhook_queue;
-pub(crate) mod webhooks;

@@ -1,25 +1,100 @@
-//! The outbox as webhooks are told from it: what is due, claims, replays, and the end of an endpoint.
+//! Events waiting for webhooks: due times, claims, and removal of rows whose event is gone.
 
 use std::time::Duration;
 
-use postroad_model::idgen::first_id_at;
-use postroad_model::{EventId, EventKind, IdGenerator, ServerId, Timestamp, WebhookId};
-use serde_json::json;
+use postroad_model::{EventId, ServerId, Timestamp, WebhookId};
 
-use super::told::{self, columns, joins};
-use super::{events, webhooks};
 use crate::error::StoreError;
-use crate::records::{NewEvent, Replay, Replayed, WebhookDue, WebhookWork};
+use crate::records::told::ToldEvent;
 use crate::sql::{Row, Sql};
+use crate::verbs::told;
+use crate::verbs::told::{columns, joins};
+use crate::{Engine, Result, Store};
 
 /// How long a node has what it claimed. An attempt takes 15 seconds at most.
-pub(super) const CLAIMED_FOR: Duration = Duration::from_mins(2);
-/// The id of an event is made at most this long after what it tells of.
-const ID_DELAY_MAX: Duration = Duration::from_hours(1);
+pub(crate) const CLAIMED_FOR: Duration = Duration::from_mins(2);
 /// Rows that one write forgets.
 const ORPHANS_AT_ONCE: i64 = 500;
-/// Events that a replay puts into the queue at once.
-const REPLAY_EVENTS: i64 = 500;
+
+/// When a webhook has something to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WebhookDue {
+    pub server_id: ServerId,
+    pub webhook_id: WebhookId,
+    pub due_at: Timestamp,
+}
+
+/// An event that a webhook is to be told of now.
+#[derive(Debug, Clone)]
+pub struct WebhookWork {
+    pub event: ToldEvent,
+    /// Attempts made before.
+    pub attempts: u32,
+}
+
+impl Store {
+    /// When each enabled webhook has something to be told next, those with nothing left out.
+    pub async fn list_due_webhooks(&self) -> Result<Vec<WebhookDue>> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(due(sql, now))).await
+    }
+
+    /// Hands out what a webhook is to be told now, oldest first. On SQLite a claim is only a look, and what the
+    /// caller has already (`held`) is left out; on PostgreSQL nobody else gets it for two minutes: to be taken in small
+    /// portions.
+    pub async fn claim_webhook_work(
+        &self,
+        server_id: ServerId,
+        id: WebhookId,
+        limit: usize,
+        held: Vec<EventId>,
+    ) -> Result<Vec<WebhookWork>> {
+        let now = self.clock.now();
+        let works = match &*self.engine {
+            Engine::Sqlite { .. } => {
+                self.read(move |sql| {
+                    Box::pin(async move { claim(sql, server_id, id, limit, &held, 0, now).await })
+                })
+                .await?
+            }
+            Engine::Postgres(engine) => {
+                let node = engine.node_number()?;
+                self.write(move |sql| {
+                    Box::pin(async move { claim(sql, server_id, id, limit, &held, node, now).await })
+                })
+                .await?
+            }
+        };
+        // All that is due was seen: what is left of it can never be told.
+        if works.len() < limit && self.read(move |sql| Box::pin(has_orphans(sql, server_id, id, now))).await?
+        {
+            self.write(move |sql| Box::pin(remove_orphans(sql, server_id, id, now))).await?;
+        }
+        Ok(works)
+    }
+
+    /// Gives back what was claimed and not tried, so that nobody waits for the claim to end.
+    pub async fn release_webhook_work(
+        &self,
+        server_id: ServerId,
+        id: WebhookId,
+        events: Vec<EventId>,
+    ) -> Result<()> {
+        if self.is_sqlite() || events.is_empty() {
+            return Ok(());
+        }
+        self.write(move |sql| Box::pin(async move { release(sql, server_id, id, &events).await })).await
+    }
+
+    /// Gives back everything that this node has claimed, when it posts no more.
+    pub async fn release_webhook_claims(&self) -> Result<()> {
+        match &*self.engine {
+            // A claim is only a look.
+            Engine::Sqlite { .. } => Ok(()),
+            Engine::Postgres(engine) => engine.release_webhook_claims().await,
+        }
+    }
+}
 
 /// When each enabled webhook has something to be told next: one look into the index for each.
 pub(crate) async fn due(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<WebhookDue>, StoreError> {
@@ -158,100 +233,4 @@ pub(crate) async fn release(
         .await?;
     }
     Ok(())
-}
-
-/// Puts events into the queue again, those that wait already to the front of it. Whatever a webhook does not want is
-/// left out.
-pub(crate) async fn replay(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    webhook_id: WebhookId,
-    replay: Replay,
-    now: Timestamp,
-) -> Result<Replayed, StoreError> {
-    let webhook = webhooks::find(sql, server_id, webhook_id).await?.ok_or(StoreError::NotFound)?;
-    let (rows, continue_after) = match replay {
-        Replay::Event(id) => {
-            let text = "SELECT id, kind FROM events WHERE server_id = $1 AND id = $2";
-            let rows = sql.query(text, &[server_id.0.into(), id.0.into()]).await?;
-            if rows.is_empty() {
-                return Err(StoreError::NotFound);
-            }
-            (rows, None)
-        }
-        Replay::Between { from, to, after } => {
-            // Ids are made after the moment they tell of, and soon after it.
-            let first = first_id_at(from).max(after.0 + 1);
-            let last = first_id_at(to.plus(ID_DELAY_MAX));
-            let rows = sql
-                .query(
-                    "SELECT id, kind FROM events WHERE server_id = $1 AND id >= $2 AND id < $3 AND at >= $4 AND at < $5
-                     ORDER BY id LIMIT $6",
-                    &[
-                        server_id.0.into(),
-                        first.into(),
-                        last.into(),
-                        from.into(),
-                        to.into(),
-                        REPLAY_EVENTS.into(),
-                    ],
-                )
-                .await?;
-            let is_full = rows.len() as i64 == REPLAY_EVENTS;
-            let last = rows.last().filter(|_| is_full).map(|row| row.int(0).map(EventId)).transpose()?;
-            (rows, last)
-        }
-    };
-    let mut events = 0;
-    for row in &rows {
-        if !webhook.events.contains(row.name(1, EventKind::parse)?) {
-            continue;
-        }
-        events += 1;
-        // One that is just being told is told again: who asks for a replay has seen the post, or missed it.
-        let text = if sql.is_sqlite() {
-            "INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts) VALUES ($1, $2, $3, $4, 0)
-             ON CONFLICT (server_id, webhook_id, event_id) DO UPDATE SET due_at = excluded.due_at"
-        } else {
-            "INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts) VALUES ($1, $2, $3, $4, 0)
-             ON CONFLICT (server_id, webhook_id, event_id)
-             DO UPDATE SET due_at = excluded.due_at, claimed_until = NULL"
-        };
-        sql.execute(text, &[server_id.0.into(), webhook_id.0.into(), row.int(0)?.into(), now.into()]).await?;
-    }
-    Ok(Replayed { events, continue_after })
-}
-
-/// Disables an endpoint and tells of it. `false` if it was disabled before, or is not failing since `failing_before`.
-pub(crate) async fn disable(
-    sql: &Sql<'_>,
-    ids: &IdGenerator,
-    server_id: ServerId,
-    webhook_id: WebhookId,
-    reason: String,
-    failing_before: Option<Timestamp>,
-    now: Timestamp,
-) -> Result<bool, StoreError> {
-    let changed = sql
-        .execute(
-            "UPDATE webhooks SET enabled = 0, disabled_reason = $3, updated_at = $4
-             WHERE server_id = $1 AND id = $2 AND enabled = 1
-                 AND (CAST($5 AS BIGINT) IS NULL OR failing_since <= CAST($5 AS BIGINT))",
-            &[
-                server_id.0.into(),
-                webhook_id.0.into(),
-                reason.as_str().into(),
-                now.into(),
-                failing_before.into(),
-            ],
-        )
-        .await?;
-    if changed == 0 {
-        return Ok(false);
-    }
-    let Some(webhook) = webhooks::find(sql, server_id, webhook_id).await? else { return Ok(false) };
-    let data = json!({ "webhook": { "id": webhook.id, "url": webhook.url, "reason": reason } });
-    let event = NewEvent { kind: EventKind::WebhookDisabled, data: data.to_string() };
-    events::add_of_server(sql, ids, server_id, &event, now).await?;
-    Ok(true)
 }

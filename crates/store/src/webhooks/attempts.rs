@@ -1,4 +1,4 @@
-//! What came of telling webhooks: the log of attempts, and what each means for the queue and the endpoint.
+//! Attempts to post events to webhooks: the log, and what each means for outbox and endpoint.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,94 @@ use postroad_model::{
 };
 
 use crate::error::StoreError;
-use crate::records::{NewWebhookAttempt, WebhookAttempt, WebhookNext, WebhookOutcome};
 use crate::sql::{Row, Sql};
+use crate::{Result, Store};
+
+/// What came of telling a webhook of an event.
+#[derive(Debug, Clone)]
+pub struct WebhookOutcome {
+    pub server_id: ServerId,
+    pub webhook_id: WebhookId,
+    pub attempt: NewWebhookAttempt,
+    pub next: WebhookNext,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebhookNext {
+    /// It was told.
+    Done,
+    RetryAt(Timestamp),
+    /// It is not told any more.
+    GiveUp,
+    /// The webhook's format has no words for it, as it may be after a change: not told, and no failure of the receiver.
+    Unspeakable,
+    /// Not from the queue: a test.
+    Nothing,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewWebhookAttempt {
+    pub event_id: EventId,
+    /// 0 for an event of the server.
+    pub message_id: MessageId,
+    pub kind: EventKind,
+    pub at: Timestamp,
+    /// 1 for the first attempt for this event.
+    pub number: u32,
+    pub url: String,
+    pub status: Option<u16>,
+    /// The beginning of the answer.
+    pub answer: String,
+    pub error_class: Option<String>,
+    pub error: Option<String>,
+    pub connect_us: Option<i64>,
+    pub duration_us: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookAttempt {
+    pub id: WebhookAttemptId,
+    pub webhook_id: WebhookId,
+    pub attempt: NewWebhookAttempt,
+    pub next_attempt_at: Option<Timestamp>,
+}
+
+impl Store {
+    /// Records what came of telling webhooks, all in one transaction.
+    pub async fn settle_webhooks(&self, outcomes: Vec<WebhookOutcome>) -> Result<()> {
+        self.write_with_ids(move |sql, ids| Box::pin(async move { settle(sql, &ids, &outcomes).await })).await
+    }
+
+    /// Newest first, beginning before `before`.
+    pub async fn list_webhook_attempts(
+        &self,
+        server_id: ServerId,
+        webhook_id: WebhookId,
+        before: Option<WebhookAttemptId>,
+        limit: usize,
+    ) -> Result<Vec<WebhookAttempt>> {
+        self.read(move |sql| Box::pin(list_of_webhook(sql, server_id, webhook_id, before, limit as i64)))
+            .await
+    }
+
+    /// In time order.
+    pub async fn list_event_attempts(
+        &self,
+        server_id: ServerId,
+        event_id: EventId,
+        limit: usize,
+    ) -> Result<Vec<WebhookAttempt>> {
+        self.read(move |sql| Box::pin(list_of_event(sql, server_id, event_id, limit as i64))).await
+    }
+
+    pub async fn find_webhook_attempt(
+        &self,
+        server_id: ServerId,
+        id: WebhookAttemptId,
+    ) -> Result<Option<WebhookAttempt>> {
+        self.read(move |sql| Box::pin(find(sql, server_id, id))).await
+    }
+}
 
 macro_rules! columns {
     () => {

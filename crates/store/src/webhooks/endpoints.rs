@@ -1,0 +1,340 @@
+//! Webhook endpoints: create, find, list, change, rotate the secret, disable, delete.
+
+use std::fmt;
+
+use postroad_model::{EventKind, EventSet, IdGenerator, ServerId, Timestamp, WebhookFormat, WebhookId};
+use serde_json::json;
+
+use crate::error::StoreError;
+use crate::records::NewEvent;
+use crate::sql::{Row, Sql};
+use crate::verbs::events;
+use crate::{Result, Store};
+
+/// Rows of the queue removed in one go: a write that is soon over.
+const PURGE_ROWS: i64 = 500;
+
+/// A signing secret; never shown by accident.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebhookSecret(pub String);
+
+impl fmt::Debug for WebhookSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WebhookSecret(…)")
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct NewWebhook {
+    pub server_id: ServerId,
+    pub url: String,
+    pub events: EventSet,
+    pub format: WebhookFormat,
+    pub enabled: bool,
+    pub secret: WebhookSecret,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    pub id: WebhookId,
+    pub server_id: ServerId,
+    pub url: String,
+    pub events: EventSet,
+    pub format: WebhookFormat,
+    pub enabled: bool,
+    /// Why we disabled it, if we did.
+    pub disabled_reason: Option<String>,
+    pub secret: WebhookSecret,
+    /// Until then it is signed with this one too.
+    pub previous_secret: Option<(WebhookSecret, Timestamp)>,
+    /// When the failures began that were not yet followed by a success.
+    pub failing_since: Option<Timestamp>,
+    pub last_success_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// What to change; `None` stays as it is.
+#[derive(Debug, Clone, Default)]
+pub struct WebhookChange {
+    pub url: Option<String>,
+    pub events: Option<EventSet>,
+    pub format: Option<WebhookFormat>,
+    pub enabled: Option<bool>,
+}
+
+impl Store {
+    pub async fn create_webhook(&self, new: NewWebhook) -> Result<Webhook> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(create(sql, new, now))).await
+    }
+
+    pub async fn find_webhook(&self, server_id: ServerId, id: WebhookId) -> Result<Option<Webhook>> {
+        self.read(move |sql| Box::pin(find(sql, server_id, id))).await
+    }
+
+    /// In the order of their ids, beginning after `after`.
+    pub async fn list_webhooks(
+        &self,
+        server_id: ServerId,
+        after: Option<WebhookId>,
+        limit: usize,
+    ) -> Result<Vec<Webhook>> {
+        self.read(move |sql| Box::pin(list(sql, server_id, after, limit as i64))).await
+    }
+
+    /// Of all servers.
+    pub async fn list_enabled_webhooks(&self) -> Result<Vec<Webhook>> {
+        self.read(move |sql| Box::pin(list_enabled(sql))).await
+    }
+
+    /// Enabling it again forgives what it did before, and begins with what happens from then on.
+    pub async fn change_webhook(
+        &self,
+        server_id: ServerId,
+        id: WebhookId,
+        change: WebhookChange,
+    ) -> Result<Webhook> {
+        let (now, is_over) = (self.clock.now(), change.enabled == Some(false));
+        // A transaction that began before it was disabled may have left something when that was purged.
+        if change.enabled == Some(true)
+            && self.find_webhook(server_id, id).await?.is_some_and(|webhook| !webhook.enabled)
+        {
+            self.purge_webhook_queue(server_id, id).await?;
+        }
+        let webhook = self.write(move |sql| Box::pin(update(sql, server_id, id, change, now))).await?;
+        if is_over {
+            self.purge_webhook_queue(server_id, id).await?;
+        }
+        Ok(webhook)
+    }
+
+    /// The secret so far stays good until `previous_until`.
+    pub async fn rotate_webhook_secret(
+        &self,
+        server_id: ServerId,
+        id: WebhookId,
+        secret: WebhookSecret,
+        previous_until: Timestamp,
+    ) -> Result<Webhook> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(rotate_secret(sql, server_id, id, secret, previous_until, now))).await
+    }
+
+    /// What it was still to be told is forgotten. Disabled first, so that nothing is added meanwhile.
+    pub async fn delete_webhook(&self, server_id: ServerId, id: WebhookId) -> Result<()> {
+        let change = WebhookChange { enabled: Some(false), ..WebhookChange::default() };
+        self.change_webhook(server_id, id, change).await?;
+        self.write(move |sql| Box::pin(delete(sql, server_id, id))).await
+    }
+
+    /// Disables an endpoint, tells of it, and forgets what it was to be told. `false` if it was disabled before, or if
+    /// it has to be failing since `failing_before` and is not: a success came meanwhile.
+    pub async fn disable_webhook(
+        &self,
+        server_id: ServerId,
+        id: WebhookId,
+        reason: String,
+        failing_before: Option<Timestamp>,
+    ) -> Result<bool> {
+        let now = self.clock.now();
+        let is_changed = self
+            .write_with_ids(move |sql, ids| {
+                Box::pin(async move { disable(sql, &ids, server_id, id, reason, failing_before, now).await })
+            })
+            .await?;
+        if is_changed {
+            self.bells.ring([server_id]);
+            self.purge_webhook_queue(server_id, id).await?;
+        }
+        Ok(is_changed)
+    }
+
+    /// In small steps, between which others write.
+    async fn purge_webhook_queue(&self, server_id: ServerId, id: WebhookId) -> Result<()> {
+        while self.write(move |sql| Box::pin(purge_queue(sql, server_id, id))).await? > 0 {}
+        Ok(())
+    }
+}
+
+macro_rules! columns {
+    () => {
+        "id, server_id, url, wants, format, enabled, disabled_reason, secret, previous_secret, previous_until,
+         failing_since, last_success_at, created_at, updated_at"
+    };
+}
+
+pub(crate) async fn create(sql: &Sql<'_>, new: NewWebhook, now: Timestamp) -> Result<Webhook, StoreError> {
+    let row = sql
+        .query_opt(
+            "INSERT INTO webhooks (server_id, url, wants, format, enabled, secret, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $7) RETURNING id",
+            &[
+                new.server_id.0.into(),
+                new.url.into(),
+                new.events.bits().into(),
+                new.format.as_str().into(),
+                new.enabled.into(),
+                new.secret.0.into(),
+                now.into(),
+            ],
+        )
+        .await?;
+    let id = WebhookId(row.ok_or(StoreError::Conflict)?.int(0)?);
+    find(sql, new.server_id, id).await?.ok_or(StoreError::NotFound)
+}
+
+pub(crate) async fn find(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    id: WebhookId,
+) -> Result<Option<Webhook>, StoreError> {
+    let text = concat!("SELECT ", columns!(), " FROM webhooks WHERE server_id = $1 AND id = $2");
+    let row = sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await?;
+    row.as_ref().map(read).transpose()
+}
+
+/// In the order of their ids, beginning after `after`.
+pub(crate) async fn list(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    after: Option<WebhookId>,
+    limit: i64,
+) -> Result<Vec<Webhook>, StoreError> {
+    let text = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM webhooks WHERE server_id = $1 AND id > $2 ORDER BY id LIMIT $3"
+    );
+    let after = after.map_or(0, |id| id.0);
+    sql.query(text, &[server_id.0.into(), after.into(), limit.into()]).await?.iter().map(read).collect()
+}
+
+/// Of all servers.
+pub(crate) async fn list_enabled(sql: &Sql<'_>) -> Result<Vec<Webhook>, StoreError> {
+    let text = concat!("SELECT ", columns!(), " FROM webhooks WHERE enabled = 1 ORDER BY id");
+    sql.query(text, &[]).await?.iter().map(read).collect()
+}
+
+/// Who enables one again forgives what it did before.
+pub(crate) async fn update(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    id: WebhookId,
+    change: WebhookChange,
+    now: Timestamp,
+) -> Result<Webhook, StoreError> {
+    let is_enabled_again = change.enabled == Some(true);
+    sql.change(
+        "UPDATE webhooks SET url = coalesce($3, url), wants = coalesce($4, wants), format = coalesce($5, format),
+                enabled = coalesce($6, enabled),
+                disabled_reason = CASE WHEN CAST($7 AS BIGINT) = 1 THEN NULL ELSE disabled_reason END,
+                failing_since = CASE WHEN CAST($7 AS BIGINT) = 1 THEN NULL ELSE failing_since END, updated_at = $8
+         WHERE server_id = $1 AND id = $2",
+        &[
+            server_id.0.into(),
+            id.0.into(),
+            change.url.into(),
+            change.events.map(EventSet::bits).into(),
+            change.format.map(WebhookFormat::as_str).into(),
+            change.enabled.into(),
+            is_enabled_again.into(),
+            now.into(),
+        ],
+    )
+    .await?;
+    find(sql, server_id, id).await?.ok_or(StoreError::NotFound)
+}
+
+/// The secret so far stays good until `previous_until`.
+pub(crate) async fn rotate_secret(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    id: WebhookId,
+    secret: WebhookSecret,
+    previous_until: Timestamp,
+    now: Timestamp,
+) -> Result<Webhook, StoreError> {
+    sql.change(
+        "UPDATE webhooks SET previous_secret = secret, previous_until = $4, secret = $3, updated_at = $5
+         WHERE server_id = $1 AND id = $2",
+        &[server_id.0.into(), id.0.into(), secret.0.into(), previous_until.into(), now.into()],
+    )
+    .await?;
+    find(sql, server_id, id).await?.ok_or(StoreError::NotFound)
+}
+
+pub(crate) async fn delete(sql: &Sql<'_>, server_id: ServerId, id: WebhookId) -> Result<(), StoreError> {
+    let text = "DELETE FROM webhooks WHERE server_id = $1 AND id = $2";
+    sql.change(text, &[server_id.0.into(), id.0.into()]).await
+}
+
+/// Forgets some of what a webhook was to be told; returns how much.
+pub(crate) async fn purge_queue(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    id: WebhookId,
+) -> Result<u64, StoreError> {
+    sql.execute(
+        "DELETE FROM webhook_queue WHERE server_id = $1 AND webhook_id = $2 AND event_id IN (
+             SELECT event_id FROM webhook_queue WHERE server_id = $1 AND webhook_id = $2 ORDER BY event_id LIMIT $3)",
+        &[server_id.0.into(), id.0.into(), PURGE_ROWS.into()],
+    )
+    .await
+}
+
+fn read(row: &Row) -> Result<Webhook, StoreError> {
+    let previous_secret = match (row.text_opt(8)?, row.time_opt(9)?) {
+        (Some(secret), Some(until)) => Some((WebhookSecret(secret), until)),
+        _ => None,
+    };
+    Ok(Webhook {
+        id: WebhookId(row.int(0)?),
+        server_id: ServerId(row.int(1)?),
+        url: row.text(2)?,
+        events: EventSet::from_bits(row.int(3)?),
+        format: row.name(4, WebhookFormat::parse)?,
+        enabled: row.flag(5)?,
+        disabled_reason: row.text_opt(6)?,
+        secret: WebhookSecret(row.text(7)?),
+        previous_secret,
+        failing_since: row.time_opt(10)?,
+        last_success_at: row.time_opt(11)?,
+        created_at: row.time(12)?,
+        updated_at: row.time(13)?,
+    })
+}
+
+/// Disables an endpoint and tells of it. `false` if it was disabled before, or is not failing since `failing_before`.
+pub(crate) async fn disable(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    server_id: ServerId,
+    webhook_id: WebhookId,
+    reason: String,
+    failing_before: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let changed = sql
+        .execute(
+            "UPDATE webhooks SET enabled = 0, disabled_reason = $3, updated_at = $4
+             WHERE server_id = $1 AND id = $2 AND enabled = 1
+                 AND (CAST($5 AS BIGINT) IS NULL OR failing_since <= CAST($5 AS BIGINT))",
+            &[
+                server_id.0.into(),
+                webhook_id.0.into(),
+                reason.as_str().into(),
+                now.into(),
+                failing_before.into(),
+            ],
+        )
+        .await?;
+    if changed == 0 {
+        return Ok(false);
+    }
+    let Some(webhook) = find(sql, server_id, webhook_id).await? else { return Ok(false) };
+    let data = json!({ "webhook": { "id": webhook.id, "url": webhook.url, "reason": reason } });
+    let event = NewEvent { kind: EventKind::WebhookDisabled, data: data.to_string() };
+    events::add_of_server(sql, ids, server_id, &event, now).await?;
+    Ok(true)
+}

@@ -1,0 +1,114 @@
+//! Replay: put past events into a webhook's outbox again.
+
+use std::time::Duration;
+
+use postroad_model::idgen::first_id_at;
+use postroad_model::{EventId, EventKind, ServerId, Timestamp, WebhookId};
+
+use super::endpoints;
+use crate::error::StoreError;
+use crate::sql::Sql;
+use crate::{Result, Store};
+
+/// The id of an event is made at most this long after what it tells of.
+const ID_DELAY_MAX: Duration = Duration::from_hours(1);
+/// Events that a replay puts into the queue at once.
+const REPLAY_EVENTS: i64 = 500;
+
+/// What to tell a webhook again.
+#[derive(Debug, Clone, Copy)]
+pub enum Replay {
+    Event(EventId),
+    /// Events that happened in this range, its end excluded; those behind `after`.
+    Between {
+        from: Timestamp,
+        to: Timestamp,
+        after: EventId,
+    },
+}
+
+/// How far a replay came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replayed {
+    pub events: u64,
+    /// The last event that was looked at, if there may be more in the range.
+    pub continue_after: Option<EventId>,
+}
+
+impl Store {
+    /// Puts events into a webhook's queue again. `NotFound` if there is no such webhook or event.
+    pub async fn replay_webhook(
+        &self,
+        server_id: ServerId,
+        id: WebhookId,
+        replay: Replay,
+    ) -> Result<Replayed> {
+        let now = self.clock.now();
+        let replayed =
+            self.write(move |sql| Box::pin(replay_events(sql, server_id, id, replay, now))).await?;
+        self.bells.ring([server_id]);
+        Ok(replayed)
+    }
+}
+
+/// Puts events into the queue again, those that wait already to the front of it. Whatever a webhook does not want is
+/// left out.
+pub(crate) async fn replay_events(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    webhook_id: WebhookId,
+    replay: Replay,
+    now: Timestamp,
+) -> Result<Replayed, StoreError> {
+    let webhook = endpoints::find(sql, server_id, webhook_id).await?.ok_or(StoreError::NotFound)?;
+    let (rows, continue_after) = match replay {
+        Replay::Event(id) => {
+            let text = "SELECT id, kind FROM events WHERE server_id = $1 AND id = $2";
+            let rows = sql.query(text, &[server_id.0.into(), id.0.into()]).await?;
+            if rows.is_empty() {
+                return Err(StoreError::NotFound);
+            }
+            (rows, None)
+        }
+        Replay::Between { from, to, after } => {
+            // Ids are made after the moment they tell of, and soon after it.
+            let first = first_id_at(from).max(after.0 + 1);
+            let last = first_id_at(to.plus(ID_DELAY_MAX));
+            let rows = sql
+                .query(
+                    "SELECT id, kind FROM events WHERE server_id = $1 AND id >= $2 AND id < $3 AND at >= $4 AND at < $5
+                     ORDER BY id LIMIT $6",
+                    &[
+                        server_id.0.into(),
+                        first.into(),
+                        last.into(),
+                        from.into(),
+                        to.into(),
+                        REPLAY_EVENTS.into(),
+                    ],
+                )
+                .await?;
+            let is_full = rows.len() as i64 == REPLAY_EVENTS;
+            let last = rows.last().filter(|_| is_full).map(|row| row.int(0).map(EventId)).transpose()?;
+            (rows, last)
+        }
+    };
+    let mut events = 0;
+    for row in &rows {
+        if !webhook.events.contains(row.name(1, EventKind::parse)?) {
+            continue;
+        }
+        events += 1;
+        // One that is just being told is told again: who asks for a replay has seen the post, or missed it.
+        let text = if sql.is_sqlite() {
+            "INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts) VALUES ($1, $2, $3, $4, 0)
+             ON CONFLICT (server_id, webhook_id, event_id) DO UPDATE SET due_at = excluded.due_at"
+        } else {
+            "INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts) VALUES ($1, $2, $3, $4, 0)
+             ON CONFLICT (server_id, webhook_id, event_id)
+             DO UPDATE SET due_at = excluded.due_at, claimed_until = NULL"
+        };
+        sql.execute(text, &[server_id.0.into(), webhook_id.0.into(), row.int(0)?.into(), now.into()]).await?;
+    }
+    Ok(Replayed { events, continue_after })
+}
