@@ -12,7 +12,6 @@ mod gates;
 mod hand_over;
 mod idempotency;
 mod initial;
-mod last_suppressed;
 mod migrations;
 mod nodes;
 mod pacing_notes;
@@ -22,6 +21,7 @@ mod records;
 mod send_limit;
 mod sql;
 mod sqlite;
+mod suppressions;
 mod verbs;
 mod webhooks;
 
@@ -29,12 +29,14 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use bells::Bells;
 use futures_util::future::BoxFuture;
-use hand_over::HandOver;
-use last_suppressed::LastSuppressed;
 use postroad_model::{Clock, IdGenerator, ServerId};
 use tokio::sync::watch;
+
+use crate::bells::Bells;
+use crate::hand_over::HandOver;
+use crate::sql::Sql;
+use crate::suppressions::last_suppressed::LastSuppressed;
 
 pub use body::StoredBody;
 pub use counting::{
@@ -48,7 +50,6 @@ pub use domains::{
 };
 pub use error::{OpenError, StoreError};
 pub use records::*;
-use sql::Sql;
 
 /// Where and how to open a store.
 #[derive(Debug, Clone)]

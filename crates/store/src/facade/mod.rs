@@ -11,5 +11,4 @@ mod retention;
 mod returns;
 mod server_change;
 mod setup;
-mod suppressions;
 mod tracking_events;

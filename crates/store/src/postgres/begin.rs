@@ -14,8 +14,9 @@ use tokio_postgres::types::ToSql;
 use super::Node;
 use super::flight::BEGIN_WITH_KEPT_PLANS;
 use crate::error::StoreError;
-use crate::records::{Begin, Begun, Message, SendInfo, Suppression};
+use crate::records::{Begin, Begun, Message, SendInfo};
 use crate::sql::damaged_json;
+use crate::suppressions::Suppression;
 
 /// Marks the entries; tells of each whether an address of its server was suppressed since it was due, with ten seconds for the
 /// clocks of other nodes. That is seen by the newest one, because for a bound that it does not know the planner would

@@ -11,8 +11,9 @@ use tokio_postgres::types::ToSql;
 use super::flight::BEGIN_WITH_KEPT_PLANS;
 use crate::error::StoreError;
 use crate::initial::{Hour, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
-use crate::records::{NewEvent, NewSend, recipient_key};
+use crate::records::{NewEvent, NewSend};
 use crate::send_limit;
+use crate::suppressions::record::recipient_key;
 
 /// The first address from the wanted one on, if it is that one: by this order there is only one index to go by. Others hold
 /// server and address as well, with something in between, and cost the same to a planner that believes the table to be empty.
@@ -36,6 +37,7 @@ const COUNT: &str = "WITH row AS (
     RETURNING server_id, hour, messages";
 
 const LOCK_SERVER: &str = "SELECT name FROM servers WHERE id = $1 FOR NO KEY UPDATE";
+
 const LAST_SEQ: &str = "SELECT coalesce(max(seq), 0) FROM events WHERE server_id = $1 AND message_id = 0";
 
 /// What a batch meets.

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use postroad_model::{ServerId, Timestamp};
 
 use super::columns::table;
-use crate::records::{NewSuppression, address_key};
 use crate::sql::storable;
+use crate::suppressions::NewSuppression;
+use crate::suppressions::record::address_key;
 
 // Keeps the older one, unless it is over or the new one lasts longer. Of several for one address the first counts.
 table! { Suppressions, "INSERT INTO suppressions AS known

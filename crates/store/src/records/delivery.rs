@@ -7,7 +7,7 @@ use postroad_model::{
 };
 
 use super::message::Message;
-use super::suppression::{NewSuppression, Suppression};
+use crate::suppressions::{NewSuppression, Suppression};
 
 /// One attempt (or hold, or later bounce) as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use postroad_model::{EventKind, HoldReason, Status, SuppressionReason, Timestamp
 use serde_json::json;
 
 use super::delivery::NewEvent;
-use super::suppression::Suppression;
+use crate::suppressions::Suppression;
 
 impl NewEvent {
     /// For everything but a suppression.

@@ -12,7 +12,6 @@ mod returned;
 mod send;
 mod server_change;
 mod setup;
-mod suppression;
 pub(crate) mod told;
 mod tracking_event;
 
@@ -21,6 +20,9 @@ pub use crate::gates::{Gate, NewGate};
 pub use crate::idempotency::{Idempotency, StoredAnswer};
 pub use crate::pacing_notes::PacingNote;
 pub use crate::pools::{NewSource, Pool, Source, SourceCounts, SourceDay, WarmupPause};
+pub use crate::suppressions::{
+    AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter,
+};
 pub use crate::webhooks::{
     NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,
     WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
@@ -45,7 +47,5 @@ pub use setup::{
     Account, Credential, CredentialAccess, KeyHash, NewCredential, NewServer, Server, ServerRetention,
     ServerTracking,
 };
-pub use suppression::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
-pub(crate) use suppression::{address_key, recipient_key};
 pub use told::{EventMessage, FeedPage, FeedQuery, ToldEvent};
 pub use tracking_event::{NewTrackingEvent, TrackingEventKind};

@@ -11,9 +11,10 @@ use crate::body::INLINE_BYTES_MAX;
 use crate::error::StoreError;
 use crate::idempotency::{Idempotency, StoredAnswer};
 use crate::initial::{InitialRow, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
-use crate::records::{Accepted, NewEvent, NewRecipient, NewSend, recipient_key};
+use crate::records::{Accepted, NewEvent, NewRecipient, NewSend};
 use crate::send_limit;
 use crate::sql::to_json;
+use crate::suppressions::record::recipient_key;
 
 /// What was written of a send.
 pub(super) struct Written {

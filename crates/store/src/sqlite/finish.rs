@@ -4,10 +4,13 @@ use postroad_model::{DeliveryId, IdGenerator, Status, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::claims::After;
-use super::events::{self, NewRow};
+use super::events;
+use super::events::NewRow;
 use crate::error::StoreError;
-use crate::records::{AttemptMatch, NewDelivery, NewSuppression, Outcome, address_key};
+use crate::records::{AttemptMatch, NewDelivery, Outcome};
 use crate::sql::storable;
+use crate::suppressions::NewSuppression;
+use crate::suppressions::record::address_key;
 use crate::verbs::finish::SourceCounts;
 
 /// What became of one outcome.

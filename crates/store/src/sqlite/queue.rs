@@ -10,7 +10,8 @@ use super::{lock, ready};
 use crate::error::StoreError;
 use crate::records::{Begin, Begun, Claimed};
 use crate::sql::Sql;
-use crate::verbs::{messages, suppressions};
+use crate::suppressions::lookup;
+use crate::verbs::messages;
 
 /// Entries looked at before others get their turn with the claims.
 const CHUNK: usize = 256;
@@ -157,7 +158,7 @@ pub(super) fn begin(
                 None => Begun::Gone,
                 Some(message) => {
                     let address = message.rcpt_to.clone();
-                    match ready(suppressions::find(&sql, entry.server_id, address, now))? {
+                    match ready(lookup::find(&sql, entry.server_id, address, now))? {
                         Some(found) => Begun::Suppressed(Box::new(message), found),
                         None => Begun::Go(Some(Box::new(message))),
                     }

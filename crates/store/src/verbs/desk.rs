@@ -5,11 +5,12 @@ use postroad_model::{
 };
 use serde_json::json;
 
-use super::{deliveries, events, messages, suppressions};
+use super::{deliveries, events, messages};
 use crate::error::StoreError;
 use crate::initial::SCHEDULED;
 use crate::records::{AttemptMatch, Cancelled, Message, NewDelivery, NewEvent, Outcome, Retried};
 use crate::sql::Sql;
+use crate::suppressions::lookup;
 
 pub(crate) type Key = (ServerId, MessageId);
 
@@ -67,7 +68,7 @@ pub(crate) async fn retry(
         return Ok((Retried::NotWaiting, Entry::Unchanged));
     }
     let message = messages::find(sql, key.0, key.1).await?.ok_or(StoreError::NotFound)?;
-    if let Some(found) = suppressions::find(sql, key.0, message.rcpt_to.clone(), now).await? {
+    if let Some(found) = lookup::find(sql, key.0, message.rcpt_to.clone(), now).await? {
         let suppressed = Retried::Suppressed { reason: found.reason, since: found.created_at };
         return Ok((suppressed, Entry::Unchanged));
     }

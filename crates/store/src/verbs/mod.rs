@@ -23,7 +23,6 @@ pub(crate) mod scheduled;
 pub(crate) mod server_change;
 pub(crate) mod servers;
 pub(crate) mod settings;
-pub(crate) mod suppressions;
 pub(crate) mod surplus;
 pub(crate) mod told;
 pub(crate) mod tracking;

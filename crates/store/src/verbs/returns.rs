@@ -3,12 +3,13 @@
 use postroad_model::{DeliveryId, EventId, IdGenerator, MessageId, ServerId, Status};
 
 use super::events::EventPlace;
-use super::{deliveries, events, recipient_providers, suppressions};
+use super::{deliveries, events, recipient_providers};
 use crate::body::INLINE_BYTES_MAX;
 use crate::error::StoreError;
 use crate::pools::source_days::day_of;
 use crate::records::{NewReturn, ReturnEffect, Taken};
 use crate::sql::{Sql, to_json};
+use crate::suppressions::add;
 
 /// Whoever got a message knows its return path, and could fill the disk through it.
 const RETURNS_PER_MESSAGE_MAX: usize = 20;
@@ -131,7 +132,7 @@ async fn tell(
     };
     events::add(sql, place, &effect.event).await?;
     if let Some(suppression) = &effect.suppress {
-        suppressions::add(sql, server_id, vec![suppression.clone()], at).await?;
+        add::add(sql, server_id, vec![suppression.clone()], at).await?;
     }
     Ok(())
 }

@@ -8,21 +8,27 @@ use postroad_model::{
 };
 use serde_json::json;
 
+use super::events;
 use super::events::EventPlace;
-use super::{events, suppressions};
 use crate::error::StoreError;
-use crate::records::{NewEvent, NewSuppression, NewTrackingEvent, TrackingEventKind};
+use crate::records::{NewEvent, NewTrackingEvent, TrackingEventKind};
 use crate::sql::Sql;
+use crate::suppressions::{NewSuppression, add};
 
 /// Whoever got a message can fetch its links for ever; this many events of one message tell enough.
 const EVENTS_PER_MESSAGE_MAX: i64 = 1_000;
+
 /// Nobody reads and clicks as fast; scanners do.
 const TOO_FAST: Duration = Duration::from_secs(1);
 
 const OPENED: i64 = 1;
+
 const OPENED_BY_BOT: i64 = 2;
+
 const CLICKED: i64 = 4;
+
 const CLICKED_BY_BOT: i64 = 8;
+
 const UNSUBSCRIBED: i64 = 16;
 
 /// Where the message stands.
@@ -73,7 +79,7 @@ pub(crate) async fn record(
             events::add(sql, place, &event).await?;
         }
         if let Some(suppression) = suppression(hit, standing.as_ref(), simulator_domain) {
-            suppressions::add(sql, hit.server_id, vec![suppression], hit.at).await?;
+            add::add(sql, hit.server_id, vec![suppression], hit.at).await?;
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Addresses that get no more mail from a server.
+//! A suppression, and the key of an address.
 
 use postroad_model::{DomainName, EmailAddress, MessageId, SuppressionReason, Timestamp};
 

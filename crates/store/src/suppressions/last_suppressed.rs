@@ -1,5 +1,5 @@
-//! When an address of each server was suppressed last. A message that goes on the wire right after it was accepted is not
-//! read again; this says whether it has to be all the same. For SQLite, where every change is made in this process.
+//! Time of each server's latest suppression. A message that goes on the wire right after it was accepted is not read
+//! again, unless an address was suppressed since. For SQLite, where every change is made in this process.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

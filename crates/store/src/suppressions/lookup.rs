@@ -1,0 +1,131 @@
+//! Find one suppression, list those of a server.
+
+use postroad_model::{MessageId, ServerId, SuppressionReason, Timestamp};
+
+use super::record::{Suppression, SuppressionCursor, SuppressionFilter, address_key};
+use crate::error::StoreError;
+use crate::sql::{Row, Sql};
+use crate::{Result, Store};
+
+impl Store {
+    /// Unless it is over.
+    pub async fn find_suppression(
+        &self,
+        server_id: ServerId,
+        address: String,
+    ) -> Result<Option<Suppression>> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(find(sql, server_id, address, now))).await
+    }
+
+    /// Newest first, beginning after the entry `after`; without those that are over.
+    pub async fn list_suppressions(
+        &self,
+        server_id: ServerId,
+        filter: SuppressionFilter,
+        after: Option<SuppressionCursor>,
+        limit: usize,
+    ) -> Result<Vec<Suppression>> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(list(sql, server_id, filter, after, limit as i64, now))).await
+    }
+
+    /// In the order of their addresses, beginning after the address `after`; without those that are over.
+    pub async fn list_suppressions_by_address(
+        &self,
+        server_id: ServerId,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Vec<Suppression>> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(list_by_address(sql, server_id, after, limit as i64, now))).await
+    }
+}
+
+pub(crate) async fn find(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    address: String,
+    now: Timestamp,
+) -> Result<Option<Suppression>, StoreError> {
+    let row = sql
+        .query_opt(
+            "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
+             WHERE server_id = $1 AND address = $2 AND (expires_at IS NULL OR expires_at > $3)",
+            &[server_id.0.into(), address_key(&address).into(), now.into()],
+        )
+        .await?;
+    row.as_ref().map(read).transpose()
+}
+
+/// Newest first.
+pub(crate) async fn list(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    filter: SuppressionFilter,
+    after: Option<SuppressionCursor>,
+    limit: i64,
+    now: Timestamp,
+) -> Result<Vec<Suppression>, StoreError> {
+    let since = filter.since.map_or(i64::MIN, Timestamp::as_micros);
+    let before = filter.until.map_or(i64::MAX, Timestamp::as_micros);
+    let (from, address) =
+        after.map_or((i64::MAX, String::new()), |cursor| (cursor.created_at.as_micros(), cursor.address));
+    let mut params = vec![
+        server_id.0.into(),
+        since.into(),
+        before.into(),
+        from.into(),
+        address.into(),
+        now.into(),
+        limit.into(),
+    ];
+    let text = match filter.reason {
+        None => {
+            "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
+             WHERE server_id = $1 AND created_at >= $2 AND created_at < $3
+                 AND created_at <= $4 AND (created_at < $4 OR address > $5)
+                 AND (expires_at IS NULL OR expires_at > $6)
+             ORDER BY created_at DESC, address LIMIT $7"
+        }
+        Some(reason) => {
+            params.push(reason.as_str().into());
+            "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
+             WHERE server_id = $1 AND reason = $8 AND created_at >= $2 AND created_at < $3
+                 AND created_at <= $4 AND (created_at < $4 OR address > $5)
+                 AND (expires_at IS NULL OR expires_at > $6)
+             ORDER BY created_at DESC, address LIMIT $7"
+        }
+    };
+    sql.query(text, &params).await?.iter().map(read).collect()
+}
+
+/// By address: what stands the whole time is in some page, whatever is added and removed meanwhile.
+pub(crate) async fn list_by_address(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    after: Option<String>,
+    limit: i64,
+    now: Timestamp,
+) -> Result<Vec<Suppression>, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
+             WHERE server_id = $1 AND address > $2 AND (expires_at IS NULL OR expires_at > $3)
+             ORDER BY address LIMIT $4",
+            &[server_id.0.into(), after.unwrap_or_default().into(), now.into(), limit.into()],
+        )
+        .await?;
+    rows.iter().map(read).collect()
+}
+
+pub(crate) fn read(row: &Row) -> Result<Suppression, StoreError> {
+    Ok(Suppression {
+        address: row.text(0)?,
+        reason: row.name(1, SuppressionReason::parse)?,
+        details: row.text(2)?,
+        origin_message_id: row.int_opt(3)?.map(MessageId),
+        created_at: row.time(4)?,
+        expires_at: row.time_opt(5)?,
+    })
+}

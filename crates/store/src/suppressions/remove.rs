@@ -1,0 +1,85 @@
+//! Remove suppressions, by address or because they have ended.
+
+use std::collections::HashSet;
+
+use postroad_model::{ServerId, Timestamp};
+
+use super::add::AT_ONCE;
+use super::record::address_key;
+use crate::error::StoreError;
+use crate::sql::{Sql, storable, to_json};
+use crate::{Result, Store};
+
+impl Store {
+    /// Whether it was suppressed.
+    pub async fn remove_suppression(&self, server_id: ServerId, address: String) -> Result<bool> {
+        Ok(self.remove_suppressions(server_id, vec![address]).await?.contains(&true))
+    }
+
+    /// Whether each was suppressed, in the order given; not all or nothing.
+    pub async fn remove_suppressions(
+        &self,
+        server_id: ServerId,
+        mut addresses: Vec<String>,
+    ) -> Result<Vec<bool>> {
+        let mut removed = Vec::with_capacity(addresses.len());
+        while !addresses.is_empty() {
+            let rest = addresses.split_off(addresses.len().min(AT_ONCE));
+            let some = std::mem::replace(&mut addresses, rest);
+            let now = self.clock.now();
+            removed.extend(self.write(move |sql| Box::pin(remove(sql, server_id, some, now))).await?);
+        }
+        Ok(removed)
+    }
+
+    /// Removes suppressions that are over, at most `limit`; returns how many.
+    pub async fn remove_ended_suppressions(&self, limit: usize) -> Result<u64> {
+        let now = self.clock.now();
+        // Mostly there are none, and the writer need not be asked.
+        if !self.read(move |sql| Box::pin(has_ended(sql, now))).await? {
+            return Ok(0);
+        }
+        self.write(move |sql| Box::pin(remove_ended(sql, now, limit as i64))).await
+    }
+}
+
+/// Returns, in the order given, whether each was suppressed.
+pub(crate) async fn remove(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    addresses: Vec<String>,
+    now: Timestamp,
+) -> Result<Vec<bool>, StoreError> {
+    let keys: Vec<String> =
+        addresses.iter().map(|address| storable(&address_key(address)).into_owned()).collect();
+    let text = if sql.is_sqlite() {
+        "DELETE FROM suppressions
+         WHERE server_id = $1 AND address IN (SELECT value FROM json_each($2))
+             AND (expires_at IS NULL OR expires_at > $3)
+         RETURNING address"
+    } else {
+        "DELETE FROM suppressions
+         WHERE server_id = $1 AND address = ANY (ARRAY (SELECT jsonb_array_elements_text($2::text::jsonb)))
+             AND (expires_at IS NULL OR expires_at > $3)
+         RETURNING address"
+    };
+    let removed = sql.query(text, &[server_id.0.into(), to_json(&keys).into(), now.into()]).await?;
+    let mut removed = removed.iter().map(|row| row.text(0)).collect::<Result<HashSet<_>, _>>()?;
+    Ok(keys.iter().map(|key| removed.remove(key)).collect())
+}
+
+pub(crate) async fn has_ended(sql: &Sql<'_>, now: Timestamp) -> Result<bool, StoreError> {
+    let text = "SELECT server_id FROM suppressions WHERE expires_at <= $1 LIMIT 1";
+    Ok(sql.query_opt(text, &[now.into()]).await?.is_some())
+}
+
+/// Removes those that are over, at most `limit`; returns how many.
+pub(crate) async fn remove_ended(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
+    sql.execute(
+        "DELETE FROM suppressions WHERE expires_at <= $1 AND (server_id, address) IN (
+             SELECT server_id, address FROM suppressions WHERE expires_at <= $1
+             ORDER BY expires_at, server_id, address LIMIT $2)",
+        &[now.into(), limit.into()],
+    )
+    .await
+}
