@@ -22,6 +22,7 @@ mod send_limit;
 mod sql;
 mod sqlite;
 mod suppressions;
+mod tracking;
 mod verbs;
 mod webhooks;
 

@@ -11,4 +11,3 @@ mod retention;
 mod returns;
 mod server_change;
 mod setup;
-mod tracking_events;

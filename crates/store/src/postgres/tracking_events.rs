@@ -18,8 +18,8 @@ use super::queue::columns;
 use super::suppressing::Suppressions;
 use super::{Engine, Lane, Node, bounded, flight, lease};
 use crate::error::StoreError;
-use crate::records::{NewEvent, NewTrackingEvent};
-use crate::verbs::tracking_events::{Standing, sort, suppression};
+use crate::records::NewEvent;
+use crate::tracking::{NewTrackingEvent, Standing, sort, suppression};
 
 /// Locked in the order of their keys, as `finish` does.
 const LOCK: &str = "SELECT m.server_id, m.id, m.last_seq, m.marks, m.status, m.last_delivery_at, s.test

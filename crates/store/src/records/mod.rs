@@ -13,7 +13,6 @@ mod send;
 mod server_change;
 mod setup;
 pub(crate) mod told;
-mod tracking_event;
 
 pub use crate::delivery_setup::{DeliverySetup, ServerDelivery};
 pub use crate::gates::{Gate, NewGate};
@@ -23,6 +22,7 @@ pub use crate::pools::{NewSource, Pool, Source, SourceCounts, SourceDay, WarmupP
 pub use crate::suppressions::{
     AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter,
 };
+pub use crate::tracking::{NewTrackingEvent, TrackingEventKind};
 pub use crate::webhooks::{
     NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,
     WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
@@ -48,4 +48,3 @@ pub use setup::{
     ServerTracking,
 };
 pub use told::{EventMessage, FeedPage, FeedQuery, ToldEvent};
-pub use tracking_event::{NewTrackingEvent, TrackingEventKind};

@@ -26,5 +26,4 @@ pub(crate) mod settings;
 pub(crate) mod surplus;
 pub(crate) mod told;
 pub(crate) mod tracking;
-pub(crate) mod tracking_events;
 pub(crate) mod used_pools;

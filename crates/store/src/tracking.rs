@@ -1,5 +1,4 @@
-//! Opens, clicks and unsubscriptions: the message's marks, the event, and the address that gets no more mail. What a hit
-//! comes to is the same on both engines; `record` writes them on SQLite, PostgreSQL has a way of its own.
+//! Opens, clicks and unsubscriptions: the message's marks, the event, and the suppression of who unsubscribed.
 
 use std::time::Duration;
 
@@ -8,28 +7,76 @@ use postroad_model::{
 };
 use serde_json::json;
 
-use super::events;
-use super::events::EventPlace;
 use crate::error::StoreError;
-use crate::records::{NewEvent, NewTrackingEvent, TrackingEventKind};
+use crate::records::NewEvent;
 use crate::sql::Sql;
 use crate::suppressions::{NewSuppression, add};
+use crate::verbs::events;
+use crate::verbs::events::EventPlace;
+use crate::{Engine, Result, Store};
 
 /// Whoever got a message can fetch its links for ever; this many events of one message tell enough.
 const EVENTS_PER_MESSAGE_MAX: i64 = 1_000;
-
 /// Nobody reads and clicks as fast; scanners do.
 const TOO_FAST: Duration = Duration::from_secs(1);
-
 const OPENED: i64 = 1;
-
 const OPENED_BY_BOT: i64 = 2;
-
 const CLICKED: i64 = 4;
-
 const CLICKED_BY_BOT: i64 = 8;
-
 const UNSUBSCRIBED: i64 = 16;
+
+/// Somebody fetched a pixel, followed a link or unsubscribed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewTrackingEvent {
+    pub server_id: ServerId,
+    pub message_id: MessageId,
+    pub kind: TrackingEventKind,
+    pub at: Timestamp,
+    pub ip_address: String,
+    pub user_agent: String,
+    /// By what was known without the message.
+    pub is_bot: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrackingEventKind {
+    Open,
+    Click {
+        url: String,
+        /// Names the link within its message.
+        link: String,
+    },
+    Unsubscribe {
+        /// Who gets no more mail.
+        address: String,
+    },
+}
+
+impl Store {
+    /// Marks messages and appends events, all of them or none; who unsubscribed is suppressed, also if the message is
+    /// gone, except at the simulator's domain. Keep it to a few hundred at a time.
+    pub async fn record_tracking_events(
+        &self,
+        new: Vec<NewTrackingEvent>,
+        simulator_domain: DomainName,
+    ) -> Result<()> {
+        let servers: Vec<ServerId> = new.iter().map(|hit| hit.server_id).collect();
+        let left = new.iter().filter(|hit| matches!(hit.kind, TrackingEventKind::Unsubscribe { .. }));
+        let left: Vec<ServerId> = left.map(|hit| hit.server_id).collect();
+        match &*self.engine {
+            Engine::Sqlite { .. } => {
+                self.write_with_ids(move |sql, ids| {
+                    Box::pin(async move { record(sql, &ids, new, &simulator_domain).await })
+                })
+                .await?;
+            }
+            Engine::Postgres(engine) => engine.record_tracking_events(new, &simulator_domain).await?,
+        }
+        self.last_suppressed.note(left, self.clock.now());
+        self.bells.ring(servers);
+        Ok(())
+    }
+}
 
 /// Where the message stands.
 pub(crate) struct Standing {
