@@ -9,7 +9,9 @@ use postroad_model::{
 };
 use serde_json::json;
 
-use crate::records::{InitialState, NewEvent, NewRecipient, NewSend, held_sentence};
+use crate::events::NewEvent;
+use crate::events::held::sentence as held_sentence;
+use crate::records::{InitialState, NewRecipient, NewSend};
 
 /// How long a recipient that the store holds back is kept (contract 5).
 pub(crate) const HELD_FOR: Duration = Duration::from_hours(7 * 24);
@@ -64,6 +66,7 @@ pub(crate) fn hour_at(moment: Timestamp) -> i64 {
 
 /// `queue.scheduled` of a message that counts against the hourly limit when it becomes due.
 pub(crate) const SCHEDULED: i64 = 1;
+
 /// Likewise of one that does not count: the limit does not apply to it, or it has counted before.
 pub(crate) const SCHEDULED_UNCOUNTED: i64 = 2;
 

@@ -1,12 +1,12 @@
 //! What is durable, as domain verbs. Two engines implement them and one conformance suite runs against both. Only
 //! this crate holds SQL; nothing here knows HTTP, SMTP or MIME.
 
-mod bells;
 mod body;
 mod counting;
 mod delivery_setup;
 mod domains;
 mod error;
+mod events;
 mod facade;
 mod gates;
 mod hand_over;
@@ -34,7 +34,7 @@ use futures_util::future::BoxFuture;
 use postroad_model::{Clock, IdGenerator, ServerId};
 use tokio::sync::watch;
 
-use crate::bells::Bells;
+use crate::events::notifier::Bells;
 use crate::hand_over::HandOver;
 use crate::sql::Sql;
 use crate::suppressions::last_suppressed::LastSuppressed;

@@ -4,7 +4,7 @@
 use postroad_model::{EventKind, ServerId, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::records::NewEvent;
+use crate::events::NewEvent;
 
 const HOUR_MICROS: i64 = 3_600_000_000;
 

@@ -8,21 +8,26 @@ use postroad_model::{
 use serde_json::json;
 
 use crate::error::StoreError;
-use crate::records::NewEvent;
+use crate::events::append::EventPlace;
+use crate::events::{NewEvent, append};
 use crate::sql::Sql;
 use crate::suppressions::{NewSuppression, add};
-use crate::verbs::events;
-use crate::verbs::events::EventPlace;
 use crate::{Engine, Result, Store};
 
 /// Whoever got a message can fetch its links for ever; this many events of one message tell enough.
 const EVENTS_PER_MESSAGE_MAX: i64 = 1_000;
+
 /// Nobody reads and clicks as fast; scanners do.
 const TOO_FAST: Duration = Duration::from_secs(1);
+
 const OPENED: i64 = 1;
+
 const OPENED_BY_BOT: i64 = 2;
+
 const CLICKED: i64 = 4;
+
 const CLICKED_BY_BOT: i64 = 8;
+
 const UNSUBSCRIBED: i64 = 16;
 
 /// Somebody fetched a pixel, followed a link or unsubscribed.
@@ -123,7 +128,7 @@ pub(crate) async fn record(
                 at: hit.at,
                 test: standing.test,
             };
-            events::add(sql, place, &event).await?;
+            append::add(sql, place, &event).await?;
         }
         if let Some(suppression) = suppression(hit, standing.as_ref(), simulator_domain) {
             add::add(sql, hit.server_id, vec![suppression], hit.at).await?;

@@ -8,9 +8,8 @@ use super::records::{
 };
 use super::{keys, tracking};
 use crate::error::StoreError;
-use crate::records::NewEvent;
+use crate::events::{NewEvent, append};
 use crate::sql::{Row, Sql};
-use crate::verbs::events;
 
 /// The columns that `read` reads.
 macro_rules! select {
@@ -239,7 +238,7 @@ pub(super) async fn add_event(
                 json!({ "id": row.int(0)?, "name": row.text(1)?, "account": domain.account_name });
         }
         let event = NewEvent { kind, data: data.to_string() };
-        events::add_of_server(sql, ids, ServerId(row.int(0)?), &event, now).await?;
+        append::add_of_server(sql, ids, ServerId(row.int(0)?), &event, now).await?;
     }
     Ok(())
 }

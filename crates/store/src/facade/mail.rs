@@ -5,8 +5,8 @@ use std::sync::Arc;
 use postroad_model::{DeliveryId, MessageId, SendId, ServerId};
 
 use crate::error::StoreError;
-use crate::records::{Accepted, Delivery, Event, Message, MessageSummary, NewSend};
-use crate::verbs::{deliveries, events, messages};
+use crate::records::{Accepted, Delivery, Message, MessageSummary, NewSend};
+use crate::verbs::{deliveries, messages};
 use crate::{Engine, Result, Store, body};
 
 impl Store {
@@ -68,11 +68,6 @@ impl Store {
     /// In time order.
     pub async fn list_deliveries(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Delivery>> {
         self.read(move |sql| Box::pin(deliveries::list(sql, server_id, id))).await
-    }
-
-    /// In the order of `seq`.
-    pub async fn list_events(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Event>> {
-        self.read(move |sql| Box::pin(events::list_of_message(sql, server_id, id))).await
     }
 
     /// The SMTP conversations of a message's deliveries, in time order.

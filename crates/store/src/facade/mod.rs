@@ -2,7 +2,6 @@
 
 mod analytics;
 mod clock_back;
-mod events;
 mod health;
 mod mail;
 mod queue;

@@ -7,9 +7,8 @@ use serde_json::json;
 
 use super::source_days::day_of;
 use crate::error::StoreError;
-use crate::records::NewEvent;
+use crate::events::{NewEvent, append};
 use crate::sql::Sql;
-use crate::verbs::events;
 use crate::{Result, Store};
 
 /// A warm-up that has to stop.
@@ -119,7 +118,7 @@ pub(crate) async fn pause_warmup(
     let event = NewEvent { kind: EventKind::IpWarmupPaused, data };
     // In one order, so that two nodes do not wait for each other in a circle.
     for server_id in &pause.servers.iter().copied().collect::<BTreeSet<_>>() {
-        events::add_of_server(sql, ids, *server_id, &event, now).await?;
+        append::add_of_server(sql, ids, *server_id, &event, now).await?;
     }
     Ok(true)
 }

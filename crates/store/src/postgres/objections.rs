@@ -10,8 +10,9 @@ use tokio_postgres::types::ToSql;
 
 use super::flight::BEGIN_WITH_KEPT_PLANS;
 use crate::error::StoreError;
+use crate::events::NewEvent;
 use crate::initial::{Hour, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
-use crate::records::{NewEvent, NewSend};
+use crate::records::NewSend;
 use crate::send_limit;
 use crate::suppressions::record::recipient_key;
 

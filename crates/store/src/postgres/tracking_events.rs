@@ -18,7 +18,7 @@ use super::queue::columns;
 use super::suppressing::Suppressions;
 use super::{Engine, Lane, Node, bounded, flight, lease};
 use crate::error::StoreError;
-use crate::records::NewEvent;
+use crate::events::NewEvent;
 use crate::tracking::{NewTrackingEvent, Standing, sort, suppression};
 
 /// Locked in the order of their keys, as `finish` does.

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use postroad_model::{
-    DeliveryId, DomainName, EventId, EventKind, MessageId, PoolId, ServerId, SourceId, Status, Timestamp,
-};
+use postroad_model::{DeliveryId, DomainName, MessageId, PoolId, ServerId, SourceId, Status, Timestamp};
 
 use super::message::Message;
+use crate::events::NewEvent;
 use crate::suppressions::{NewSuppression, Suppression};
 
 /// One attempt (or hold, or later bounce) as the store keeps it.
@@ -170,22 +169,4 @@ pub(crate) enum AttemptMatch {
     Recorded,
     /// The entry is at another attempt.
     Other,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewEvent {
-    pub kind: EventKind,
-    /// What the event says beyond the message: a JSON object.
-    pub data: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    pub id: EventId,
-    pub message_id: MessageId,
-    /// 1, 2, 3 … per message, without a gap.
-    pub seq: i64,
-    pub at: Timestamp,
-    pub test: bool,
-    pub event: NewEvent,
 }

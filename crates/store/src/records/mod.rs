@@ -4,7 +4,6 @@ mod ceilings;
 mod counter;
 mod delivery;
 mod fresh;
-mod held;
 mod message;
 mod queue_desk;
 mod retention;
@@ -12,9 +11,10 @@ mod returned;
 mod send;
 mod server_change;
 mod setup;
-pub(crate) mod told;
 
 pub use crate::delivery_setup::{DeliverySetup, ServerDelivery};
+pub use crate::events::{Event, NewEvent};
+pub use crate::events::{EventMessage, FeedPage, FeedQuery, ToldEvent};
 pub use crate::gates::{Gate, NewGate};
 pub use crate::idempotency::{Idempotency, StoredAnswer};
 pub use crate::pacing_notes::PacingNote;
@@ -31,9 +31,8 @@ pub(crate) use ceilings::follow;
 pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
 pub use counter::{CountProgress, CounterRow};
 pub(crate) use delivery::AttemptMatch;
-pub use delivery::{Begin, Begun, Claimed, Delivery, Event, NewDelivery, NewEvent, Outcome};
+pub use delivery::{Begin, Begun, Claimed, Delivery, NewDelivery, Outcome};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
-pub(crate) use held::sentence as held_sentence;
 pub use message::{Message, MessageSummary};
 pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
 pub(crate) use retention::{Cut, DroppedWeeks, RemovalStage};
@@ -47,4 +46,3 @@ pub use setup::{
     Account, Credential, CredentialAccess, KeyHash, NewCredential, NewServer, Server, ServerRetention,
     ServerTracking,
 };
-pub use told::{EventMessage, FeedPage, FeedQuery, ToldEvent};

@@ -5,7 +5,7 @@ use postroad_model::{EventKind, IdGenerator};
 use rusqlite::{Connection, params};
 
 use crate::error::StoreError;
-use crate::records::NewEvent;
+use crate::events::NewEvent;
 
 /// An event of a message.
 pub(super) struct NewRow<'a> {

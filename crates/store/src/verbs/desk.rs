@@ -5,10 +5,11 @@ use postroad_model::{
 };
 use serde_json::json;
 
-use super::{deliveries, events, messages};
+use super::{deliveries, messages};
 use crate::error::StoreError;
+use crate::events::{NewEvent, append};
 use crate::initial::SCHEDULED;
-use crate::records::{AttemptMatch, Cancelled, Message, NewDelivery, NewEvent, Outcome, Retried};
+use crate::records::{AttemptMatch, Cancelled, Message, NewDelivery, Outcome, Retried};
 use crate::sql::Sql;
 use crate::suppressions::lookup;
 
@@ -298,6 +299,6 @@ async fn add_event(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let (id, seq) = (EventId(ids.next()), standing.last_seq + 1);
-    let place = events::EventPlace { server_id, message_id, id, seq, at, test: standing.test };
-    events::add(sql, place, event).await
+    let place = append::EventPlace { server_id, message_id, id, seq, at, test: standing.test };
+    append::add(sql, place, event).await
 }

@@ -2,10 +2,11 @@
 
 use postroad_model::{DeliveryId, EventId, IdGenerator, MessageId, ServerId, Status};
 
-use super::events::EventPlace;
-use super::{deliveries, events, recipient_providers};
+use super::{deliveries, recipient_providers};
 use crate::body::INLINE_BYTES_MAX;
 use crate::error::StoreError;
+use crate::events::append;
+use crate::events::append::EventPlace;
 use crate::pools::source_days::day_of;
 use crate::records::{NewReturn, ReturnEffect, Taken};
 use crate::sql::{Sql, to_json};
@@ -130,7 +131,7 @@ async fn tell(
         at,
         test: standing.test,
     };
-    events::add(sql, place, &effect.event).await?;
+    append::add(sql, place, &effect.event).await?;
     if let Some(suppression) = &effect.suppress {
         add::add(sql, server_id, vec![suppression.clone()], at).await?;
     }

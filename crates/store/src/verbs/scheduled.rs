@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
 
-use super::desk::{self, Entry, Key};
-use super::events;
+use super::desk;
+use super::desk::{Entry, Key};
 use crate::error::StoreError;
+use crate::events::append;
 use crate::initial::{Objection, SCHEDULED, SCHEDULED_UNCOUNTED, hour_at};
 use crate::records::NewDelivery;
 use crate::send_limit;
@@ -129,7 +130,7 @@ async fn hold_beyond_limit(
     }
     for event in send_limit::crossed(limit, hour, before, total) {
         let event = send_limit::with_server(&event, server_id, Some(&name));
-        events::add_of_server(sql, ids, server_id, &event, now).await?;
+        append::add_of_server(sql, ids, server_id, &event, now).await?;
     }
     let room = (i64::from(limit) - before).clamp(0, added) as usize;
     let mut held = Vec::new();

@@ -6,9 +6,8 @@ use postroad_model::{EventKind, EventSet, IdGenerator, ServerId, Timestamp, Webh
 use serde_json::json;
 
 use crate::error::StoreError;
-use crate::records::NewEvent;
+use crate::events::{NewEvent, append};
 use crate::sql::{Row, Sql};
-use crate::verbs::events;
 use crate::{Result, Store};
 
 /// Rows of the queue removed in one go: a write that is soon over.
@@ -335,6 +334,6 @@ pub(crate) async fn disable(
     let Some(webhook) = find(sql, server_id, webhook_id).await? else { return Ok(false) };
     let data = json!({ "webhook": { "id": webhook.id, "url": webhook.url, "reason": reason } });
     let event = NewEvent { kind: EventKind::WebhookDisabled, data: data.to_string() };
-    events::add_of_server(sql, ids, server_id, &event, now).await?;
+    append::add_of_server(sql, ids, server_id, &event, now).await?;
     Ok(true)
 }

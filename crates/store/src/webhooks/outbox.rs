@@ -5,14 +5,14 @@ use std::time::Duration;
 use postroad_model::{EventId, ServerId, Timestamp, WebhookId};
 
 use crate::error::StoreError;
-use crate::records::told::ToldEvent;
+use crate::events::feed_event::{columns, joins};
+use crate::events::{ToldEvent, feed_event};
 use crate::sql::{Row, Sql};
-use crate::verbs::told;
-use crate::verbs::told::{columns, joins};
 use crate::{Engine, Result, Store};
 
 /// How long a node has what it claimed. An attempt takes 15 seconds at most.
 pub(crate) const CLAIMED_FOR: Duration = Duration::from_mins(2);
+
 /// Rows that one write forgets.
 const ORPHANS_AT_ONCE: i64 = 500;
 
@@ -171,8 +171,9 @@ pub(crate) async fn claim(
         ];
         sql.query(text, &params).await?
     };
-    let read =
-        |row: &Row| Ok(WebhookWork { event: told::read(row)?, attempts: row.int(told::COLUMNS)? as u32 });
+    let read = |row: &Row| {
+        Ok(WebhookWork { event: feed_event::read(row)?, attempts: row.int(feed_event::COLUMNS)? as u32 })
+    };
     let works: Result<Vec<WebhookWork>, StoreError> = rows.iter().map(read).collect();
     let mut works = works?;
     // On PostgreSQL a claim is nobody else's, and one of a held event is a replay: dropped here it would stay claimed.

@@ -1,8 +1,10 @@
-//! Ring when events were appended in this process: one bell for everything, and some that servers share by their ids,
-//! so that who waits for one server is rarely woken by another.
+//! Notifies those who wait for new events: one channel for all servers, and some that servers share by id, so that
+//! waiting for one server is rarely woken by another.
 
 use postroad_model::ServerId;
 use tokio::sync::watch;
+
+use crate::Store;
 
 const SHARED_BELLS: usize = 64;
 
@@ -52,4 +54,16 @@ impl Bells {
 /// Ids count up by one: neighbours have different bells.
 fn place(server_id: ServerId) -> usize {
     server_id.0.rem_euclid(SHARED_BELLS as i64) as usize
+}
+
+impl Store {
+    /// Counts up whenever this process has appended events. Other nodes' are not counted.
+    pub fn told(&self) -> watch::Receiver<u64> {
+        self.bells.all()
+    }
+
+    /// Likewise for one server, and now and then for others too.
+    pub fn told_of(&self, server_id: ServerId) -> watch::Receiver<u64> {
+        self.bells.of(server_id)
+    }
 }

@@ -1,29 +1,48 @@
-//! Reading events with their messages: the stream of a server in the order of its commits.
+//! A server's event feed: its events in the order of their commits.
 
-use postroad_model::{Direction, EventCursor, EventId, EventKind, MessageId, MessageToken, ServerId};
+use postroad_model::{EventCursor, EventId, EventSet, MessageId, ServerId};
 
+use super::feed_event::{COLUMNS, ToldEvent, columns, joins, read};
 use crate::error::StoreError;
-use crate::records::{Event, EventMessage, FeedPage, FeedQuery, NewEvent, ToldEvent};
-use crate::sql::{Row, Sql};
+use crate::sql::Sql;
+use crate::{Result, Store};
 
-/// The columns that `read` reads, of `e` (events), `m` (messages) and `s` (sends).
-macro_rules! columns {
-    () => {
-        "e.server_id, e.id, e.message_id, e.seq, e.kind, e.at, e.test, e.data, m.token, m.rcpt_to, s.mail_from,
-         s.message_id, s.subject, s.tag, s.metadata, s.direction, s.size, s.bounce, s.created_at"
-    };
+/// What to read of a server's stream of events.
+#[derive(Debug, Clone, Copy)]
+pub struct FeedQuery {
+    pub server_id: ServerId,
+    pub after: EventCursor,
+    pub kinds: EventSet,
+    /// Only those of one message.
+    pub message_id: Option<MessageId>,
+    /// How many events are looked at; fewer may be wanted.
+    pub limit: usize,
 }
-/// How the columns of an event's message are found.
-macro_rules! joins {
-    () => {
-        "LEFT JOIN messages m ON m.server_id = e.server_id AND m.id = e.message_id
-         LEFT JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id"
-    };
-}
-pub(crate) use {columns, joins};
 
-/// The number of `columns`: what follows them in a row begins here.
-pub(crate) const COLUMNS: usize = 19;
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedPage {
+    pub events: Vec<ToldEvent>,
+    /// Where to go on.
+    pub next: EventCursor,
+    /// Whether there may be more by now.
+    pub has_more: bool,
+}
+
+impl Store {
+    /// Events in the order of their commits. Nothing comes later that belongs before `next`.
+    pub async fn feed(&self, query: FeedQuery) -> Result<FeedPage> {
+        self.read(move |sql| Box::pin(feed(sql, query))).await
+    }
+
+    /// Behind everything that `feed` gives by now.
+    pub async fn feed_end(&self, server_id: ServerId) -> Result<EventCursor> {
+        self.read(move |sql| Box::pin(feed_end(sql, server_id))).await
+    }
+
+    pub async fn find_event(&self, server_id: ServerId, id: EventId) -> Result<Option<ToldEvent>> {
+        self.read(move |sql| Box::pin(find(sql, server_id, id))).await
+    }
+}
 
 /// Events whose transaction every earlier one has ended before.
 macro_rules! settled {
@@ -117,35 +136,4 @@ pub(crate) async fn find(
         concat!("SELECT ", columns!(), " FROM events e ", joins!(), " WHERE e.server_id = $1 AND e.id = $2");
     let row = sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await?;
     row.as_ref().map(read).transpose()
-}
-
-/// Reads `columns`.
-pub(crate) fn read(row: &Row) -> Result<ToldEvent, StoreError> {
-    let message_id = MessageId(row.int(2)?);
-    let message = match row.text_opt(8)? {
-        None => None,
-        Some(token) => Some(EventMessage {
-            id: message_id,
-            token: MessageToken(token),
-            rcpt_to: row.text(9)?,
-            mail_from: row.text(10)?,
-            message_id: row.text(11)?,
-            subject: row.text(12)?,
-            tag: row.text_opt(13)?,
-            metadata: row.json(14)?,
-            direction: row.name(15, Direction::parse)?,
-            size: row.int(16)? as u64,
-            bounce: row.flag(17)?,
-            accepted_at: row.time(18)?,
-        }),
-    };
-    let event = Event {
-        id: EventId(row.int(1)?),
-        message_id,
-        seq: row.int(3)?,
-        at: row.time(5)?,
-        test: row.flag(6)?,
-        event: NewEvent { kind: row.name(4, EventKind::parse)?, data: row.text(7)? },
-    };
-    Ok(ToldEvent { server_id: ServerId(row.int(0)?), event, message })
 }

@@ -1,9 +1,9 @@
-//! What is told when a message is held.
+//! Events and sentences about messages that are held.
 
 use postroad_model::{EventKind, HoldReason, Status, SuppressionReason, Timestamp};
 use serde_json::json;
 
-use super::delivery::NewEvent;
+use super::event::NewEvent;
 use crate::suppressions::Suppression;
 
 impl NewEvent {

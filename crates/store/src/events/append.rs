@@ -1,10 +1,24 @@
-//! Appending events, with the outbox rows of the webhooks that want them; the events of a message by their `seq`.
+//! Append events, with the outbox rows of the webhooks that subscribe to them.
 
-use postroad_model::{EventId, EventKind, IdGenerator, MessageId, ServerId, Timestamp};
+use postroad_model::{EventId, IdGenerator, MessageId, ServerId, Timestamp};
 
+use super::event::NewEvent;
 use crate::error::StoreError;
-use crate::records::{Event, NewEvent};
 use crate::sql::Sql;
+use crate::{Result, Store};
+
+impl Store {
+    /// Tells of something that is about a server, not about a message.
+    pub async fn add_server_event(&self, server_id: ServerId, event: NewEvent) -> Result<()> {
+        let now = self.clock.now();
+        self.write_with_ids(move |sql, ids| {
+            Box::pin(async move { add_of_server(sql, &ids, server_id, &event, now).await })
+        })
+        .await?;
+        self.bells.ring([server_id]);
+        Ok(())
+    }
+}
 
 /// Where and when an event belongs. On SQLite `id` has to be made by the writer: the order of the ids is the stream's.
 pub(crate) struct EventPlace {
@@ -63,30 +77,4 @@ pub(crate) async fn add_of_server(
     let seq = last.map_or(Ok(0), |row| row.int(0))? + 1;
     let (message_id, id) = (MessageId(0), EventId(ids.next()));
     add(sql, EventPlace { server_id, message_id, id, seq, at, test: false }, event).await
-}
-
-pub(crate) async fn list_of_message(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    message_id: MessageId,
-) -> Result<Vec<Event>, StoreError> {
-    let rows = sql
-        .query(
-            "SELECT id, seq, kind, at, test, data FROM events
-             WHERE server_id = $1 AND message_id = $2 ORDER BY seq",
-            &[server_id.0.into(), message_id.0.into()],
-        )
-        .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(Event {
-                id: EventId(row.int(0)?),
-                message_id,
-                seq: row.int(1)?,
-                at: row.time(3)?,
-                test: row.flag(4)?,
-                event: NewEvent { kind: row.name(2, EventKind::parse)?, data: row.text(5)? },
-            })
-        })
-        .collect()
 }

@@ -1,0 +1,58 @@
+//! An event as it is written and read back; the events of one message.
+
+use postroad_model::{EventId, EventKind, MessageId, ServerId, Timestamp};
+
+use crate::error::StoreError;
+use crate::sql::Sql;
+use crate::{Result, Store};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    pub kind: EventKind,
+    /// What the event says beyond the message: a JSON object.
+    pub data: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub id: EventId,
+    pub message_id: MessageId,
+    /// 1, 2, 3 … per message, without a gap.
+    pub seq: i64,
+    pub at: Timestamp,
+    pub test: bool,
+    pub event: NewEvent,
+}
+
+impl Store {
+    /// In the order of `seq`.
+    pub async fn list_events(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Event>> {
+        self.read(move |sql| Box::pin(list_of_message(sql, server_id, id))).await
+    }
+}
+
+pub(crate) async fn list_of_message(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    message_id: MessageId,
+) -> Result<Vec<Event>, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT id, seq, kind, at, test, data FROM events
+             WHERE server_id = $1 AND message_id = $2 ORDER BY seq",
+            &[server_id.0.into(), message_id.0.into()],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Event {
+                id: EventId(row.int(0)?),
+                message_id,
+                seq: row.int(1)?,
+                at: row.time(3)?,
+                test: row.flag(4)?,
+                event: NewEvent { kind: row.name(2, EventKind::parse)?, data: row.text(5)? },
+            })
+        })
+        .collect()
+}

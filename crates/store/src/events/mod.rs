@@ -1,0 +1,12 @@
+//! Events: append them, read a message's or a server's, and notify those who wait for new ones.
+
+pub(crate) mod append;
+mod event;
+mod feed;
+pub(crate) mod feed_event;
+pub(crate) mod held;
+pub(crate) mod notifier;
+
+pub use event::{Event, NewEvent};
+pub use feed::{FeedPage, FeedQuery};
+pub use feed_event::{EventMessage, ToldEvent};
