@@ -10,6 +10,7 @@ mod events;
 mod facade;
 mod gates;
 mod hand_over;
+mod health;
 mod idempotency;
 mod initial;
 mod migrations;

@@ -1,7 +1,5 @@
 //! Small facts about the installation, such as maintenance mode.
 
-use postroad_model::Timestamp;
-
 use crate::error::StoreError;
 use crate::sql::Sql;
 
@@ -38,15 +36,4 @@ pub(crate) async fn find_or_insert(
     )
     .await?;
     find(sql, key).await?.ok_or(StoreError::NotFound)
-}
-
-/// Proof that the store takes writes.
-pub(crate) async fn note_write_check(sql: &Sql<'_>, now: Timestamp) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO settings (key, value) VALUES ('last_write_check', $1)
-         ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        &[now.to_rfc3339().into()],
-    )
-    .await?;
-    Ok(())
 }
