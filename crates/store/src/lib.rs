@@ -1,7 +1,6 @@
 //! What is durable, as domain verbs. Two engines implement them and one conformance suite runs against both. Only
 //! this crate holds SQL; nothing here knows HTTP, SMTP or MIME.
 
-mod body;
 mod counting;
 mod delivery_setup;
 mod domains;
@@ -13,6 +12,7 @@ mod hand_over;
 mod health;
 mod idempotency;
 mod initial;
+mod messages;
 mod migrations;
 mod nodes;
 mod pacing_notes;
@@ -40,7 +40,7 @@ use crate::hand_over::HandOver;
 use crate::sql::Sql;
 use crate::suppressions::last_suppressed::LastSuppressed;
 
-pub use body::StoredBody;
+pub use crate::messages::StoredBody;
 pub use counting::{
     CountingRules, Counts, Dimensions, Grain, Histogram, Metric, OTHER_PROVIDER, SURPLUS, Shape, Sums,
     WORDS_MAX,

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use postroad_model::{DeliveryId, MessageId, SendId, ServerId};
+use postroad_model::{DeliveryId, MessageId, ServerId};
 
 use crate::error::StoreError;
-use crate::records::{Accepted, Delivery, Message, MessageSummary, NewSend};
-use crate::verbs::{deliveries, messages};
-use crate::{Engine, Result, Store, body};
+use crate::records::{Accepted, Delivery, NewSend};
+use crate::verbs::deliveries;
+use crate::{Engine, Result, Store};
 
 impl Store {
     /// The instant a message counts as accepted: when this returns `Stored`, the send, its messages, their queue
@@ -31,38 +31,6 @@ impl Store {
             self.bells.ring([server_id]);
         }
         accepted
-    }
-
-    pub async fn find_message_summary(
-        &self,
-        server_id: ServerId,
-        id: MessageId,
-    ) -> Result<Option<MessageSummary>> {
-        self.read(move |sql| Box::pin(messages::find_summary(sql, server_id, id))).await
-    }
-
-    pub async fn find_message(&self, server_id: ServerId, id: MessageId) -> Result<Option<Message>> {
-        self.read(move |sql| Box::pin(messages::find(sql, server_id, id))).await
-    }
-
-    /// The stored bytes of a send whose row was found and whose messages are not done; `size` is what that row says.
-    pub async fn read_body(&self, server_id: ServerId, send_id: SendId, size: u64) -> Result<Vec<u8>> {
-        let found = self.find_body(server_id, send_id, size).await?;
-        found.ok_or_else(|| StoreError::Internal(format!("send {send_id} has no body")))
-    }
-
-    /// Likewise of any send: bodies are removed before their messages are.
-    pub async fn find_body(
-        &self,
-        server_id: ServerId,
-        send_id: SendId,
-        size: u64,
-    ) -> Result<Option<Vec<u8>>> {
-        let compressed = match &*self.engine {
-            Engine::Sqlite { engine, .. } => engine.body(send_id).await?,
-            Engine::Postgres(engine) => engine.body(server_id, send_id, size).await?,
-        };
-        compressed.map(|compressed| body::decompress(&compressed, size)).transpose()
     }
 
     /// In time order.

@@ -14,7 +14,8 @@ use tokio_postgres::types::ToSql;
 use super::Node;
 use super::flight::BEGIN_WITH_KEPT_PLANS;
 use crate::error::StoreError;
-use crate::records::{Begin, Begun, Message, SendInfo};
+use crate::messages::Message;
+use crate::records::{Begin, Begun, SendInfo};
 use crate::sql::damaged_json;
 use crate::suppressions::Suppression;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use postroad_model::{DeliveryId, DomainName, MessageId, PoolId, ServerId, SourceId, Status, Timestamp};
 
-use super::message::Message;
 use crate::events::NewEvent;
+use crate::messages::Message;
 use crate::suppressions::{NewSuppression, Suppression};
 
 /// One attempt (or hold, or later bounce) as the store keeps it.

@@ -4,11 +4,10 @@ mod ceilings;
 mod counter;
 mod delivery;
 mod fresh;
-mod message;
 mod queue_desk;
 mod retention;
 mod returned;
-mod send;
+pub(crate) mod send;
 mod server_change;
 mod setup;
 
@@ -17,6 +16,7 @@ pub use crate::events::{Event, NewEvent};
 pub use crate::events::{EventMessage, FeedPage, FeedQuery, ToldEvent};
 pub use crate::gates::{Gate, NewGate};
 pub use crate::idempotency::{Idempotency, StoredAnswer};
+pub use crate::messages::{Message, MessageSummary};
 pub use crate::pacing_notes::PacingNote;
 pub use crate::pools::{NewSource, Pool, Source, SourceCounts, SourceDay, WarmupPause};
 pub use crate::suppressions::{
@@ -33,7 +33,6 @@ pub use counter::{CountProgress, CounterRow};
 pub(crate) use delivery::AttemptMatch;
 pub use delivery::{Begin, Begun, Claimed, Delivery, NewDelivery, Outcome};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
-pub use message::{Message, MessageSummary};
 pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
 pub(crate) use retention::{Cut, DroppedWeeks, RemovalStage};
 pub use retention::{OldRows, Removal, Removed};

@@ -9,8 +9,8 @@ use postroad_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::body::StoredBody;
 use crate::idempotency::{Idempotency, StoredAnswer};
+use crate::messages::StoredBody;
 
 /// What all messages of a send share; never changed after acceptance.
 #[derive(Debug, Clone)]

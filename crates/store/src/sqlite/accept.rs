@@ -7,11 +7,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::events::NewRow;
 use super::{events, lock};
-use crate::body::INLINE_BYTES_MAX;
 use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::idempotency::{Idempotency, StoredAnswer};
 use crate::initial::{InitialRow, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
+use crate::messages::body::INLINE_BYTES_MAX;
 use crate::records::{Accepted, NewRecipient, NewSend};
 use crate::send_limit;
 use crate::sql::to_json;

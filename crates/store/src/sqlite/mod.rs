@@ -22,9 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use postroad_model::{IdGenerator, SendId};
 use rusqlite::Connection;
 
-use crate::body::StoredBody;
 use crate::error::{OpenError, StoreError};
 use crate::hand_over::HandOver;
+use crate::messages::StoredBody;
 use crate::records::{Accepted, NewSend};
 use crate::sql::Sql;
 use crate::verbs::retention;

@@ -8,10 +8,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::claims::{Claims, Key};
 use super::{lock, ready};
 use crate::error::StoreError;
+use crate::messages::message;
 use crate::records::{Begin, Begun, Claimed};
 use crate::sql::Sql;
 use crate::suppressions::lookup;
-use crate::verbs::messages;
 
 /// Entries looked at before others get their turn with the claims.
 const CHUNK: usize = 256;
@@ -154,7 +154,7 @@ pub(super) fn begin(
     for entry in entries {
         let mut answer = Begun::Go(None);
         if entry.needs_message {
-            answer = match ready(messages::find(&sql, entry.server_id, entry.message_id))? {
+            answer = match ready(message::find(&sql, entry.server_id, entry.message_id))? {
                 None => Begun::Gone,
                 Some(message) => {
                     let address = message.rcpt_to.clone();

@@ -5,11 +5,12 @@ use postroad_model::{
 };
 use serde_json::json;
 
-use super::{deliveries, messages};
+use super::deliveries;
 use crate::error::StoreError;
 use crate::events::{NewEvent, append};
 use crate::initial::SCHEDULED;
-use crate::records::{AttemptMatch, Cancelled, Message, NewDelivery, Outcome, Retried};
+use crate::messages::{Message, message};
+use crate::records::{AttemptMatch, Cancelled, NewDelivery, Outcome, Retried};
 use crate::sql::Sql;
 use crate::suppressions::lookup;
 
@@ -68,7 +69,7 @@ pub(crate) async fn retry(
     if !is_held && !standing.status.is_queued() {
         return Ok((Retried::NotWaiting, Entry::Unchanged));
     }
-    let message = messages::find(sql, key.0, key.1).await?.ok_or(StoreError::NotFound)?;
+    let message = message::find(sql, key.0, key.1).await?.ok_or(StoreError::NotFound)?;
     if let Some(found) = lookup::find(sql, key.0, message.rcpt_to.clone(), now).await? {
         let suppressed = Retried::Suppressed { reason: found.reason, since: found.created_at };
         return Ok((suppressed, Entry::Unchanged));

@@ -12,7 +12,6 @@ pub(crate) mod credentials;
 pub(crate) mod deliveries;
 pub(crate) mod desk;
 pub(crate) mod finish;
-pub(crate) mod messages;
 pub(crate) mod needs;
 pub(crate) mod queue_list;
 pub(crate) mod recipient_providers;

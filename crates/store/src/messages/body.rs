@@ -1,18 +1,23 @@
-//! Message text at rest: zstd, compressed once on the submitting task.
+//! Message bodies at rest: zstd, compressed once on the submitting task.
 
 use std::cell::RefCell;
 use std::io;
 
 use bytes::Bytes;
+use postroad_model::{SendId, ServerId};
 use zstd::bulk::Compressor;
 
 use crate::error::StoreError;
+use crate::{Engine, Result, Store};
 
 /// The fastest of the ordinary levels: compressing is the largest single cost of an accept (docs/performance.md).
 const LEVEL: i32 = 1;
-
 /// Compressed bodies up to this size live in the database, larger ones in files (SQLite) or pieces (PostgreSQL).
 pub(crate) const INLINE_BYTES_MAX: usize = 64 << 10;
+/// Above this size the room for the outcome is estimated. zstd asks for as much as the message has, and both together are
+/// more than a request may take.
+const ESTIMATED_BYTES_MIN: usize = 512 << 10;
+const SAMPLE_BYTES: usize = 16 << 10;
 
 thread_local! {
     /// Its tables, a few hundred kB: making and clearing them costs as much as compressing 10 kB.
@@ -51,11 +56,6 @@ impl StoredBody {
     }
 }
 
-/// Above this size the room for the outcome is estimated. zstd asks for as much as the message has, and both together are
-/// more than a request may take.
-const ESTIMATED_BYTES_MIN: usize = 512 << 10;
-const SAMPLE_BYTES: usize = 16 << 10;
-
 fn compress_with(compressor: &mut Compressor<'static>, original: &[u8]) -> io::Result<Vec<u8>> {
     if original.len() < ESTIMATED_BYTES_MIN {
         return compressor.compress(original);
@@ -83,4 +83,26 @@ pub(crate) fn decompress(compressed: &[u8], size: u64) -> Result<Vec<u8>, StoreE
         return Err(StoreError::Internal("a stored body has another size than its row says".into()));
     }
     Ok(message)
+}
+
+impl Store {
+    /// The stored bytes of a send whose row was found and whose messages are not done; `size` is what that row says.
+    pub async fn read_body(&self, server_id: ServerId, send_id: SendId, size: u64) -> Result<Vec<u8>> {
+        let found = self.find_body(server_id, send_id, size).await?;
+        found.ok_or_else(|| StoreError::Internal(format!("send {send_id} has no body")))
+    }
+
+    /// Likewise of any send: bodies are removed before their messages are.
+    pub async fn find_body(
+        &self,
+        server_id: ServerId,
+        send_id: SendId,
+        size: u64,
+    ) -> Result<Option<Vec<u8>>> {
+        let compressed = match &*self.engine {
+            Engine::Sqlite { engine, .. } => engine.body(send_id).await?,
+            Engine::Postgres(engine) => engine.body(server_id, send_id, size).await?,
+        };
+        compressed.map(|compressed| decompress(&compressed, size)).transpose()
+    }
 }

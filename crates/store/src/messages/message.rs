@@ -1,12 +1,51 @@
-//! Reading messages back: always by server and id, so a foreign id is an unknown one.
+//! Find a message by server and id, so that a foreign id is an unknown one.
 
 use std::sync::Arc;
 
-use postroad_model::{CredentialId, Direction, MessageId, MessageToken, SendId, ServerId, Status};
+use postroad_model::{CredentialId, Direction, MessageId, MessageToken, SendId, ServerId, Status, Timestamp};
 
 use crate::error::StoreError;
-use crate::records::{Message, MessageSummary, SendInfo};
+use crate::records::SendInfo;
+use crate::records::send::SendInfo;
 use crate::sql::Sql;
+use crate::{Result, Store};
+
+/// The smallest answer about a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageSummary {
+    pub id: MessageId,
+    pub token: MessageToken,
+}
+
+/// A message with what it shares with the others of its send.
+#[derive(Debug, Clone)]
+pub struct Message {
+    pub id: MessageId,
+    pub token: MessageToken,
+    pub rcpt_to: String,
+    pub status: Status,
+    pub hold_expiry: Option<Timestamp>,
+    /// The message this one is a bounce of; 0 for none.
+    pub bounce_for_id: i64,
+    pub last_delivery_at: Option<Timestamp>,
+    /// When the next attempt is due, if the message is queued.
+    pub next_attempt_at: Option<Timestamp>,
+    pub send: Arc<SendInfo>,
+}
+
+impl Store {
+    pub async fn find_message_summary(
+        &self,
+        server_id: ServerId,
+        id: MessageId,
+    ) -> Result<Option<MessageSummary>> {
+        self.read(move |sql| Box::pin(find_summary(sql, server_id, id))).await
+    }
+
+    pub async fn find_message(&self, server_id: ServerId, id: MessageId) -> Result<Option<Message>> {
+        self.read(move |sql| Box::pin(find(sql, server_id, id))).await
+    }
+}
 
 pub(crate) async fn find_summary(
     sql: &Sql<'_>,
