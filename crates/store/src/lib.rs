@@ -15,6 +15,7 @@ mod initial;
 mod messages;
 mod migrations;
 mod nodes;
+mod outcomes;
 mod pacing_notes;
 mod pools;
 mod postgres;

@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use postroad_model::{DeliveryId, MessageId, ServerId};
-
 use crate::error::StoreError;
-use crate::records::{Accepted, Delivery, NewSend};
-use crate::verbs::deliveries;
+use crate::records::{Accepted, NewSend};
 use crate::{Engine, Result, Store};
 
 impl Store {
@@ -31,19 +28,5 @@ impl Store {
             self.bells.ring([server_id]);
         }
         accepted
-    }
-
-    /// In time order.
-    pub async fn list_deliveries(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Delivery>> {
-        self.read(move |sql| Box::pin(deliveries::list(sql, server_id, id))).await
-    }
-
-    /// The SMTP conversations of a message's deliveries, in time order.
-    pub async fn list_transcripts(
-        &self,
-        server_id: ServerId,
-        id: MessageId,
-    ) -> Result<Vec<(DeliveryId, String)>> {
-        self.read(move |sql| Box::pin(deliveries::list_transcripts(sql, server_id, id))).await
     }
 }

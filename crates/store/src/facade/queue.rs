@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use postroad_model::{DomainName, MessageId, ServerId, Timestamp};
 
-use crate::records::{Begin, Begun, Claimed, FreshSink, Outcome};
-use crate::verbs::desk::{self, Entry, Key};
+use crate::records::{Begin, Begun, Claimed, FreshSink};
+use crate::verbs::desk::{Entry, Key};
 use crate::verbs::{queue_list, scheduled};
 use crate::{Engine, JobWithIds, Result, Store};
 
@@ -93,22 +93,6 @@ impl Store {
         }
     }
 
-    /// Settles claimed messages, all in one transaction. `false` for those that could not take their outcome any
-    /// more; of these nothing was written, and they are claimed no longer.
-    pub async fn finish(&self, outcomes: Vec<impl Into<Arc<Outcome>>>) -> Result<Vec<bool>> {
-        let outcomes: Vec<Arc<Outcome>> = outcomes.into_iter().map(Into::into).collect();
-        let servers: Vec<ServerId> = outcomes.iter().map(|outcome| outcome.server_id).collect();
-        let suppressing = outcomes.iter().filter(|outcome| outcome.suppress.is_some());
-        let suppressing: Vec<ServerId> = suppressing.map(|outcome| outcome.server_id).collect();
-        let settled = match &*self.engine {
-            Engine::Sqlite { engine, ids } => engine.finish(outcomes, Arc::clone(ids)).await?,
-            Engine::Postgres(engine) => engine.finish(&outcomes).await?,
-        };
-        self.last_suppressed.note(suppressing, self.clock.now());
-        self.bells.ring(servers);
-        Ok(settled)
-    }
-
     /// Takes a `begin` back: the message is not on the wire after all. It stays claimed, and can be begun again.
     pub async fn unbegin(&self, server_id: ServerId, id: MessageId) -> Result<()> {
         match &*self.engine {
@@ -141,22 +125,6 @@ impl Store {
     ) -> Result<Vec<Claimed>> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(queue_list::list_expired(sql, now, after, limit as i64))).await
-    }
-
-    /// Records the last outcome of a queued message, whoever has claimed it. `false` if it is on the wire, or is gone.
-    pub async fn finish_waiting(&self, outcome: Arc<Outcome>) -> Result<bool> {
-        let key = outcome.key();
-        let job: JobWithIds<(bool, Entry)> = Box::new(move |sql, ids| {
-            Box::pin(async move { desk::finish_waiting(sql, &ids, &outcome).await })
-        });
-        let (is_settled, _) = match &*self.engine {
-            Engine::Sqlite { engine, ids } => engine.change_waiting(key, Arc::clone(ids), false, job).await?,
-            Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
-        };
-        if is_settled {
-            self.bells.ring([key.0]);
-        }
-        Ok(is_settled)
     }
 
     /// Gives claimed messages back untouched.

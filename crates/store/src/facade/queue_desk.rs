@@ -5,8 +5,8 @@ use std::sync::Arc;
 use postroad_model::{MessageId, ServerId, Timestamp};
 
 use crate::records::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
-use crate::verbs::desk::{self, Entry};
-use crate::verbs::queue_list;
+use crate::verbs::desk::Entry;
+use crate::verbs::{desk, queue_list};
 use crate::{Engine, JobWithIds, Result, Store};
 
 impl Store {

@@ -11,7 +11,8 @@ use super::flight::InUse;
 use super::{Engine, begin, bounded, bounded_for, finish, queue};
 use crate::JobWithIds;
 use crate::error::StoreError;
-use crate::records::{Begin, Begun, Claimed, Outcome};
+use crate::outcomes::Outcome;
+use crate::records::{Begin, Begun, Claimed};
 use crate::verbs::desk::Entry;
 
 /// Entries that other nodes, or this one under an earlier lease, had claimed.

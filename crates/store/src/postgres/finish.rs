@@ -19,9 +19,10 @@ use super::queue::columns;
 use super::suppressing::Suppressions;
 use super::{Lane, Node, flight, lease};
 use crate::error::StoreError;
-use crate::records::{AttemptMatch, Outcome};
+use crate::outcomes::Outcome;
+use crate::outcomes::outcome::AttemptMatch;
+use crate::outcomes::source_tally::SourceCounts;
 use crate::sql::storable;
-use crate::verbs::finish::SourceCounts;
 
 /// One by one in the order they are given, which is that of their keys, so that two transactions do not wait for each other in
 /// a circle. On `coalesce` see `begin`. Weeks that no message of the batch is of are not looked at; a send is

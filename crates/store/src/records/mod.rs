@@ -17,6 +17,8 @@ pub use crate::events::{EventMessage, FeedPage, FeedQuery, ToldEvent};
 pub use crate::gates::{Gate, NewGate};
 pub use crate::idempotency::{Idempotency, StoredAnswer};
 pub use crate::messages::{Message, MessageSummary};
+pub(crate) use crate::outcomes::outcome::AttemptMatch;
+pub use crate::outcomes::{Delivery, NewDelivery, Outcome};
 pub use crate::pacing_notes::PacingNote;
 pub use crate::pools::{NewSource, Pool, Source, SourceCounts, SourceDay, WarmupPause};
 pub use crate::suppressions::{
@@ -30,8 +32,7 @@ pub use crate::webhooks::{
 pub(crate) use ceilings::follow;
 pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
 pub use counter::{CountProgress, CounterRow};
-pub(crate) use delivery::AttemptMatch;
-pub use delivery::{Begin, Begun, Claimed, Delivery, NewDelivery, Outcome};
+pub use delivery::{Begin, Begun, Claimed};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
 pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
 pub(crate) use retention::{Cut, DroppedWeeks, RemovalStage};

@@ -2,10 +2,10 @@
 
 use postroad_model::{MessageId, MessageToken};
 
-use super::delivery::NewDelivery;
 use super::send::SendInfo;
 use crate::events::NewEvent;
 use crate::messages::StoredBody;
+use crate::outcomes::NewDelivery;
 use crate::suppressions::NewSuppression;
 
 /// A bounce or a report, with all its ids, about a message of the same server.

@@ -7,19 +7,22 @@ use std::time::Duration;
 use postroad_model::{IdGenerator, MessageId, Timestamp};
 use rusqlite::Connection;
 
-use super::accept::{self, Queued};
+use super::accept::Queued;
 use super::claims::{After, Claims, Key};
 use super::finish::Settled;
 use super::operation::Work;
-use super::{finish, lock, ready};
+use super::{accept, finish, lock, ready};
 use crate::JobWithIds;
 use crate::error::StoreError;
 use crate::hand_over::Sink;
-use crate::records::{Accepted, AttemptMatch, Fresh, NewSend, Outcome};
+use crate::outcomes::Outcome;
+use crate::outcomes::outcome::AttemptMatch;
+use crate::outcomes::source_tally::SourceCounts;
+use crate::records::{Accepted, Fresh, NewSend};
 use crate::sql::Sql;
-use crate::verbs::clock_back::{self, Place};
+use crate::verbs::clock_back;
+use crate::verbs::clock_back::Place;
 use crate::verbs::desk::Entry;
-use crate::verbs::finish::SourceCounts;
 
 /// While somebody delivers, what is pending is claimed for it before the commit, and handed over after it.
 pub(super) struct Accepting {

@@ -10,7 +10,8 @@ use super::claims::Key;
 use super::{Engine, lock, queue};
 use crate::JobWithIds;
 use crate::error::StoreError;
-use crate::records::{Accepted, Begin, Begun, Claimed, NewSend, Outcome};
+use crate::outcomes::Outcome;
+use crate::records::{Accepted, Begin, Begun, Claimed, NewSend};
 use crate::verbs::clock_back::Place;
 use crate::verbs::desk::Entry;
 

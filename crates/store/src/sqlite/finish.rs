@@ -7,11 +7,12 @@ use super::claims::After;
 use super::events;
 use super::events::NewRow;
 use crate::error::StoreError;
-use crate::records::{AttemptMatch, NewDelivery, Outcome};
+use crate::outcomes::outcome::AttemptMatch;
+use crate::outcomes::source_tally::SourceCounts;
+use crate::outcomes::{NewDelivery, Outcome};
 use crate::sql::storable;
 use crate::suppressions::NewSuppression;
 use crate::suppressions::record::address_key;
-use crate::verbs::finish::SourceCounts;
 
 /// What became of one outcome.
 pub(super) enum Settled {

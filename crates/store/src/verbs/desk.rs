@@ -5,12 +5,12 @@ use postroad_model::{
 };
 use serde_json::json;
 
-use super::deliveries;
 use crate::error::StoreError;
 use crate::events::{NewEvent, append};
 use crate::initial::SCHEDULED;
 use crate::messages::{Message, message};
-use crate::records::{AttemptMatch, Cancelled, NewDelivery, Outcome, Retried};
+use crate::outcomes::{NewDelivery, deliveries};
+use crate::records::{Cancelled, Retried};
 use crate::sql::Sql;
 use crate::suppressions::lookup;
 
@@ -185,7 +185,7 @@ pub(super) async fn lock_entry(sql: &Sql<'_>, key: Key) -> Result<bool, StoreErr
     Ok(entry.is_some_and(|row| !matches!(row.int_opt(0), Ok(None))))
 }
 
-async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<Standing>, StoreError> {
+pub(crate) async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<Standing>, StoreError> {
     let row = sql
         .query_opt(
             "SELECT m.status, m.last_seq, s.test FROM messages m
@@ -208,7 +208,7 @@ fn cancelled(new: &NewDelivery) -> NewEvent {
 
 /// Gives a message a new status, with the delivery record and the event that tell of it. `false` if it cannot take
 /// it, or somebody was faster: then nothing is written.
-async fn settle(
+pub(crate) async fn settle(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     key: Key,
@@ -261,31 +261,7 @@ pub(super) async fn hold(
     Ok(is_held)
 }
 
-/// Records the last outcome of a message that nobody has begun, whoever has claimed it.
-pub(crate) async fn finish_waiting(
-    sql: &Sql<'_>,
-    ids: &IdGenerator,
-    outcome: &Outcome,
-) -> Result<(bool, Entry), StoreError> {
-    let key = outcome.key();
-    if lock_entry(sql, key).await? {
-        return Ok((false, Entry::Unchanged));
-    }
-    let due_at = "SELECT due_at FROM queue WHERE server_id = $1 AND message_id = $2";
-    let entry = sql.query_opt(due_at, &[key.0.0.into(), key.1.0.into()]).await?;
-    let due_at = entry.map(|row| row.time(0)).transpose()?;
-    let is_meant = due_at.is_some_and(|due_at| outcome.relation_to(due_at) == AttemptMatch::Same);
-    let Some(standing) = find(sql, key).await?.filter(|_| is_meant) else {
-        return Ok((false, Entry::Unchanged));
-    };
-    if !settle(sql, ids, key, &standing, &outcome.delivery, &outcome.event, None).await? {
-        return Ok((false, Entry::Unchanged));
-    }
-    remove_entry(sql, key).await?;
-    Ok((true, Entry::Gone))
-}
-
-async fn remove_entry(sql: &Sql<'_>, key: Key) -> Result<(), StoreError> {
+pub(crate) async fn remove_entry(sql: &Sql<'_>, key: Key) -> Result<(), StoreError> {
     let text = "DELETE FROM queue WHERE server_id = $1 AND message_id = $2";
     sql.execute(text, &[key.0.0.into(), key.1.0.into()]).await?;
     Ok(())

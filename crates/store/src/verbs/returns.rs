@@ -2,11 +2,12 @@
 
 use postroad_model::{DeliveryId, EventId, IdGenerator, MessageId, ServerId, Status};
 
-use super::{deliveries, recipient_providers};
+use super::recipient_providers;
 use crate::error::StoreError;
 use crate::events::append;
 use crate::events::append::EventPlace;
 use crate::messages::body::INLINE_BYTES_MAX;
+use crate::outcomes::deliveries;
 use crate::pools::source_days::day_of;
 use crate::records::{NewReturn, ReturnEffect, Taken};
 use crate::sql::{Sql, to_json};

@@ -9,7 +9,7 @@ use super::desk::{Entry, Key};
 use crate::error::StoreError;
 use crate::events::append;
 use crate::initial::{Objection, SCHEDULED, SCHEDULED_UNCOUNTED, hour_at};
-use crate::records::NewDelivery;
+use crate::outcomes::NewDelivery;
 use crate::send_limit;
 use crate::sql::{Row, Sql, to_json};
 

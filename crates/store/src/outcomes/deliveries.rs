@@ -1,10 +1,80 @@
-//! Delivery records: add one, list those of a message.
+//! Delivery records: add one, list those of a message with their SMTP transcripts.
 
-use postroad_model::{DeliveryId, MessageId, ServerId, Status};
+use postroad_model::{DeliveryId, MessageId, ServerId, Status, Timestamp};
 
 use crate::error::StoreError;
-use crate::records::{Delivery, NewDelivery};
 use crate::sql::Sql;
+use crate::{Result, Store};
+
+/// One attempt (or hold, or later bounce) as the store keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    pub id: DeliveryId,
+    pub record: NewDelivery,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewDelivery {
+    pub at: Timestamp,
+    pub status: Status,
+    /// Our sentence.
+    pub details: String,
+    /// The remote server's words.
+    pub output: String,
+    pub sent_with_ssl: bool,
+    pub log_id: String,
+    pub duration_us: Option<i64>,
+    pub mx: Option<String>,
+    pub remote_ip: Option<String>,
+    pub source_ip: Option<String>,
+    pub tls: Option<String>,
+    pub code: Option<i64>,
+    pub enhanced_code: Option<String>,
+    pub bounce_class: Option<String>,
+    pub next_attempt_at: Option<Timestamp>,
+    /// An earlier attempt may have arrived: its reply was lost.
+    pub possible_duplicate: bool,
+}
+
+impl NewDelivery {
+    /// A record of something that did not touch the network.
+    pub fn local(at: Timestamp, status: Status, details: impl Into<String>) -> Self {
+        Self {
+            at,
+            status,
+            details: details.into(),
+            output: String::new(),
+            sent_with_ssl: false,
+            log_id: String::new(),
+            duration_us: None,
+            mx: None,
+            remote_ip: None,
+            source_ip: None,
+            tls: None,
+            code: None,
+            enhanced_code: None,
+            bounce_class: None,
+            next_attempt_at: None,
+            possible_duplicate: false,
+        }
+    }
+}
+
+impl Store {
+    /// In time order.
+    pub async fn list_deliveries(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Delivery>> {
+        self.read(move |sql| Box::pin(list(sql, server_id, id))).await
+    }
+
+    /// The SMTP conversations of a message's deliveries, in time order.
+    pub async fn list_transcripts(
+        &self,
+        server_id: ServerId,
+        id: MessageId,
+    ) -> Result<Vec<(DeliveryId, String)>> {
+        self.read(move |sql| Box::pin(list_transcripts(sql, server_id, id))).await
+    }
+}
 
 pub(crate) async fn add(
     sql: &Sql<'_>,

@@ -1,12 +1,12 @@
-//! What outcomes add up to; the same on both engines.
+//! Counts what outcomes add to source addresses; the same on both engines.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use postroad_model::{SourceId, Status};
 
+use super::outcome::Outcome;
 use crate::pools::source_days::day_of;
-use crate::records::Outcome;
 
 /// What is counted together: a source, a group of receivers, a day.
 pub(crate) type SourceDayKey = (SourceId, Arc<str>, i64);

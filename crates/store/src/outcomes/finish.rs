@@ -1,0 +1,68 @@
+//! Record outcomes of claimed and of waiting messages.
+
+use std::sync::Arc;
+
+use postroad_model::{IdGenerator, ServerId};
+
+use super::outcome::{AttemptMatch, Outcome};
+use crate::error::StoreError;
+use crate::sql::Sql;
+use crate::verbs::desk::{Entry, find, lock_entry, remove_entry, settle};
+use crate::{Engine, JobWithIds, Result, Store};
+
+impl Store {
+    /// Settles claimed messages, all in one transaction. `false` for those that could not take their outcome any
+    /// more; of these nothing was written, and they are claimed no longer.
+    pub async fn finish(&self, outcomes: Vec<impl Into<Arc<Outcome>>>) -> Result<Vec<bool>> {
+        let outcomes: Vec<Arc<Outcome>> = outcomes.into_iter().map(Into::into).collect();
+        let servers: Vec<ServerId> = outcomes.iter().map(|outcome| outcome.server_id).collect();
+        let suppressing = outcomes.iter().filter(|outcome| outcome.suppress.is_some());
+        let suppressing: Vec<ServerId> = suppressing.map(|outcome| outcome.server_id).collect();
+        let settled = match &*self.engine {
+            Engine::Sqlite { engine, ids } => engine.finish(outcomes, Arc::clone(ids)).await?,
+            Engine::Postgres(engine) => engine.finish(&outcomes).await?,
+        };
+        self.last_suppressed.note(suppressing, self.clock.now());
+        self.bells.ring(servers);
+        Ok(settled)
+    }
+
+    /// Records the last outcome of a queued message, whoever has claimed it. `false` if it is on the wire, or is gone.
+    pub async fn finish_waiting(&self, outcome: Arc<Outcome>) -> Result<bool> {
+        let key = outcome.key();
+        let job: JobWithIds<(bool, Entry)> =
+            Box::new(move |sql, ids| Box::pin(async move { finish_waiting(sql, &ids, &outcome).await }));
+        let (is_settled, _) = match &*self.engine {
+            Engine::Sqlite { engine, ids } => engine.change_waiting(key, Arc::clone(ids), false, job).await?,
+            Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
+        };
+        if is_settled {
+            self.bells.ring([key.0]);
+        }
+        Ok(is_settled)
+    }
+}
+
+/// Records the last outcome of a message that nobody has begun, whoever has claimed it.
+pub(crate) async fn finish_waiting(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    outcome: &Outcome,
+) -> Result<(bool, Entry), StoreError> {
+    let key = outcome.key();
+    if lock_entry(sql, key).await? {
+        return Ok((false, Entry::Unchanged));
+    }
+    let due_at = "SELECT due_at FROM queue WHERE server_id = $1 AND message_id = $2";
+    let entry = sql.query_opt(due_at, &[key.0.0.into(), key.1.0.into()]).await?;
+    let due_at = entry.map(|row| row.time(0)).transpose()?;
+    let is_meant = due_at.is_some_and(|due_at| outcome.relation_to(due_at) == AttemptMatch::Same);
+    let Some(standing) = find(sql, key).await?.filter(|_| is_meant) else {
+        return Ok((false, Entry::Unchanged));
+    };
+    if !settle(sql, ids, key, &standing, &outcome.delivery, &outcome.event, None).await? {
+        return Ok((false, Entry::Unchanged));
+    }
+    remove_entry(sql, key).await?;
+    Ok((true, Entry::Gone))
+}

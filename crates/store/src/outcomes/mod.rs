@@ -1,0 +1,9 @@
+//! Outcomes of delivery attempts, and the delivery records that tell of them.
+
+pub(crate) mod deliveries;
+mod finish;
+pub(crate) mod outcome;
+pub(crate) mod source_tally;
+
+pub use deliveries::{Delivery, NewDelivery};
+pub use outcome::Outcome;
