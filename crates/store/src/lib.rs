@@ -19,6 +19,7 @@ mod outcomes;
 mod pacing_notes;
 mod pools;
 mod postgres;
+mod queue;
 mod records;
 mod send_limit;
 mod sql;

@@ -2,10 +2,7 @@
 
 mod analytics;
 mod clock_back;
-mod health;
 mod mail;
-mod queue;
-mod queue_desk;
 mod retention;
 mod returns;
 mod server_change;

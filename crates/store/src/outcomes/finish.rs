@@ -6,8 +6,8 @@ use postroad_model::{IdGenerator, ServerId};
 
 use super::outcome::{AttemptMatch, Outcome};
 use crate::error::StoreError;
+use crate::queue::waiting::{Entry, find, lock_entry, remove_entry, settle};
 use crate::sql::Sql;
-use crate::verbs::desk::{Entry, find, lock_entry, remove_entry, settle};
 use crate::{Engine, JobWithIds, Result, Store};
 
 impl Store {

@@ -15,7 +15,8 @@ use super::Node;
 use super::flight::BEGIN_WITH_KEPT_PLANS;
 use crate::error::StoreError;
 use crate::messages::Message;
-use crate::records::{Begin, Begun, SendInfo};
+use crate::queue::{Begin, Begun};
+use crate::records::SendInfo;
 use crate::sql::damaged_json;
 use crate::suppressions::Suppression;
 

@@ -12,8 +12,8 @@ use super::{Engine, begin, bounded, bounded_for, finish, queue};
 use crate::JobWithIds;
 use crate::error::StoreError;
 use crate::outcomes::Outcome;
-use crate::records::{Begin, Begun, Claimed};
-use crate::verbs::desk::Entry;
+use crate::queue::waiting::Entry;
+use crate::queue::{Begin, Begun, Claimed};
 
 /// Entries that other nodes, or this one under an earlier lease, had claimed.
 #[derive(Clone, Copy)]

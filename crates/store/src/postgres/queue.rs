@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use super::claims::Key;
 use super::{Node, lease};
 use crate::error::StoreError;
-use crate::records::Claimed;
+use crate::queue::Claimed;
 
 /// The claim fails silently for a node that lost its lease: what it would send, another node sends too.
 const CLAIM: &str = "WITH due AS MATERIALIZED (

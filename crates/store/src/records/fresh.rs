@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use postroad_model::{MessageId, MessageToken};
 
-use super::delivery::Claimed;
 use super::send::{NewSend, SendInfo};
+use crate::queue::Claimed;
 
 /// Takes messages right after the commit that accepted them, on the thread that committed: it must not wait.
 pub trait FreshSink: Send + Sync + fmt::Debug {

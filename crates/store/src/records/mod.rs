@@ -2,9 +2,7 @@
 
 mod ceilings;
 mod counter;
-mod delivery;
 mod fresh;
-mod queue_desk;
 mod retention;
 mod returned;
 pub(crate) mod send;
@@ -21,6 +19,8 @@ pub(crate) use crate::outcomes::outcome::AttemptMatch;
 pub use crate::outcomes::{Delivery, NewDelivery, Outcome};
 pub use crate::pacing_notes::PacingNote;
 pub use crate::pools::{NewSource, Pool, Source, SourceCounts, SourceDay, WarmupPause};
+pub use crate::queue::{Begin, Begun, Claimed};
+pub use crate::queue::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
 pub use crate::suppressions::{
     AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter,
 };
@@ -32,9 +32,7 @@ pub use crate::webhooks::{
 pub(crate) use ceilings::follow;
 pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
 pub use counter::{CountProgress, CounterRow};
-pub use delivery::{Begin, Begun, Claimed};
 pub use fresh::{Fresh, FreshRecipient, FreshSink};
-pub use queue_desk::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
 pub(crate) use retention::{Cut, DroppedWeeks, RemovalStage};
 pub use retention::{OldRows, Removal, Removed};
 pub use returned::{NewReturn, ReturnEffect, Taken};

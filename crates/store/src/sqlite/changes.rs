@@ -18,11 +18,11 @@ use crate::hand_over::Sink;
 use crate::outcomes::Outcome;
 use crate::outcomes::outcome::AttemptMatch;
 use crate::outcomes::source_tally::SourceCounts;
+use crate::queue::waiting::Entry;
 use crate::records::{Accepted, Fresh, NewSend};
 use crate::sql::Sql;
 use crate::verbs::clock_back;
 use crate::verbs::clock_back::Place;
-use crate::verbs::desk::Entry;
 
 /// While somebody delivers, what is pending is claimed for it before the commit, and handed over after it.
 pub(super) struct Accepting {

@@ -11,9 +11,10 @@ use super::{Engine, lock, queue};
 use crate::JobWithIds;
 use crate::error::StoreError;
 use crate::outcomes::Outcome;
-use crate::records::{Accepted, Begin, Begun, Claimed, NewSend};
+use crate::queue::waiting::Entry;
+use crate::queue::{Begin, Begun, Claimed};
+use crate::records::{Accepted, NewSend};
 use crate::verbs::clock_back::Place;
-use crate::verbs::desk::Entry;
 
 impl Engine {
     pub(super) async fn accept_in_group(

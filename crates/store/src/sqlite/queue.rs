@@ -9,7 +9,7 @@ use super::claims::{Claims, Key};
 use super::{lock, ready};
 use crate::error::StoreError;
 use crate::messages::message;
-use crate::records::{Begin, Begun, Claimed};
+use crate::queue::{Begin, Begun, Claimed};
 use crate::sql::Sql;
 use crate::suppressions::lookup;
 

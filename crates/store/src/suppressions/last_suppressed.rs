@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use postroad_model::{ServerId, Timestamp};
 
-use crate::records::Begin;
+use crate::queue::Begin;
 
 /// One entry for each server that ever suppressed an address.
 #[derive(Debug, Default)]

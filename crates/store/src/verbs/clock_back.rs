@@ -8,11 +8,11 @@ use std::time::Duration;
 use postroad_model::{MessageId, ServerId, Timestamp};
 use serde::Deserialize;
 
-use super::desk::Key;
-use super::scheduled;
 use crate::error::StoreError;
 use crate::initial::{HELD_FOR, hour_at};
 use crate::pools::source_days::day_of;
+use crate::queue::scheduled;
+use crate::queue::waiting::Key;
 use crate::sql::Sql;
 
 /// Where a look through the queue goes on.

@@ -1,12 +1,93 @@
-//! The queue as an operator looks at it.
+//! The queue as an operator lists it.
 
-use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Status, Timestamp};
+use postroad_model::{DomainName, MessageId, ServerId, Status, Timestamp};
 
 use crate::error::StoreError;
-use crate::records::{Claimed, QueueEntry, QueueFilter, QueueStats};
 use crate::sql::{Row, Sql};
+use crate::{Engine, Result, Store};
 
 const LARGEST_DOMAINS: i64 = 20;
+
+/// Which entries to list; `None` for all.
+#[derive(Debug, Clone, Default)]
+pub struct QueueFilter {
+    pub server_id: Option<ServerId>,
+    /// The recipient's domain.
+    pub domain: Option<DomainName>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueEntry {
+    /// A node has it in its schedule.
+    pub claimed: bool,
+    pub message_id: MessageId,
+    pub server_id: ServerId,
+    pub server_name: String,
+    pub domain: DomainName,
+    pub rcpt_to: String,
+    pub status: Status,
+    pub due_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub attempts: u32,
+    pub created_at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueStats {
+    pub total: u64,
+    /// Due now or overdue.
+    pub due: u64,
+    /// Due later: scheduled, or waiting for the next attempt.
+    pub scheduled: u64,
+    pub oldest_due_at: Option<Timestamp>,
+    /// The largest twenty.
+    pub by_domain: Vec<(DomainName, u64)>,
+}
+
+impl Store {
+    /// In the order they are due, beginning after the entry `after`.
+    pub async fn list_queue(
+        &self,
+        filter: QueueFilter,
+        after: Option<(Timestamp, MessageId)>,
+        limit: usize,
+    ) -> Result<Vec<QueueEntry>> {
+        let mut entries = self.read(move |sql| Box::pin(list(sql, filter, after, limit as i64))).await?;
+        self.fill_in_claimed(&mut entries);
+        Ok(entries)
+    }
+
+    /// The queue entry of a message, whichever server's it is.
+    pub async fn find_queued(&self, id: MessageId) -> Result<Option<QueueEntry>> {
+        let mut entry = self.read(move |sql| Box::pin(find(sql, id))).await?;
+        self.fill_in_claimed(entry.as_mut_slice());
+        Ok(entry)
+    }
+
+    fn fill_in_claimed(&self, entries: &mut [QueueEntry]) {
+        if let Engine::Sqlite { engine, .. } = &*self.engine {
+            for entry in entries {
+                entry.claimed = engine.is_claimed((entry.server_id, entry.message_id));
+            }
+        }
+    }
+
+    /// The server that a message is of.
+    pub async fn locate_message(&self, id: MessageId) -> Result<Option<ServerId>> {
+        self.read(move |sql| Box::pin(locate(sql, id))).await
+    }
+
+    pub async fn queue_stats(&self) -> Result<QueueStats> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(stats(sql, now))).await
+    }
+
+    /// When the longest overdue message was due. On PostgreSQL only of those that no node has claimed: nodes know theirs.
+    pub async fn oldest_due(&self) -> Result<Option<Timestamp>> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(oldest_due(sql, now))).await
+    }
+}
 
 /// In the order they are due, beginning after `after`. On SQLite `claimed` is still to be filled in.
 pub(crate) async fn list(
@@ -67,40 +148,6 @@ pub(crate) async fn find(sql: &Sql<'_>, id: MessageId) -> Result<Option<QueueEnt
     sql.query_opt(text, &[id.0.into()]).await?.as_ref().map(read).transpose()
 }
 
-/// Entries whose time to be sent has passed and that are not on the wire. What SQLite has on the wire is known in memory only.
-pub(crate) async fn list_expired(
-    sql: &Sql<'_>,
-    now: Timestamp,
-    after: Option<(Timestamp, MessageId)>,
-    limit: i64,
-) -> Result<Vec<Claimed>, StoreError> {
-    let text = if sql.is_sqlite() {
-        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id, source_id FROM queue
-         WHERE expires_at IS NOT NULL AND expires_at <= $1 AND (expires_at, message_id) > ($2, $3)
-         ORDER BY expires_at, message_id LIMIT $4"
-    } else {
-        "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id, source_id FROM queue
-         WHERE expires_at IS NOT NULL AND expires_at <= $1 AND (expires_at, message_id) > ($2, $3)
-           AND begun_at IS NULL
-         ORDER BY expires_at, message_id LIMIT $4"
-    };
-    let (after, after_id) = after.map_or((i64::MIN, 0), |(expires_at, id)| (expires_at.as_micros(), id.0));
-    let rows = sql.query(text, &[now.into(), after.into(), after_id.into(), limit.into()]).await?;
-    let read = |row: &Row| {
-        Ok(Claimed {
-            server_id: ServerId(row.int(0)?),
-            message_id: MessageId(row.int(1)?),
-            domain: domain(row, 2)?,
-            due_at: row.time(3)?,
-            expires_at: row.time_opt(4)?,
-            attempts: row.int(5)? as u32,
-            pool_id: row.int_opt(6)?.map(PoolId),
-            source_id: row.int_opt(7)?.map(SourceId),
-        })
-    };
-    rows.iter().map(read).collect()
-}
-
 /// The earliest due time that has passed.
 pub(crate) async fn oldest_due(sql: &Sql<'_>, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     let text = if sql.is_sqlite() {
@@ -144,7 +191,7 @@ pub(crate) async fn stats(sql: &Sql<'_>, now: Timestamp) -> Result<QueueStats, S
     })
 }
 
-fn read(row: &Row) -> Result<QueueEntry, StoreError> {
+pub(crate) fn read(row: &Row) -> Result<QueueEntry, StoreError> {
     Ok(QueueEntry {
         message_id: MessageId(row.int(0)?),
         server_id: ServerId(row.int(1)?),
@@ -160,6 +207,6 @@ fn read(row: &Row) -> Result<QueueEntry, StoreError> {
     })
 }
 
-fn domain(row: &Row, at: usize) -> Result<DomainName, StoreError> {
+pub(crate) fn domain(row: &Row, at: usize) -> Result<DomainName, StoreError> {
     row.name(at, |text| DomainName::parse(text).ok())
 }

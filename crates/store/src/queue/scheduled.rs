@@ -1,17 +1,72 @@
-//! Scheduled messages whose time has come: they become pending, or are held when their server's hourly limit is reached.
+//! Scheduled messages that become due: they become pending, or are held when their server's hourly limit is reached.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
 
-use super::desk;
-use super::desk::{Entry, Key};
+use super::waiting::{Entry, Key};
+use super::{holds, waiting};
 use crate::error::StoreError;
 use crate::events::append;
 use crate::initial::{Objection, SCHEDULED, SCHEDULED_UNCOUNTED, hour_at};
 use crate::outcomes::NewDelivery;
-use crate::send_limit;
 use crate::sql::{Row, Sql, to_json};
+use crate::{Engine, JobWithIds, Result, Store, send_limit};
+
+/// Scheduled messages made pending in one transaction.
+const PROMOTED_AT_ONCE: usize = 100;
+
+impl Store {
+    /// In small transactions: a held message costs several statements, and a server with many of them must not keep the
+    /// others waiting. A failure is logged; it must not stop the claims, and the next turn tries again.
+    pub(super) async fn promote_due(&self, limit: usize) {
+        let mut left = limit;
+        while left > 0 {
+            let at_once = left.min(PROMOTED_AT_ONCE);
+            match Box::pin(self.promote_scheduled(at_once as i64)).await {
+                Ok(count) if count == at_once => left -= count,
+                Ok(_) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "releasing scheduled messages failed; retrying");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Returns how many it looked at.
+    async fn promote_scheduled(&self, limit: i64) -> Result<usize> {
+        let now = self.clock.now();
+        // Asked every second, and mostly for nothing: that should not cost a write.
+        if !self.read(move |sql| Box::pin(has_due(sql, now))).await? {
+            return Ok(0);
+        }
+        let job: JobWithIds<Vec<(Key, Entry)>> =
+            Box::new(move |sql, ids| Box::pin(async move { promote(sql, &ids, now, limit).await }));
+        let changes = match &*self.engine {
+            Engine::Sqlite { engine, ids } => engine.change_free(Arc::clone(ids), job).await?,
+            Engine::Postgres(engine) => engine.write_with_ids(job).await?,
+        };
+        // Some may be held, and limits may be reached: both are events.
+        if !changes.is_empty() {
+            self.bells.ring(changes.iter().map(|((server_id, _), _)| *server_id));
+        }
+        Ok(changes.len())
+    }
+
+    /// Makes a claimed message scheduled again: its `send_at` lies ahead since the clock went back. Does nothing to one that is
+    /// on the wire.
+    pub async fn postpone(&self, server_id: ServerId, id: MessageId, send_at: Timestamp) -> Result<()> {
+        let key = (server_id, id);
+        let job: JobWithIds<((), Entry)> = Box::new(move |sql, _| Box::pin(postpone(sql, key, send_at)));
+        match &*self.engine {
+            Engine::Sqlite { engine, ids } => engine.change_waiting(key, Arc::clone(ids), (), job).await?,
+            Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
+        };
+        Ok(())
+    }
+}
 
 /// Whether some are due.
 pub(crate) async fn has_due(sql: &Sql<'_>, now: Timestamp) -> Result<bool, StoreError> {
@@ -64,7 +119,7 @@ pub(crate) async fn promote(
 /// Makes a message scheduled again whose `send_at` lies ahead since the clock went back, unless it is on the wire. A claim of
 /// it is over.
 pub(crate) async fn postpone(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<((), Entry), StoreError> {
-    if desk::lock_entry(sql, key).await? {
+    if waiting::lock_entry(sql, key).await? {
         return Ok(((), Entry::Unchanged));
     }
     put_back(sql, key, send_at).await?;
@@ -72,7 +127,7 @@ pub(crate) async fn postpone(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Res
 }
 
 /// The hourly limit has counted it when it became due for the first time.
-pub(super) async fn put_back(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<(), StoreError> {
+pub(crate) async fn put_back(sql: &Sql<'_>, key: Key, send_at: Timestamp) -> Result<(), StoreError> {
     let text = if sql.is_sqlite() {
         "UPDATE queue SET due_at = $3, scheduled = $4 WHERE server_id = $1 AND message_id = $2"
     } else {
@@ -138,7 +193,7 @@ async fn hold_beyond_limit(
         let key = (server_id, *message_id);
         let (details, event, expiry) = Objection::OverLimit { limit }.hold(now);
         let delivery = NewDelivery::local(now, Status::Held, details);
-        if desk::hold(sql, ids, key, &delivery, &event, expiry).await? {
+        if holds::hold(sql, ids, key, &delivery, &event, expiry).await? {
             held.push(key);
         }
     }

@@ -1,0 +1,198 @@
+//! Retry and cancel waiting messages.
+
+use std::sync::Arc;
+
+use postroad_model::{
+    EmailAddress, EventKind, IdGenerator, MessageId, ServerId, Status, SuppressionReason, Timestamp,
+};
+use serde_json::json;
+
+use super::waiting::{Entry, Key, Standing, add_event, find, lock_entry, remove_entry, settle};
+use crate::error::StoreError;
+use crate::events::NewEvent;
+use crate::initial::SCHEDULED;
+use crate::messages::{Message, message};
+use crate::outcomes::NewDelivery;
+use crate::sql::Sql;
+use crate::suppressions::lookup;
+use crate::{Engine, JobWithIds, Result, Store};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retried {
+    /// It was queued and is due now.
+    Now,
+    /// It was held and is queued again.
+    Released,
+    /// Nothing was changed: its recipient is suppressed, so that it would be held again.
+    Suppressed { reason: SuppressionReason, since: Timestamp },
+    /// It is on the wire at this moment.
+    TooLate,
+    /// It is neither queued nor held, or unknown.
+    NotWaiting,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancelled {
+    /// With the status it has now.
+    Done(Status),
+    /// It is on the wire at this moment.
+    TooLate,
+    /// It is neither queued nor held, or unknown.
+    NotWaiting,
+}
+
+impl Store {
+    /// Makes a queued message due now and puts a held one into the queue. A claim of it is over.
+    pub async fn retry(&self, server_id: ServerId, id: MessageId) -> Result<Retried> {
+        let (now, key) = (self.clock.now(), (server_id, id));
+        let job: JobWithIds<(Retried, Entry)> =
+            Box::new(move |sql, ids| Box::pin(async move { retry(sql, &ids, key, now).await }));
+        let (retried, entry) = match &*self.engine {
+            Engine::Sqlite { engine, ids } => {
+                engine.change_waiting(key, Arc::clone(ids), Retried::TooLate, job).await?
+            }
+            Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
+        };
+        self.note_entry(server_id, entry);
+        Ok(retried)
+    }
+
+    /// Ends a message that is queued or held. A claim of it is over.
+    pub async fn cancel(&self, server_id: ServerId, id: MessageId) -> Result<Cancelled> {
+        let (now, key) = (self.clock.now(), (server_id, id));
+        let job: JobWithIds<(Cancelled, Entry)> =
+            Box::new(move |sql, ids| Box::pin(async move { cancel(sql, &ids, key, now).await }));
+        let (cancelled, entry) = match &*self.engine {
+            Engine::Sqlite { engine, ids } => {
+                engine.change_waiting(key, Arc::clone(ids), Cancelled::TooLate, job).await?
+            }
+            Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
+        };
+        self.note_entry(server_id, entry);
+        Ok(cancelled)
+    }
+
+    fn note_entry(&self, server_id: ServerId, entry: Entry) {
+        if entry != Entry::Unchanged {
+            self.note_change();
+            self.bells.ring([server_id]);
+        }
+    }
+}
+
+pub(crate) async fn cancel(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    key: Key,
+    now: Timestamp,
+) -> Result<(Cancelled, Entry), StoreError> {
+    if lock_entry(sql, key).await? {
+        return Ok((Cancelled::TooLate, Entry::Unchanged));
+    }
+    let Some(standing) = find(sql, key).await? else { return Ok((Cancelled::NotWaiting, Entry::Unchanged)) };
+    let (status, details) = match standing.status {
+        Status::Held => (Status::HoldCancelled, "The held message was cancelled"),
+        _ => (Status::Cancelled, "The message was cancelled before it was sent"),
+    };
+    let new = NewDelivery::local(now, status, details);
+    if !settle(sql, ids, key, &standing, &new, &cancelled(&new), None).await? {
+        return Ok((Cancelled::NotWaiting, Entry::Unchanged));
+    }
+    remove_entry(sql, key).await?;
+    Ok((Cancelled::Done(status), Entry::Gone))
+}
+
+pub(crate) async fn retry(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    key: Key,
+    now: Timestamp,
+) -> Result<(Retried, Entry), StoreError> {
+    if lock_entry(sql, key).await? {
+        return Ok((Retried::TooLate, Entry::Unchanged));
+    }
+    let Some(standing) = find(sql, key).await? else { return Ok((Retried::NotWaiting, Entry::Unchanged)) };
+    let is_held = standing.status == Status::Held;
+    if !is_held && !standing.status.is_queued() {
+        return Ok((Retried::NotWaiting, Entry::Unchanged));
+    }
+    let message = message::find(sql, key.0, key.1).await?.ok_or(StoreError::NotFound)?;
+    if let Some(found) = lookup::find(sql, key.0, message.rcpt_to.clone(), now).await? {
+        let suppressed = Retried::Suppressed { reason: found.reason, since: found.created_at };
+        return Ok((suppressed, Entry::Unchanged));
+    }
+    if is_held {
+        let due_at = release_hold(sql, ids, key, &message, &standing, now).await?;
+        return Ok(match due_at {
+            Some(due_at) => (Retried::Released, Entry::Queued(due_at)),
+            None => (Retried::NotWaiting, Entry::Unchanged),
+        });
+    }
+    // Whoever has claimed it for its old time is told that it is gone.
+    let text = if sql.is_sqlite() {
+        "UPDATE queue SET due_at = $3 WHERE server_id = $1 AND message_id = $2"
+    } else {
+        "UPDATE queue SET due_at = $3, claimed_node = NULL, claimed_epoch = NULL
+         WHERE server_id = $1 AND message_id = $2"
+    };
+    match sql.execute(text, &[key.0.0.into(), key.1.0.into(), now.into()]).await? {
+        0 => Ok((Retried::NotWaiting, Entry::Unchanged)),
+        _ => Ok((Retried::Now, Entry::Queued(now))),
+    }
+}
+
+/// Puts a held message into the queue; returns when it is due, or `None` if somebody was faster.
+async fn release_hold(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    key: Key,
+    message: &Message,
+    standing: &Standing,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, StoreError> {
+    let address = EmailAddress::parse(&message.rcpt_to)
+        .map_err(|e| StoreError::Internal(format!("message {} is held for no address: {e}", key.1)))?;
+    let options = &message.send.options;
+    let due_at = options.send_at.map_or(now, |at| at.max(now));
+    let is_scheduled = due_at > now;
+    let status = if is_scheduled { Status::Scheduled } else { Status::Pending };
+    let changed = sql
+        .execute(
+            "UPDATE messages SET status = $4, last_seq = $5, hold_expiry = NULL
+             WHERE server_id = $1 AND id = $2 AND last_seq = $3",
+            &[
+                key.0.0.into(),
+                key.1.0.into(),
+                standing.last_seq.into(),
+                status.as_str().into(),
+                (standing.last_seq + 1).into(),
+            ],
+        )
+        .await?;
+    if changed == 0 {
+        return Ok(None);
+    }
+    let released = NewEvent { kind: EventKind::Released, data: json!({ "status": status }).to_string() };
+    add_event(sql, ids, key, standing, &released, now).await?;
+    sql.execute(
+        "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts, pool_id, scheduled)
+         VALUES ($1, $2, $3, $4, $5, 0, $6, $7)",
+        &[
+            key.0.0.into(),
+            key.1.0.into(),
+            address.domain().as_str().into(),
+            due_at.into(),
+            options.expires_at.into(),
+            options.pool_id.map(|id| id.0).into(),
+            if is_scheduled { SCHEDULED } else { 0 }.into(),
+        ],
+    )
+    .await?;
+    Ok(Some(due_at))
+}
+
+/// The event of a message that was cancelled.
+pub(crate) fn cancelled(new: &NewDelivery) -> NewEvent {
+    let data = json!({ "status": new.status, "details": new.details }).to_string();
+    NewEvent { kind: EventKind::Cancelled, data }
+}

@@ -1,0 +1,75 @@
+//! Holds: put a queued message on hold, end holds whose time is over.
+
+use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
+
+use super::admin::cancelled;
+use super::waiting::{Key, find, remove_entry, settle};
+use crate::error::StoreError;
+use crate::events::NewEvent;
+use crate::outcomes::NewDelivery;
+use crate::sql::Sql;
+use crate::{Result, Store};
+
+impl Store {
+    /// Ends holds whose time is over, at most `limit`; returns how many were looked at.
+    pub async fn expire_holds(&self, limit: usize) -> Result<u64> {
+        let (now, limit) = (self.clock.now(), limit as i64);
+        // Asked every few seconds, and mostly for nothing: that should not cost a write.
+        if !self.read(move |sql| Box::pin(has_expired_holds(sql, now))).await? {
+            return Ok(0);
+        }
+        let ended = self
+            .write_with_ids(move |sql, ids| {
+                Box::pin(async move { expire_holds(sql, &ids, now, limit).await })
+            })
+            .await?;
+        self.bells.ring_everywhere();
+        Ok(ended)
+    }
+}
+
+pub(crate) async fn has_expired_holds(sql: &Sql<'_>, now: Timestamp) -> Result<bool, StoreError> {
+    let text = "SELECT id FROM messages WHERE hold_expiry <= $1 LIMIT 1";
+    Ok(sql.query_opt(text, &[now.into()]).await?.is_some())
+}
+
+/// Ends holds whose time is over, at most `limit`; returns how many were looked at.
+pub(crate) async fn expire_holds(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    now: Timestamp,
+    limit: i64,
+) -> Result<u64, StoreError> {
+    let over = sql
+        .query(
+            "SELECT server_id, id FROM messages WHERE hold_expiry <= $1 ORDER BY hold_expiry, server_id, id LIMIT $2",
+            &[now.into(), limit.into()],
+        )
+        .await?;
+    for row in &over {
+        let key = (ServerId(row.int(0)?), MessageId(row.int(1)?));
+        if let Some(standing) = find(sql, key).await?.filter(|standing| standing.status == Status::Held) {
+            let details = "The hold ended without a release";
+            let new = NewDelivery::local(now, Status::HoldCancelled, details);
+            settle(sql, ids, key, &standing, &new, &cancelled(&new), None).await?;
+        }
+    }
+    Ok(over.len() as u64)
+}
+
+/// Holds a queued message. `false` if it cannot be held any more: then nothing is written.
+pub(crate) async fn hold(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    key: Key,
+    new: &NewDelivery,
+    event: &NewEvent,
+    expiry: Timestamp,
+) -> Result<bool, StoreError> {
+    let Some(standing) = find(sql, key).await? else { return Ok(false) };
+    let is_held = settle(sql, ids, key, &standing, new, event, Some(expiry)).await?;
+    if is_held {
+        remove_entry(sql, key).await?;
+    }
+    Ok(is_held)
+}

@@ -1,0 +1,15 @@
+//! The queue: claims, beginning, scheduled messages, listing, and what operators do with waiting messages.
+
+mod admin;
+mod begin;
+mod claims;
+mod expiry;
+mod holds;
+mod listing;
+pub(crate) mod scheduled;
+pub(crate) mod waiting;
+
+pub use admin::{Cancelled, Retried};
+pub use begin::{Begin, Begun};
+pub use claims::Claimed;
+pub use listing::{QueueEntry, QueueFilter, QueueStats};

@@ -1,0 +1,111 @@
+//! Changes of a message that waits: its state, its queue entry, and the record and event of the change.
+
+use postroad_model::{DeliveryId, EventId, IdGenerator, MessageId, ServerId, Status, Timestamp};
+
+use crate::error::StoreError;
+use crate::events::{NewEvent, append};
+use crate::outcomes::{NewDelivery, deliveries};
+use crate::sql::Sql;
+
+pub(crate) type Key = (ServerId, MessageId);
+
+/// What a change means for the message's queue entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// As it was.
+    Unchanged,
+    Gone,
+    /// It is there, unclaimed.
+    Queued(Timestamp),
+}
+
+/// Where a message stands.
+pub(crate) struct Standing {
+    pub(crate) status: Status,
+    pub(crate) last_seq: i64,
+    pub(crate) test: bool,
+}
+
+/// On PostgreSQL, locks the message as `finish` does. Whether it is on the wire; SQLite knows that in memory.
+pub(crate) async fn lock_entry(sql: &Sql<'_>, key: Key) -> Result<bool, StoreError> {
+    if sql.is_sqlite() {
+        return Ok(false);
+    }
+    let params = [key.0.0.into(), key.1.0.into()];
+    let entry = "SELECT begun_at FROM queue WHERE server_id = $1 AND message_id = $2 FOR UPDATE";
+    let entry = sql.query_opt(entry, &params).await?;
+    sql.query("SELECT id FROM messages WHERE server_id = $1 AND id = $2 FOR UPDATE", &params).await?;
+    Ok(entry.is_some_and(|row| !matches!(row.int_opt(0), Ok(None))))
+}
+
+pub(crate) async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<Standing>, StoreError> {
+    let row = sql
+        .query_opt(
+            "SELECT m.status, m.last_seq, s.test FROM messages m
+             JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
+             WHERE m.server_id = $1 AND m.id = $2",
+            &[key.0.0.into(), key.1.0.into()],
+        )
+        .await?;
+    row.map(|row| {
+        Ok(Standing { status: row.name(0, Status::parse)?, last_seq: row.int(1)?, test: row.flag(2)? })
+    })
+    .transpose()
+}
+
+/// Gives a message a new status, with the delivery record and the event that tell of it. `false` if it cannot take
+/// it, or somebody was faster: then nothing is written.
+pub(crate) async fn settle(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    key: Key,
+    standing: &Standing,
+    new: &NewDelivery,
+    event: &NewEvent,
+    hold_expiry: Option<Timestamp>,
+) -> Result<bool, StoreError> {
+    if !standing.status.can_become(new.status) {
+        return Ok(false);
+    }
+    // The old seq in the condition makes this the fence: of two nodes, one changes the row.
+    let changed = sql
+        .execute(
+            "UPDATE messages SET status = $4, last_seq = $5, last_delivery_at = $6, hold_expiry = $7
+             WHERE server_id = $1 AND id = $2 AND last_seq = $3",
+            &[
+                key.0.0.into(),
+                key.1.0.into(),
+                standing.last_seq.into(),
+                new.status.as_str().into(),
+                (standing.last_seq + 1).into(),
+                new.at.into(),
+                hold_expiry.into(),
+            ],
+        )
+        .await?;
+    if changed == 0 {
+        return Ok(false);
+    }
+    deliveries::add(sql, key.0, key.1, DeliveryId(ids.next()), new).await?;
+    add_event(sql, ids, key, standing, event, new.at).await?;
+    Ok(true)
+}
+
+pub(crate) async fn remove_entry(sql: &Sql<'_>, key: Key) -> Result<(), StoreError> {
+    let text = "DELETE FROM queue WHERE server_id = $1 AND message_id = $2";
+    sql.execute(text, &[key.0.0.into(), key.1.0.into()]).await?;
+    Ok(())
+}
+
+pub(crate) async fn add_event(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    (server_id, message_id): Key,
+    standing: &Standing,
+    event: &NewEvent,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let (id, seq) = (EventId(ids.next()), standing.last_seq + 1);
+    let place = append::EventPlace { server_id, message_id, id, seq, at, test: standing.test };
+    append::add(sql, place, event).await
+}
