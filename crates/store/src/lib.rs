@@ -1,6 +1,7 @@
 //! What is durable, as domain verbs. Two engines implement them and one conformance suite runs against both. Only
 //! this crate holds SQL; nothing here knows HTTP, SMTP or MIME.
 
+mod accept;
 mod counting;
 mod delivery_setup;
 mod domains;
@@ -8,10 +9,8 @@ mod error;
 mod events;
 mod facade;
 mod gates;
-mod hand_over;
 mod health;
 mod idempotency;
-mod initial;
 mod messages;
 mod migrations;
 mod nodes;
@@ -21,7 +20,6 @@ mod pools;
 mod postgres;
 mod queue;
 mod records;
-mod send_limit;
 mod sql;
 mod sqlite;
 mod suppressions;
@@ -37,8 +35,8 @@ use futures_util::future::BoxFuture;
 use postroad_model::{Clock, IdGenerator, ServerId};
 use tokio::sync::watch;
 
+use crate::accept::hand_over::HandOver;
 use crate::events::notifier::Bells;
-use crate::hand_over::HandOver;
 use crate::sql::Sql;
 use crate::suppressions::last_suppressed::LastSuppressed;
 

@@ -2,7 +2,6 @@
 
 mod analytics;
 mod clock_back;
-mod mail;
 mod retention;
 mod returns;
 mod server_change;

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use postroad_model::{CredentialId, Direction, MessageId, MessageToken, SendId, ServerId, Status, Timestamp};
 
+use crate::accept::SendInfo;
 use crate::error::StoreError;
-use crate::records::SendInfo;
-use crate::records::send::SendInfo;
 use crate::sql::Sql;
 use crate::{Result, Store};
 

@@ -12,9 +12,9 @@ use super::columns::{Bodies, Columns, Making, is_large_body};
 use super::flight::{BEGIN_WITH_KEPT_PLANS, Flight, InUse};
 use super::objections::Found;
 use super::{Database, Lane, Node, bounded_for, flight, lease, objections};
+use crate::accept::{Accepted, NewSend};
 use crate::error::StoreError;
 use crate::idempotency::StoredAnswer;
-use crate::records::{Accepted, NewSend};
 
 /// How one of the sends ended.
 #[derive(Debug, Clone)]

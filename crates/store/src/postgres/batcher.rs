@@ -8,10 +8,10 @@ use postroad_model::ServerId;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Database, Lane, accept};
+use crate::accept::hand_over::Sink;
+use crate::accept::{Accepted, Fresh, NewSend};
 use crate::error::StoreError;
-use crate::hand_over::Sink;
 use crate::idempotency::StoredAnswer;
-use crate::records::{Accepted, Fresh, NewSend};
 
 const BATCH_SENDS_MAX: usize = 1_024;
 

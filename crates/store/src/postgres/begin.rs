@@ -13,10 +13,10 @@ use tokio_postgres::types::ToSql;
 
 use super::Node;
 use super::flight::BEGIN_WITH_KEPT_PLANS;
+use crate::accept::SendInfo;
 use crate::error::StoreError;
 use crate::messages::Message;
 use crate::queue::{Begin, Begun};
-use crate::records::SendInfo;
 use crate::sql::damaged_json;
 use crate::suppressions::Suppression;
 

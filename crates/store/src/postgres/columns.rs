@@ -8,9 +8,9 @@ use super::Node;
 use super::claims::Key;
 use super::objections::ServerEvent;
 use super::outbox::Outbox;
+use crate::accept::initial::{InitialRow, Objections};
+use crate::accept::{NewSend, SendInfo};
 use crate::events::NewEvent;
-use crate::initial::{InitialRow, Objections};
-use crate::records::{NewSend, SendInfo};
 use crate::sql::to_json;
 
 /// Pieces a body is cut into; small enough that no single value strains the server.

@@ -32,15 +32,17 @@ use std::time::Duration;
 use deadpool_postgres::{ClientWrapper, Object, Pool};
 use postroad_model::{Clock, IdGenerator, MessageId, SendId, ServerId};
 
+use crate::accept::hand_over::HandOver;
+use crate::accept::{Accepted, NewSend};
 use crate::error::{OpenError, StoreError};
-use crate::hand_over::HandOver;
-use crate::records::{Accepted, Cut, DroppedWeeks, NewSend, OldRows};
+use crate::records::{Cut, DroppedWeeks, OldRows};
 use crate::sql::Sql;
 use crate::{Job, JobWithIds, Role, Settings};
 use claims::Claims;
 
 /// No statement of ours takes this long on a healthy database.
 const EXCHANGE_MAX: Duration = Duration::from_secs(5);
+
 /// Slower than this a link to the database is not worth waiting for.
 const LINK_BYTES_PER_SECOND_MIN: usize = 500_000;
 

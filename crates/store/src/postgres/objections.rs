@@ -9,11 +9,10 @@ use postroad_model::{MessageId, ServerId, SuppressionReason, Timestamp};
 use tokio_postgres::types::ToSql;
 
 use super::flight::BEGIN_WITH_KEPT_PLANS;
+use crate::accept::initial::{Hour, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
+use crate::accept::{NewSend, hourly_limit};
 use crate::error::StoreError;
 use crate::events::NewEvent;
-use crate::initial::{Hour, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
-use crate::records::NewSend;
-use crate::send_limit;
 use crate::suppressions::record::recipient_key;
 
 /// The first address from the wanted one on, if it is that one: by this order there is only one index to go by. Others hold
@@ -89,7 +88,7 @@ pub(super) async fn find(
             let Some(Added { limit, at, messages }) = hours.get(&hour) else { continue };
             hold_beyond(*limit, before, messages, &mut objections);
             let after = before + messages.len() as i64;
-            let crossed = send_limit::crossed(*limit, hour.1, before, after);
+            let crossed = hourly_limit::crossed(*limit, hour.1, before, after);
             server_events.extend(numbered(client, hour.0, *at, crossed).await?);
         }
     }
@@ -111,7 +110,7 @@ async fn numbered(
     let name: Option<String> = client.query_opt(&statement, &[&server_id.0]).await?.map(|row| row.get(0));
     let statement = client.prepare_cached(LAST_SEQ).await?;
     let last: i64 = client.query_one(&statement, &[&server_id.0]).await?.get(0);
-    let named = events.into_iter().map(|event| send_limit::with_server(&event, server_id, name.as_deref()));
+    let named = events.into_iter().map(|event| hourly_limit::with_server(&event, server_id, name.as_deref()));
     let numbered = named.zip(last + 1..);
     Ok(numbered.map(|(event, seq)| ServerEvent { server_id, seq, at, event }).collect())
 }

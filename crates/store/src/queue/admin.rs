@@ -8,9 +8,9 @@ use postroad_model::{
 use serde_json::json;
 
 use super::waiting::{Entry, Key, Standing, add_event, find, lock_entry, remove_entry, settle};
+use crate::accept::initial::SCHEDULED;
 use crate::error::StoreError;
 use crate::events::NewEvent;
-use crate::initial::SCHEDULED;
 use crate::messages::{Message, message};
 use crate::outcomes::NewDelivery;
 use crate::sql::Sql;

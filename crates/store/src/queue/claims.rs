@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
 
-use crate::records::FreshSink;
+use crate::accept::FreshSink;
 use crate::{Engine, Result, Store};
 
 /// A queue entry handed to this node: nobody else gets it until it is finished, released or the node is gone.

@@ -7,12 +7,13 @@ use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
 
 use super::waiting::{Entry, Key};
 use super::{holds, waiting};
+use crate::accept::hourly_limit;
+use crate::accept::initial::{Objection, SCHEDULED, SCHEDULED_UNCOUNTED, hour_at};
 use crate::error::StoreError;
 use crate::events::append;
-use crate::initial::{Objection, SCHEDULED, SCHEDULED_UNCOUNTED, hour_at};
 use crate::outcomes::NewDelivery;
 use crate::sql::{Row, Sql, to_json};
-use crate::{Engine, JobWithIds, Result, Store, send_limit};
+use crate::{Engine, JobWithIds, Result, Store};
 
 /// Scheduled messages made pending in one transaction.
 const PROMOTED_AT_ONCE: usize = 100;
@@ -183,8 +184,8 @@ async fn hold_beyond_limit(
         let text = "DELETE FROM server_hours WHERE server_id = $1 AND hour < $2";
         sql.execute(text, &[server_id.0.into(), (hour - 1).into()]).await?;
     }
-    for event in send_limit::crossed(limit, hour, before, total) {
-        let event = send_limit::with_server(&event, server_id, Some(&name));
+    for event in hourly_limit::crossed(limit, hour, before, total) {
+        let event = hourly_limit::with_server(&event, server_id, Some(&name));
         append::add_of_server(sql, ids, server_id, &event, now).await?;
     }
     let room = (i64::from(limit) - before).clamp(0, added) as usize;

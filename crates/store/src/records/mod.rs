@@ -2,13 +2,15 @@
 
 mod ceilings;
 mod counter;
-mod fresh;
 mod retention;
 mod returned;
-pub(crate) mod send;
 mod server_change;
 mod setup;
 
+pub use crate::accept::{
+    Accepted, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,
+};
+pub use crate::accept::{Fresh, FreshRecipient, FreshSink};
 pub use crate::delivery_setup::{DeliverySetup, ServerDelivery};
 pub use crate::events::{Event, NewEvent};
 pub use crate::events::{EventMessage, FeedPage, FeedQuery, ToldEvent};
@@ -32,13 +34,9 @@ pub use crate::webhooks::{
 pub(crate) use ceilings::follow;
 pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
 pub use counter::{CountProgress, CounterRow};
-pub use fresh::{Fresh, FreshRecipient, FreshSink};
 pub(crate) use retention::{Cut, DroppedWeeks, RemovalStage};
 pub use retention::{OldRows, Removal, Removed};
 pub use returned::{NewReturn, ReturnEffect, Taken};
-pub use send::{
-    Accepted, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,
-};
 pub use server_change::ServerChange;
 pub use setup::{
     Account, Credential, CredentialAccess, KeyHash, NewCredential, NewServer, Server, ServerRetention,

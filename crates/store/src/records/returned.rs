@@ -2,7 +2,7 @@
 
 use postroad_model::{MessageId, MessageToken};
 
-use super::send::SendInfo;
+use crate::accept::SendInfo;
 use crate::events::NewEvent;
 use crate::messages::StoredBody;
 use crate::outcomes::NewDelivery;

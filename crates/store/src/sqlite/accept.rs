@@ -7,13 +7,12 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::events::NewRow;
 use super::{events, lock};
+use crate::accept::initial::{InitialRow, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
+use crate::accept::{Accepted, NewRecipient, NewSend, hourly_limit};
 use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::idempotency::{Idempotency, StoredAnswer};
-use crate::initial::{InitialRow, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
 use crate::messages::body::INLINE_BYTES_MAX;
-use crate::records::{Accepted, NewRecipient, NewSend};
-use crate::send_limit;
 use crate::sql::to_json;
 use crate::suppressions::record::recipient_key;
 
@@ -86,11 +85,11 @@ fn objections(connection: &Connection, send: &NewSend, ids: &IdGenerator) -> Res
         let before = count_hour(connection, send, messages.len() as i64)?;
         hold_beyond(limit, before, &messages, &mut objections);
         let after = before + messages.len() as i64;
-        for event in send_limit::crossed(limit, hour_of(send), before, after) {
+        for event in hourly_limit::crossed(limit, hour_of(send), before, after) {
             let name: Option<String> = connection
                 .query_row("SELECT name FROM servers WHERE id = ?1", [server], |row| row.get(0))
                 .optional()?;
-            let event = send_limit::with_server(&event, send.info.server_id, name.as_deref());
+            let event = hourly_limit::with_server(&event, send.info.server_id, name.as_deref());
             events::append_of_server(connection, ids, server, &event, at)?;
         }
     }

@@ -9,11 +9,11 @@ use super::changes::{Accepting, ChangingFree, ChangingWaiting, PullingBack, Sett
 use super::claims::Key;
 use super::{Engine, lock, queue};
 use crate::JobWithIds;
+use crate::accept::{Accepted, NewSend};
 use crate::error::StoreError;
 use crate::outcomes::Outcome;
 use crate::queue::waiting::Entry;
 use crate::queue::{Begin, Begun, Claimed};
-use crate::records::{Accepted, NewSend};
 use crate::verbs::clock_back::Place;
 
 impl Engine {

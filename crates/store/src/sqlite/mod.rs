@@ -22,10 +22,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use postroad_model::{IdGenerator, SendId};
 use rusqlite::Connection;
 
+use crate::accept::hand_over::HandOver;
+use crate::accept::{Accepted, NewSend};
 use crate::error::{OpenError, StoreError};
-use crate::hand_over::HandOver;
 use crate::messages::StoredBody;
-use crate::records::{Accepted, NewSend};
 use crate::sql::Sql;
 use crate::verbs::retention;
 use crate::{Job, Settings};

@@ -8,8 +8,8 @@ use std::time::Duration;
 use postroad_model::{MessageId, ServerId, Timestamp};
 use serde::Deserialize;
 
+use crate::accept::initial::{HELD_FOR, hour_at};
 use crate::error::StoreError;
-use crate::initial::{HELD_FOR, hour_at};
 use crate::pools::source_days::day_of;
 use crate::queue::scheduled;
 use crate::queue::waiting::Key;

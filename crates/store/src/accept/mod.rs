@@ -1,10 +1,20 @@
-//! Messages: in, out, and what became of them.
+//! Accepting mail: the send with its messages, their first state, and the hand-over to delivery.
+
+mod fresh;
+pub(crate) mod hand_over;
+pub(crate) mod hourly_limit;
+pub(crate) mod initial;
+mod send;
 
 use std::sync::Arc;
 
 use crate::error::StoreError;
-use crate::records::{Accepted, NewSend};
 use crate::{Engine, Result, Store};
+
+pub use fresh::{Fresh, FreshRecipient, FreshSink};
+pub use send::{
+    Accepted, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,
+};
 
 impl Store {
     /// The instant a message counts as accepted: when this returns `Stored`, the send, its messages, their queue

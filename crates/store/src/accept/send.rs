@@ -1,4 +1,4 @@
-//! One send on its way in: what `accept` makes durable in one transaction.
+//! A send that passed every check, ready for `accept`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the first state of a message means for its rows; the same on both engines.
+//! The first state of a message and the rows it leads to; the same on both engines.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,12 +9,16 @@ use postroad_model::{
 };
 use serde_json::json;
 
+use super::send::{InitialState, NewRecipient, NewSend};
 use crate::events::NewEvent;
 use crate::events::held::sentence as held_sentence;
-use crate::records::{InitialState, NewRecipient, NewSend};
 
 /// How long a recipient that the store holds back is kept (contract 5).
 pub(crate) const HELD_FOR: Duration = Duration::from_hours(7 * 24);
+/// `queue.scheduled` of a message that counts against the hourly limit when it becomes due.
+pub(crate) const SCHEDULED: i64 = 1;
+/// Likewise of one that does not count: the limit does not apply to it, or it has counted before.
+pub(crate) const SCHEDULED_UNCOUNTED: i64 = 2;
 
 /// What stands against sending to a recipient, found in the transaction that accepts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,12 +67,6 @@ pub(crate) fn hour_of(send: &NewSend) -> i64 {
 pub(crate) fn hour_at(moment: Timestamp) -> i64 {
     moment.as_secs() / 3_600
 }
-
-/// `queue.scheduled` of a message that counts against the hourly limit when it becomes due.
-pub(crate) const SCHEDULED: i64 = 1;
-
-/// Likewise of one that does not count: the limit does not apply to it, or it has counted before.
-pub(crate) const SCHEDULED_UNCOUNTED: i64 = 2;
 
 /// Those of a send that count against its server's hourly limit now. Scheduled ones count when they become due.
 pub(crate) fn counted<'a>(

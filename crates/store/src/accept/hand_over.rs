@@ -1,9 +1,9 @@
-//! The way of freshly accepted messages to whoever delivers them.
+//! Hands freshly accepted messages to whoever delivers them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::records::{Fresh, FreshSink};
+use super::fresh::{Fresh, FreshSink};
 
 /// Where fresh messages go; nowhere as long as nobody delivers.
 #[derive(Debug, Default)]

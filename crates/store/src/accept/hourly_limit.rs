@@ -1,5 +1,5 @@
-//! A server's hourly limit that is nearly or wholly used up, and what is told of it: each once an hour, in the
-//! transaction whose messages crossed the line.
+//! Events of a server's hourly limit: nearly used up, used up. Each once an hour, in the transaction that crosses the
+//! line.
 
 use postroad_model::{EventKind, ServerId, Timestamp};
 use serde_json::{Map, Value, json};
