@@ -3,6 +3,5 @@
 mod analytics;
 mod clock_back;
 mod retention;
-mod returns;
 mod server_change;
 mod setup;

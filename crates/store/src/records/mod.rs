@@ -3,7 +3,6 @@
 mod ceilings;
 mod counter;
 mod retention;
-mod returned;
 mod server_change;
 mod setup;
 
@@ -23,6 +22,7 @@ pub use crate::pacing_notes::PacingNote;
 pub use crate::pools::{NewSource, Pool, Source, SourceCounts, SourceDay, WarmupPause};
 pub use crate::queue::{Begin, Begun, Claimed};
 pub use crate::queue::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
+pub use crate::returns::{NewReturn, ReturnEffect, Taken};
 pub use crate::suppressions::{
     AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter,
 };
@@ -36,7 +36,6 @@ pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
 pub use counter::{CountProgress, CounterRow};
 pub(crate) use retention::{Cut, DroppedWeeks, RemovalStage};
 pub use retention::{OldRows, Removal, Removed};
-pub use returned::{NewReturn, ReturnEffect, Taken};
 pub use server_change::ServerChange;
 pub use setup::{
     Account, Credential, CredentialAccess, KeyHash, NewCredential, NewServer, Server, ServerRetention,

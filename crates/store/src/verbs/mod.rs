@@ -12,7 +12,6 @@ pub(crate) mod credentials;
 pub(crate) mod needs;
 pub(crate) mod recipient_providers;
 pub(crate) mod retention;
-pub(crate) mod returns;
 pub(crate) mod server_change;
 pub(crate) mod servers;
 pub(crate) mod settings;

@@ -1,4 +1,4 @@
-//! Mail that came back about a message: what `take_return` makes durable in one transaction.
+//! A returned message and its effect.
 
 use postroad_model::{MessageId, MessageToken};
 

@@ -1,0 +1,7 @@
+//! Mail that comes back about a message: bounces, complaints, automatic replies.
+
+mod record;
+mod stored_mail;
+mod take;
+
+pub use record::{NewReturn, ReturnEffect, Taken};
