@@ -20,6 +20,7 @@ mod pools;
 mod postgres;
 mod queue;
 mod records;
+mod retention;
 mod returns;
 mod sql;
 mod sqlite;

@@ -2,6 +2,5 @@
 
 mod analytics;
 mod clock_back;
-mod retention;
 mod server_change;
 mod setup;

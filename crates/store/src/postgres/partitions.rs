@@ -8,13 +8,17 @@ use deadpool_postgres::{Object, Pool};
 
 use super::bounded;
 use crate::error::StoreError;
-use crate::records::{Cut, DroppedWeeks, OldRows};
+use crate::retention::OldRows;
+use crate::retention::removal::{Cut, DroppedWeeks};
 
 pub(super) const WEEK_IDS: i64 = (7 * 24 * 3_600) << 21;
+
 const TABLES: [&str; 7] =
     ["sends", "bodies", "messages", "deliveries", "delivery_transcripts", "events", "webhook_attempts"];
+
 /// Weeks made ahead, so that making one is never in a message's way but at the very start.
 const AHEAD: i64 = 2;
+
 /// Any number that nobody else locks.
 const LOCK: i64 = 0x7061_7274_6974_696f;
 

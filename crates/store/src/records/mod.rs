@@ -2,7 +2,6 @@
 
 mod ceilings;
 mod counter;
-mod retention;
 mod server_change;
 mod setup;
 
@@ -22,6 +21,8 @@ pub use crate::pacing_notes::PacingNote;
 pub use crate::pools::{NewSource, Pool, Source, SourceCounts, SourceDay, WarmupPause};
 pub use crate::queue::{Begin, Begun, Claimed};
 pub use crate::queue::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
+pub(crate) use crate::retention::removal::{Cut, DroppedWeeks, RemovalStage};
+pub use crate::retention::{OldRows, Removal, Removed};
 pub use crate::returns::{NewReturn, ReturnEffect, Taken};
 pub use crate::suppressions::{
     AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter,
@@ -34,8 +35,6 @@ pub use crate::webhooks::{
 pub(crate) use ceilings::follow;
 pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
 pub use counter::{CountProgress, CounterRow};
-pub(crate) use retention::{Cut, DroppedWeeks, RemovalStage};
-pub use retention::{OldRows, Removal, Removed};
 pub use server_change::ServerChange;
 pub use setup::{
     Account, Credential, CredentialAccess, KeyHash, NewCredential, NewServer, Server, ServerRetention,

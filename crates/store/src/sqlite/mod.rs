@@ -26,8 +26,8 @@ use crate::accept::hand_over::HandOver;
 use crate::accept::{Accepted, NewSend};
 use crate::error::{OpenError, StoreError};
 use crate::messages::StoredBody;
+use crate::retention::bodies;
 use crate::sql::Sql;
-use crate::verbs::retention;
 use crate::{Job, Settings};
 use claims::Claims;
 use operation::Once;
@@ -164,7 +164,7 @@ impl Engine {
     /// Removes some bodies of sends before this id, and then the files of the large ones.
     pub(crate) async fn remove_bodies(&self, old: Vec<SendId>) -> Result<u64, StoreError> {
         let job: Job<_> =
-            Box::new(move |sql| Box::pin(async move { retention::remove_bodies(sql, &old).await }));
+            Box::new(move |sql| Box::pin(async move { bodies::remove_bodies(sql, &old).await }));
         let (rows, files) = self.write(job).await?;
         for id in files {
             self.bodies.remove(id);

@@ -1,9 +1,9 @@
-//! What is old and still needed: the bounds of every removal, for each server its own.
+//! Bounds of every removal: the oldest rows of each server that are still needed.
 
 use postroad_model::ServerId;
 
+use super::removal::{Cut, OldRows};
 use crate::error::StoreError;
-use crate::records::{Cut, OldRows};
 use crate::sql::{Row, Sql};
 
 /// The ids of a send and of its messages are made within this, and those of events that are counted one after the other.

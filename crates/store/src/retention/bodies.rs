@@ -1,0 +1,141 @@
+//! Remove expired bodies on SQLite, where a body row does not name its server and large bodies are files.
+
+use std::sync::PoisonError;
+
+use postroad_model::SendId;
+
+use super::bounds;
+use super::removal::{Cut, Removal, RemovalStage};
+use crate::error::StoreError;
+use crate::sql::{Sql, to_json};
+use crate::{Engine, Result, Store};
+
+const BODIES_AT_ONCE: usize = 100;
+/// Sends of one step that are looked at for them.
+const SENDS_AT_ONCE: usize = 1_000;
+
+impl Store {
+    pub(super) async fn remove_old_bodies(&self, removal: &mut Removal, after: i64) -> Result<u64> {
+        let Engine::Sqlite { engine, .. } = &*self.engine else { return Ok(0) };
+        let before_id = removal.before_id;
+        let kept: Vec<Cut> = removal.cuts.iter().filter(|cut| cut.before_id < before_id).copied().collect();
+        let found = self
+            .read(move |sql| {
+                Box::pin(async move { find_bodies(sql, after, before_id, &kept, BODIES_AT_ONCE).await })
+            })
+            .await?;
+        removal.stage = match found.last {
+            Some(after) => RemovalStage::Bodies { after },
+            None => RemovalStage::End,
+        };
+        if found.old.is_empty() { Ok(0) } else { engine.remove_bodies(found.old).await }
+    }
+
+    /// A body says nothing of its server, so they are found by their sends: those after where the last removal ended.
+    pub(super) async fn remove_old_bodies_of(
+        &self,
+        removal: &mut Removal,
+        server: usize,
+        after: Option<i64>,
+    ) -> Result<u64> {
+        let Engine::Sqlite { engine, .. } = &*self.engine else { return Ok(0) };
+        let Some(cut) = removal.cuts.get(server).copied() else {
+            removal.stage = RemovalStage::End;
+            return Ok(0);
+        };
+        let gone = || self.bodies_gone.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = after.unwrap_or_else(|| gone().get(&cut.server_id).copied().unwrap_or(0));
+        let limits = (SENDS_AT_ONCE, BODIES_AT_ONCE);
+        let found = self.read(move |sql| Box::pin(find_bodies_of(sql, cut, after, limits))).await?;
+        let rows = if found.old.is_empty() { 0 } else { engine.remove_bodies(found.old).await? };
+        removal.stage = if found.last.is_some() {
+            RemovalStage::BodiesOf { server, after: found.last }
+        } else {
+            // Only what was accepted long before it was committed could still come before this.
+            gone().insert(cut.server_id, cut.before_id.saturating_sub(bounds::SPREAD));
+            RemovalStage::BodiesOf { server: server + 1, after: None }
+        };
+        Ok(rows)
+    }
+}
+
+/// Some bodies, in the order of their ids.
+pub(crate) struct FoundBodies {
+    pub(crate) old: Vec<SendId>,
+    /// The last that was looked at; `None` when there was none.
+    pub(crate) last: Option<i64>,
+}
+
+/// SQLite only. `kept` are the servers that need some of what is old: a body says nothing of its server.
+pub(crate) async fn find_bodies(
+    sql: &Sql<'_>,
+    after: i64,
+    before: i64,
+    kept: &[Cut],
+    limit: usize,
+) -> Result<FoundBodies, StoreError> {
+    let kept: Vec<(i64, i64)> = kept.iter().map(|cut| (cut.server_id.0, cut.before_id)).collect();
+    let rows = sql
+        .query(
+            "SELECT b.send_id, EXISTS (
+                 SELECT 1 FROM json_each($3) AS kept
+                 CROSS JOIN sends s ON s.server_id = kept.value ->> 0 AND s.id = b.send_id
+                 WHERE b.send_id >= kept.value ->> 1)
+             FROM bodies b WHERE b.send_id > $1 AND b.send_id < $2 ORDER BY b.send_id LIMIT $4",
+            &[after.into(), before.into(), to_json(&kept).into(), (limit as i64).into()],
+        )
+        .await?;
+    let mut found = FoundBodies { old: Vec::new(), last: None };
+    for row in &rows {
+        found.last = Some(row.int(0)?);
+        if !row.flag(1)? {
+            found.old.push(SendId(row.int(0)?));
+        }
+    }
+    Ok(found)
+}
+
+/// SQLite only: those of one server. Looks at no more sends, and finds no more bodies, than the limits say.
+pub(crate) async fn find_bodies_of(
+    sql: &Sql<'_>,
+    cut: Cut,
+    after: i64,
+    (sends_max, bodies_max): (usize, usize),
+) -> Result<FoundBodies, StoreError> {
+    let rows = sql
+        .query(
+            "SELECT s.id, EXISTS (SELECT 1 FROM bodies b WHERE b.send_id = s.id) FROM sends s
+             WHERE s.server_id = $1 AND s.id > $2 AND s.id < $3 ORDER BY s.id LIMIT $4",
+            &[cut.server_id.0.into(), after.into(), cut.before_id.into(), (sends_max as i64).into()],
+        )
+        .await?;
+    let mut found = FoundBodies { old: Vec::new(), last: None };
+    for row in &rows {
+        if found.old.len() == bodies_max {
+            break;
+        }
+        found.last = Some(row.int(0)?);
+        if row.flag(1)? {
+            found.old.push(SendId(row.int(0)?));
+        }
+    }
+    Ok(found)
+}
+
+/// SQLite only. Returns how many rows went, and whose text was in a file.
+pub(crate) async fn remove_bodies(sql: &Sql<'_>, old: &[SendId]) -> Result<(u64, Vec<SendId>), StoreError> {
+    let old: Vec<i64> = old.iter().map(|id| id.0).collect();
+    let rows = sql
+        .query(
+            "DELETE FROM bodies WHERE send_id IN (SELECT value FROM json_each($1)) RETURNING send_id, data IS NULL",
+            &[to_json(&old).into()],
+        )
+        .await?;
+    let mut files = Vec::new();
+    for row in &rows {
+        if row.flag(1)? {
+            files.push(SendId(row.int(0)?));
+        }
+    }
+    Ok((rows.len() as u64, files))
+}

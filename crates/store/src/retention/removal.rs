@@ -1,0 +1,154 @@
+//! Remove expired rows in small steps. Callers repeat steps, with pauses, until nothing is left.
+
+use std::collections::HashMap;
+
+use postroad_model::ServerId;
+
+use super::bounds;
+use crate::{Engine, Result, Store};
+
+/// Rows of one step. Bodies are larger, and freeing their pages takes its time.
+pub(crate) const ROWS_AT_ONCE: usize = 500;
+
+/// Rows that go by their time-ordered ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OldRows {
+    Bodies,
+    Transcripts,
+    Deliveries,
+    /// By their own ids. Those that are not counted yet, or that a webhook waits for, stay.
+    Events,
+    /// By the ids of their messages; likewise.
+    EventsOfMessages,
+    /// Those that have events stay.
+    Messages,
+    Sends,
+    WebhookAttempts,
+}
+
+/// The first row of a server that stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) server_id: ServerId,
+    pub(crate) before_id: i64,
+}
+
+/// Where a removal goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RemovalStage {
+    Start,
+    /// SQLite's bodies, which are of no server: after this one.
+    Bodies {
+        after: i64,
+    },
+    /// SQLite's bodies by their sends: of the server at this place of the cuts, after this one; `None` at its first.
+    BodiesOf {
+        server: usize,
+        after: Option<i64>,
+    },
+    /// Row by row: the server at this place of the cuts, and no server's rows from this one on.
+    Rows {
+        server: usize,
+        before_id: i64,
+    },
+    End,
+}
+
+/// A removal under way. What is still needed was left out when it began.
+#[derive(Debug)]
+pub struct Removal {
+    pub(crate) which: OldRows,
+    pub(crate) before_id: i64,
+    /// Of every server, or of those it is about.
+    pub(crate) cuts: Vec<Cut>,
+    pub(crate) stage: RemovalStage,
+}
+
+/// One step of a removal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// On PostgreSQL most tables lose whole weeks at once: then these.
+    pub rows: u64,
+    /// There may be more to remove.
+    pub has_more: bool,
+}
+
+/// Weeks of a table that were dropped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct DroppedWeeks {
+    pub(crate) dropped: u64,
+    /// Some old weeks stay for somebody's sake; the last of them ends here.
+    pub(crate) kept_before: Option<i64>,
+}
+
+impl Store {
+    /// Begins to remove rows with ids before this one. What is still to be delivered, counted or told to a webhook stays,
+    /// with what belongs to it; nobody's needs keep another server's rows.
+    pub async fn begin_removal(&self, which: OldRows, before_id: i64) -> Result<Removal> {
+        let cuts = self.read(move |sql| Box::pin(bounds::list_cuts(sql, which, before_id))).await?;
+        Ok(Removal { which, before_id, cuts, stage: RemovalStage::Start })
+    }
+
+    /// The same for some servers only, each with its own first id that stays: row by row, on PostgreSQL too. Nothing goes
+    /// that the removal of bodies before it left the text of: what it was held back by may be done by now, and without
+    /// its send nobody would find the text.
+    pub async fn begin_removal_of(
+        &self,
+        which: OldRows,
+        firsts: Vec<(ServerId, i64)>,
+        bodies: Option<&Removal>,
+    ) -> Result<Removal> {
+        let mut firsts: HashMap<ServerId, i64> = firsts.into_iter().collect();
+        for cut in bodies.into_iter().flat_map(|bodies| &bodies.cuts) {
+            firsts.entry(cut.server_id).and_modify(|first| *first = cut.before_id.min(*first));
+        }
+        let mut cuts = self.read(move |sql| Box::pin(bounds::list_cuts(sql, which, i64::MAX))).await?;
+        cuts.retain_mut(|cut| match firsts.get(&cut.server_id) {
+            Some(first) => {
+                cut.before_id = cut.before_id.min(*first);
+                true
+            }
+            None => false,
+        });
+        let stage = if self.is_sqlite() && which == OldRows::Bodies {
+            RemovalStage::BodiesOf { server: 0, after: None }
+        } else {
+            RemovalStage::Rows { server: 0, before_id: i64::MAX }
+        };
+        Ok(Removal { which, before_id: i64::MAX, cuts, stage })
+    }
+
+    /// Removes some of them. On PostgreSQL whole weeks at once, and so what is left of the week that the first id that
+    /// stays is in stays until all of it is old; weeks with something that is needed go row by row.
+    pub async fn remove_old_rows(&self, removal: &mut Removal) -> Result<Removed> {
+        let rows = match removal.stage {
+            RemovalStage::Start => self.start_removal(removal).await?,
+            RemovalStage::Bodies { after } => self.remove_old_bodies(removal, after).await?,
+            RemovalStage::BodiesOf { server, after } => {
+                self.remove_old_bodies_of(removal, server, after).await?
+            }
+            RemovalStage::Rows { server, before_id } => {
+                self.remove_rows_of(removal, server, before_id).await?
+            }
+            RemovalStage::End => 0,
+        };
+        Ok(Removed { rows, has_more: removal.stage != RemovalStage::End })
+    }
+
+    async fn start_removal(&self, removal: &mut Removal) -> Result<u64> {
+        let all = RemovalStage::Rows { server: 0, before_id: removal.before_id };
+        match &*self.engine {
+            Engine::Sqlite { .. } if removal.which == OldRows::Bodies => {
+                removal.stage = RemovalStage::Bodies { after: 0 };
+            }
+            Engine::Postgres(engine) if removal.which != OldRows::EventsOfMessages => {
+                let weeks = engine.drop_weeks(removal.which, removal.before_id, &removal.cuts).await?;
+                let rest = |before_id| RemovalStage::Rows { server: 0, before_id };
+                removal.stage = weeks.kept_before.map_or(RemovalStage::End, rest);
+                return Ok(weeks.dropped);
+            }
+            _ => removal.stage = all,
+        }
+        Ok(0)
+    }
+}

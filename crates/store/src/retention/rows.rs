@@ -1,0 +1,116 @@
+//! Remove expired rows of one table and server, few at a time, so that nobody waits for it.
+
+use super::removal::{Cut, OldRows, ROWS_AT_ONCE, Removal, RemovalStage};
+use crate::error::StoreError;
+use crate::sql::Sql;
+use crate::{Result, Store};
+
+impl Store {
+    /// Looking costs the writer nothing, and most of the time there is nothing to remove.
+    pub(super) async fn remove_rows_of(
+        &self,
+        removal: &mut Removal,
+        server: usize,
+        before_id: i64,
+    ) -> Result<u64> {
+        let which = removal.which;
+        for (server, cut) in removal.cuts.iter().enumerate().skip(server) {
+            let cut = Cut { before_id: cut.before_id.min(before_id), ..*cut };
+            if self.read(move |sql| Box::pin(has_rows(sql, which, cut))).await? {
+                let rows =
+                    self.write(move |sql| Box::pin(remove_rows(sql, which, cut, ROWS_AT_ONCE))).await?;
+                removal.stage = RemovalStage::Rows { server, before_id };
+                return Ok(rows);
+            }
+        }
+        removal.stage = RemovalStage::End;
+        Ok(0)
+    }
+}
+
+/// A table as removal sees it. `$1` is the server, `$2` the first id that stays, `$3` how many rows at most.
+struct RowRemoval {
+    has: &'static str,
+    remove: &'static str,
+}
+
+macro_rules! by_key {
+    ($table:literal, $key:literal, $columns:literal) => {
+        RowRemoval {
+            has: concat!(
+                "SELECT server_id FROM ",
+                $table,
+                " WHERE server_id = $1 AND ",
+                $key,
+                " < $2 LIMIT 1"
+            ),
+            remove: concat!(
+                "DELETE FROM ",
+                $table,
+                " WHERE server_id = $1 AND (",
+                $columns,
+                ") IN (SELECT ",
+                $columns,
+                " FROM ",
+                $table,
+                " WHERE server_id = $1 AND ",
+                $key,
+                " < $2 LIMIT $3)"
+            ),
+        }
+    };
+}
+
+/// Events that go with their messages: only those that are counted and that no webhook waits for.
+macro_rules! events_of_messages {
+    ($is_counted:literal) => {
+        RowRemoval {
+            has: concat!("SELECT e.server_id ", events_of_messages!(@from $is_counted), " LIMIT 1"),
+            remove: concat!(
+                "DELETE FROM events WHERE server_id = $1 AND id IN (SELECT e.id ",
+                events_of_messages!(@from $is_counted),
+                " LIMIT $3)"
+            ),
+        }
+    };
+    (@from $is_counted:literal) => {
+        concat!(
+            "FROM events e JOIN counter_marks c ON c.server_id = e.server_id
+             WHERE e.server_id = $1 AND e.message_id > 0 AND e.message_id < $2 AND ",
+            $is_counted,
+            " AND NOT EXISTS (SELECT 1 FROM webhooks w
+                  JOIN webhook_queue q ON q.server_id = w.server_id AND q.webhook_id = w.id
+                  WHERE w.server_id = $1 AND w.enabled = 1 AND q.event_id = e.id)"
+        )
+    };
+}
+
+fn removal_of(which: OldRows, is_sqlite: bool) -> RowRemoval {
+    match which {
+        // On SQLite they have their own way: they are of no server, and some are files.
+        OldRows::Bodies => by_key!("bodies", "send_id", "send_id, piece"),
+        OldRows::Transcripts => by_key!("delivery_transcripts", "message_id", "message_id, delivery_id"),
+        OldRows::Deliveries => by_key!("deliveries", "message_id", "message_id, id"),
+        OldRows::Events => by_key!("events", "id", "id"),
+        OldRows::EventsOfMessages if is_sqlite => events_of_messages!("e.id <= c.event_id"),
+        OldRows::EventsOfMessages => events_of_messages!("(e.xact, e.id) <= (c.xact, c.event_id)"),
+        OldRows::Messages => by_key!("messages", "id", "id"),
+        OldRows::Sends => by_key!("sends", "id", "id"),
+        OldRows::WebhookAttempts => by_key!("webhook_attempts", "id", "id"),
+    }
+}
+
+pub(crate) async fn has_rows(sql: &Sql<'_>, which: OldRows, cut: Cut) -> Result<bool, StoreError> {
+    let text = removal_of(which, sql.is_sqlite()).has;
+    Ok(sql.query_opt(text, &[cut.server_id.0.into(), cut.before_id.into()]).await?.is_some())
+}
+
+pub(crate) async fn remove_rows(
+    sql: &Sql<'_>,
+    which: OldRows,
+    cut: Cut,
+    limit: usize,
+) -> Result<u64, StoreError> {
+    let text = removal_of(which, sql.is_sqlite()).remove;
+    sql.execute(text, &[cut.server_id.0.into(), cut.before_id.into(), (limit as i64).into()]).await
+}
