@@ -2,6 +2,7 @@
 //! this crate holds SQL; nothing here knows HTTP, SMTP or MIME.
 
 mod accept;
+mod clock_back;
 mod counting;
 mod delivery_setup;
 mod domains;

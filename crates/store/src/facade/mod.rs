@@ -1,6 +1,5 @@
 //! The store's verbs as others call them, by what they are about. Each one goes to the engine that is open.
 
 mod analytics;
-mod clock_back;
 mod server_change;
 mod setup;

@@ -15,14 +15,14 @@ use super::{accept, finish, lock, ready};
 use crate::JobWithIds;
 use crate::accept::hand_over::Sink;
 use crate::accept::{Accepted, Fresh, NewSend};
+use crate::clock_back::queue;
+use crate::clock_back::queue::Place;
 use crate::error::StoreError;
 use crate::outcomes::Outcome;
 use crate::outcomes::outcome::AttemptMatch;
 use crate::outcomes::source_tally::SourceCounts;
 use crate::queue::waiting::Entry;
 use crate::sql::Sql;
-use crate::verbs::clock_back;
-use crate::verbs::clock_back::Place;
 
 /// While somebody delivers, what is pending is claimed for it before the commit, and handed over after it.
 pub(super) struct Accepting {
@@ -261,7 +261,7 @@ impl Work for PullingBack {
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<(usize, Option<Place>), StoreError> {
         let sql = Sql::Sqlite(connection);
-        let page = clock_back::list_late(&sql, self.now, self.pause_max, self.after, self.limit);
+        let page = queue::list_late(&sql, self.now, self.pause_max, self.after, self.limit);
         let (late, next) = ready(page)?;
         for late in late {
             if !lock(&self.claims).is_held(late.key) {

@@ -10,11 +10,11 @@ use super::claims::Key;
 use super::{Engine, lock, queue};
 use crate::JobWithIds;
 use crate::accept::{Accepted, NewSend};
+use crate::clock_back::queue::Place;
 use crate::error::StoreError;
 use crate::outcomes::Outcome;
 use crate::queue::waiting::Entry;
 use crate::queue::{Begin, Begun, Claimed};
-use crate::verbs::clock_back::Place;
 
 impl Engine {
     pub(super) async fn accept_in_group(

@@ -2,8 +2,6 @@
 
 pub(crate) mod accounts;
 pub(crate) mod ceilings;
-pub(crate) mod clock_back;
-pub(crate) mod clock_back_outbox;
 pub(crate) mod counter_reads;
 pub(crate) mod counter_sets;
 pub(crate) mod counters;

@@ -1,12 +1,15 @@
-//! After the clock was ahead and came back: nothing is to wait for that future.
+//! Corrections after the clock was ahead and went back, so that nothing waits for that future.
+
+mod outbox;
+pub(crate) mod queue;
+mod tables;
 
 use std::time::Duration;
 
 use postroad_model::idgen::moment_of;
 
-use crate::verbs::clock_back::{self, Place};
-use crate::verbs::clock_back_outbox;
 use crate::{Engine, Result, Store};
+use queue::Place;
 
 /// Rows that one transaction looks at.
 const AT_ONCE: i64 = 500;
@@ -30,10 +33,8 @@ impl Store {
             let (count, next) = match &*self.engine {
                 Engine::Sqlite { engine, .. } => engine.pull_back(now, pause_max, after, AT_ONCE).await?,
                 Engine::Postgres(_) => {
-                    self.write(move |sql| {
-                        Box::pin(clock_back::pull_queue(sql, now, pause_max, after, AT_ONCE))
-                    })
-                    .await?
+                    self.write(move |sql| Box::pin(queue::pull_queue(sql, now, pause_max, after, AT_ONCE)))
+                        .await?
                 }
             };
             changed += count;
@@ -47,17 +48,15 @@ impl Store {
     /// Likewise events for webhooks, by the pauses after their first attempt, their second, …
     pub async fn pull_webhooks_back(&self, pauses: Vec<Duration>) -> Result<u64> {
         let mut changed = 0;
-        let mut after = Some(clock_back_outbox::START);
+        let mut after = Some(outbox::START);
         while let Some(from) = after {
             let now = self.clock.now();
             let (page, has_late) =
-                self.read(move |sql| Box::pin(clock_back_outbox::look(sql, now, from, OUTBOX_PAGE))).await?;
+                self.read(move |sql| Box::pin(outbox::look(sql, now, from, OUTBOX_PAGE))).await?;
             if has_late {
                 let pauses = pauses.clone();
                 changed += self
-                    .write(move |sql| {
-                        Box::pin(async move { clock_back_outbox::pull(sql, now, &pauses, page).await })
-                    })
+                    .write(move |sql| Box::pin(async move { outbox::pull(sql, now, &pauses, page).await }))
                     .await?;
             }
             after = page.next();
@@ -68,12 +67,12 @@ impl Store {
     /// Likewise holds, gates, hourly limits, warm-up days and idempotency keys, which are kept for `key_kept`.
     pub async fn pull_rest_back(&self, key_kept: Duration) -> Result<()> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(clock_back::pull_small_tables(sql, now))).await?;
+        self.write(move |sql| Box::pin(tables::pull_small_tables(sql, now))).await?;
         self.note_change();
         // By the time of each transaction, and until one is not full: what is stored meanwhile must not keep this going.
         loop {
             let now = self.clock.now();
-            let count = self.write(move |sql| Box::pin(clock_back::pull_holds(sql, now, AT_ONCE))).await?;
+            let count = self.write(move |sql| Box::pin(tables::pull_holds(sql, now, AT_ONCE))).await?;
             if count < AT_ONCE as u64 {
                 break;
             }
@@ -81,7 +80,7 @@ impl Store {
         loop {
             let now = self.clock.now();
             let count = self
-                .write(move |sql| Box::pin(clock_back::pull_idempotency_keys(sql, now, key_kept, AT_ONCE)))
+                .write(move |sql| Box::pin(tables::pull_idempotency_keys(sql, now, key_kept, AT_ONCE)))
                 .await?;
             if count < AT_ONCE as u64 {
                 return Ok(());

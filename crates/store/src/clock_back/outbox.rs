@@ -1,5 +1,5 @@
-//! Events for webhooks that would wait for a time which the clock said before it went back. The outbox may have millions of
-//! rows: it is looked through in pages along its primary key, and only pages with late events are written to.
+//! Corrections of the webhook outbox. It may have millions of rows: pages along its primary key are read first, and
+//! only pages with late events are written to.
 
 use std::time::Duration;
 
@@ -8,6 +8,10 @@ use postroad_model::Timestamp;
 use crate::error::StoreError;
 use crate::sql::{Sql, Value};
 use crate::webhooks::outbox::CLAIMED_FOR;
+
+/// Before every row.
+pub(crate) const START: RowKey = [0; 3];
+const END: RowKey = [i64::MAX; 3];
 
 /// The primary key of an outbox row: server, webhook, event.
 type RowKey = [i64; 3];
@@ -29,11 +33,6 @@ impl Page {
         Some(self.last).filter(|last| *last != END)
     }
 }
-
-/// Before every row.
-pub(crate) const START: RowKey = [0; 3];
-
-const END: RowKey = [i64::MAX; 3];
 
 /// The page of `rows` rows after `after`, and whether it has rows that wait too long.
 pub(crate) async fn look(
