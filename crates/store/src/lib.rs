@@ -2,6 +2,7 @@
 //! this crate holds SQL; nothing here knows HTTP, SMTP or MIME.
 
 mod accept;
+mod analytics;
 mod clock_back;
 mod counting;
 mod delivery_setup;
@@ -43,11 +44,11 @@ use crate::events::notifier::Bells;
 use crate::sql::Sql;
 use crate::suppressions::last_suppressed::LastSuppressed;
 
-pub use crate::messages::StoredBody;
-pub use counting::{
-    CountingRules, Counts, Dimensions, Grain, Histogram, Metric, OTHER_PROVIDER, SURPLUS, Shape, Sums,
-    WORDS_MAX,
+pub use crate::analytics::{
+    CountingRules, Counts, Dimensions, Grain, Histogram, OTHER_PROVIDER, SURPLUS, Shape, Sums, WORDS_MAX,
 };
+pub use crate::messages::StoredBody;
+pub use counting::Metric;
 pub use domains::{
     Domain, DomainCheck, DomainDelivery, DomainFilter, DomainKey, DomainOwner, DomainReport, DomainReportSum,
     DomainTracking, KeyAlgorithm, KeyState, NewDkimKey, NewDomain, ReportKind, SendingDomain, SigningKey,

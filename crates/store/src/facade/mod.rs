@@ -1,5 +1,4 @@
 //! The store's verbs as others call them, by what they are about. Each one goes to the engine that is open.
 
-mod analytics;
 mod server_change;
 mod setup;

@@ -10,8 +10,6 @@ mod begin;
 mod claims;
 mod columns;
 mod connect;
-pub(crate) mod counter_sets;
-pub(crate) mod counters;
 mod delivery;
 mod event_order;
 mod finish;
@@ -25,13 +23,6 @@ mod queue;
 mod suppressing;
 mod tracking_events;
 
-use std::future::Future;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
-
-use deadpool_postgres::{ClientWrapper, Object, Pool};
-use postroad_model::{Clock, IdGenerator, MessageId, SendId, ServerId};
-
 use crate::accept::hand_over::HandOver;
 use crate::accept::{Accepted, NewSend};
 use crate::error::{OpenError, StoreError};
@@ -40,6 +31,11 @@ use crate::retention::removal::{Cut, DroppedWeeks};
 use crate::sql::Sql;
 use crate::{Job, JobWithIds, Role, Settings};
 use claims::Claims;
+use deadpool_postgres::{ClientWrapper, Object, Pool};
+use postroad_model::{Clock, IdGenerator, MessageId, SendId, ServerId};
+use std::future::Future;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 /// No statement of ours takes this long on a healthy database.
 const EXCHANGE_MAX: Duration = Duration::from_secs(5);

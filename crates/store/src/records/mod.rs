@@ -1,7 +1,6 @@
 //! What goes into the store and what comes out of it.
 
 mod ceilings;
-mod counter;
 mod server_change;
 mod setup;
 
@@ -9,6 +8,7 @@ pub use crate::accept::{
     Accepted, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,
 };
 pub use crate::accept::{Fresh, FreshRecipient, FreshSink};
+pub use crate::analytics::{CountProgress, CounterRow};
 pub use crate::delivery_setup::{DeliverySetup, ServerDelivery};
 pub use crate::events::{Event, NewEvent};
 pub use crate::events::{EventMessage, FeedPage, FeedQuery, ToldEvent};
@@ -34,7 +34,6 @@ pub use crate::webhooks::{
 };
 pub(crate) use ceilings::follow;
 pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
-pub use counter::{CountProgress, CounterRow};
 pub use server_change::ServerChange;
 pub use setup::{
     Account, Credential, CredentialAccess, KeyHash, NewCredential, NewServer, Server, ServerRetention,

@@ -3,7 +3,8 @@
 use postroad_model::ServerId;
 
 use super::removal::{ROWS_AT_ONCE, Removed};
-use crate::counting::{Grain, Shape, block_start};
+use crate::analytics::day_counts::block_start;
+use crate::analytics::{Grain, Shape};
 use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};

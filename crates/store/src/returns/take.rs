@@ -6,14 +6,13 @@ use postroad_model::{DeliveryId, EventId, IdGenerator, MessageId, ServerId, Stat
 
 use super::record::{NewReturn, ReturnEffect, Taken};
 use super::stored_mail::{insert, is_wanted};
-use crate::error::StoreError;
+use crate::analytics::recipient_providers;
 use crate::events::append;
 use crate::events::append::EventPlace;
 use crate::outcomes::deliveries;
 use crate::pools::source_days::day_of;
 use crate::sql::Sql;
 use crate::suppressions::add;
-use crate::verbs::recipient_providers;
 use crate::{Engine, Job, JobWithIds, Result, Store, StoreError};
 
 impl Store {

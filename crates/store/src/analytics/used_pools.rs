@@ -1,11 +1,10 @@
-//! Which pool each event is counted in: the one that the message left from. Before it left from any, it is the one that it was
-//! to leave from, by its own wish or the server's.
+//! Pool that each event is counted in: the one the message left from, or is to leave from.
 
 use std::collections::HashMap;
 
 use postroad_model::{EventKind, MessageId, ServerId};
 
-use crate::counting::{CountedEvent, EventData};
+use super::tally::{CountedEvent, EventData};
 use crate::error::StoreError;
 use crate::pools;
 use crate::sql::{Sql, to_json};

@@ -1,5 +1,5 @@
-//! How long things took: counts on a scale of sixteen steps to each doubling, from a millisecond to a week. Two of
-//! them add up exactly, and a percentile is off by at most 3.2 % of itself.
+//! Latency histograms: sixteen steps to each doubling, from a millisecond to a week. Two of them add up exactly, and a
+//! percentile is off by at most 3.2 % of itself.
 
 use std::time::Duration;
 

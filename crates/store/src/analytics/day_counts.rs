@@ -1,9 +1,11 @@
-//! Counts of each day of a month or so, in one value. There are many recipient domains: their days in rows of their own
-//! would be more than an answer can wait for.
+//! Counts of each day of a block of 32 days, in one value. There are many recipient domains: a row for each day would
+//! make answers too slow.
 
 use std::collections::BTreeMap;
 
-use super::{Counts, Grain, varint};
+use super::counts::Counts;
+use super::grain::Grain;
+use super::varint;
 use crate::error::StoreError;
 
 /// Days (UTC) that are kept together.

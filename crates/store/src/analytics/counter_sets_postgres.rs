@@ -1,15 +1,14 @@
-//! Numbered sets of dimensions, written in two statements however many there are.
+//! Sets of dimensions written in two statements on PostgreSQL, however many there are.
 
 use deadpool_postgres::Transaction;
 use postroad_model::ServerId;
 
-use crate::counting::Dimensions;
+use super::counter_sets::SetChanges;
+use super::dimensions::Dimensions;
 use crate::error::StoreError;
-use crate::verbs::counter_sets::SetChanges;
 
 const TOUCH: &str =
     "UPDATE counter_dimensions SET last_day = $3 WHERE server_id = $1 AND id = ANY ($2::bigint[])";
-
 const INSERT: &str = "INSERT INTO counter_dimensions
         (server_id, id, shape, domain, tag, provider, template, pool_id, credential_id, last_day)
     SELECT $1, row.*, $2 FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[],

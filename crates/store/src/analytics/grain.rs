@@ -1,4 +1,4 @@
-//! The spans of time that are counted together. Quarters of an hour, because every zone's days and hours begin on one;
+//! Spans of time that are counted together. Quarters of an hour, because every time zone's days and hours begin on one;
 //! hours and days, so that long ranges are read in few rows.
 
 use postroad_model::Timestamp;

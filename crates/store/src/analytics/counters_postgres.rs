@@ -1,10 +1,10 @@
-//! Writing many counters in one statement: a round trip for each would take longer than the counting.
+//! Counters written in one statement each on PostgreSQL: a round trip per row would take longer than the counting.
 
 use deadpool_postgres::Transaction;
 use postroad_model::ServerId;
 
+use super::counters::CounterKey;
 use crate::error::StoreError;
-use crate::verbs::counters::CounterKey;
 
 const WRITE_COUNTERS: &str = "INSERT INTO counters (server_id, grain, shape, at, dimensions, counts, first_attempt, sent)
     SELECT $1, row.* FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[],
@@ -12,7 +12,6 @@ const WRITE_COUNTERS: &str = "INSERT INTO counters (server_id, grain, shape, at,
         AS row (grain, shape, at, dimensions, counts, first_attempt, sent)
     ON CONFLICT (server_id, grain, shape, at, dimensions) DO UPDATE SET counts = excluded.counts,
         first_attempt = excluded.first_attempt, sent = excluded.sent";
-
 const WRITE_DOMAINS: &str = "INSERT INTO recipient_domains (server_id, block, domain, days)
     SELECT $1, row.* FROM unnest($2::bigint[], $3::text[], $4::bytea[]) AS row (block, domain, days)
     ON CONFLICT (server_id, block, domain) DO UPDATE SET days = excluded.days";

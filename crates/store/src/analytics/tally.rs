@@ -1,7 +1,7 @@
-//! From a batch of events to what they add to the counters.
+//! Turns a batch of events into what they add to the counters.
 //!
-//! Statuses decide: `hard_fail` is a message that ended as HardFail (refused for good, or given up), `bounced` one that
-//! was Sent and came back. `soft_fail` counts attempts, which are those that met a host; all others count a message once, opens and clicks aside.
+//! Statuses decide: `hard_fail` is a message that ended as HardFail (refused for good, or given up), `bounced` one that was
+//! Sent and came back. `soft_fail` counts attempts that met a host; all others count a message once, except opens and clicks.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,7 +9,18 @@ use std::time::Duration;
 use postroad_model::{DomainName, EventCursor, EventKind, MessageId, Timestamp};
 use serde::Deserialize;
 
-use super::{Counts, DayCounts, Dimensions, Grain, Metric, Shape, Sums, block_start};
+use super::counts::Counts;
+use super::day_counts::{DayCounts, block_start};
+use super::dimensions::Dimensions;
+use super::grain::Grain;
+use super::shape::Shape;
+use super::sums::Sums;
+use crate::counting::Metric;
+
+const OPENED: TrackingMetrics =
+    [Metric::Opened, Metric::BotOpened, Metric::UniqueOpened, Metric::UniqueOpenedWithBots];
+const CLICKED: TrackingMetrics =
+    [Metric::Clicked, Metric::BotClicked, Metric::UniqueClicked, Metric::UniqueClickedWithBots];
 
 /// The provider of recipient domains that belong to none we know.
 pub const OTHER_PROVIDER: &str = "other";
@@ -255,10 +266,6 @@ fn sums_of(event: &CountedEvent, held: &[Hold]) -> Sums {
 
 /// By people, by programs, first by a person, first by anybody.
 type TrackingMetrics = [Metric; 4];
-const OPENED: TrackingMetrics =
-    [Metric::Opened, Metric::BotOpened, Metric::UniqueOpened, Metric::UniqueOpenedWithBots];
-const CLICKED: TrackingMetrics =
-    [Metric::Clicked, Metric::BotClicked, Metric::UniqueClicked, Metric::UniqueClickedWithBots];
 
 fn count_tracking_event(
     counts: &mut Counts,

@@ -1,10 +1,19 @@
-//! Whose mail servers recipient domains have.
+//! Mail providers of recipient domains.
 
 use postroad_model::{DomainName, EmailAddress, Timestamp};
 
-use crate::counting::OTHER_PROVIDER;
+use super::tally::OTHER_PROVIDER;
 use crate::error::StoreError;
 use crate::sql::Sql;
+use crate::{Result, Store};
+
+impl Store {
+    /// Notes whose mail servers these domains have.
+    pub async fn learn_recipient_providers(&self, found: Vec<(DomainName, String)>) -> Result<()> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(async move { learn(sql, &found, now).await })).await
+    }
+}
 
 /// Notes those that are new or have moved. Of the many that belong to nobody large nothing is kept.
 pub(crate) async fn learn(

@@ -1,7 +1,9 @@
-//! How often each thing happened. Stored as pairs of metric and number, the zeros left out.
+//! Counts per metric. Stored as pairs of metric and number, zeros left out.
 
 use super::varint;
 use crate::error::StoreError;
+
+const METRICS: usize = Metric::ALL.len();
 
 macro_rules! metrics {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
@@ -43,8 +45,6 @@ metrics! {
     UniqueOpenedWithBots = "unique_opened_with_bots",
     UniqueClickedWithBots = "unique_clicked_with_bots",
 }
-
-const METRICS: usize = Metric::ALL.len();
 
 /// A number for each metric.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,14 +1,84 @@
-//! Reading back what was added up.
+//! Read counters back.
 
 use std::collections::HashMap;
 
 use postroad_model::ServerId;
 
 use super::counters::encoded;
-use crate::counting::{Counts, Dimensions, Grain, Shape, Sums, add_days, block_start};
+use super::counts::Counts;
+use super::day_counts::{add_days, block_start};
+use super::dimensions::Dimensions;
+use super::grain::Grain;
+use super::shape::Shape;
+use super::sums::Sums;
 use crate::error::StoreError;
-use crate::records::CounterRow;
 use crate::sql::{Row, Sql, to_json};
+use crate::{Result, Store};
+
+/// The sums of one span of time.
+#[derive(Debug, Clone)]
+pub struct CounterRow {
+    /// Number of the set of dimensions; 0 for the total.
+    pub dimensions: i64,
+    /// When the span begins, in seconds since 1970.
+    pub at: i64,
+    pub sums: Sums,
+}
+
+impl Store {
+    /// The counters of one shape, of spans that begin in one of these ranges (from, and before; seconds since 1970). At most
+    /// `limit` rows, in no order.
+    pub async fn list_counters(
+        &self,
+        server_id: ServerId,
+        kind: (Grain, Shape),
+        ranges: Vec<(i64, i64)>,
+        limit: usize,
+    ) -> Result<Vec<CounterRow>> {
+        self.read(move |sql| {
+            Box::pin(async move { list_counters(sql, server_id, kind, &ranges, limit).await })
+        })
+        .await
+    }
+
+    /// The counters of these sets of dimensions in the spans that begin at these moments, each by its key: as many looks as
+    /// there are sets times spans, however many other sets there are.
+    pub async fn find_counters(
+        &self,
+        server_id: ServerId,
+        kind: (Grain, Shape),
+        numbers: Vec<i64>,
+        spans: Vec<i64>,
+    ) -> Result<Vec<CounterRow>> {
+        self.read(move |sql| {
+            Box::pin(async move { find_counters(sql, server_id, kind, &numbers, &spans).await })
+        })
+        .await
+    }
+
+    /// The sets of dimensions of a server that were counted on this day or later, with their numbers. `None` if
+    /// there are more than `sets_max`.
+    pub async fn list_dimensions(
+        &self,
+        server_id: ServerId,
+        shape: Shape,
+        since_day: i64,
+        sets_max: usize,
+    ) -> Result<Option<Vec<(i64, Dimensions)>>> {
+        self.read(move |sql| Box::pin(list_dimensions(sql, server_id, shape, since_day, sets_max))).await
+    }
+
+    /// Counts by recipient domain, of whole days (UTC, seconds of their start). `None` if that would take more than
+    /// `rows_max` rows: one for each domain and block of days.
+    pub async fn list_recipient_domains(
+        &self,
+        server_id: ServerId,
+        range: (i64, i64),
+        rows_max: usize,
+    ) -> Result<Option<Vec<(String, Counts)>>> {
+        self.read(move |sql| Box::pin(list_recipient_domains(sql, server_id, range, rows_max))).await
+    }
+}
 
 fn counter_row(mut row: Row) -> Result<CounterRow, StoreError> {
     let mut sums = Sums::default();

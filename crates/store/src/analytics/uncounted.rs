@@ -1,12 +1,12 @@
-//! The stream of a server's events as counting reads it, with what each message is counted by.
+//! Events of a server that are not counted yet, with the dimensions of their messages.
 
 use std::collections::HashMap;
 
 use postroad_model::{EventCursor, EventKind, MessageId, PoolId, ServerId, Timestamp};
 use serde::Deserialize;
 
-use super::{surplus, used_pools};
-use crate::counting::{CountedEvent, CountingRules, EventData, Facts, Hold};
+use super::tally::{CountedEvent, CountingRules, EventData, Facts, Hold};
+use super::{label_limit, used_pools};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 
@@ -66,7 +66,7 @@ pub(crate) async fn read_uncounted(
     // Before tags and templates get their places: what is left out needs none.
     events.retain(|event| event.facts.recipient_domain() != rules.simulator_domain.as_str());
     used_pools::find(sql, server_id, &mut events).await?;
-    surplus::gather(sql, server_id, &mut events).await?;
+    label_limit::gather(sql, server_id, &mut events).await?;
     let providers = find_providers(sql, &events).await?;
     let holds = find_holds(sql, server_id, &events).await?;
     Ok(Uncounted { from, to, is_full, events, providers, holds })

@@ -1,18 +1,20 @@
-//! Writing down what a batch of events adds, together with how far it went.
+//! Write what a batch of events adds to the counters, together with how far counting went.
 //!
-//! First the rows that it adds to are read and added up, which keeps nobody waiting, then everything is written at once.
-//! In between nobody changes these rows: who adds to counters moves the server's mark, and if that has moved, nothing is
-//! written.
+//! The rows it adds to are read and added up first, which keeps nobody waiting; then everything is written at once. Nobody
+//! changes these rows in between: adding to counters moves the server's mark, and if that has moved, nothing is written.
 
 use std::collections::HashMap;
 
 use postroad_model::{EventCursor, ServerId};
 use serde_json::json;
 
-use super::counter_sets::{self, SetChanges};
-use crate::counting::{DayCounts, Shape, Sums, Tally};
+use super::counter_sets::SetChanges;
+use super::day_counts::DayCounts;
+use super::shape::Shape;
+use super::sums::Sums;
+use super::tally::Tally;
+use super::{counter_sets, counters_postgres};
 use crate::error::StoreError;
-use crate::postgres::counters as postgres;
 use crate::sql::{Row, Sql, to_json};
 
 /// A row of `counters` without its server: grain, shape, start of its span, set of dimensions.
@@ -112,8 +114,9 @@ pub(crate) async fn add(
         return Ok(false);
     }
     if let Sql::Postgres(transaction) = sql {
-        postgres::write_counters(transaction, server_id, &additions.counters).await?;
-        postgres::write_recipient_domains(transaction, server_id, &additions.recipient_domains).await?;
+        counters_postgres::write_counters(transaction, server_id, &additions.counters).await?;
+        counters_postgres::write_recipient_domains(transaction, server_id, &additions.recipient_domains)
+            .await?;
     } else {
         write_counters(sql, server_id, additions).await?;
     }

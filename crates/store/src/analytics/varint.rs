@@ -1,8 +1,8 @@
-//! Small numbers in few bytes: seven bits each, the highest bit says that more follow.
+//! Numbers of one to ten bytes: seven bits each, the highest bit says that more follow.
 
 use crate::error::StoreError;
 
-pub(super) fn write(mut value: u64, out: &mut Vec<u8>) {
+pub(crate) fn write(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -11,7 +11,7 @@ pub(super) fn write(mut value: u64, out: &mut Vec<u8>) {
 }
 
 /// Takes one number off the front.
-pub(super) fn read(bytes: &mut &[u8]) -> Result<u64, StoreError> {
+pub(crate) fn read(bytes: &mut &[u8]) -> Result<u64, StoreError> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
         let Some((byte, rest)) = bytes.split_first() else { break };

@@ -1,13 +1,15 @@
-//! The numbers of sets of dimensions. Each server has its own, and they are given by whoever moves its mark.
+//! Numbers of sets of dimensions. Each server has its own, assigned by whoever moves its mark.
 
 use std::collections::HashMap;
 
 use postroad_model::ServerId;
 use serde_json::json;
 
-use crate::counting::{Dimensions, Shape, Tally};
+use super::counter_sets_postgres;
+use super::dimensions::Dimensions;
+use super::shape::Shape;
+use super::tally::Tally;
 use crate::error::StoreError;
-use crate::postgres::counter_sets as postgres;
 use crate::sql::{Sql, to_json};
 
 /// What counting a batch changes about the server's sets.
@@ -93,7 +95,7 @@ pub(crate) async fn write(
     changes: &SetChanges,
 ) -> Result<bool, StoreError> {
     if let Sql::Postgres(transaction) = sql {
-        return postgres::write(transaction, server_id, changes).await;
+        return counter_sets_postgres::write(transaction, server_id, changes).await;
     }
     for number in &changes.touched {
         let touched = sql

@@ -1,11 +1,13 @@
-//! Tags and templates are the sender's own words, so there can be any number of them. Those beyond what a server may have
-//! are counted together.
+//! Limit of tags and templates per server. Senders choose these labels freely; those beyond the limit are counted
+//! together.
 
 use std::collections::HashSet;
 
 use postroad_model::ServerId;
 
-use crate::counting::{CountedEvent, SURPLUS, Shape, WORDS_MAX};
+use super::dimensions::{SURPLUS, WORDS_MAX};
+use super::shape::Shape;
+use super::tally::CountedEvent;
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 

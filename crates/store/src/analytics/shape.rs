@@ -1,7 +1,7 @@
-//! Which dimensions a set of counters tells apart. A chart by tag reads the counters of single tags, not those of every
+//! Dimensions that a set of counters tells apart. A chart by tag reads the counters of single tags, not those of every
 //! combination that a tag is part of.
 
-use super::Dimensions;
+use super::dimensions::Dimensions;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Shape {

@@ -1,0 +1,31 @@
+//! Analytics: adds events up into counters by span of time and dimensions, and reads them back.
+
+mod counter_sets;
+mod counter_sets_postgres;
+mod counters;
+mod counters_postgres;
+mod counts;
+pub(crate) mod day_counts;
+mod dimensions;
+mod fold;
+mod grain;
+mod histogram;
+mod label_limit;
+mod reads;
+pub(crate) mod recipient_providers;
+mod shape;
+mod sums;
+pub(crate) mod tally;
+mod uncounted;
+mod used_pools;
+mod varint;
+
+pub use counts::Counts;
+pub use dimensions::{Dimensions, SURPLUS, WORDS_MAX};
+pub use fold::CountProgress;
+pub use grain::Grain;
+pub use histogram::Histogram;
+pub use reads::CounterRow;
+pub use shape::Shape;
+pub use sums::Sums;
+pub use tally::{CountingRules, OTHER_PROVIDER};
