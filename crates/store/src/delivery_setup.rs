@@ -6,8 +6,8 @@ use crate::error::StoreError;
 use crate::gates::Gate;
 use crate::nodes::count_live_nodes;
 use crate::pools::{Pool, Source, sources};
+use crate::setup::servers;
 use crate::sql::Sql;
-use crate::verbs::servers;
 use crate::{Result, Store, gates, pools};
 
 /// Everything at once, as of one moment.

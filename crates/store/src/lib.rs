@@ -24,6 +24,7 @@ mod queue;
 mod records;
 mod retention;
 mod returns;
+mod setup;
 mod sql;
 mod sqlite;
 mod suppressions;

@@ -1,4 +1,1 @@
 //! The store's verbs as others call them, by what they are about. Each one goes to the engine that is open.
-
-mod server_change;
-mod setup;

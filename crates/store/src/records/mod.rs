@@ -1,9 +1,5 @@
 //! What goes into the store and what comes out of it.
 
-mod ceilings;
-mod server_change;
-mod setup;
-
 pub use crate::accept::{
     Accepted, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,
 };
@@ -24,6 +20,13 @@ pub use crate::queue::{Cancelled, QueueEntry, QueueFilter, QueueStats, Retried};
 pub(crate) use crate::retention::removal::{Cut, DroppedWeeks, RemovalStage};
 pub use crate::retention::{OldRows, Removal, Removed};
 pub use crate::returns::{NewReturn, ReturnEffect, Taken};
+pub use crate::setup::ServerChange;
+pub(crate) use crate::setup::ceilings::follow;
+pub use crate::setup::{
+    Account, Credential, CredentialAccess, KeyHash, NewCredential, NewServer, Server, ServerRetention,
+    ServerTracking,
+};
+pub use crate::setup::{Ceiling, Ceilings, ServerUpdate};
 pub use crate::suppressions::{
     AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter,
 };
@@ -31,11 +34,4 @@ pub use crate::tracking::{NewTrackingEvent, TrackingEventKind};
 pub use crate::webhooks::{
     NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,
     WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
-};
-pub(crate) use ceilings::follow;
-pub use ceilings::{Ceiling, Ceilings, ServerUpdate};
-pub use server_change::ServerChange;
-pub use setup::{
-    Account, Credential, CredentialAccess, KeyHash, NewCredential, NewServer, Server, ServerRetention,
-    ServerTracking,
 };

@@ -1,11 +1,90 @@
-//! Servers: create, list, suspend. What their own keys may not exceed is in `ceilings`.
+//! Servers: create, find, list, suspend; their pool and tracking defaults.
 
 use postroad_model::{AccountId, PoolId, SendRate, ServerId, ServerMode, Timestamp};
+use serde::Serialize;
 
-use super::{ceilings, tracking};
+use super::ceilings;
 use crate::error::StoreError;
-use crate::records::{NewServer, Server, ServerRetention};
-use crate::sql::{Row, Sql};
+use crate::sql::{Row, Sql, to_json};
+use crate::{Result, Store};
+
+#[derive(Debug, Clone)]
+pub struct NewServer {
+    pub account_id: AccountId,
+    pub name: String,
+    pub mode: ServerMode,
+}
+
+#[derive(Debug, Clone)]
+pub struct Server {
+    pub id: ServerId,
+    pub account_id: AccountId,
+    pub account_name: String,
+    pub name: String,
+    pub mode: ServerMode,
+    pub suspended_reason: Option<String>,
+    /// Where its mail leaves from; `None` for the installation's default.
+    pub pool_id: Option<PoolId>,
+    /// Paces; never refuses.
+    pub send_rate: Option<SendRate>,
+    /// Messages an hour; those beyond it are held.
+    pub hourly_limit: Option<u32>,
+    pub tracking: ServerTracking,
+    pub retention: ServerRetention,
+    /// What its own key may not exceed.
+    pub ceilings: super::Ceilings,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// How many days a server's mail is kept, where that is shorter than the installation's; `None`: as the installation's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ServerRetention {
+    /// The text of messages.
+    pub bodies_days: Option<u32>,
+    /// Messages with everything about them.
+    pub messages_days: Option<u32>,
+}
+
+/// What is tracked of a server's mail unless a domain or a message says otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ServerTracking {
+    pub opens: bool,
+    pub clicks: bool,
+    /// Links to these hosts are left as they are.
+    pub excluded_hosts: Vec<String>,
+}
+
+impl Store {
+    pub async fn create_server(&self, new: NewServer) -> Result<Server> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(create(sql, new, now))).await
+    }
+
+    pub async fn find_server(&self, id: ServerId) -> Result<Option<Server>> {
+        self.read(move |sql| Box::pin(find(sql, id))).await
+    }
+
+    pub async fn list_servers(&self) -> Result<Vec<Server>> {
+        self.read(move |sql| Box::pin(list(sql))).await
+    }
+
+    pub async fn set_server_suspended(&self, id: ServerId, reason: Option<String>) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(set_suspended(sql, id, reason, now))).await
+    }
+
+    /// `None` for the installation's default. `NotFound` also if there is no such pool.
+    pub async fn set_server_pool(&self, id: ServerId, pool_id: Option<PoolId>) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(set_pool(sql, id, pool_id, now))).await
+    }
+
+    pub async fn set_server_tracking(&self, id: ServerId, tracking: ServerTracking) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(set_of_server(sql, id, tracking, now))).await
+    }
+}
 
 pub(crate) async fn create(sql: &Sql<'_>, new: NewServer, now: Timestamp) -> Result<Server, StoreError> {
     let inserted = sql
@@ -95,11 +174,36 @@ fn read(row: &Row) -> Result<Server, StoreError> {
         hourly_limit: row.int_opt(8)?.map(|limit| limit as u32),
         created_at: row.time(9)?,
         updated_at: row.time(10)?,
-        tracking: tracking::read_of_server(row, 11)?,
+        tracking: read_of_server(row, 11)?,
         retention: ServerRetention {
             bodies_days: row.int_opt(14)?.map(|days| days as u32),
             messages_days: row.int_opt(15)?.map(|days| days as u32),
         },
         ceilings: ceilings::read(row, 16)?,
     })
+}
+
+pub(crate) async fn set_of_server(
+    sql: &Sql<'_>,
+    id: ServerId,
+    tracking: ServerTracking,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sql.change(
+        "UPDATE servers SET track_opens = $2, track_clicks = $3, track_excluded_hosts = $4, updated_at = $5
+         WHERE id = $1",
+        &[
+            id.0.into(),
+            tracking.opens.into(),
+            tracking.clicks.into(),
+            to_json(&tracking.excluded_hosts).into(),
+            now.into(),
+        ],
+    )
+    .await
+}
+
+/// From `track_opens, track_clicks, track_excluded_hosts`.
+pub(crate) fn read_of_server(row: &Row, at: usize) -> Result<ServerTracking, StoreError> {
+    Ok(ServerTracking { opens: row.flag(at)?, clicks: row.flag(at + 1)?, excluded_hosts: row.json(at + 2)? })
 }

@@ -1,11 +1,35 @@
 //! Several settings of a server changed at once by its own key, all or none.
 
-use postroad_model::{ServerId, ServerMode, Timestamp};
+use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
 
+use super::ceilings::ServerUpdate;
 use super::{ceilings, servers};
 use crate::error::StoreError;
-use crate::records::{ServerChange, ServerUpdate};
 use crate::sql::{Sql, to_json};
+use crate::{Result, Store};
+
+/// What is not named stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerChange {
+    pub name: Option<String>,
+    pub mode: Option<ServerMode>,
+    pub send_rate: Change<SendRate>,
+    pub hourly_limit: Change<u32>,
+    pub track_opens: Option<bool>,
+    pub track_clicks: Option<bool>,
+    pub track_excluded_hosts: Option<Vec<String>>,
+    pub bodies_days: Change<u32>,
+    pub messages_days: Change<u32>,
+}
+
+impl Store {
+    /// Changes all of it or nothing, and nothing beyond the ceilings. `Conflict` if another server of the account has
+    /// the name.
+    pub async fn update_server(&self, id: ServerId, change: ServerChange) -> Result<ServerUpdate> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(update(sql, id, change, now))).await
+    }
+}
 
 /// Changes nothing if a ceiling forbids any of it. `Conflict` if another server of the account has the name.
 pub(crate) async fn update(

@@ -1,10 +1,36 @@
-//! Accounts: create, find, list.
+//! Accounts: create, list, suspend.
 
 use postroad_model::{AccountId, Timestamp};
+use serde::Serialize;
 
 use crate::error::StoreError;
-use crate::records::Account;
 use crate::sql::{Row, Sql};
+use crate::{Result, Store};
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Account {
+    pub id: AccountId,
+    pub name: String,
+    pub suspended_reason: Option<String>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Store {
+    pub async fn create_account(&self, name: String) -> Result<Account> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(create(sql, name, now))).await
+    }
+
+    pub async fn list_accounts(&self) -> Result<Vec<Account>> {
+        self.read(move |sql| Box::pin(list(sql))).await
+    }
+
+    pub async fn set_account_suspended(&self, id: AccountId, reason: Option<String>) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(set_suspended(sql, id, reason, now))).await
+    }
+}
 
 pub(crate) async fn create(sql: &Sql<'_>, name: String, now: Timestamp) -> Result<Account, StoreError> {
     let row = sql

@@ -1,7 +1,24 @@
-//! Small facts about the installation, such as maintenance mode.
+//! Settings of the installation, such as maintenance mode.
 
 use crate::error::StoreError;
 use crate::sql::Sql;
+use crate::{Result, Store};
+
+impl Store {
+    pub async fn find_setting(&self, key: &'static str) -> Result<Option<String>> {
+        self.read(move |sql| Box::pin(find(sql, key))).await
+    }
+
+    /// `None` removes the setting.
+    pub async fn set_setting(&self, key: &'static str, value: Option<String>) -> Result<()> {
+        self.write(move |sql| Box::pin(set(sql, key, value))).await
+    }
+
+    /// Sets what is not set yet; returns what stands. Of several at once, one wins.
+    pub async fn setting_or_insert(&self, key: &'static str, value: String) -> Result<String> {
+        self.write(move |sql| Box::pin(find_or_insert(sql, key, value))).await
+    }
+}
 
 pub(crate) async fn find(sql: &Sql<'_>, key: &'static str) -> Result<Option<String>, StoreError> {
     let row = sql.query_opt("SELECT value FROM settings WHERE key = $1", &[key.into()]).await?;

@@ -1,11 +1,130 @@
-//! Credentials: create, find by key hash, list, revoke, rotate, note their use.
+//! Credentials: create, find by key hash, list, revoke, rotate, record their use.
 
+use std::fmt;
+
+use ipnet::IpNet;
 use postroad_model::{CredentialId, Scope, ServerId, ServerMode, Timestamp};
 
-use super::tracking;
+use super::servers;
+use super::servers::ServerTracking;
 use crate::error::StoreError;
-use crate::records::{Credential, CredentialAccess, KeyHash, NewCredential};
 use crate::sql::{Row, Sql, to_json};
+use crate::{Result, Store};
+
+/// SHA-256 of an API key or secret.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KeyHash(pub [u8; 32]);
+
+impl fmt::Debug for KeyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyHash(…)")
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct NewCredential {
+    pub server_id: ServerId,
+    pub name: String,
+    pub key_hash: KeyHash,
+    pub secret_hash: KeyHash,
+    pub scope: Scope,
+    /// Networks the key may be used from; empty for all.
+    pub allow: Vec<IpNet>,
+    pub hold: bool,
+    pub test: bool,
+    pub expires_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Credential {
+    pub id: CredentialId,
+    pub server_id: ServerId,
+    pub name: String,
+    pub key_hash: KeyHash,
+    pub secret_hash: KeyHash,
+    pub scope: Scope,
+    pub allow: Vec<IpNet>,
+    pub hold: bool,
+    pub test: bool,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+    pub last_used_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    /// The credential that rotation put in its place.
+    pub replaced_by: Option<CredentialId>,
+}
+
+/// Everything a call needs to know of its key, read at once.
+#[derive(Debug, Clone)]
+pub struct CredentialAccess {
+    pub credential: Credential,
+    pub mode: ServerMode,
+    /// Why the server or its account is suspended, if it is.
+    pub suspended_reason: Option<String>,
+    /// The server's limit of messages an hour.
+    pub hourly_limit: Option<u32>,
+    pub tracking: ServerTracking,
+}
+
+impl Store {
+    pub async fn create_credential(&self, new: NewCredential) -> Result<CredentialId> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(create(sql, new, now))).await
+    }
+
+    /// With a user name for SMTP, in lower case. `Conflict` if another credential has it.
+    pub async fn create_credential_with_login(
+        &self,
+        new: NewCredential,
+        login: String,
+    ) -> Result<CredentialId> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(create_with_login(sql, new, login, now))).await
+    }
+
+    /// Hashes of key and secret of the credentials that log in by this name.
+    pub async fn find_login(&self, login: String) -> Result<Vec<(KeyHash, KeyHash)>> {
+        self.read(move |sql| Box::pin(find_login(sql, login))).await
+    }
+
+    /// Every user name for SMTP and its credential.
+    pub async fn list_logins(&self) -> Result<Vec<(CredentialId, String)>> {
+        self.read(move |sql| Box::pin(list_logins(sql))).await
+    }
+
+    pub async fn find_credential_access(&self, key: KeyHash) -> Result<Option<CredentialAccess>> {
+        self.read(move |sql| Box::pin(find_access(sql, key))).await
+    }
+
+    pub async fn find_credential(&self, id: CredentialId) -> Result<Option<Credential>> {
+        self.read(move |sql| Box::pin(find(sql, id))).await
+    }
+
+    /// All credentials, or those of one server.
+    pub async fn list_credentials(&self, server_id: Option<ServerId>) -> Result<Vec<Credential>> {
+        self.read(move |sql| Box::pin(list(sql, server_id))).await
+    }
+
+    pub async fn revoke_credential(&self, id: CredentialId) -> Result<()> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(revoke(sql, id, now))).await
+    }
+
+    /// Puts `new` beside `old`, which stays good until `old_expires_at`. `NotFound` if `old` is revoked.
+    pub async fn rotate_credential(
+        &self,
+        old: CredentialId,
+        old_expires_at: Timestamp,
+        new: NewCredential,
+    ) -> Result<CredentialId> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(rotate(sql, old, old_expires_at, new, now))).await
+    }
+
+    pub async fn touch_credentials(&self, used: Vec<(CredentialId, Timestamp)>) -> Result<()> {
+        self.write(move |sql| Box::pin(touch(sql, used))).await
+    }
+}
 
 pub(crate) async fn create(
     sql: &Sql<'_>,
@@ -91,7 +210,7 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
         mode: row.name(14, ServerMode::parse)?,
         suspended_reason: row.text_opt(15)?,
         hourly_limit: row.int_opt(16)?.map(|limit| limit as u32),
-        tracking: tracking::read_of_server(&row, 17)?,
+        tracking: servers::read_of_server(&row, 17)?,
         credential: read(&mut row)?,
     }))
 }

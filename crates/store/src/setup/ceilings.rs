@@ -1,0 +1,256 @@
+//! Ceilings: the highest values that a server's own key may set. The operator sets them, and the value in force follows.
+
+use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
+
+use super::server_update::ServerChange;
+use super::servers;
+use super::servers::Server;
+use crate::error::StoreError;
+use crate::sql::{Row, Sql};
+use crate::{Result, Store};
+
+/// `None` is no ceiling. The values in force never exceed these.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ceilings {
+    /// `Development`: only the operator can make the server live.
+    pub mode: Option<ServerMode>,
+    pub send_rate: Option<SendRate>,
+    pub hourly_limit: Option<u32>,
+    pub bodies_days: Option<u32>,
+    pub messages_days: Option<u32>,
+}
+
+/// One ceiling that a change would exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ceiling {
+    Mode(ServerMode),
+    SendRate(SendRate),
+    HourlyLimit(u32),
+    BodiesDays(u32),
+    MessagesDays(u32),
+}
+
+/// How an update by a server's own key ended.
+#[derive(Debug, Clone)]
+pub enum ServerUpdate {
+    Done(Box<Server>),
+    /// Nothing was changed: these ceilings forbid it.
+    Exceeds(Vec<Ceiling>),
+}
+
+impl Ceilings {
+    /// Every ceiling that `change` would exceed. To take a limit away exceeds any ceiling.
+    pub fn exceeded_by(&self, change: &ServerChange) -> Vec<Ceiling> {
+        let is_live = change.mode == Some(ServerMode::Live);
+        let mode = self.mode.filter(|_| is_live).map(Ceiling::Mode);
+        let rate = exceeded(change.send_rate, self.send_rate, SendRate::is_above).map(Ceiling::SendRate);
+        let above = |given: u32, ceiling: u32| given > ceiling;
+        let limit = exceeded(change.hourly_limit, self.hourly_limit, above).map(Ceiling::HourlyLimit);
+        let bodies = exceeded(change.bodies_days, self.bodies_days, above).map(Ceiling::BodiesDays);
+        let messages = exceeded(change.messages_days, self.messages_days, above).map(Ceiling::MessagesDays);
+        [mode, rate, limit, bodies, messages].into_iter().flatten().collect()
+    }
+}
+
+fn exceeded<T: Copy>(change: Change<T>, ceiling: Option<T>, is_above: impl Fn(T, T) -> bool) -> Option<T> {
+    ceiling.filter(|ceiling| match change {
+        Change::Keep => false,
+        Change::Clear => true,
+        Change::Set(given) => is_above(given, *ceiling),
+    })
+}
+
+/// The value in force once the ceiling changes from `old` to `new`: a value at the ceiling moves with it, a lower one
+/// that the server chose itself stays, a higher one is cut.
+pub(crate) fn follow<T: Copy + PartialEq>(
+    value: Option<T>,
+    old: Option<T>,
+    new: Option<T>,
+    is_above: impl Fn(T, T) -> bool,
+) -> Option<T> {
+    match (value, new) {
+        _ if value == old => new,
+        (Some(value), Some(new)) if is_above(value, new) => Some(new),
+        (None, new) => new,
+        (value, _) => value,
+    }
+}
+
+impl Store {
+    /// The operator's word: a development server cannot be made live by its own key.
+    pub async fn set_server_mode(&self, id: ServerId, mode: ServerMode) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(set_mode(sql, id, mode, now))).await
+    }
+
+    /// The ceiling, and the rate in force if it was at the old ceiling or is above the new one.
+    pub async fn set_server_send_rate(&self, id: ServerId, ceiling: Option<SendRate>) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(set_send_rate(sql, id, ceiling, now))).await
+    }
+
+    /// Likewise.
+    pub async fn set_server_hourly_limit(&self, id: ServerId, ceiling: Option<u32>) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(set_hourly_limit(sql, id, ceiling, now))).await
+    }
+
+    /// Likewise, for the text of messages and for messages with everything about them.
+    pub async fn set_server_retention(
+        &self,
+        id: ServerId,
+        bodies_days: Option<u32>,
+        messages_days: Option<u32>,
+    ) -> Result<()> {
+        let now = self.clock.now();
+        let (bodies, messages) = (bodies_days, messages_days);
+        self.change(move |sql| Box::pin(set_retention(sql, id, bodies, messages, now))).await
+    }
+}
+
+/// Reads the five columns from `at` on.
+pub(crate) fn read(row: &Row, at: usize) -> Result<Ceilings, StoreError> {
+    let number = |at| Ok::<_, StoreError>(row.int_opt(at)?.map(|number| number as u32));
+    let mode = if row.text_opt(at)?.is_none() { None } else { Some(row.name(at, ServerMode::parse)?) };
+    Ok(Ceilings {
+        mode,
+        send_rate: servers::read_rate(row, at + 1)?,
+        hourly_limit: number(at + 2)?,
+        bodies_days: number(at + 3)?,
+        messages_days: number(at + 4)?,
+    })
+}
+
+/// A live server may be either; one that the operator made a development server stays one.
+pub(crate) fn of_mode(mode: ServerMode) -> Option<&'static str> {
+    (mode == ServerMode::Development).then(|| mode.as_str())
+}
+
+/// The server, which nobody else changes until the transaction ends.
+pub(crate) async fn lock(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreError> {
+    sql.change("UPDATE servers SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
+    servers::find(sql, id).await?.ok_or(StoreError::NotFound)
+}
+
+pub(crate) async fn set_mode(
+    sql: &Sql<'_>,
+    id: ServerId,
+    mode: ServerMode,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sql.change(
+        "UPDATE servers SET mode = $2, mode_ceiling = $3, updated_at = $4 WHERE id = $1",
+        &[id.0.into(), mode.as_str().into(), of_mode(mode).into(), now.into()],
+    )
+    .await
+}
+
+pub(crate) async fn set_send_rate(
+    sql: &Sql<'_>,
+    id: ServerId,
+    ceiling: Option<SendRate>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let server = lock(sql, id).await?;
+    let rate = follow(server.send_rate, server.ceilings.send_rate, ceiling, SendRate::is_above);
+    let text = |rate: Option<SendRate>| rate.map(|rate| rate.to_string());
+    sql.change(
+        "UPDATE servers SET send_rate = $2, send_rate_ceiling = $3, updated_at = $4 WHERE id = $1",
+        &[id.0.into(), text(rate).into(), text(ceiling).into(), now.into()],
+    )
+    .await
+}
+
+pub(crate) async fn set_hourly_limit(
+    sql: &Sql<'_>,
+    id: ServerId,
+    ceiling: Option<u32>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let server = lock(sql, id).await?;
+    let limit = follow(server.hourly_limit, server.ceilings.hourly_limit, ceiling, |a, b| a > b);
+    sql.change(
+        "UPDATE servers SET hourly_limit = $2, hourly_limit_ceiling = $3, updated_at = $4 WHERE id = $1",
+        &[id.0.into(), limit.map(i64::from).into(), ceiling.map(i64::from).into(), now.into()],
+    )
+    .await
+}
+
+/// Days for the text of messages, and for messages with everything about them.
+pub(crate) async fn set_retention(
+    sql: &Sql<'_>,
+    id: ServerId,
+    bodies: Option<u32>,
+    messages: Option<u32>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let Server { retention, ceilings, .. } = lock(sql, id).await?;
+    let in_force = |value, old, new| follow(value, old, new, |a: u32, b| a > b).map(i64::from);
+    sql.change(
+        "UPDATE servers SET retention_bodies = $2, retention_bodies_ceiling = $3,
+             retention_messages = $4, retention_messages_ceiling = $5, updated_at = $6
+         WHERE id = $1",
+        &[
+            id.0.into(),
+            in_force(retention.bodies_days, ceilings.bodies_days, bodies).into(),
+            bodies.map(i64::from).into(),
+            in_force(retention.messages_days, ceilings.messages_days, messages).into(),
+            messages.map(i64::from).into(),
+            now.into(),
+        ],
+    )
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_at_its_ceiling_moves_with_it_and_a_chosen_one_stays() {
+        let follow = |value, old, new| follow(value, old, new, |value: u32, ceiling| value > ceiling);
+        assert_eq!(follow(None, None, Some(5)), Some(5), "no limit before");
+        assert_eq!(follow(Some(5), Some(5), Some(10)), Some(10));
+        assert_eq!(follow(Some(5), Some(5), None), None);
+        assert_eq!(follow(Some(3), Some(5), Some(10)), Some(3), "chosen by the server");
+        assert_eq!(follow(Some(3), Some(5), None), Some(3));
+        assert_eq!(follow(Some(3), None, Some(2)), Some(2));
+    }
+
+    #[test]
+    fn what_lies_beyond_a_ceiling_is_named_and_the_rest_is_free() {
+        let ceilings = Ceilings {
+            mode: Some(ServerMode::Development),
+            send_rate: SendRate::parse("60/m"),
+            hourly_limit: Some(100),
+            bodies_days: Some(7),
+            messages_days: None,
+        };
+        assert_eq!(ceilings.exceeded_by(&ServerChange::default()), []);
+        let within = ServerChange {
+            mode: Some(ServerMode::Development),
+            send_rate: Change::Set(SendRate::parse("1/s").unwrap()),
+            hourly_limit: Change::Set(100),
+            bodies_days: Change::Set(0),
+            messages_days: Change::Clear,
+            ..ServerChange::default()
+        };
+        assert_eq!(ceilings.exceeded_by(&within), []);
+        assert_eq!(Ceilings::default().exceeded_by(&within), []);
+        let beyond = ServerChange {
+            mode: Some(ServerMode::Live),
+            send_rate: Change::Set(SendRate::parse("2/s").unwrap()),
+            hourly_limit: Change::Clear,
+            bodies_days: Change::Set(8),
+            messages_days: Change::Set(9_999),
+            ..ServerChange::default()
+        };
+        let expected = [
+            Ceiling::Mode(ServerMode::Development),
+            Ceiling::SendRate(SendRate::parse("60/m").unwrap()),
+            Ceiling::HourlyLimit(100),
+            Ceiling::BodiesDays(7),
+        ];
+        assert_eq!(ceilings.exceeded_by(&beyond), expected);
+    }
+}
