@@ -4,12 +4,10 @@
 mod accept;
 mod analytics;
 mod clock_back;
-mod counting;
 mod delivery_setup;
 mod domains;
 mod error;
 mod events;
-mod facade;
 mod gates;
 mod health;
 mod idempotency;
@@ -21,7 +19,6 @@ mod pacing_notes;
 mod pools;
 mod postgres;
 mod queue;
-mod records;
 mod retention;
 mod returns;
 mod setup;
@@ -29,7 +26,6 @@ mod sql;
 mod sqlite;
 mod suppressions;
 mod tracking;
-mod verbs;
 mod webhooks;
 
 use std::collections::HashMap;
@@ -40,23 +36,46 @@ use futures_util::future::BoxFuture;
 use postroad_model::{Clock, IdGenerator, ServerId};
 use tokio::sync::watch;
 
-use crate::accept::hand_over::HandOver;
-use crate::events::notifier::Bells;
-use crate::sql::Sql;
-use crate::suppressions::last_suppressed::LastSuppressed;
+use accept::hand_over::HandOver;
+use events::notifier::Bells;
+use sql::Sql;
+use suppressions::last_suppressed::LastSuppressed;
 
-pub use crate::analytics::{
-    CountingRules, Counts, Dimensions, Grain, Histogram, OTHER_PROVIDER, SURPLUS, Shape, Sums, WORDS_MAX,
+pub use accept::{
+    Accepted, Fresh, FreshRecipient, FreshSink, InitialState, NewRecipient, NewSend, OwnUnsubscribe,
+    SendInfo, SendOptions, SendTracking,
 };
-pub use crate::messages::StoredBody;
-pub use counting::Metric;
+pub use analytics::{
+    CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, Histogram, Metric, OTHER_PROVIDER,
+    SURPLUS, Shape, Sums, WORDS_MAX,
+};
+pub use delivery_setup::{DeliverySetup, ServerDelivery};
 pub use domains::{
     Domain, DomainCheck, DomainDelivery, DomainFilter, DomainKey, DomainOwner, DomainReport, DomainReportSum,
     DomainTracking, KeyAlgorithm, KeyState, NewDkimKey, NewDomain, ReportKind, SendingDomain, SigningKey,
     VerifiedBy,
 };
 pub use error::{OpenError, StoreError};
-pub use records::*;
+pub use events::{Event, EventMessage, FeedPage, FeedQuery, NewEvent, ToldEvent};
+pub use gates::{Gate, NewGate};
+pub use idempotency::{Idempotency, StoredAnswer};
+pub use messages::{Message, MessageSummary, StoredBody};
+pub use outcomes::{Delivery, NewDelivery, Outcome};
+pub use pacing_notes::PacingNote;
+pub use pools::{NewSource, Pool, Source, SourceCounts, SourceDay, WarmupPause};
+pub use queue::{Begin, Begun, Cancelled, Claimed, QueueEntry, QueueFilter, QueueStats, Retried};
+pub use retention::{OldRows, Removal, Removed};
+pub use returns::{NewReturn, ReturnEffect, Taken};
+pub use setup::{
+    Account, Ceiling, Ceilings, Credential, CredentialAccess, KeyHash, NewCredential, NewServer, Server,
+    ServerChange, ServerRetention, ServerTracking, ServerUpdate,
+};
+pub use suppressions::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
+pub use tracking::{NewTrackingEvent, TrackingEventKind};
+pub use webhooks::{
+    NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,
+    WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
+};
 
 /// Where and how to open a store.
 #[derive(Debug, Clone)]

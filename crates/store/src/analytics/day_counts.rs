@@ -80,7 +80,7 @@ fn each_day(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::Metric;
+    use crate::analytics::Metric;
 
     const DAY: i64 = 86_400;
 

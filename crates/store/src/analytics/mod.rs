@@ -20,7 +20,7 @@ mod uncounted;
 mod used_pools;
 mod varint;
 
-pub use counts::Counts;
+pub use counts::{Counts, Metric};
 pub use dimensions::{Dimensions, SURPLUS, WORDS_MAX};
 pub use fold::CountProgress;
 pub use grain::Grain;

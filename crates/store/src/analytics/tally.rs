@@ -9,13 +9,12 @@ use std::time::Duration;
 use postroad_model::{DomainName, EventCursor, EventKind, MessageId, Timestamp};
 use serde::Deserialize;
 
-use super::counts::Counts;
+use super::counts::{Counts, Metric};
 use super::day_counts::{DayCounts, block_start};
 use super::dimensions::Dimensions;
 use super::grain::Grain;
 use super::shape::Shape;
 use super::sums::Sums;
-use crate::counting::Metric;
 
 const OPENED: TrackingMetrics =
     [Metric::Opened, Metric::BotOpened, Metric::UniqueOpened, Metric::UniqueOpenedWithBots];
