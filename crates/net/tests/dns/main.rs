@@ -4,6 +4,7 @@
 mod addresses;
 mod caching;
 mod mx_plans;
+mod records;
 mod trouble;
 
 use std::time::Duration;
