@@ -30,6 +30,7 @@ pub use answers::{Answer, DnsAnswers};
 pub use expected::{DkimRecord, ExpectedRecords};
 pub use judge::judge;
 pub use look_up::{check, look_up};
+pub use postroad_net::dns::RecordData;
 pub use record::{Purpose, RecordCheck, RecordStatus, RecordType, Verdict};
 pub use service::{SendingAddress, Service, ServiceConfig};
 pub use zone::zone_fragment;

@@ -6,6 +6,9 @@ use std::net::IpAddr;
 /// RFC 7208 7.3: longer names lose labels from the left.
 const NAME_BYTES_MAX: usize = 253;
 
+/// Longer ones are taken for errors; names have half as many bytes.
+const SPEC_BYTES_MAX: usize = 512;
+
 /// A domain as an SPF term names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct DomainSpec {
@@ -34,7 +37,10 @@ pub(in super::super) struct MacroValues<'a> {
 impl DomainSpec {
     /// `None` if it is not valid.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        if text.is_empty() || !text.bytes().all(|byte| (0x21..=0x7e).contains(&byte)) {
+        if text.is_empty()
+            || text.len() > SPEC_BYTES_MAX
+            || !text.bytes().all(|byte| (0x21..=0x7e).contains(&byte))
+        {
             return None;
         }
         let mut pieces = Vec::new();

@@ -1,5 +1,7 @@
 //! One SPF record out of those that a domain has and the terms that it needs.
 
+use std::collections::HashSet;
+
 use super::record::{Mechanism, Qualifier, SpfRecord, Term, TermKind};
 
 /// Where terms are added.
@@ -15,10 +17,11 @@ pub(super) enum Place {
 pub(super) fn merged(records: &[SpfRecord], added: &[String], place: Place, left_out: &[String]) -> String {
     let mut allowing = Terms::default();
     let mut modifiers = Terms::default();
+    let not_kept: HashSet<String> = left_out.iter().chain(added).map(|text| plain(text)).collect();
     let mut end: Option<Qualifier> = None;
     let mut redirects: Vec<(&str, &str)> = Vec::new();
     for record in records {
-        let is_kept = |term: &&Term| !contains(left_out, &term.text) && !contains(added, &term.text);
+        let is_kept = |term: &&Term| !not_kept.contains(&plain(&term.text));
         let directives = record.terms.iter().take_while(|term| !term.is_all()).filter(is_kept);
         directives
             .filter(|term| matches!(term.kind, TermKind::Directive { .. }))
@@ -32,7 +35,7 @@ pub(super) fn merged(records: &[SpfRecord], added: &[String], place: Place, left
     let mut words = vec!["v=spf1".to_owned()];
     let (first, last) = if place == Place::First { (added, &[][..]) } else { (&[][..], added) };
     words.extend_from_slice(first);
-    words.append(&mut allowing.0);
+    words.append(&mut allowing.texts);
     // A record has one end: beside an `all` or a second one, a redirect is an include.
     let kept_redirect = redirects.first().filter(|_| end.is_none() && redirects.len() == 1).copied();
     if kept_redirect.is_none() {
@@ -41,26 +44,28 @@ pub(super) fn merged(records: &[SpfRecord], added: &[String], place: Place, left
     words.extend_from_slice(last);
     words.extend(end.map(|end| all_with(end).to_owned()));
     words.extend(kept_redirect.map(|(text, _)| text.to_owned()));
-    words.append(&mut modifiers.0);
+    words.append(&mut modifiers.texts);
     words.join(" ")
 }
 
 #[derive(Default)]
-struct Terms(Vec<String>);
+struct Terms {
+    texts: Vec<String>,
+    known: HashSet<String>,
+}
 
 impl Terms {
     /// Unless it is there already.
     fn push(&mut self, term: &Term) {
-        if !contains(&self.0, &term.text) {
-            self.0.push(term.text.clone());
+        if self.known.insert(plain(&term.text)) {
+            self.texts.push(term.text.clone());
         }
     }
 }
 
 /// `+mx` and `MX` are `mx`.
-fn contains(terms: &[String], text: &str) -> bool {
-    let plain = |text: &str| text.strip_prefix('+').unwrap_or(text).to_ascii_lowercase();
-    terms.iter().any(|term| plain(term) == plain(text))
+fn plain(text: &str) -> String {
+    text.strip_prefix('+').unwrap_or(text).to_ascii_lowercase()
 }
 
 fn qualifier_of_all(record: &SpfRecord) -> Option<Qualifier> {

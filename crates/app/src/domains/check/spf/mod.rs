@@ -6,6 +6,8 @@ mod hints;
 mod macros;
 mod merge;
 mod record;
+#[cfg(test)]
+mod rfc_examples;
 mod suggest;
 
 use postroad_model::DomainName;
@@ -20,6 +22,9 @@ use cost::cost;
 use evaluate::{LOOKUPS_MAX, PermError, Published, Sender, SpfResult, evaluate, published};
 use record::{SpfRecord, is_spf};
 use suggest::suggest;
+
+/// A suggestion is made of no more records than this.
+const RECORDS_MERGED_MAX: usize = 5;
 
 pub(super) fn judge(
     view: &View<'_>,
@@ -41,14 +46,18 @@ pub(super) fn judge(
     }
     let texts: Vec<&[u8]> = answer.texts().filter(|text| is_spf(text)).collect();
     let found = shown_all(texts.iter().copied());
-    let records: Vec<SpfRecord> =
-        texts.iter().map(|text| SpfRecord::parse(&String::from_utf8_lossy(text))).collect();
+    // Further ones change no verdict, only the suggestion.
+    let records: Vec<SpfRecord> = texts
+        .iter()
+        .take(RECORDS_MERGED_MAX)
+        .map(|text| SpfRecord::parse(&String::from_utf8_lossy(text)))
+        .collect();
     match records.as_slice() {
         [] => judge_none(view, service, record, domain, answer),
         [one] => judge_one(view, service, record, one, texts[0], found),
         several => {
             let value = suggest(view, service, &record.name, several)?;
-            let count = hints::number(several.len());
+            let count = hints::number(texts.len());
             let hint = format!("You have {count} SPF records; keep this one: {value}");
             Ok(RecordCheck { value, ..record.judged(RecordStatus::Multiple, found, Some(hint)) })
         }
