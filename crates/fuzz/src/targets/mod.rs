@@ -2,6 +2,7 @@
 
 mod addresses;
 mod csv;
+mod dns_texts;
 mod http;
 mod mime;
 mod reports;
@@ -25,6 +26,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     addresses::TARGET,
     csv::TARGET,
+    dns_texts::TARGET,
     http::TARGET,
     mime::TARGET,
     reports::TARGET,

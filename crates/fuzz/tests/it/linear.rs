@@ -56,6 +56,7 @@ macro_rules! linear {
 linear! {
     addresses: "addresses";
     csv: "csv";
+    dns_texts: "dns-texts";
     http: "http";
     mime: "mime";
     reports: "reports";

@@ -35,6 +35,7 @@ macro_rules! short_runs {
 short_runs! {
     addresses: "addresses", 60_000;
     csv: "csv", 40_000;
+    dns_texts: "dns-texts", 6_000;
     http: "http", 1_500;
     mime: "mime", 4_000;
     reports: "reports", 8_000;
