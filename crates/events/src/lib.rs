@@ -1,7 +1,7 @@
-//! Events told to the outside: webhook bodies, their signatures, and the worker that posts them.
+//! Webhooks: bodies of events, their signatures, and the worker that posts them.
 //!
-//! It must never delay mail: it reads what the transactions of others left in the outbox, and writes what came of it
-//! in small batches. On failure: what could not be told stays in the outbox and is told later, with the same bytes.
+//! The worker must never delay mail: it reads the outbox that other transactions filled, and writes outcomes in
+//! small batches. On failure an event stays in the outbox and is posted later, with the same bytes.
 
 pub mod body;
 mod pacing;
@@ -25,12 +25,12 @@ pub use retry::RetrySettings;
 pub use sample::sample;
 pub use signature::{PostalSigner, PostalSignerError, SecretError, StandardSecret};
 
-/// For posts under way when it stops; what they say afterwards is told again after the next start.
+/// Time for posts in progress at a stop; later ones are repeated after the next start.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub struct WebhookSettings {
-    /// Posts to one endpoint at the same time, once it has shown that it keeps up.
+    /// Most concurrent posts to one endpoint that answers well.
     pub concurrency_max: usize,
     pub retry: RetrySettings,
 }
@@ -41,7 +41,7 @@ impl Default for WebhookSettings {
     }
 }
 
-/// The running worker. Stop it: one that is dropped ends in the middle of its posts.
+/// Running worker. Call `stop` to end it; dropping it aborts its posts.
 #[derive(Debug)]
 pub struct WebhookWorker {
     desk: WebhookDesk,
@@ -64,7 +64,7 @@ impl WebhookWorker {
         Self { desk, stop, working }
     }
 
-    /// For what doors ask of it.
+    /// Handle for entry points.
     pub fn desk(&self) -> WebhookDesk {
         self.desk.clone()
     }
@@ -76,7 +76,7 @@ impl WebhookWorker {
             return;
         }
         working.abort();
-        // Broken off with its posts; what they told may be told again, by another node at once.
+        // Aborted with its posts; another node may repeat them at once.
         drop(working.await);
         if let Err(error) = self.desk.store.release_webhook_claims().await {
             tracing::debug!(%error, "claims of webhooks end by themselves");
@@ -84,7 +84,7 @@ impl WebhookWorker {
     }
 }
 
-/// What doors ask beside the worker: posts at once, and the public key.
+/// Handle for entry points: posts samples, and shows the public key.
 #[derive(Debug, Clone)]
 pub struct WebhookDesk {
     store: Store,
@@ -96,7 +96,7 @@ impl WebhookDesk {
         self.poster.signer()
     }
 
-    /// Posts a sample of an event at once and records the attempt. `None` if the webhook is not there.
+    /// Posts a sample event at once and records the attempt. `None` if the webhook does not exist.
     pub async fn test(
         &self,
         server_id: ServerId,

@@ -1,4 +1,4 @@
-//! One attempt to tell a webhook of an event: body, signature, post, and what is recorded of it.
+//! One attempt to post an event: body, signature, post and its record.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::body;
 use crate::signature::{PostalSigner, StandardSecret, signatures};
 
-/// Of an answer, in the log of attempts.
+/// Bytes of an answer kept in the log of attempts.
 const ANSWER_BYTES_MAX: usize = 4 * 1024;
 
 #[derive(Debug, Clone)]
@@ -23,17 +23,17 @@ pub(crate) struct Poster {
     clock: Arc<dyn Clock>,
 }
 
-/// What came of an attempt.
+/// Result of an attempt.
 #[derive(Debug)]
 pub(crate) struct Post {
     pub(crate) attempt: NewWebhookAttempt,
     pub(crate) is_told: bool,
-    /// The format has no words for the event: nothing was posted, and nobody is to blame.
+    /// This format cannot express the event: nothing was posted, and the receiver did not fail.
     pub(crate) is_unspeakable: bool,
     pub(crate) retry_after: Option<String>,
 }
 
-/// Why nothing was posted at all: bugs and broken rows, which waiting does not mend, and a format that was changed
+/// Why nothing was posted: a bug or a broken row, which a retry cannot repair, or a format that was changed
 /// while the event waited.
 struct Unusable(&'static str, String);
 
@@ -145,7 +145,7 @@ fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
 impl Post {
     fn answered(&mut self, answer: HttpAnswer) {
         let start = &answer.body[..answer.body.len().min(ANSWER_BYTES_MAX)];
-        // PostgreSQL takes no NUL in a text.
+        // A PostgreSQL text cannot contain NUL.
         self.attempt.answer = String::from_utf8_lossy(start).replace('\0', "\u{fffd}");
         self.attempt.status = Some(answer.status);
         self.attempt.connect_us = answer.connected_in.map(|time| time.as_micros() as i64);

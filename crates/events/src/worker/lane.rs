@@ -1,7 +1,7 @@
-//! One endpoint while it has something to be told: claims a little, posts as many at once as its pace allows, and
-//! ends when nothing is due.
+//! Worker of one endpoint while it has posts: claims a few events, posts as many at once as its pacing allows,
+//! and ends when nothing is due.
 //!
-//! On SQLite a claim is only a look, so a lane remembers what it has (`held`) until the outcome is stored.
+//! On SQLite a claim is only a read, so a lane remembers its events (`held`) until their outcomes are stored.
 
 use std::collections::{HashSet, VecDeque};
 use std::pin::pin;
@@ -19,7 +19,7 @@ use crate::RetrySettings;
 use crate::post::Post;
 use crate::retry::{Consequence, Disabling, Failed};
 
-/// Posted, but not yet stored: more are not begun.
+/// Posts that are done but not stored; at this number no further ones are started.
 const UNSETTLED_MAX: usize = 64;
 /// A claim ends after two minutes, and those who wait behind others in the lane's queue have waited before.
 const PLACE_PATIENCE: Duration = Duration::from_secs(45);
@@ -35,19 +35,19 @@ pub(super) struct Lane {
     key: Key,
     pacing: SharedPacing,
     stopping: watch::Receiver<bool>,
-    /// Something happened on the server.
+    /// Notified when the server has new events.
     told: watch::Receiver<u64>,
     queue: VecDeque<WebhookWork>,
     held: HashSet<EventId>,
-    /// They end with the lane.
+    /// Aborted with the lane.
     posts: JoinSet<(Arc<Webhook>, Result<Post, Unplaced>)>,
     settling: JoinSet<EventId>,
 }
 
-/// An event that found no place for its post in time.
+/// Event that got no permit for its post in time.
 struct Unplaced(EventId);
 
-/// Why a lane goes no further.
+/// Why a lane ends.
 enum End {
     NothingDue,
     Disabled(Disabling),
@@ -77,7 +77,7 @@ impl Lane {
     pub(super) async fn run(mut self) -> Key {
         let (key, shared) = (self.key, Arc::clone(&self.shared));
         let end = self.work().await;
-        // What is under way is finished and stored, whatever ended the lane.
+        // Posts in progress are finished and stored, whatever ended the lane.
         let mut unused: Vec<EventId> = self.queue.drain(..).map(|work| work.event.event.id).collect();
         while let Some(ended) = self.posts.join_next().await {
             match ended {
@@ -133,7 +133,7 @@ impl Lane {
             let may_have_more = self.queue.is_empty() && self.free_places() > 0;
             tokio::select! {
                 () = until_told(&mut self.told), if may_have_more => {}
-                // One that panicked is still held: it is told again when the lane has ended.
+                // After a panic the event is still held: it is posted again when the lane has ended.
                 Some(ended) = self.posts.join_next() => {
                     match ended {
                         Ok((webhook, Ok(post))) => {
@@ -161,7 +161,7 @@ impl Lane {
         self.pacing.lock().window().saturating_sub(self.posts.len())
     }
 
-    /// Fills the queue; `None` if the webhook is told nothing any more.
+    /// Claims events into the queue; `None` if the webhook is disabled or deleted.
     async fn claim(&mut self) -> Result<Option<Arc<Webhook>>, StoreError> {
         let (server_id, id) = self.key;
         let found = self.shared.store.find_webhook(server_id, id).await?;
@@ -174,7 +174,7 @@ impl Lane {
         Ok(Some(Arc::new(webhook)))
     }
 
-    /// For whoever has a place sooner, here or on another node.
+    /// Releases an event, so that whoever gets a permit first can post it, also on another node.
     async fn give_back(&mut self, event_id: EventId) -> Result<(), StoreError> {
         let (server_id, id) = self.key;
         self.shared.store.release_webhook_work(server_id, id, vec![event_id]).await?;
@@ -182,7 +182,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Decides what a post means and has it stored. Something if the endpoint is to be disabled.
+    /// Evaluates a post and has its outcome stored. Returns the cause if the endpoint must be disabled.
     fn note(&mut self, webhook: Option<&Webhook>, post: Post) -> Option<Disabling> {
         let now = self.shared.clock.now();
         let mut disabled = None;
@@ -226,14 +226,14 @@ async fn disable(shared: &Shared, (server_id, id): Key, disabling: Disabling) {
         Ok(true) => {
             tracing::info!(server.id = server_id.0, webhook.id = id.0, reason, "webhook disabled");
         }
-        // Somebody was faster, or it succeeded after all.
+        // Another node was first, or a post succeeded meanwhile.
         Ok(false) => {}
-        // What made it so will do it again.
+        // The next failure will try again.
         Err(error) => tracing::warn!(%error, webhook.id = id.0, "disabling a webhook failed"),
     }
 }
 
-/// What may be due now was put into the outbox, here or on another node, or its pause is over.
+/// Waits until posts may be due: an event was added, here or on another node, or a pause is over.
 async fn until_told(told: &mut watch::Receiver<u64>) {
     if tokio::time::timeout(POLL, told.changed()).await.is_ok() {
         tokio::time::sleep(LOOK_PAUSE).await;

@@ -15,11 +15,11 @@ const PROVEN_POSTS_MAX: usize = 1_024;
 const NEW_POSTS_MAX: usize = 1_024;
 const FAILING_POSTS_MAX: usize = 512;
 const SLOW_POSTS_MAX: usize = 1_024;
-/// Of each class; more if one endpoint alone may have more.
+/// Concurrent posts of one server in each class; more if one endpoint alone may have more.
 const SERVER_POSTS_MAX: usize = 32;
 /// Slow posts of one server.
 const SERVER_SLOW_MAX: usize = 64;
-/// Servers that are remembered although nothing of them is posted.
+/// Servers remembered although they have no posts.
 const SERVERS_KEPT: usize = 1_024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ pub(super) enum Class {
     Proven,
     New,
     Failing,
-    /// Without an answer for a while, whatever it was before. Those that fail stay among their like.
+    /// No answer for a while, from any class. Failing endpoints keep their own permits.
     Slow,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Places {
     per_server: usize,
 }
 
-/// Free again when it is dropped.
+/// Permit; dropping it frees it.
 #[derive(Debug)]
 pub(super) struct Place {
     server_id: ServerId,
@@ -62,7 +62,7 @@ impl Places {
         }
     }
 
-    /// Waits for one. First among the server's own: who waits there takes nothing from other servers.
+    /// Waits for a permit. Takes the server's own first: waiting for it blocks no other server.
     pub(super) async fn take(&self, server_id: ServerId, class: Class) -> Place {
         Place {
             server_id,
@@ -72,7 +72,8 @@ impl Places {
         }
     }
 
-    /// Lets the next endpoint of its class have the place of a post without an answer, if there is room among the slow ones.
+    /// Moves a post without an answer to the slow class, if a permit is free there, so that the next endpoint
+    /// of its class can start.
     pub(super) fn make_way(&self, place: Place) -> Place {
         let (server_id, class) = (place.server_id, Class::Slow);
         if !matches!(place.class, Class::New | Class::Proven) {
@@ -100,7 +101,7 @@ impl Places {
     fn of_server(&self, server_id: ServerId, class: Class) -> Arc<Semaphore> {
         let mut of_servers = self.of_servers.lock();
         if of_servers.len() >= SERVERS_KEPT {
-            // Permits and those who wait for one hold it.
+            // Permits and waiting tasks hold a reference.
             of_servers.retain(|_, places| Arc::strong_count(places) > 1);
         }
         let count = if class == Class::Slow { SERVER_SLOW_MAX } else { self.per_server };
@@ -119,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// Only if one is free.
+    /// Returns a permit only if one is free.
     async fn free(places: &Places, server_id: i64, class: Class) -> Option<Place> {
         tokio::time::timeout(Duration::ZERO, places.take(ServerId(server_id), class)).await.ok()
     }
@@ -151,7 +152,7 @@ mod tests {
         while let Some(place) = free(&places, 1, Class::New).await {
             taken.push(places.make_way(place));
         }
-        // The others of this server stay where they are when its share of slow posts is used up.
+        // When its share of slow posts is used up, the server's other posts stay in their class.
         assert_eq!(moved.len() + taken.len(), SERVER_SLOW_MAX + SERVER_POSTS_MAX);
         assert!(free(&places, 2, Class::New).await.is_some());
     }

@@ -38,14 +38,14 @@ const CACHED_MAX: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone)]
 pub struct DnsSettings {
-    /// Empty: those of the system.
+    /// Empty for the system's name servers.
     pub nameservers: Vec<SocketAddr>,
-    /// For one attempt.
+    /// Timeout of one attempt.
     pub timeout: Duration,
-    /// The first one counted.
+    /// Number of attempts, including the first.
     pub attempts: usize,
     pub cache_entries_max: u64,
-    /// Whether `addresses` gives IPv6 addresses.
+    /// Whether `addresses` returns IPv6 addresses.
     pub ipv6: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct DnsSetupError {
     source: NetError,
 }
 
-/// Clones share caches and questions under way.
+/// Clones share caches and look-ups in progress.
 #[derive(Clone)]
 pub struct Dns {
     inner: Arc<Inner>,
@@ -122,12 +122,12 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
 fn options(settings: &DnsSettings) -> ResolverOpts {
     let mut options = ResolverOpts::default();
     options.timeout = settings.timeout;
-    // hickory counts what comes after the first.
+    // hickory counts the attempts after the first.
     options.attempts = settings.attempts.saturating_sub(1);
     options.cache_size = settings.cache_entries_max;
     options.positive_max_ttl = Some(CACHED_MAX);
     options.negative_max_ttl = Some(CACHED_MAX);
-    // One question on the wire; the next server is asked by the next attempt.
+    // One query on the wire; the next attempt asks the next server.
     options.num_concurrent_reqs = 1;
     options.max_active_requests = questions::AT_ONCE_MAX;
     // Where mail goes is what the DNS says; /etc/hosts knows no MX and no failure.

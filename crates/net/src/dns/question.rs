@@ -1,4 +1,4 @@
-//! One question to the DNS: asked once for all who ask it now, and its answer told apart from trouble.
+//! One DNS look-up, shared by concurrent callers; distinguishes answers from failures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ pub enum LookupFailure {
     Busy,
 }
 
-/// At least one record, all of the type that was asked for.
+/// At least one record, all of the requested type.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) records: Vec<RData>,
@@ -35,7 +35,7 @@ pub(super) struct Answer {
 pub(super) type Outcome = Result<Arc<Answer>, LookupFailure>;
 
 impl Dns {
-    /// The TXT records of a name, the strings of each put together (RFC 7208 3.3).
+    /// TXT records of a name, each with its strings joined (RFC 7208 3.3).
     pub async fn texts(&self, name: &str) -> Result<Vec<Vec<u8>>, LookupFailure> {
         let answer = self.ask(name, RecordType::TXT).await?;
         let texts = answer.records.iter().filter_map(|record| match record {
@@ -100,7 +100,7 @@ impl Inner {
         outcome
     }
 
-    /// What an empty answer says; `Err` when it only looks like an answer.
+    /// Meaning of an empty answer; `Err` if it is not really an answer.
     async fn verdict_of(&self, absence: &NoRecords) -> Result<LookupFailure, String> {
         match absence.response_code {
             ResponseCode::NXDomain => return Ok(LookupFailure::NoSuchName),
@@ -112,7 +112,7 @@ impl Inner {
         if absence.ns.is_some() {
             return Err("the name server referred to others".to_owned());
         }
-        // hickory ends a loop of aliases with an empty answer; the end of a chain is no alias.
+        // hickory ends a loop of aliases with an empty answer; the end of a chain is not an alias.
         let end = absence.query.name().clone();
         match self.resolver.lookup(end, RecordType::CNAME).await {
             Ok(found) if answer_of(&found, RecordType::CNAME).is_some() => {
@@ -126,7 +126,7 @@ impl Inner {
 
 fn answer_of(found: &Lookup, record_type: RecordType) -> Option<Arc<Answer>> {
     let wanted = || found.answers().iter().filter(|record| record.record_type() == record_type);
-    // Aliases on the way count too: the answer is as short-lived as the shortest of them.
+    // Aliases count too: the answer lives as long as the shortest of them.
     let ttl_secs = found.answers().iter().map(|record| record.ttl).min()?;
     let records: Vec<RData> = wanted().map(|record| record.data.clone()).collect();
     (!records.is_empty()).then(|| Arc::new(Answer { records, ttl: Duration::from_secs(u64::from(ttl_secs)) }))

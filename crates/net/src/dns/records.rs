@@ -1,4 +1,4 @@
-//! The records of a name as they are published, for checks of what customers have set up.
+//! Records of a name as published, for checks of customers' domains.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,30 +8,30 @@ use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use super::question::LookupFailure;
 use super::{Dns, DnsSettings, DnsSetupError};
 
-/// More records of one name are not read.
+/// Most records of one name that are read.
 const RECORDS_MAX: usize = 256;
-/// Longer texts are cut: neither a policy nor a key has as many bytes.
+/// Longer texts are cut: no policy or key is longer.
 const TEXT_BYTES_MAX: usize = 4_096;
 const CHECK_TIMEOUT_MAX: Duration = Duration::from_secs(3);
 const CHECK_ATTEMPTS_MAX: usize = 2;
 
-/// What one record holds. Names are lower-case, without a dot at the end.
+/// Content of one record. Names are lower case, without a trailing dot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordData {
     Address(IpAddr),
-    /// Of CNAME, NS and PTR.
+    /// Target of CNAME, NS and PTR.
     Name(String),
     Mx {
         preference: u16,
         host: String,
     },
-    /// The strings of one TXT record put together (RFC 7208 3.3).
+    /// Strings of one TXT record, joined (RFC 7208 3.3).
     Text(Vec<u8>),
 }
 
 impl Dns {
-    /// For checks: remembers no answers, so that a repaired record is seen at once, and gives up sooner, because
-    /// somebody may be waiting.
+    /// Resolver for checks: caches no answers, so that a repaired record is seen at once, and has short
+    /// timeouts, because somebody may be waiting.
     pub fn for_checks(settings: &DnsSettings) -> Result<Self, DnsSetupError> {
         Self::new(&DnsSettings {
             timeout: settings.timeout.min(CHECK_TIMEOUT_MAX),
@@ -41,7 +41,7 @@ impl Dns {
         })
     }
 
-    /// At least one record, and at most 256. Aliases (CNAME) are followed, unless they are asked for.
+    /// Returns 1 to 256 records. Follows aliases (CNAME), unless they are requested.
     pub async fn records(
         &self,
         name: &str,

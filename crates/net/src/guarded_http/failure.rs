@@ -1,4 +1,4 @@
-//! Why there is no answer, in classes that the attempt log shows.
+//! Failures of an HTTP post, in classes that the attempt log shows.
 
 use std::io;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub enum PostFailure {
     Protocol(hyper::Error),
 }
 
-/// The same without its details.
+/// Class of a failure, without its details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureClass {
     Dns,
