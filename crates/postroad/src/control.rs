@@ -1,5 +1,5 @@
-//! The control socket: `postroad admin` and `postroad queue` beside a running server sends its command here, one line of JSON each way.
-//! The socket is in the data folder and for its owner only.
+//! Control socket: `postroad admin` and `postroad queue` send their commands to a running server, one line of
+//! JSON each way. The socket is in the data folder and accessible to its owner only.
 
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -22,7 +22,7 @@ const COMMAND_BYTES_MAX: u64 = 1 << 20;
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
 const NAME: &str = "control.sock";
 
-/// What is asked of a running server.
+/// Request to a running server.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Request {
@@ -31,7 +31,7 @@ pub(crate) enum Request {
     Feed(FeedCommand),
 }
 
-/// The listening socket; removed when dropped.
+/// Listening socket; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct ControlSocket {
     path: PathBuf,
@@ -39,7 +39,8 @@ pub(crate) struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Takes the place of a socket that a killed process left behind; the store's lock says nobody else is there.
+    /// Replaces a socket that a killed process left behind; the store's lock guarantees that no other process
+    /// uses it.
     pub(crate) fn listen(data_dir: &Path, app: App, desk: QueueDesk) -> anyhow::Result<Self> {
         let path = data_dir.join(NAME);
         match std::fs::remove_file(&path) {
@@ -56,7 +57,7 @@ impl ControlSocket {
         let task = tokio::spawn(async move {
             loop {
                 match listener.accept().await {
-                    // The mode of the socket says so too, but not from its very first moment.
+                    // The socket's mode forbids others too, but not from its very first moment.
                     Ok((stream, _))
                         if !stream.peer_cred().is_ok_and(|peer| [owner, 0].contains(&peer.uid())) => {}
                     Ok((stream, _)) => {
@@ -79,7 +80,7 @@ impl ControlSocket {
 impl Drop for ControlSocket {
     fn drop(&mut self) {
         self.task.abort();
-        // Gone already means somebody else cleaned up.
+        // It may have been removed already.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -107,11 +108,11 @@ async fn serve(stream: UnixStream, app: App, desk: QueueDesk) {
             json!({ "error": "this server does not know the command: is it the same version of postroad?" })
         }
     };
-    // If the caller is gone there is nobody to tell.
+    // The caller may be gone.
     let _ = writer.write_all(format!("{answer}\n").as_bytes()).await;
 }
 
-/// When it is answered, this server follows the change.
+/// Executes a command. Once it is answered, this server uses the change.
 async fn administrate(app: &App, desk: &QueueDesk, command: Command) -> anyhow::Result<Value> {
     let answer = app.administrate(command).await?;
     if let Err(error) = desk.refresh().await {
@@ -165,8 +166,8 @@ async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Strin
     Ok(answer)
 }
 
-/// An open folder names the socket through `/proc`, because a socket's path has room for 107 bytes only and data
-/// folders may be deep.
+/// Open folder that names the socket through `/proc`: a socket path is limited to 107 bytes, and data folders
+/// may be deep.
 struct OpenFolder(std::fs::File);
 
 impl OpenFolder {

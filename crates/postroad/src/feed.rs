@@ -1,4 +1,4 @@
-//! What `postroad webhook listen` asks of a running server over the control socket: the next events of a server.
+//! Feed command of `postroad webhook listen` on the control socket: returns the next events of a server.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 const EVENTS_MAX: usize = 500;
-/// Shorter than the socket's patience.
+/// Shorter than the timeout of the socket.
 const WAIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct FeedCommand {
-    /// `NAME`, `ACCOUNT/NAME` or id; the only one if left out.
+    /// `NAME`, `ACCOUNT/NAME` or id; the only server if left out.
     pub(crate) feed_of: Option<String>,
-    /// `None` for what happens from now on.
+    /// `None` for events from now on.
     pub(crate) since_cursor: Option<String>,
     pub(crate) types: Vec<String>,
-    /// False answers at once, to learn where the stream is.
+    /// False answers at once, to learn the current position of the stream.
     pub(crate) wait: bool,
 }
 
-/// `{"items", "next_cursor"}`.
+/// Returns `{"items", "next_cursor"}`.
 pub(crate) async fn carry_out(app: &App, command: FeedCommand) -> anyhow::Result<Value> {
     let server_id = match &command.feed_of {
         Some(name) => app.find_server_id(name).await?,

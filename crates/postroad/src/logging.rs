@@ -1,4 +1,4 @@
-//! Log lines on standard error: text for people, JSON for machines. Level by `POSTROAD_LOG`.
+//! Log output on standard error: text for people, JSON for machines. `POSTROAD_LOG` sets the level.
 
 use std::io::IsTerminal;
 
@@ -7,12 +7,12 @@ use tracing_subscriber::EnvFilter;
 use crate::cli;
 use crate::config::LogFormat;
 
-/// The command line wins over the configuration.
+/// The command line overrides the configuration.
 pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
     let filter = std::env::var("POSTROAD_LOG").ok().filter(|text| !text.is_empty());
     let filter = EnvFilter::new(filter.unwrap_or_else(|| "info".to_owned()));
-    // By default a line that cannot be written is reported by `eprintln!`, which panics when standard error is a file
-    // on a full disk: the request that wrote the line would die with it.
+    // By default a line that cannot be written is reported by `eprintln!`, which panics if standard error is a
+    // file on a full disk; the request that logged the line would fail with it.
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -22,7 +22,7 @@ pub(crate) fn start(flag: Option<cli::LogFormat>, configured: LogFormat) {
         Some(cli::LogFormat::Text) => false,
         None => configured == LogFormat::Json,
     };
-    // What a panic says may quote an address or a body: only its place is logged.
+    // A panic message may quote an address or a body: log only its source location.
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string);
         tracing::error!(place, "panic");

@@ -1,4 +1,4 @@
-//! `postroad queue …`, carried out: by the running server, which knows why a message waits, or on the store itself.
+//! Executes `postroad queue …`: by the running server, which knows why a message waits, or on the store itself.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use postroad_store::{Cancelled, Gate, QueueEntry, QueueFilter, Retried};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// One order, as the control socket carries it.
+/// One queue command, as sent over the control socket.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "queue", rename_all = "kebab-case")]
 pub(crate) enum QueueCommand {
@@ -66,8 +66,8 @@ pub(crate) async fn carry_out(app: &App, desk: &QueueDesk, command: QueueCommand
     }
 }
 
-/// Why a message waits: what the engine says, the last failure with the other server's words, and what holds the
-/// queue back there.
+/// Shows why a message waits: the engine's reason, the last failure with the other server's reply, and the
+/// gates that apply.
 fn show(waiting: Waiting) -> Value {
     let Waiting { entry, why, last_failure, gates } = waiting;
     let mut value = shown(&entry);
@@ -111,7 +111,7 @@ async fn not_queued(desk: &QueueDesk, id: i64) -> anyhow::Result<Value> {
     }
 }
 
-/// One result for each message; `done` says whether the order was carried out.
+/// Returns one result for each message; `done` says whether the command was executed.
 async fn retry(desk: &QueueDesk, ids: Vec<i64>) -> anyhow::Result<Value> {
     let mut results = Vec::new();
     for id in ids {
@@ -138,7 +138,7 @@ async fn retry(desk: &QueueDesk, ids: Vec<i64>) -> anyhow::Result<Value> {
 
 const NOT_WAITING: &str = "not waiting: it is delivered, failed or cancelled";
 
-/// Likewise.
+/// Returns one result for each message; `done` says whether the command was executed.
 async fn cancel(desk: &QueueDesk, ids: Vec<i64>) -> anyhow::Result<Value> {
     let mut results = Vec::new();
     for id in ids {
@@ -207,7 +207,7 @@ fn shown_gate(gate: &Gate) -> Value {
     })
 }
 
-/// Servers may be named instead of numbered.
+/// Accepts names of servers instead of ids.
 async fn parse_scope(app: &App, text: &str) -> anyhow::Result<GateScope> {
     if let Some(server) = text.strip_prefix("server:") {
         return Ok(GateScope::Server(app.find_server_id(server).await?));

@@ -1,4 +1,4 @@
-//! Signals: TERM and INT stop, HUP reads certificates anew, XFSZ is survived.
+//! Signals: TERM and INT stop, HUP reloads certificates, XFSZ is survived.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -11,8 +11,8 @@ pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
-    /// Being listened to is what keeps it from killing the process: a file over the size limit then is a write
-    /// error, which the store answers "try again".
+    /// A handler keeps XFSZ from killing the process: a file over the size limit is then a write error, which
+    /// the store reports as unavailable.
     _file_size: Signal,
 }
 

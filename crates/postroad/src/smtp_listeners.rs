@@ -1,4 +1,4 @@
-//! The listeners of the SMTP relay: bound by the configuration, started together, named in the ready line.
+//! SMTP listeners: bound by the configuration, started together, named in the ready line.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 use crate::config::Config;
 
-/// Where the relay listens.
+/// Addresses of the listeners.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SmtpAddresses {
     pub(crate) starttls: Option<SocketAddr>,
@@ -24,7 +24,7 @@ pub(crate) struct SmtpAddresses {
 }
 
 impl SmtpAddresses {
-    /// For `serve --json`; `null` for what is off.
+    /// For `serve --json`; `null` for listeners that are off.
     pub(crate) fn shown(&self) -> Value {
         let shown = |address: Option<SocketAddr>| address.map(|address| address.to_string());
         json!({
@@ -36,7 +36,7 @@ impl SmtpAddresses {
         })
     }
 
-    /// For `dev --json`: what a mail client is told.
+    /// For `dev --json`: settings for mail clients.
     pub(crate) fn client_settings(&self) -> Value {
         let port = |address: Option<SocketAddr>| address.map(|address| address.port());
         let mut settings = json!({
@@ -45,7 +45,7 @@ impl SmtpAddresses {
             "tls_port": port(self.tls),
             "bounce_port": port(self.bounce),
         });
-        // Beyond what scripts rely on, and only there if asked for.
+        // Optional fields that scripts do not rely on.
         for (name, address) in [("extra_port", self.extra), ("plain_port", self.plain)] {
             if let Some(port) = port(address) {
                 settings[name] = json!(port);
@@ -59,7 +59,7 @@ impl SmtpAddresses {
     }
 }
 
-/// Begins to take mail. No relay for what is off.
+/// Starts the listeners; none for those that are off.
 pub(crate) async fn start(
     app: &App,
     config: &Config,
@@ -75,7 +75,7 @@ pub(crate) async fn start(
     Ok((relays, addresses))
 }
 
-/// Sessions and memory of its own: a flood of bounces must not stop submission.
+/// Has its own sessions and memory: a flood of bounces must not stop submission.
 async fn start_returns(
     app: &App,
     config: &Config,

@@ -1,9 +1,8 @@
-//! Everything that the command line prints goes through here: answers on standard output, warnings and errors on
-//! standard error.
+//! Output of the command line: answers on standard output, warnings and errors on standard error.
 //!
-//! Much of it was written by strangers (names in reports, other servers' replies, addresses), so characters that
-//! control a terminal or reorder its text are shown as `\u001b` instead of being sent to it. JSON understands the same
-//! form, so both kinds of output pass through one function.
+//! Much of it comes from strangers (names in reports, other servers' replies, addresses), so characters that
+//! control a terminal or reorder its text are printed as `\u001b` instead of being sent to it. JSON uses the
+//! same form, so both kinds of output go through one function.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,12 +10,12 @@ use std::io::Write as _;
 
 use serde_json::json;
 
-/// Prints an answer. A reader that went away is no reason to fail.
+/// Prints an answer. A closed pipe is not an error.
 pub(crate) fn print(text: &str) {
     let _ = writeln!(std::io::stdout(), "{}", escape(text));
 }
 
-/// Says something beside the answer, such as a warning.
+/// Prints a remark beside the answer, such as a warning.
 pub(crate) fn remark(text: &str) {
     let _ = writeln!(std::io::stderr(), "postroad: {}", escape(text));
 }
@@ -30,7 +29,7 @@ pub(crate) fn warn(text: &str, json: bool) {
     }
 }
 
-/// Why the command was not carried out, as a sentence, or as one line of JSON.
+/// Prints why the command failed, as a sentence or as one line of JSON.
 pub(crate) fn fail(text: &str, json: bool) {
     if json {
         let _ = writeln!(std::io::stderr(), "{}", escape(&json!({ "error": text }).to_string()));
@@ -39,7 +38,7 @@ pub(crate) fn fail(text: &str, json: bool) {
     }
 }
 
-/// `text` with every character escaped that a terminal would act on. Line ends and tabs stay.
+/// Escapes every character that a terminal would act on. Line ends and tabs stay.
 pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains(is_dangerous) {
         return text.into();
@@ -47,7 +46,7 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     let mut escaped = String::with_capacity(text.len() + 16);
     for character in text.chars() {
         if is_dangerous(character) {
-            // All of them have four hexadecimal digits at most. Writing into a String cannot fail.
+            // All of them have at most four hexadecimal digits. Writing into a String cannot fail.
             let _ = write!(escaped, "\\u{:04x}", u32::from(character));
         } else {
             escaped.push(character);
@@ -56,7 +55,7 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     escaped.into()
 }
 
-/// For a value inside a line: its own line ends would look like further lines of the answer.
+/// Makes a value one line: its own line ends would look like further lines of the answer.
 pub(crate) fn one_line(text: &str) -> String {
     text.trim_end_matches(['\r', '\n']).replace("\r\n", "\n").replace('\n', "\\n")
 }

@@ -1,4 +1,4 @@
-//! `postroad dev`: a first success within a minute. Loopback only, no configuration, a key and a domain at hand.
+//! `postroad dev`: a running service within a minute. Loopback only, no configuration, with a key and a domain.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -61,12 +61,12 @@ pub(crate) async fn run(args: DevArgs, log_format: Option<LogFormat>) -> anyhow:
     Ok(())
 }
 
-/// A new key, in place of the one of the start before on this folder.
+/// Creates a new key that replaces the key of the previous start on this folder.
 async fn set_up(config: &Config, app: &App) -> anyhow::Result<DevSetup> {
     if matches!(config.database, Database::Sqlite { .. }) {
         return Ok(app.dev_setup().await?);
     }
-    // Others may run on the same PostgreSQL database with keys of their own: the folder remembers ours.
+    // Other processes may use the same PostgreSQL database with their own keys: the folder remembers ours.
     let file = config.data_dir.join("dev-key-id");
     let previous = std::fs::read_to_string(&file).ok().and_then(|text| text.trim().parse().ok());
     let setup = app.dev_setup_beside_others(previous.map(CredentialId)).await?;
@@ -78,7 +78,7 @@ async fn set_up(config: &Config, app: &App) -> anyhow::Result<DevSetup> {
     Ok(setup)
 }
 
-/// The defaults and the environment, with the command line on top; never beyond this machine.
+/// Defaults and environment, overridden by the command line; never reachable from other machines.
 fn config(args: &DevArgs) -> anyhow::Result<Config> {
     let mut config = load_config(None, args.json)?;
     if let Some(data_dir) = &args.data_dir {
@@ -101,7 +101,7 @@ fn config(args: &DevArgs) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Always there; where nothing was said, on the usual ports or any free ones.
+/// Enables SMTP always; without an address on the usual ports, or on free ones if they are taken.
 fn set_smtp(config: &mut Config, args: &DevArgs) {
     let here = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let smtp = &mut config.smtp;
@@ -122,7 +122,7 @@ fn set_smtp(config: &mut Config, args: &DevArgs) {
     }
 }
 
-/// Self-signed, unless one was configured.
+/// Creates a self-signed certificate, unless one is configured.
 fn ensure_certificate(config: &Config) -> anyhow::Result<()> {
     let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.key) else { return Ok(()) };
     if *certificate != config.data_dir.join(CERTIFICATE_FILE) {

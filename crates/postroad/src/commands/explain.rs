@@ -1,4 +1,5 @@
-//! `postroad explain reply "550 5.1.1 …"`: what delivery would make of a mail server's answer, without a server.
+//! `postroad explain reply "550 5.1.1 …"`: shows how delivery classifies a mail server's reply, without a
+//! server.
 
 use anyhow::Context;
 use postroad_mail::classify::{Phase, Reply, Signal, Verdict, built_in, classify, classify_in};

@@ -1,4 +1,5 @@
-//! `postroad explain bounce FILE`: what the bounce listener would make of a returned message, without a server.
+//! `postroad explain bounce FILE`: shows how the bounce listener interprets a returned message, without a
+//! server.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use crate::terminal::{one_line, print};
 
-/// The largest message the service takes, with room for what returning it added.
+/// Largest message that the service accepts, plus what a bounce adds.
 const MESSAGE_BYTES_MAX: u64 = 64 << 20;
 
 pub(crate) fn run(file: &Path, json: bool) -> anyhow::Result<()> {
@@ -21,7 +22,7 @@ pub(crate) fn run(file: &Path, json: bool) -> anyhow::Result<()> {
     match (answers.is_empty(), json) {
         (false, true) => print(&answers.join("\n")),
         (false, false) => print(&answers.join("\n\n")),
-        // Scripts count lines.
+        // Scripts count lines, so nothing is printed.
         (true, true) => {}
         (true, false) => print("kind: other, a notice of success: nothing follows from it"),
     }

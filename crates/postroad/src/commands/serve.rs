@@ -1,4 +1,4 @@
-//! `postroad serve`: runs until it is told to stop.
+//! `postroad serve`: runs the service until a signal stops it.
 
 use serde_json::json;
 

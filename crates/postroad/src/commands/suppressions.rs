@@ -1,4 +1,4 @@
-//! `postroad admin suppression …`. A CSV file of any length goes through the control socket in parts.
+//! `postroad admin suppression …`. Sends a CSV file of any length through the control socket in parts.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
@@ -15,11 +15,11 @@ use crate::cli::SuppressionCommand;
 use crate::terminal;
 
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// What goes through the control socket at once; it takes a megabyte.
+/// Size of one part; the control socket accepts a megabyte.
 const PART_LINES_MAX: usize = 500;
 const PART_BYTES_MAX: usize = 256 << 10;
 
-/// Returns what to print; nothing if standard output has a list on it.
+/// Returns what to print; nothing if the list itself went to standard output.
 pub(super) async fn run(
     client: &mut AdminClient,
     given: SuppressionCommand,
@@ -45,7 +45,7 @@ pub(super) async fn run(
     client.execute(command).await.map(Some)
 }
 
-/// Adds every address of the file; says which lines were not taken, and why.
+/// Adds every address of the file; reports the lines that were refused, and why.
 async fn import(client: &mut AdminClient, file: &Path, server: &str) -> anyhow::Result<Value> {
     let text = read_text(file).with_context(|| format!("cannot read {}", file.display()))?;
     let list = read_csv(&text, usize::MAX).context("the file has too many lines")?;
@@ -73,7 +73,7 @@ async fn import(client: &mut AdminClient, file: &Path, server: &str) -> anyhow::
             Err(message) => import.failed(line.number, &message),
         }
     }
-    // Also with nothing in it: it says whether there is such a server.
+    // Also sent when it is empty: the answer shows whether the server exists.
     import.add(client, server, part).await?;
     import.errors.sort_by_key(|(line, _)| *line);
     let errors: Vec<Value> =
@@ -126,9 +126,9 @@ impl Import {
 /// Writes the whole list. `None` if it went to standard output.
 async fn export(client: &mut AdminClient, file: &Path, server: &str) -> anyhow::Result<Option<Value>> {
     let is_standard_output = file == Path::new("-");
-    // A file and a pipe get the list as it is.
+    // A file or a pipe gets the list unescaped.
     let is_terminal = is_standard_output && std::io::stdout().is_terminal();
-    // Before the first page is asked for, so that a wrong server leaves no empty file.
+    // Fetched before the file is created, so that a wrong server leaves no empty file.
     let mut page = next_page(client, server, None).await?;
     let mut out: Box<dyn Write> = if is_standard_output {
         Box::new(std::io::stdout())
@@ -140,7 +140,7 @@ async fn export(client: &mut AdminClient, file: &Path, server: &str) -> anyhow::
     let mut is_first = true;
     loop {
         let csv = page["csv"].as_str().context("the running server is of another version")?;
-        // Each page has the header.
+        // Each page repeats the header.
         let lines = if is_first { csv } else { csv.split_once('\n').map_or("", |(_, lines)| lines) };
         let lines = if is_terminal { terminal::escape(lines) } else { lines.into() };
         out.write_all(lines.as_bytes()).with_context(unwritten)?;

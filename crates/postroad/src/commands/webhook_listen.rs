@@ -22,19 +22,19 @@ use crate::feed::FeedCommand;
 use crate::terminal::{self, print, remark};
 
 const WAIT_SECS: u64 = 20;
-/// After trouble; a server that restarts is not the end.
+/// Pause after an error; a server may be restarting.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Between two questions without an event as answer, whatever the server does.
+/// Least pause after an answer without events, whatever the server does.
 const EMPTY_PAUSE: Duration = Duration::from_millis(500);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Where events come from.
+/// Source of events.
 enum Source {
     Http { http: GuardedHttp, url: WebhookUrl, key: HeaderValue },
     Folder { data_dir: PathBuf, server: Option<String> },
 }
 
-/// Some events, and where to go on.
+/// Some events, and the cursor to continue with.
 struct Page {
     items: Vec<Value>,
     next_cursor: String,
@@ -44,7 +44,7 @@ pub(crate) async fn run(args: ListenArgs) -> anyhow::Result<()> {
     let http = http(args.json)?;
     let forward_to = args.forward_to.as_deref().map(WebhookUrl::parse).transpose().context("--forward-to")?;
     let source = source(&args, http.clone())?;
-    // Trouble at the very beginning is a mistake; later it passes.
+    // An error on the first poll is a mistake of the caller; later errors pass.
     let mut cursor = source.poll(&args.types, None).await?.next_cursor;
     remark("listening for events; stop with Ctrl-C");
     loop {
@@ -86,7 +86,7 @@ fn source(args: &ListenArgs, http: GuardedHttp) -> anyhow::Result<Source> {
     Ok(Source::Folder { data_dir, server: args.server.clone() })
 }
 
-/// For URLs that the person at the keyboard chose: any address will do.
+/// The user chose the URL, so any address is allowed.
 fn http(json: bool) -> anyhow::Result<GuardedHttp> {
     let everything = [Ipv4Net::default().into(), Ipv6Net::default().into()];
     let settings = GuardedHttpSettings {
@@ -99,7 +99,7 @@ fn http(json: bool) -> anyhow::Result<GuardedHttp> {
 }
 
 impl Source {
-    /// Without a cursor only the place where the stream is now.
+    /// Without a cursor, returns only the current position of the stream.
     async fn poll(&self, types: &[String], cursor: Option<&str>) -> anyhow::Result<Page> {
         match self {
             Self::Http { http, url, key } => {
@@ -153,7 +153,7 @@ fn page(items: Value, next_cursor: &Value) -> anyhow::Result<Page> {
     Ok(Page { items, next_cursor: next_cursor.to_owned() })
 }
 
-/// `time  type  message  recipient  what happened`.
+/// `time  type  message  recipient  details`.
 fn line(event: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (data, message) = (&event["data"], &event["data"]["message"]);

@@ -1,4 +1,4 @@
-//! Checks between settings: each one alone is fine, together they cannot work.
+//! Checks of combinations of settings: each is valid alone, but together they cannot work.
 
 use super::Config;
 use super::layers::Layers;
@@ -35,7 +35,8 @@ fn check_tls(config: &Config, layers: &mut Layers) {
     }
 }
 
-/// Plain HTTP that other machines reach only redirects to HTTPS (contract 14); without HTTPS that leads nowhere.
+/// Plain HTTP that other machines can reach only redirects to HTTPS (contract 14), which is useless without
+/// HTTPS.
 fn check_plain_http(config: &Config, layers: &mut Layers) {
     let is_public = config.http.listen.is_some_and(|address| !address.ip().is_loopback());
     if is_public && !config.http.allow_plain && config.http.https_listen.is_none() {
@@ -48,7 +49,7 @@ fn check_plain_http(config: &Config, layers: &mut Layers) {
     }
 }
 
-/// What a row by the minute is counted by goes with the other counters.
+/// Minute counters need the dimensions of the other counters, so they cannot be kept longer.
 fn check_counters(config: &Config, layers: &mut Layers) {
     let is_longer = match (config.retention.minute_counters, config.retention.counters) {
         (Some(minutes), Some(counters)) => minutes > counters,

@@ -1,4 +1,4 @@
-//! The section `[delivery]`, and what the engine is told of it.
+//! Section `[delivery]`, and the engine's settings made from it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub(crate) struct Delivery {
     pub(crate) allow_private_destinations: bool,
     /// `None` leaves it to the command.
     pub(crate) catch_all: Option<bool>,
-    /// Empty for the command's usual one.
+    /// Empty for the default of the command.
     pub(crate) retry_schedule: Vec<Duration>,
     pub(crate) give_up_after: Duration,
     pub(crate) connect_timeout: Duration,
@@ -47,7 +47,7 @@ pub(crate) struct Delivery {
     pub(crate) dkim_ed25519: bool,
 }
 
-/// Prints as dots.
+/// Printed as dots.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Secret(String);
 
@@ -64,7 +64,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Delivery {
-    /// To be filled from the table of keys.
+    /// Placeholder values, filled from the table of keys.
     pub(super) fn unset() -> Self {
         Self {
             smtp_port: 0,
@@ -102,7 +102,7 @@ impl Delivery {
 }
 
 impl Delivery {
-    /// Of new source addresses.
+    /// Warm-up plan of new source addresses.
     pub(crate) fn warm_up(&self) -> WarmUpPlan {
         if self.warm_up_plan.is_empty() {
             WarmUpPlan::default()
@@ -112,13 +112,13 @@ impl Delivery {
     }
 }
 
-/// The usual pauses of `dev`.
+/// Default retry pauses of `dev`.
 fn dev_pauses() -> Vec<Duration> {
     [1, 2, 5, 10, 30, 60, 120, 300, 600].map(Duration::from_secs).to_vec()
 }
 
 impl Config {
-    /// What the engine is told; `dev` for the defaults of `postroad dev`.
+    /// Settings of the engine; `dev` selects the defaults of `postroad dev`.
     pub(crate) fn delivery_settings(&self, dev: bool) -> anyhow::Result<Settings> {
         let given = &self.delivery;
         let pauses = match (given.retry_schedule.is_empty(), dev) {

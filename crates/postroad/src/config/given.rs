@@ -1,6 +1,6 @@
-//! One value as somebody gave it, in TOML or in an environment variable, and the ways to read it.
+//! One value from TOML or an environment variable, and the functions that parse it.
 //!
-//! Every reader's error says what is wrong and what to write instead; the caller adds place and key.
+//! Every error says what is wrong and what to write instead; the caller adds place and key.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -18,9 +18,9 @@ pub(super) enum Given {
     Number(i64),
     Flag(bool),
     List(Vec<String>),
-    /// An environment variable has no types: each reader takes what it needs from the text.
+    /// An environment variable has no type: each parser interprets its text.
     Variable(String),
-    /// A TOML value of a kind that no key takes, by its name.
+    /// A TOML value of a type that no key accepts, by its name.
     Other(&'static str),
 }
 
@@ -73,7 +73,7 @@ impl Given {
         }
     }
 
-    /// A whole number of pieces, at least `min`.
+    /// A whole number, at least `min`.
     pub(super) fn count(&self, min: usize) -> Result<usize, String> {
         let count = match self {
             Self::Number(number) => usize::try_from(*number).ok(),
@@ -161,7 +161,7 @@ impl Given {
         )
     }
 
-    /// Empty for none.
+    /// Empty text means none.
     pub(super) fn rate(&self) -> Result<Option<SendRate>, String> {
         let text = self.text()?;
         if text.is_empty() {
@@ -185,7 +185,7 @@ impl Given {
         units::parse_duration(self.text()?)
     }
 
-    /// How long something is kept; `None` is for ever.
+    /// A retention period; `None` means forever.
     pub(super) fn kept(&self) -> Result<Option<Duration>, String> {
         match self.text()? {
             "forever" => Ok(None),
@@ -233,7 +233,7 @@ impl Given {
             }
             Err(_) => {}
         }
-        // The text is not repeated: it may hold a password.
+        // Do not repeat the text: it may contain a password.
         Err("the value is neither \"sqlite:PATH\" nor \"postgres://USER:PASSWORD@HOST/NAME\"; \
              leave it empty for SQLite in data_dir"
             .to_owned())

@@ -1,7 +1,7 @@
-//! The table of settings: the one place that names a key, its default, its explanation and its field.
+//! Table of settings: the only code that names a key, its default, its explanation and its field.
 //!
-//! From it come the default file, the environment variables, the check for unknown keys and the typed values.
-//! A new setting is one row here and one field in `Config`.
+//! The default file, the environment variables, the check for unknown keys and the typed values are derived
+//! from it. A new setting is one row here and one field in `Config`.
 
 use super::given::Given;
 use super::tracking::parse_base;
@@ -14,11 +14,11 @@ pub(super) type Set = fn(&mut Config, &Given) -> Result<(), String>;
 pub(crate) struct Key {
     /// `section.name`, or `name` at the top of the file.
     pub(crate) path: &'static str,
-    /// As it stands in the default file.
+    /// Default, as in the default file.
     pub(crate) default: &'static str,
     /// Comment lines of the default file.
     pub(crate) doc: &'static str,
-    /// Reads a value into its field.
+    /// Parses a value into its field.
     pub(super) set: Set,
 }
 
@@ -29,10 +29,10 @@ impl Key {
     }
 }
 
-/// Variables that steer the program without being settings of the file.
+/// Variables that control the program without being settings of the file.
 pub(super) const RESERVED_VARIABLES: &[&str] = &["POSTROAD_API_KEY", "POSTROAD_CONFIG", "POSTROAD_LOG"];
 
-/// Keys of one section stand together; those without a section stand first, as TOML demands.
+/// Keys of one section are together; those without a section come first, as TOML requires.
 pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "data_dir",

@@ -9,7 +9,7 @@ use super::given::Given;
 use super::keys::{KEYS, RESERVED_VARIABLES, default_toml};
 use super::problem::{Place, Problem, Warning, find_nearest_key, find_nearest_variable};
 
-/// What is known after all layers, and what was wrong on the way.
+/// Values after all layers, and the problems found.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
     values: BTreeMap<&'static str, (Place, Given)>,
@@ -38,7 +38,7 @@ impl Layers {
         }
     }
 
-    /// `place` makes a place of a line number.
+    /// `place` turns a line number into a place.
     fn add_document(&mut self, text: &str, place: impl Fn(usize) -> Place) {
         let place_of = |at: usize| place(1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count());
         let (document, errors) = DeTable::parse_recoverable(text);
@@ -69,7 +69,7 @@ impl Layers {
                         format!("`{path}` is a section, not a key; write [{path}] and its keys below it");
                     self.problems.push(Problem { place, text });
                 }
-                // Name the keys inside: they are what somebody looks for.
+                // Report the keys inside, which the user will search for.
                 (None, DeValue::Table(inner)) if !inner.is_empty() => {
                     self.add_table(&section, inner, place_of);
                 }
@@ -98,18 +98,18 @@ impl Layers {
         }
     }
 
-    /// The value of a key in the table, and where it comes from.
+    /// Value of a key in the table, and its place.
     pub(super) fn value(&self, path: &str) -> &(Place, Given) {
         self.values.get(path).expect("the default file holds every key")
     }
 
-    /// Notes a problem at the place that gave `path` its value.
+    /// Records a problem at the place that set `path`.
     pub(super) fn blame(&mut self, path: &str, text: &str) {
         let place = self.value(path).0.clone();
         self.problems.push(Problem { place, text: format!("`{path}`: {text}") });
     }
 
-    /// Notes a warning at the place that gave `path` its value.
+    /// Records a warning at the place that set `path`.
     pub(super) fn advise(&mut self, path: &str, text: &str) {
         let place = self.value(path).0.clone();
         self.warnings.push(Warning::Advice(Problem { place, text: format!("`{path}`: {text}") }));

@@ -1,11 +1,11 @@
-//! What can be wrong with a configuration, told all at once: where, which key, what, and the way out.
+//! Problems of a configuration, all reported at once: place, key, cause and fix.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::keys::{KEYS, Key};
 
-/// Where a value comes from.
+/// Origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     Default,
@@ -17,7 +17,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
-            // Line 0 stands for the file as a whole.
+            // Line 0 means the whole file.
             Self::File { path, line: 0 } => write!(f, "{}", path.display()),
             Self::File { path, line } => write!(f, "{}:{line}", path.display()),
             Self::Variable(name) => write!(f, "environment variable {name}"),
@@ -28,7 +28,7 @@ impl fmt::Display for Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) place: Place,
-    /// Names the key, what is wrong and the fix.
+    /// Names the key, the cause and the fix.
     pub(crate) text: String,
 }
 
@@ -51,12 +51,12 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// What works and is probably not meant.
+/// A valid setting that is probably a mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Warning {
-    /// A `POSTROAD_*` variable that is no setting. It may be somebody's own, such as an API key.
+    /// A `POSTROAD_*` variable that is not a setting. It may belong to the user, such as an API key.
     UnknownVariable { variable: String, nearest: Option<String> },
-    /// A value that leaves the service half useful.
+    /// A value that makes parts of the service useless.
     Advice(Problem),
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// The known key most like `path`: by its whole name, or by its last part for a key in the wrong section.
+/// Known key most similar to `path`: by its whole name, or by its last part for a key in the wrong section.
 pub(super) fn find_nearest_key(path: &str) -> Option<&'static Key> {
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let distance = |key: &Key| {
@@ -83,7 +83,7 @@ pub(super) fn find_nearest_key(path: &str) -> Option<&'static Key> {
     (distance(nearest) <= 1 + last(path).len() / 4).then_some(nearest)
 }
 
-/// Stricter than for keys: two letters off, or the section left out.
+/// Stricter than for keys: two letters differ, or the section is missing.
 pub(super) fn find_nearest_variable(variable: &str) -> Option<String> {
     let section_left_out = variable.replacen("POSTROAD", "", 1);
     let distance = |known: &String| {

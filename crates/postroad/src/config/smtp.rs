@@ -1,4 +1,4 @@
-//! The settings of the SMTP relay, and what it takes of the others.
+//! Settings of the SMTP listeners.
 
 use std::net::SocketAddr;
 
@@ -18,12 +18,12 @@ pub(crate) struct Smtp {
     pub(crate) in_flight_bytes_max: usize,
     pub(crate) sessions_max: usize,
     pub(crate) sessions_per_address_max: usize,
-    /// Addresses that nobody asked for, of `postroad dev`: when their ports are taken, any free ones will do. Not a key.
+    /// Preferred addresses of `postroad dev`: if their ports are taken, free ones are used. Not a key.
     pub(crate) preferred: Vec<SocketAddr>,
 }
 
 impl Smtp {
-    /// Those that need a certificate.
+    /// Whether a listener needs a certificate.
     pub(crate) fn has_tls(&self) -> bool {
         [self.starttls_listen, self.tls_listen, self.extra_listen].iter().any(Option::is_some)
     }
@@ -47,7 +47,7 @@ impl Config {
     }
 }
 
-/// AUTH is only taken inside TLS, so a listener without a certificate would be of no use.
+/// AUTH is accepted only inside TLS, so a listener without a certificate would be useless.
 pub(super) fn check(config: &Config, layers: &mut Layers) {
     if config.tls.certificate.is_some() {
         return;

@@ -1,4 +1,4 @@
-//! Loading as an operator meets it: a file, some variables, and what is said about them.
+//! Tests of loading: a file, some variables, and the messages about them.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn default_file_is_the_golden_one_and_parses_to_the_defaults() {
     assert_eq!(config(&golden, &[]), Config::default());
 }
 
-/// docs/configuration.md: a table of keys for each section.
+/// Content of docs/configuration.md: a table of keys for each section.
 fn reference_page() -> String {
     let mut page = "\
 # Configuration

@@ -1,4 +1,4 @@
-//! The section `[tracking]`.
+//! Section `[tracking]`.
 
 use postroad_model::DomainName;
 
@@ -6,18 +6,18 @@ use super::Config;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tracking {
-    /// Without a slash at its end. `None` for the usual one.
+    /// Without a trailing slash. `None` for the default.
     pub(crate) base_url: Option<String>,
 }
 
 impl Config {
-    /// Where tracking links lead, unless a domain has a host name of its own.
+    /// Base URL of tracking links, unless a domain has its own host name.
     pub(crate) fn tracking_base(&self) -> String {
         self.tracking.base_url.clone().unwrap_or_else(|| format!("https://track.{}", self.hostname))
     }
 }
 
-/// Scheme, host and perhaps a port: paths are ours.
+/// Scheme, host and optionally a port; a path is refused.
 pub(super) fn parse_base(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The section `[webhooks]`, and what the worker and its HTTP client are told of it.
+//! Section `[webhooks]`, and the settings of the worker and its HTTP client made from it.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ impl Config {
         }
     }
 
-    /// What posts to the URLs of customers; `dev` allows the loopback.
+    /// HTTP client for the URLs of customers; `dev` allows the loopback.
     pub(crate) fn webhook_client(&self, dev: bool) -> anyhow::Result<GuardedHttp> {
         let mut allowed = self.webhooks.allow.clone();
         if dev {
