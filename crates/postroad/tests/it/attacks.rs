@@ -1,5 +1,5 @@
-//! The attacks that once stopped the service or took its memory, all at the same time, from one tenant and from strangers.
-//! Another tenant's mail goes on, and the service never has more than 600 MB.
+//! Attacks that once stopped the service or exhausted its memory, all at the same time, from one tenant and
+//! from strangers. Another tenant's mail continues, and the service never takes more than 600 MB.
 
 use std::io::Write as _;
 use std::net::SocketAddr;

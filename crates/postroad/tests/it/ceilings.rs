@@ -1,4 +1,4 @@
-//! What the operator allows a server, and what its own keys can change.
+//! Ceilings set by the operator, and changes by the server's own keys.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! kill -9 in the middle of a load: every acknowledged message is there afterwards.
+//! kill -9 during a load: every acknowledged message is stored.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `postroad dev`: the ready line, the curl line, starting again, two at once.
+//! `postroad dev`: ready line, curl command, restart, two at once.
 
 use std::process::Stdio;
 

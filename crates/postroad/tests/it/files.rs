@@ -1,4 +1,4 @@
-//! Who may read what the service writes into its data folder.
+//! Permissions of files in the data folder.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};

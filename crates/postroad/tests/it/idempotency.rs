@@ -1,4 +1,4 @@
-//! One key, one send: in a crowd, over a crash, and not for another request.
+//! Idempotency: one key, one send, with concurrent requests, after a crash, and not for another request.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Line breaks and control characters in every string field: a clear refusal or harmless, never a new header.
+//! Line breaks and control characters in every string field: refused or harmless, never a new header.
 
 use base64::Engine as _;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What one tenant can take from others: threads, memory.
+//! Limits on the threads and memory that one tenant can use.
 
 use std::time::{Duration, Instant};
 

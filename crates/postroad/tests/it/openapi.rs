@@ -1,4 +1,4 @@
-//! Real answers of every endpoint, good ones and errors, held against the OpenAPI document.
+//! Real answers of every endpoint, successes and errors, validated against the OpenAPI document.
 
 use std::collections::BTreeSet;
 

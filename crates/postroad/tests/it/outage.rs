@@ -1,4 +1,4 @@
-//! A full disk and a dead database: "try again", nothing half-written, recovery by itself.
+//! Full disk and dead database: 503, nothing half-written, automatic recovery.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;

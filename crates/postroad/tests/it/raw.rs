@@ -1,4 +1,4 @@
-//! send/raw: required parameters, whose From it may be, and what happens to the bytes.
+//! send/raw: required parameters, allowed From addresses, and changes of the bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

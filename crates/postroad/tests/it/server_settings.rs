@@ -1,4 +1,4 @@
-//! server/get and server/update, and what is told of a server.
+//! server/get and server/update, and events about a server.
 
 use postroad_model::EventKind;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Mail clients that people use, as they come: each sends through both doors with both mechanisms.
+//! Real mail clients with default settings: each sends through both TLS ports with both mechanisms.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What strangers wrote, on the operator's screen; and errors for scripts.
+//! Untrusted text on the operator's terminal, and errors for scripts.
 
 use std::process::Output;
 

@@ -1,4 +1,4 @@
-//! A running `postroad dev` on a fresh data folder and a fresh database, and short words to talk to it.
+//! Running `postroad dev` on a fresh data folder and database, with helper functions.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;

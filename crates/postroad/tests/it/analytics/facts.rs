@@ -1,4 +1,5 @@
-//! What readers do, from their own requests to the numbers: opens, clicks, programs, unsubscriptions, a bounce.
+//! Analytics of recipients' actions, from their requests to the numbers: opens, clicks, bots, unsubscriptions,
+//! a bounce.
 
 use postroad_testkit::http::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Numbers from outside: what was sent is what is counted, and each server sees its own.
+//! Analytics from outside: counts match what was sent, and each server sees only its own.
 
 mod facts;
 mod numbers;

@@ -1,4 +1,4 @@
-//! Mail of all kinds, and what the endpoints say of it.
+//! Mail with all kinds of outcomes, and the numbers that the endpoints return.
 
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Ranges, zones, steps, and questions that make no sense.
+//! Ranges, time zones, steps, and invalid parameters.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is older than it is kept goes by itself; what is not done stays.
+//! Retention: old data is deleted, unfinished messages stay.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! A node that dies in the middle of sending, and another one that goes on with its messages.
+//! A node that dies while sending, and another that takes over its messages.
 
 use postroad_testkit::postgres::Database;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};

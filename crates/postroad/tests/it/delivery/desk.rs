@@ -1,4 +1,4 @@
-//! The queue desk without a server, and which pools a send may name.
+//! Queue commands without a server, and the pools that a send may name.
 
 use postroad_testkit::damage;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};

@@ -1,4 +1,4 @@
-//! Small urgent mail is not stuck behind another sender's backlog.
+//! Another sender's backlog does not delay small urgent mail.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `postroad queue suspend|resume`: what is kept back waits untouched, says why, and goes on at once.
+//! `postroad queue suspend|resume`: suspended mail waits untouched, shows why, and continues at once.
 
 use std::time::Duration;
 

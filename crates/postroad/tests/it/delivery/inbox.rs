@@ -1,4 +1,4 @@
-//! `postroad dev` out of the box: what is sent is in the inbox at once, as the world would have got it.
+//! `postroad dev` by default: mail arrives in the inbox at once, as a receiver would get it.
 
 use std::time::{Duration, Instant};
 

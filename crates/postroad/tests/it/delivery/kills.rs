@@ -1,4 +1,4 @@
-//! kill -9 in the middle of sending, again and again: nothing accepted is lost, and only a lost reply makes a duplicate.
+//! kill -9 while sending, repeatedly: no accepted message is lost, and only a lost reply causes a duplicate.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};

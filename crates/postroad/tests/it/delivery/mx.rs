@@ -1,4 +1,4 @@
-//! From a domain to its mail hosts: what the DNS says, and what is done when it says something else.
+//! Mail hosts of a domain: DNS answers of all kinds and their consequences.
 
 use std::net::IpAddr;
 use std::time::Duration;

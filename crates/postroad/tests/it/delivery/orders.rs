@@ -1,4 +1,4 @@
-//! Orders about waiting mail, and what a server may send in a time: retry, release, rate, hourly limit.
+//! Queue commands and sending limits: retry, release, rate, hourly limit.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What becomes of a message when the other side defers it, refuses it or takes it: status, records, events, times.
+//! Outcomes of a message that is deferred, refused or accepted: status, records, events, times.
 
 use postroad_store::Event;
 use postroad_testkit::smtp_peer::{Answer, Script, Stage};

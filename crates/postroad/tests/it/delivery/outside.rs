@@ -1,4 +1,4 @@
-//! The world outside the service: a name server and mail hosts at loopback addresses of their own, all on one port.
+//! Simulated internet: a name server, and mail hosts at their own loopback addresses, all on one port.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU8, Ordering};

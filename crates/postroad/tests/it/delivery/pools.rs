@@ -1,4 +1,4 @@
-//! Pools: mail leaves from the addresses that were chosen for it, in their shares, and greets by their names.
+//! Pools: mail leaves from the chosen addresses, by weight, and greets with their names.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};

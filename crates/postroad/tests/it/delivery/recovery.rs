@@ -1,4 +1,5 @@
-//! What the flight journal knows after a kill is recorded like any other outcome, with all that follows from it.
+//! Outcomes recovered from the flight journal after a kill are recorded like any others, with all their
+//! consequences.
 
 use postroad_delivery::journal::{Answered, FlightKey, Journal};
 use postroad_model::{Clock, MessageId, SourceId, SystemClock};

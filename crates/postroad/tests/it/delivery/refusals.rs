@@ -1,4 +1,4 @@
-//! Refusals that are no verdict on the message, and peers that can do less than others.
+//! Refusals that do not concern the message, and peers with few extensions.
 
 use postroad_testkit::smtp_peer::{Answer, PeerTls, Script, Stage, Transfer};
 use serde_json::{Value, json};

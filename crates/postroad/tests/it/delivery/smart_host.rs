@@ -1,4 +1,4 @@
-//! All mail handed to one host: with TLS or without, with a password or without, and never a password in the clear.
+//! Smart host: with and without TLS and password, and never a password in clear text.
 
 use std::time::{Duration, Instant};
 

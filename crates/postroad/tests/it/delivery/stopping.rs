@@ -1,4 +1,5 @@
-//! SIGTERM: no new work, what is past its end may finish, the rest is given back as if it had never been touched.
+//! SIGTERM: no new work, messages whose last bytes were sent may finish, the rest returns to the queue
+//! untouched.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;

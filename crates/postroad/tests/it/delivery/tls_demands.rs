@@ -1,4 +1,4 @@
-//! TLS with a good certificate, where the receiver (MTA-STS) or the sender (`require_tls`) demands it.
+//! Verified TLS, required by the receiver (MTA-STS) or the sender (`require_tls`).
 
 use postroad_testkit::smtp_peer::{PeerTls, Script};
 use postroad_testkit::{HttpsAnswer, HttpsServer, SmtpPeer, TestCertificate};

@@ -1,4 +1,4 @@
-//! Hosts, domains and webhooks that do not answer hold up nobody else's mail.
+//! Hosts, domains and webhooks that do not answer delay no other mail.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

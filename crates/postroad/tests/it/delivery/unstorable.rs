@@ -1,4 +1,5 @@
-//! Outcomes that cannot be stored stop delivery: nothing is lost, and nothing is sent twice when the store is back.
+//! Outcomes that cannot be stored stop delivery: nothing is lost, and nothing is sent twice once the store is
+//! back.
 
 use std::time::Duration;
 

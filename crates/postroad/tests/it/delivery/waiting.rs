@@ -1,4 +1,4 @@
-//! Mail that waits: until its time has come, until it is too late, until it is given up.
+//! Waiting mail: scheduled, expired, given up.
 
 use std::time::Duration;
 

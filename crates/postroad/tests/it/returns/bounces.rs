@@ -1,4 +1,4 @@
-//! Bounces: what was sent becomes Bounced, once, and says why.
+//! Bounces: the message becomes Bounced, once, with the reason.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Complaints: the status stays, the address gets no more mail.
+//! Complaints: the status stays, the address is suppressed.
 
 use postroad_model::EventKind;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What comes back: the bounce listener of the real binary, with mail as the world sends it.
+//! Bounce listener of the real binary, with realistic mail.
 
 mod bounces;
 mod complaints;

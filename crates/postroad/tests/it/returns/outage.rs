@@ -1,4 +1,4 @@
-//! A full disk and a dead database: "try again", nothing half-written, and the bounce is taken when it comes again.
+//! Full disk and dead database: temporary refusal, nothing half-written, and the retried bounce is accepted.
 
 use std::time::Duration;
 

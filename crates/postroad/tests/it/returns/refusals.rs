@@ -1,4 +1,4 @@
-//! The bounce listener takes what we asked for and nothing else.
+//! The bounce listener accepts only mail for its own addresses.
 
 use postroad_testkit::SmtpClient;
 

@@ -1,4 +1,4 @@
-//! Reports about domains: summed up for the operator, and bombs refused.
+//! Reports about domains: summarised for the operator; decompression bombs are refused.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! One, many, pages, mistakes, and who may.
+//! Single and batch calls, pages, errors, and scopes.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Lists come in and go out as CSV.
+//! Import and export as CSV.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Mail to a suppressed address is held, and goes again when the suppression is gone.
+//! Mail to a suppressed address is held, and sent again once the suppression is removed.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! suppressions/* of the API, `postroad admin suppression`, and what they do to mail.
+//! suppressions/* of the API, `postroad admin suppression`, and their effect on mail.
 
 mod calls;
 mod command_line;

@@ -1,4 +1,4 @@
-//! Programs that fetch links are told from people.
+//! Detection of bots that fetch links.
 
 use postroad_testkit::http::Method;
 use serde_json::Value;

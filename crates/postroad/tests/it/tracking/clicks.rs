@@ -1,4 +1,4 @@
-//! Clicks and opens, and what links cannot be used for.
+//! Clicks and opens, and misuse of links.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -1,4 +1,4 @@
-//! `postroad serve`: tracking has host names of its own, which serve nothing else.
+//! `postroad serve`: tracking has its own host names, which serve nothing else.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

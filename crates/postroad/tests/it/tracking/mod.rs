@@ -1,4 +1,5 @@
-//! Tracked mail from outside: what recipients get, what their clicks and opens do, and what nobody can do with our links.
+//! Tracked mail from outside: the content that recipients get, effects of clicks and opens, and misuse of
+//! links.
 
 mod bots;
 mod clicks;

@@ -1,5 +1,5 @@
-//! Links work while the database does not, and what was clicked is stored when it is back. Also after a stop. Only who
-//! unsubscribes is told to come again.
+//! Links work while the database is down; clicks are stored when it is back, or at a stop. Only unsubscribing
+//! is answered with "try again".
 
 use postroad_testkit::http::Method;
 use postroad_testkit::postgres::{Database, PgProxy};

@@ -1,4 +1,4 @@
-//! `open@` and `click@`: the whole circle, from the send to the visit over HTTP.
+//! `open@` and `click@`: from the send to the visit over HTTP.
 
 use postroad_testkit::http::Method;
 use serde_json::json;

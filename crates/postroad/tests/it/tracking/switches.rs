@@ -1,4 +1,4 @@
-//! Message beats domain beats server; off unless somebody turns it on.
+//! Tracking settings: message overrides domain, domain overrides server; off by default.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! One click unsubscribes (RFC 8058): the event, the suppression, and what looking alone does not do.
+//! One-click unsubscribing (RFC 8058): event and suppression; opening the page alone does nothing.
 
 use postroad_model::EventKind;
 use postroad_testkit::http::Method;

@@ -1,4 +1,4 @@
-//! The calls that set webhooks up.
+//! Calls that set up webhooks.
 
 use postroad_testkit::WebhookCatcher;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! events/list: the same events, pulled.
+//! events/list: pulling the same events.
 
 use std::time::{Duration, Instant};
 

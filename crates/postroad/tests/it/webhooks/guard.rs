@@ -1,4 +1,4 @@
-//! Where webhooks are not posted to: what is inside, however its name says it.
+//! Private addresses are never posted to, in whatever notation.
 
 use postroad_testkit::http::Client;
 use postroad_testkit::{CatcherAnswer, Daemon, DnsServer, WebhookCatcher, daemon};

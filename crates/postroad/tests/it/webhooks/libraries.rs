@@ -1,4 +1,4 @@
-//! Posts read by others' libraries, as their users run them.
+//! Posts verified by other projects' libraries.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `postroad webhook listen`: events on the terminal as they come.
+//! `postroad webhook listen`: prints events as they come.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};

@@ -1,4 +1,4 @@
-//! Webhooks and the feed, seen by those who receive them.
+//! Webhooks and the feed from the receiver's side.
 
 mod calls;
 mod crash;

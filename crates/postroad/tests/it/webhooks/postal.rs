@@ -1,4 +1,4 @@
-//! Postal's format: what its payloads say of returned mail, of limits and of tests.
+//! Postal's format: payloads about returned mail, limits and tests.
 
 use std::time::Duration;
 

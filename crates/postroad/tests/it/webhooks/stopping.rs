@@ -1,4 +1,4 @@
-//! SIGTERM while something is told: it is finished, or told again by whoever comes next; and several nodes at one outbox.
+//! SIGTERM during a post: it is finished, or repeated by another node; and several nodes at one outbox.
 
 use std::collections::HashSet;
 use std::time::Duration;
