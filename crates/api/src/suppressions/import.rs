@@ -14,7 +14,7 @@ use crate::json;
 const LINES_MAX: usize = 10_000;
 /// Enough for that many lines; the text is copied while it is read.
 const TEXT_BYTES_MAX: usize = 8 << 20;
-/// Lines added in one transaction.
+/// Lines passed to `app` at once.
 const PART_LINES: usize = 500;
 /// Refused lines listed with their reasons; further ones are counted.
 const ERRORS_SHOWN_MAX: usize = 1_000;
@@ -139,7 +139,7 @@ async fn add(call: &Call, part: Part, out: &mut ImportedOut) -> Result<(), Failu
     Ok(())
 }
 
-/// Lines to add in one transaction.
+/// Lines to pass to `app` at once.
 #[derive(Default)]
 struct Part {
     numbers: Vec<u64>,
