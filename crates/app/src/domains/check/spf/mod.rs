@@ -4,6 +4,7 @@ mod cost;
 mod evaluate;
 mod hints;
 mod macros;
+mod mechanism;
 mod merge;
 mod record;
 #[cfg(test)]

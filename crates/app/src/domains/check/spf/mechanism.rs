@@ -1,0 +1,188 @@
+//! Whether a mechanism of an SPF record matches an address (RFC 7208 5).
+
+use ipnet::IpNet;
+
+use super::evaluate::{Evaluation, LOOKUPS_MAX, PermReason, SpfResult, TermResult};
+use super::macros::{DomainSpec, MacroValues};
+use super::record::{Mechanism, Term};
+use crate::domains::check::answers::{Answer, Unasked};
+use crate::domains::check::record::RecordType;
+use crate::domains::check::reverse_name::reverse_name;
+
+/// RFC 7208 4.6.4.
+const VOID_LOOKUPS_MAX: usize = 2;
+const MAIL_HOSTS_MAX: usize = 10;
+const POINTERS_MAX: usize = 10;
+
+impl Evaluation<'_> {
+    pub(super) fn of_mechanism(
+        &mut self,
+        domain: &str,
+        term: &Term,
+        mechanism: &Mechanism,
+    ) -> Result<TermResult, Unasked> {
+        if term.costs_lookup()
+            && let Some(reason) = self.count_lookup()
+        {
+            return Ok(TermResult::PermError(reason));
+        }
+        let named = |evaluation: &Self, spec: &Option<DomainSpec>| match spec {
+            Some(spec) => evaluation.expand(domain, spec),
+            None => Ok(domain.to_owned()),
+        };
+        match mechanism {
+            Mechanism::All => Ok(TermResult::Match { allows_everybody: true }),
+            Mechanism::Ip(network) if network.contains(&self.sender.address) => {
+                Ok(TermResult::Match { allows_everybody: network.prefix_len() == 0 })
+            }
+            Mechanism::Ip(_) => Ok(TermResult::NoMatch),
+            Mechanism::Include(target) => {
+                let target = self.expand(domain, target)?;
+                self.of_include(&target)
+            }
+            Mechanism::A { domain: spec, v4_bits, v6_bits } => {
+                let name = named(self, spec)?;
+                let answer = self.view.ask(&name, self.address_type())?;
+                Ok(self.of_addresses(term, answer, *v4_bits, *v6_bits))
+            }
+            Mechanism::Mx { domain: spec, v4_bits, v6_bits } => {
+                let name = named(self, spec)?;
+                self.of_mail_hosts(term, &name, *v4_bits, *v6_bits)
+            }
+            Mechanism::Exists(spec) => {
+                let name = self.expand(domain, spec)?;
+                // RFC 7208 5.7: the A record decides, for IPv6 addresses too.
+                let answer = self.view.ask(&name, RecordType::A)?;
+                let result = self.void_or_failed(term, answer);
+                Ok(result.unwrap_or(TermResult::Match { allows_everybody: false }))
+            }
+            Mechanism::Ptr(spec) => {
+                let target = named(self, spec)?;
+                let names = self.validated_names()?;
+                let matches = names.iter().any(|name| is_below(name, &target));
+                Ok(if matches { TermResult::Match { allows_everybody: false } } else { TermResult::NoMatch })
+            }
+        }
+    }
+
+    fn of_include(&mut self, target: &str) -> Result<TermResult, Unasked> {
+        // RFC 7208 5.2.
+        Ok(match self.of_name(target)? {
+            SpfResult::Pass { allows_everybody, .. } => TermResult::Match { allows_everybody },
+            SpfResult::NotAllowed => TermResult::NoMatch,
+            SpfResult::TempError(reason) => TermResult::TempError(reason),
+            SpfResult::PermError(error) => TermResult::PermError(error.reason),
+            SpfResult::NoRecord => TermResult::PermError(PermReason::NoRecord { target: target.to_owned() }),
+        })
+    }
+
+    fn of_addresses(&mut self, term: &Term, answer: &Answer, v4_bits: u8, v6_bits: u8) -> TermResult {
+        if let Some(result) = self.void_or_failed(term, answer) {
+            return result;
+        }
+        if self.is_among(answer, v4_bits, v6_bits) {
+            return TermResult::Match { allows_everybody: v4_bits == 0 || v6_bits == 0 };
+        }
+        TermResult::NoMatch
+    }
+
+    fn of_mail_hosts(
+        &mut self,
+        term: &Term,
+        name: &str,
+        v4_bits: u8,
+        v6_bits: u8,
+    ) -> Result<TermResult, Unasked> {
+        let answer = self.view.ask(name, RecordType::Mx)?;
+        if let Some(result) = self.void_or_failed(term, answer) {
+            return Ok(result);
+        }
+        let hosts: Vec<&str> = answer.mail_hosts().map(|(_, host)| host).take(MAIL_HOSTS_MAX + 1).collect();
+        if hosts.len() > MAIL_HOSTS_MAX {
+            let reason = PermReason::TooManyMailHosts { domain: name.to_owned() };
+            return Ok(TermResult::PermError(reason));
+        }
+        for host in &hosts {
+            self.view.want(host, self.address_type());
+        }
+        for host in hosts {
+            let answer = self.view.ask(host, self.address_type())?;
+            if let Answer::Failed(reason) = answer {
+                return Ok(TermResult::TempError(reason.clone()));
+            }
+            if self.is_among(answer, v4_bits, v6_bits) {
+                return Ok(TermResult::Match { allows_everybody: v4_bits == 0 || v6_bits == 0 });
+            }
+        }
+        Ok(TermResult::NoMatch)
+    }
+
+    /// The address family that decides for the sender.
+    fn address_type(&self) -> RecordType {
+        if self.sender.address.is_ipv4() { RecordType::A } else { RecordType::Aaaa }
+    }
+
+    fn is_among(&self, answer: &Answer, v4_bits: u8, v6_bits: u8) -> bool {
+        let bits = if self.sender.address.is_ipv4() { v4_bits } else { v6_bits };
+        let contains =
+            |address| IpNet::new(address, bits).is_ok_and(|net| net.contains(&self.sender.address));
+        answer.addresses().any(contains)
+    }
+
+    /// Counts the lookup of one term; the reason if it is one too many.
+    pub(super) fn count_lookup(&mut self) -> Option<PermReason> {
+        self.lookups += 1;
+        (self.lookups > LOOKUPS_MAX).then_some(PermReason::TooManyLookups)
+    }
+
+    /// The result of a term whose question has no records; `None` if it has.
+    fn void_or_failed(&mut self, term: &Term, answer: &Answer) -> Option<TermResult> {
+        match answer {
+            Answer::Records(_) => None,
+            Answer::Failed(reason) => Some(TermResult::TempError(reason.clone())),
+            Answer::NoSuchName | Answer::NoData => {
+                self.voids.push(term.text.clone());
+                let is_too_many = self.voids.len() > VOID_LOOKUPS_MAX;
+                let error = || TermResult::PermError(PermReason::TooManyVoids(self.voids.clone()));
+                Some(if is_too_many { error() } else { TermResult::NoMatch })
+            }
+        }
+    }
+
+    pub(super) fn expand(&self, domain: &str, spec: &DomainSpec) -> Result<String, Unasked> {
+        let validated = if spec.needs_validated_name() { self.validated_names()? } else { Vec::new() };
+        // RFC 7208 7.3: the domain itself, else a name below it, else any.
+        let own = validated.iter().find(|name| name.eq_ignore_ascii_case(domain));
+        let best = own.or_else(|| validated.iter().find(|name| is_below(name, domain))).or(validated.first());
+        Ok(spec.expand(MacroValues {
+            address: self.sender.address,
+            helo: self.sender.helo,
+            sender_domain: self.sender.domain,
+            domain,
+            validated_name: best.map_or("unknown", String::as_str),
+        }))
+    }
+
+    /// RFC 7208 5.5: names of the address that lead back to it. Trouble on the way means that there are none.
+    fn validated_names(&self) -> Result<Vec<String>, Unasked> {
+        let answer = self.view.ask(&reverse_name(self.sender.address), RecordType::Ptr)?;
+        let names: Vec<&str> = answer.names().take(POINTERS_MAX).collect();
+        for name in &names {
+            self.view.want(name, self.address_type());
+        }
+        let mut validated = Vec::new();
+        for name in names {
+            let answer = self.view.ask(name, self.address_type())?;
+            if answer.addresses().any(|address| address == self.sender.address) {
+                validated.push(name.to_owned());
+            }
+        }
+        Ok(validated)
+    }
+}
+
+/// Whether a name is the domain or inside it.
+fn is_below(name: &str, domain: &str) -> bool {
+    let (name, domain) = (name.to_ascii_lowercase(), domain.to_ascii_lowercase());
+    name == domain || name.strip_suffix(domain.as_str()).is_some_and(|prefix| prefix.ends_with('.'))
+}
