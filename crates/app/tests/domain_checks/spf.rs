@@ -42,9 +42,13 @@ async fn a_domain_without_spf_is_offered_a_new_record() {
 async fn our_include_is_offered_only_while_it_is_good() {
     let value = format!("v=spf1 {ADDRESSES} ~all");
     let hint = "There is no such record yet. Add this TXT record at shop.example.";
-    for spoiled in
-        ["", "v=spf1 ip4:192.0.2.10 -all", "v=spf1 +all", "v=spf1 ip4:192.0.2.10 ip6:nonsense -all"]
-    {
+    for spoiled in [
+        "",
+        "v=spf1 ip4:192.0.2.10 -all",
+        "v=spf1 +all",
+        "v=spf1 ip4:192.0.2.10 ip6:nonsense -all",
+        "v=spf1 ip4:192.0.2.10 ip6:2001:db8::10 +all",
+    ] {
         let world = World::new();
         world.server.remove("spf.post.example");
         if !spoiled.is_empty() {
@@ -211,6 +215,9 @@ async fn a_record_for_everybody_is_verified_with_a_warning() {
         "Your SPF record allows every server in the world to send as shop.example (+all). Change it to: {value}"
     );
     check(&World::new(), &["v=spf1 +all"], RecordStatus::Verified, &value, Some(&hint)).await;
+    // Also when we are allowed before it comes to that.
+    check(&World::new(), &[&format!("v=spf1 {OURS} +all")], RecordStatus::Verified, &value, Some(&hint))
+        .await;
     let world = World::new();
     world.server.txt("open.example", "v=spf1 ip4:0.0.0.0/0 ip6:::/0 -all");
     let check = {

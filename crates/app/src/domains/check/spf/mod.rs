@@ -87,10 +87,20 @@ enum Summary {
 
 impl Summary {
     fn of(view: &View<'_>, service: &Service, domain: &str, record: &SpfRecord) -> Result<Self, Unasked> {
-        let (mut allows_everybody, mut refused) = (None, Vec::new());
+        let mut allows_everybody = record.plus_all().map(|term| term.text.clone());
+        let mut refused = Vec::new();
+        // A missing answer for one address ends nothing: those for the others are asked for together with it.
+        let mut is_complete = Ok(());
         for source in &service.sources {
             let sender = Sender { address: source.address, helo: source.helo.as_str(), domain };
-            match evaluate(view, sender, record)? {
+            let result = match evaluate(view, sender, record) {
+                Ok(result) => result,
+                Err(unasked) => {
+                    is_complete = Err(unasked);
+                    continue;
+                }
+            };
+            match result {
                 SpfResult::Pass { term, allows_everybody: true } => allows_everybody = Some(term),
                 SpfResult::Pass { .. } => {}
                 SpfResult::NotAllowed | SpfResult::NoRecord => refused.push(source.address.to_string()),
@@ -98,6 +108,7 @@ impl Summary {
                 SpfResult::PermError(error) => return Ok(Self::Broken(error)),
             }
         }
+        is_complete?;
         Ok(if refused.is_empty() { Self::Passed { allows_everybody } } else { Self::Refused(refused) })
     }
 }
@@ -111,11 +122,13 @@ fn judge_one(
     found: Vec<String>,
 ) -> Result<RecordCheck, Unasked> {
     let domain = record.name.as_str();
+    // First, because it asks for all includes at once.
+    let cost = cost(view, first_sender(service, domain), published);
     let summary = Summary::of(view, service, domain, published)?;
     if let Summary::Unknown(reason) = summary {
         return Ok(RecordCheck { found, ..dns_error(record, domain, &reason) });
     }
-    let cost = cost(view, first_sender(service, domain), published)?;
+    let cost = cost?;
     let suggestion = suggest(view, service, domain, std::slice::from_ref(published))?;
     let (status, hint) = match summary {
         Summary::Passed { allows_everybody: Some(term) } => {

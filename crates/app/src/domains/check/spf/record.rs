@@ -84,6 +84,13 @@ impl SpfRecord {
         self.terms.iter().find(|term| term.kind == TermKind::Invalid)
     }
 
+    /// The term that allows everybody who comes that far.
+    pub(super) fn plus_all(&self) -> Option<&Term> {
+        let all = self.terms.iter().find(|term| term.is_all())?;
+        let is_pass = matches!(all.kind, TermKind::Directive { qualifier: Qualifier::Pass, .. });
+        is_pass.then_some(all)
+    }
+
     /// Ignored if the record has an `all` (RFC 7208 6.1).
     pub(super) fn redirect(&self) -> Option<(&Term, &DomainSpec)> {
         if self.terms.iter().any(Term::is_all) {
