@@ -9,7 +9,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
 use super::columns::{Bodies, Columns, Making, is_large_body};
-use super::flight::{BEGIN_WITH_KEPT_PLANS, Flight, InUse};
+use super::flight::{BEGIN_WITH_KEPT_PLANS, Flight};
 use super::objections::Found;
 use super::{Database, Lane, Node, bounded_for, flight, lease, objections};
 use crate::accept::{Accepted, NewSend};
@@ -57,7 +57,7 @@ pub(super) async fn accept(
     // Of those that are made on the way, the first.
     let (oldest, newest) = (ids().min().unwrap_or(0), node.ids.next());
     database.partitions.ensure(&database.pool, oldest, newest).await?;
-    let in_use = InUse::new(database.pool.get().await?);
+    let in_use = database.in_use().await?;
     let bytes = sends.iter().map(NewSend::weight).sum();
     let batch = Batch { database, node: &node, lane, sends, claim };
     let outcomes = bounded_for(bytes, batch.in_transaction(in_use.client())).await?;

@@ -1,15 +1,17 @@
 //! The connection pool: time-outs everywhere, TLS for databases that are not on this machine.
 
+use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{
-    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts,
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
 };
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use tokio::runtime::Handle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -17,6 +19,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::error::{OpenError, StoreError};
 
 const CONNECT_MAX: Duration = Duration::from_secs(3);
+/// For a statement to be cancelled, which takes a connection of its own.
+const CANCEL_MAX: Duration = Duration::from_secs(3);
 /// `lock_timeout` fires on an idempotency key that another node is just writing, and on rows that a connection of ours
 /// still holds which the database does not yet know to be dead.
 ///
@@ -32,7 +36,12 @@ const SESSION: &str = "-c statement_timeout=90s -c lock_timeout=1s -c idle_in_tr
 /// An acknowledged message is on stable storage, whatever the database's default says. `remote_*` and `local` are.
 const DURABLE: &str = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
-pub(super) fn pool(url: &str, connections: usize, ca_file: Option<&Path>) -> Result<Pool, OpenError> {
+/// The pool, and what ends statements of connections that are thrown away.
+pub(super) fn pool(
+    url: &str,
+    connections: usize,
+    ca_file: Option<&Path>,
+) -> Result<(Pool, Canceller), OpenError> {
     let mut config: Config = url.parse().map_err(|_| OpenError::BadUrl(without_password(url)))?;
     config.connect_timeout(CONNECT_MAX);
     config.keepalives_idle(Duration::from_secs(10));
@@ -45,16 +54,17 @@ pub(super) fn pool(url: &str, connections: usize, ca_file: Option<&Path>) -> Res
     config.options(options);
     let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     // Debian's PostgreSQL offers TLS with a self-made certificate; on the same machine it protects nothing.
-    let manager = if config.get_ssl_mode() == SslMode::Disable || is_local(&config) {
+    let (manager, canceller) = if config.get_ssl_mode() == SslMode::Disable || is_local(&config) {
         config.ssl_mode(SslMode::Disable);
-        Manager::from_config(config, NoTls, recycle)
+        (Manager::from_config(config, NoTls, recycle), Canceller(None))
     } else {
         // "Prefer" would fall back to plain text if anybody on the way says so.
         config.ssl_mode(SslMode::Require);
-        Manager::from_config(config, tls(ca_file)?, recycle)
+        let tls = tls(ca_file)?;
+        (Manager::from_config(config, tls.clone(), recycle), Canceller(Some(tls)))
     };
     let wait = Some(CONNECT_MAX);
-    Pool::builder(manager)
+    let pool = Pool::builder(manager)
         .max_size(connections.max(4))
         .timeouts(Timeouts { wait, create: wait, recycle: wait })
         .runtime(Runtime::Tokio1)
@@ -62,7 +72,44 @@ pub(super) fn pool(url: &str, connections: usize, ca_file: Option<&Path>) -> Res
             Box::pin(async move { client.batch_execute(DURABLE).await.map_err(HookError::Backend) })
         }))
         .build()
-        .map_err(|e| StoreError::Internal(e.to_string()).into())
+        .map_err(|e| StoreError::Internal(e.to_string()))?;
+    Ok((pool, canceller))
+}
+
+/// Ends what a connection that is thrown away is still doing. PostgreSQL does not look at a closed connection while it
+/// works: without this the statement would run on with its locks, up to `statement_timeout`.
+#[derive(Clone)]
+pub(super) struct Canceller(Option<MakeRustlsConnect>);
+
+impl Canceller {
+    /// Closes the connection and has its statement cancelled. When that fails, the database's own time-outs end it.
+    pub(super) fn throw_away(&self, client: Object) {
+        let client = Object::take(client);
+        let token = client.cancel_token();
+        drop(client);
+        // Without a runtime the process is ending, and its connections with it.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let tls = self.0.clone();
+        runtime.spawn(async move {
+            let cancelling = async {
+                match tls {
+                    Some(tls) => token.cancel_query(tls).await,
+                    None => token.cancel_query(NoTls).await,
+                }
+            };
+            match tokio::time::timeout(CANCEL_MAX, cancelling).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "a statement could not be cancelled"),
+                Err(_) => tracing::debug!("a statement could not be cancelled in time"),
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Canceller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Canceller").field("tls", &self.0.is_some()).finish()
+    }
 }
 
 /// Refuses a database that cannot keep every message, and warns of one that may lose some.
@@ -96,7 +143,7 @@ fn tls(ca_file: Option<&Path>) -> Result<MakeRustlsConnect, OpenError> {
     let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(file) = ca_file {
         roots = rustls::RootCertStore::empty();
-        let bad = |e: &dyn std::fmt::Display| OpenError::Io {
+        let bad = |e: &dyn fmt::Display| OpenError::Io {
             path: file.to_owned(),
             source: io::Error::other(e.to_string()),
         };

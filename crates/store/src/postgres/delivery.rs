@@ -7,7 +7,6 @@ use postroad_model::{DomainName, Timestamp};
 
 use super::claims::Key;
 use super::finish::Settled;
-use super::flight::InUse;
 use super::{Engine, begin, bounded, bounded_for, finish, queue};
 use crate::JobWithIds;
 use crate::error::StoreError;
@@ -85,7 +84,7 @@ impl Engine {
 
     pub(crate) async fn begin(&self, entries: &[Begin], now: Timestamp) -> Result<Vec<Begun>, StoreError> {
         let node = self.database.node()?;
-        let in_use = InUse::new(self.database.pool.get().await?);
+        let in_use = self.database.in_use().await?;
         let begun = bounded(Box::pin(begin::begin(in_use.client(), &node, entries, now))).await?;
         in_use.done();
         Ok(begun)
@@ -103,7 +102,7 @@ impl Engine {
         let oldest = with_transcript.map(|outcome| outcome.message_id.0).min().unwrap_or(next_id);
         self.database.partitions.ensure(&self.database.pool, oldest.min(next_id), next_id).await?;
         let bytes = outcomes.iter().map(|outcome| outcome.transcript.as_ref().map_or(0, String::len)).sum();
-        let in_use = InUse::new(self.database.pool.get().await?);
+        let in_use = self.database.in_use().await?;
         let settled = bounded_for(bytes, Box::pin(finish::finish(in_use.client(), &node, outcomes))).await?;
         in_use.done();
         let is_kept = |(outcome, settled): (&Arc<Outcome>, &Settled)| {

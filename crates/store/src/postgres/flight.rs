@@ -13,6 +13,7 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
+use super::connect::Canceller;
 use super::lease;
 use crate::error::StoreError;
 
@@ -119,28 +120,31 @@ fn run<'a>(
 }
 
 /// A connection that is in the middle of something: unless that ends well, it is thrown away, and whatever was begun
-/// on it is rolled back.
-pub(super) struct InUse(Option<Object>);
+/// on it is cancelled and rolled back.
+pub(super) struct InUse {
+    client: Option<Object>,
+    canceller: Canceller,
+}
 
 impl InUse {
-    pub(super) fn new(client: Object) -> Self {
-        Self(Some(client))
+    pub(super) fn new(client: Object, canceller: Canceller) -> Self {
+        Self { client: Some(client), canceller }
     }
 
     pub(super) fn client(&self) -> &ClientWrapper {
-        self.0.as_ref().expect("it is there until it is done")
+        self.client.as_ref().expect("it is there until it is done")
     }
 
     /// It is at rest again.
     pub(super) fn done(mut self) {
-        drop(self.0.take());
+        drop(self.client.take());
     }
 }
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        if let Some(client) = self.0.take() {
-            drop(Object::take(client));
+        if let Some(client) = self.client.take() {
+            self.canceller.throw_away(client);
         }
     }
 }

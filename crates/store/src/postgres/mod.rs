@@ -31,7 +31,9 @@ use crate::retention::removal::{Cut, DroppedWeeks};
 use crate::sql::Sql;
 use crate::{Job, JobWithIds, Role, Settings};
 use claims::Claims;
+use connect::Canceller;
 use deadpool_postgres::{ClientWrapper, Object, Pool};
+use flight::InUse;
 use postroad_model::{Clock, IdGenerator, MessageId, SendId, ServerId};
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -47,6 +49,7 @@ const LINK_BYTES_PER_SECOND_MIN: usize = 500_000;
 #[derive(Debug)]
 struct Database {
     pool: Pool,
+    canceller: Canceller,
     partitions: partitions::Partitions,
     /// `None` for command-line tools, which hand out no ids.
     node: Option<RwLock<Node>>,
@@ -89,7 +92,8 @@ impl Engine {
         clock: Arc<dyn Clock>,
         hand_over: Arc<HandOver>,
     ) -> Result<Self, OpenError> {
-        let pool = connect::pool(url, settings.postgres_connections, settings.postgres_ca_file.as_deref())?;
+        let (pool, canceller) =
+            connect::pool(url, settings.postgres_connections, settings.postgres_ca_file.as_deref())?;
         let mut client = pool.get().await.map_err(StoreError::from)?;
         connect::check(&client).await?;
         migrate::migrate(&mut client).await?;
@@ -106,7 +110,7 @@ impl Engine {
         };
         drop(client);
         let (partitions, claims) = (partitions::Partitions::default(), Claims::default());
-        let database = Arc::new(Database { pool, partitions, node, claims, hand_over });
+        let database = Arc::new(Database { pool, canceller, partitions, node, claims, hand_over });
         let heartbeat = match role {
             Role::Tool => None,
             Role::Node { identity } => {
@@ -146,7 +150,7 @@ impl Engine {
     async fn read_bytes<T>(&self, bytes: u64, job: Job<T>) -> Result<T, StoreError> {
         let client = self.database.pool.get().await?;
         let result = bounded_for(bytes as usize, job(&Sql::PostgresRead(&client))).await;
-        give_back(client, &result);
+        self.database.give_back(client, &result);
         result
     }
 
@@ -231,7 +235,7 @@ impl Engine {
         let client = self.database.pool.get().await?;
         // Boxed: it would make the futures of all its callers large.
         let result = bounded(Box::pin(work(&client))).await;
-        give_back(client, &result);
+        self.database.give_back(client, &result);
         result
     }
 }
@@ -261,8 +265,20 @@ impl Database {
             Ok(value)
         })
         .await;
-        give_back(client, &result);
+        self.give_back(client, &result);
         result
+    }
+
+    /// A connection for what must not be left half done on it.
+    async fn in_use(&self) -> Result<InUse, StoreError> {
+        Ok(InUse::new(self.pool.get().await?, self.canceller.clone()))
+    }
+
+    /// A connection that saw trouble may be in the middle of something: throw it away.
+    fn give_back<T>(&self, client: Object, result: &Result<T, StoreError>) {
+        if matches!(result, Err(StoreError::Unavailable(_))) {
+            self.canceller.throw_away(client);
+        }
     }
 }
 
@@ -275,13 +291,6 @@ fn fenced<T: Send + 'static>(node: Node, job: JobWithIds<T>) -> Job<T> {
             Ok(done)
         })
     })
-}
-
-/// A connection that saw trouble may be in the middle of something: throw it away.
-fn give_back<T>(client: Object, result: &Result<T, StoreError>) {
-    if matches!(result, Err(StoreError::Unavailable(_))) {
-        drop(Object::take(client));
-    }
 }
 
 async fn bounded<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {

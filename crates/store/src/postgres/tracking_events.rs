@@ -12,7 +12,7 @@ use tokio_postgres::types::ToSql;
 
 use super::claims::Key;
 use super::columns::{Events, table};
-use super::flight::{Flight, InUse};
+use super::flight::Flight;
 use super::outbox::Outbox;
 use super::queue::columns;
 use super::suppressing::Suppressions;
@@ -57,7 +57,7 @@ impl Engine {
         // Event ids are new; their week may be too.
         let next_id = node.ids.next();
         self.database.partitions.ensure(&self.database.pool, next_id, next_id).await?;
-        let in_use = InUse::new(self.database.pool.get().await?);
+        let in_use = self.database.in_use().await?;
         let recorded = bounded(Box::pin(record(in_use.client(), &node, &hits, simulator_domain))).await;
         recorded?;
         in_use.done();

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use postroad_model::{MessageId, Status};
-use postroad_store::{Accepted, Database, InitialState, NewSend};
+use postroad_store::{Accepted, Begin, Begun, Database, InitialState, NewSend};
 use postroad_testkit::PgProxy;
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
@@ -226,4 +226,35 @@ async fn connection_that_dies_under_load_loses_nothing() {
     }
     outage.expect_recovery().await;
     outage.expect_whole_or_nothing().await;
+}
+
+/// Until the database counts so many statements that sleep.
+async fn until_sleeping(fixture: &Fixture, count: i64) {
+    let sleeping =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while fixture.query_int(sleeping).await != count {
+        assert!(Instant::now() < deadline, "there are not {count} statements that sleep");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_nobody_waits_for_any_more_is_cancelled_on_postgres() {
+    let fixture = Fixture::postgres().await;
+    let message_id = fixture.claimed_message().await;
+    let slow = "CREATE FUNCTION take_a_minute() RETURNS trigger LANGUAGE plpgsql
+        AS 'BEGIN PERFORM pg_sleep(60); RETURN NEW; END'";
+    fixture.execute(slow).await;
+    let trigger = "CREATE TRIGGER slow BEFORE UPDATE ON queue FOR EACH ROW EXECUTE FUNCTION take_a_minute()";
+    fixture.execute(trigger).await;
+    let begin = Begin { server_id: fixture.server, message_id, due_at: fixture.now(), needs_message: false };
+    let (store, entry) = (fixture.store.clone(), begin.clone());
+    let beginning = tokio::spawn(async move { store.begin(vec![entry]).await });
+    until_sleeping(&fixture, 1).await;
+    beginning.abort();
+    until_sleeping(&fixture, 0).await;
+    fixture.execute("DROP TRIGGER slow ON queue").await;
+    let begun = fixture.store.begin(vec![begin]).await.expect("the store works");
+    assert!(matches!(begun[..], [Begun::Go(_)]), "what was cancelled was not done: {begun:?}");
 }
