@@ -52,11 +52,21 @@ impl Poster {
         self.clock.now()
     }
 
-    /// `attempts` were made before.
-    pub(crate) async fn post(&self, webhook: &Webhook, event: ToldEvent, attempts: u32) -> Post {
+    /// `attempts` were made before. When `cut_short` ends first, there is no answer.
+    pub(crate) async fn post(
+        &self,
+        webhook: &Webhook,
+        event: ToldEvent,
+        attempts: u32,
+        cut_short: impl Future<Output = ()>,
+    ) -> Post {
         let (at, begun) = (self.clock.now(), Instant::now());
         let said = match self.request(webhook, &event, at).await {
-            Ok((url, headers, body)) => Ok(self.http.post(&url, &headers, &body).await),
+            Ok((url, headers, body)) => Ok(tokio::select! {
+                biased;
+                answer = self.http.post(&url, &headers, &body) => answer,
+                () = cut_short => Err(PostFailure::CutShort(begun.elapsed())),
+            }),
             Err(unusable) => Err(unusable),
         };
         let mut post = Post {

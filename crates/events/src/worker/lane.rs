@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use postroad_model::EventId;
 use postroad_store::{StoreError, Webhook, WebhookNext, WebhookOutcome, WebhookWork};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::places::Class;
 use super::{Key, POLL, Shared, SharedPacing, rest_until};
@@ -27,6 +28,10 @@ const PLACE_PATIENCE: Duration = Duration::from_secs(45);
 const QUICK_ANSWER: Duration = Duration::from_millis(500);
 /// The same for one that has answered well before.
 const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
+/// A post without an answer is given up after this time while others wait for its place.
+const BUSY_PATIENCE: Duration = Duration::from_secs(5);
+/// The same for an endpoint that has answered well before.
+const BUSY_PATIENCE_OF_PROVEN: Duration = Duration::from_secs(10);
 /// Between two looks for more while posts are under way, however much happens.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -255,13 +260,31 @@ async fn tell(
         () = tokio::time::sleep(PLACE_PATIENCE) => None,
     };
     let Some(mut place) = place else { return (webhook, Err(Unplaced(work.event.event.id))) };
-    let moment = if class == Class::Proven { QUICK_ANSWER_OF_PROVEN } else { QUICK_ANSWER };
+    let (moment, patience) = match class {
+        Class::Proven => (QUICK_ANSWER_OF_PROVEN, BUSY_PATIENCE_OF_PROVEN),
+        _ => (QUICK_ANSWER, BUSY_PATIENCE),
+    };
+    let (give_up, given_up) = oneshot::channel();
+    let mut give_up = Some(give_up);
+    let cut_short = async {
+        if given_up.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    let begun = Instant::now();
     let post = {
-        let mut posting = pin!(shared.poster.post(&webhook, work.event, work.attempts));
+        let mut posting = pin!(shared.poster.post(&webhook, work.event, work.attempts, cut_short));
         loop {
-            match tokio::time::timeout(moment, &mut posting).await {
-                Ok(post) => break post,
-                Err(_) => place = shared.places.make_way(place),
+            if let Ok(post) = tokio::time::timeout(moment, &mut posting).await {
+                break post;
+            }
+            place = shared.places.make_way(place);
+            if begun.elapsed() >= patience
+                && shared.places.is_scarce(&place)
+                && let Some(give_up) = give_up.take()
+            {
+                // It may have its answer by now.
+                let _ = give_up.send(());
             }
         }
     };

@@ -2,7 +2,8 @@
 //! their own: however many fail, the others find theirs free. Of each kind a server gets only some.
 //!
 //! A post that is not answered within a moment moves to the places for slow ones, so that the next endpoint does not wait for
-//! it. Endpoints that have answered well get a longer moment.
+//! it. Endpoints that have answered well get a longer moment. Where no place is left, a post without an answer is given up
+//! earlier (`lane.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -89,6 +90,12 @@ impl Places {
         }
     }
 
+    /// Whether all places like this one are taken, of everybody or of its server: others may wait for it.
+    pub(super) fn is_scarce(&self, place: &Place) -> bool {
+        self.of_class(place.class).available_permits() == 0
+            || self.of_server(place.server_id, place.class).available_permits() == 0
+    }
+
     fn of_class(&self, class: Class) -> Arc<Semaphore> {
         Arc::clone(match class {
             Class::Proven => &self.proven,
@@ -155,6 +162,8 @@ mod tests {
         // When its share of slow posts is used up, the server's other posts stay in their class.
         assert_eq!(moved.len() + taken.len(), SERVER_SLOW_MAX + SERVER_POSTS_MAX);
         assert!(free(&places, 2, Class::New).await.is_some());
+        assert!(moved.iter().chain(&taken).all(|place| places.is_scarce(place)));
+        assert!(!places.is_scarce(&free(&places, 2, Class::New).await.unwrap()));
     }
 
     #[tokio::test]

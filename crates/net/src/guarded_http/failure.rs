@@ -19,6 +19,8 @@ pub enum PostFailure {
     Tls(io::Error),
     #[error("the exchange took longer than {} s", .0.as_secs_f32())]
     Late(Duration),
+    #[error("given up after {} s without an answer, because other receivers wait", .0.as_secs_f32())]
+    CutShort(Duration),
     #[error("the HTTP conversation failed: {0}")]
     Protocol(hyper::Error),
 }
@@ -54,7 +56,7 @@ impl PostFailure {
             Self::RefusedAddress => FailureClass::RefusedAddress,
             Self::Connect(_) => FailureClass::Connect,
             Self::Tls(_) => FailureClass::Tls,
-            Self::ConnectLate(_) | Self::Late(_) => FailureClass::Timeout,
+            Self::ConnectLate(_) | Self::Late(_) | Self::CutShort(_) => FailureClass::Timeout,
             Self::Protocol(_) => FailureClass::Protocol,
         }
     }

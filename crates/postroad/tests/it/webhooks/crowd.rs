@@ -107,3 +107,22 @@ async fn a_new_endpoint_beside_fifty_dead_new_ones_gets_its_first_events_within_
     eprintln!("first events after {first:?} and {second:?}");
     assert!(first < Duration::from_secs(2) && second < Duration::from_secs(2), "{first:?} {second:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_no_place_is_left_a_dead_endpoint_is_given_up_early() {
+    let world = World::start_with(Engine::Sqlite, &[("POSTROAD_WEBHOOKS_PER_SERVER", "131")]);
+    let catcher = WebhookCatcher::start();
+    catcher.answer("/hangs", CatcherAnswer::Hang);
+    let wanted = json!(["message.accepted"]);
+    // A server has 32 places for posts to new endpoints, and 64 for slow ones.
+    for _ in 0..130 {
+        world.new_webhook(&catcher.url("/hangs"), wanted.clone()).await;
+    }
+    world.new_webhook(&catcher.url("/lives"), wanted).await;
+    let begun = Instant::now();
+    world.accepted(&good()).await;
+    let first = catcher.wait_for_within("/lives", 1, Duration::from_mins(1))[0].at - begun;
+    // A post may take 15 seconds otherwise.
+    eprintln!("first event after {first:?}");
+    assert!(first < Duration::from_secs(11), "{first:?}");
+}
