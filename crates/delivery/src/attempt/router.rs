@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::{BounceClass, Clock, DomainName, Timestamp};
+use postroad_model::{BounceClass, Clock, DomainName, ServerId, Timestamp};
 use postroad_net::dns::{Dns, MxFailure, MxHost};
 use postroad_net::mta_sts::{MtaSts, StsVerdict};
 
@@ -46,7 +46,8 @@ impl Router {
         *domain == self.simulator.0
     }
 
-    pub(crate) async fn route(&self, key: &LaneKey) -> Result<Route, RouteFailure> {
+    /// `server` is the one whose mail waits for it.
+    pub(crate) async fn route(&self, key: &LaneKey, server: ServerId) -> Result<Route, RouteFailure> {
         let now = self.clock.now();
         if self.is_simulator(&key.domain) {
             // Its recipients never leave the machine, on or off.
@@ -66,7 +67,7 @@ impl Router {
         }
         match &self.smart_host {
             Some(smart_host) => Ok(self.smart_route(smart_host, key, now)),
-            None => self.mx_route(key, now).await,
+            None => self.mx_route(key, server, now).await,
         }
     }
 
@@ -124,16 +125,17 @@ impl Router {
         }
     }
 
-    async fn mx_route(&self, key: &LaneKey, now: Timestamp) -> Result<Route, RouteFailure> {
-        let plan = self.dns.mx_plan(&key.domain).await.map_err(|failure| RouteFailure {
-            problem: failure.to_string(),
-            is_permanent: failure.is_permanent(),
-            is_busy: failure == MxFailure::Busy,
-            class: match failure {
-                MxFailure::Temporary(_) | MxFailure::Busy => BounceClass::Dns,
-                _ => BounceClass::BadDomain,
-            },
-        })?;
+    async fn mx_route(&self, key: &LaneKey, server: ServerId, now: Timestamp) -> Result<Route, RouteFailure> {
+        let plan =
+            self.dns.for_server(server).mx_plan(&key.domain).await.map_err(|failure| RouteFailure {
+                problem: failure.to_string(),
+                is_permanent: failure.is_permanent(),
+                is_busy: failure == MxFailure::Busy,
+                class: match failure {
+                    MxFailure::Temporary(_) | MxFailure::Busy => BounceClass::Dns,
+                    _ => BounceClass::BadDomain,
+                },
+            })?;
         let policy = match self.sts.policy(&key.domain, now).await {
             StsVerdict::Enforce(policy) => Some(policy),
             _ => None,

@@ -173,7 +173,9 @@ impl Hub {
             Action::Wake { path } => self.bell(path).add_permits(1),
             Action::GiveWay { attempt } => self.ask_to_make_way(attempt),
             Action::Open { path, attempt } => self.spawn(worker::work(Arc::clone(self), path, attempt)),
-            Action::Resolve { lane, key } => self.spawn(resolve::resolve(Arc::clone(self), lane, key)),
+            Action::Resolve { lane, key, server } => {
+                self.spawn(resolve::resolve(Arc::clone(self), lane, key, server));
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postroad_model::DomainName;
+use postroad_model::{DomainName, ServerId};
 use postroad_store::Begun;
 
 use super::Hub;
@@ -84,9 +84,9 @@ impl Hub {
 }
 
 /// Finds the way for a lane, or tells its messages that there is none.
-pub(super) async fn resolve(hub: Arc<Hub>, lane: usize, key: LaneKey) {
+pub(super) async fn resolve(hub: Arc<Hub>, lane: usize, key: LaneKey, server: ServerId) {
     let finding = async {
-        let mut finding = std::pin::pin!(hub.router.route(&key));
+        let mut finding = std::pin::pin!(hub.router.route(&key, server));
         if let Ok(found) = tokio::time::timeout(LOOKUP_WAIT, &mut finding).await {
             return found;
         }

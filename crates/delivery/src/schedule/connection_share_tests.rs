@@ -66,7 +66,7 @@ impl World {
             }
             for action in actions {
                 match action {
-                    Action::Resolve { lane, key } => self.schedule.resolved(lane, route(&key), self.now),
+                    Action::Resolve { lane, key, .. } => self.schedule.resolved(lane, route(&key), self.now),
                     Action::Open { path, attempt } => self.open(path, attempt),
                     Action::GiveWay { attempt } => self.give_way(attempt),
                     Action::Wake { .. } => {}

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use postroad_model::{ServerId, Timestamp};
 
-use super::lane::LaneRoute;
+use super::lane::{Lane, LaneRoute};
 use super::{Action, Schedule};
 use crate::turns::Turns;
 
@@ -70,8 +70,7 @@ impl Lookups {
 
 impl Schedule {
     pub(super) fn begin_lookup(&mut self, lane_id: usize, rank: Rank) {
-        let lane = &self.lanes[lane_id];
-        let server = lane.unrouted.front().map_or(ServerId(0), |entry| entry.server_id);
+        let server = self.lanes[lane_id].first_server();
         if self.lookups.begin(lane_id, server, rank) {
             self.order_lookup(lane_id);
         }
@@ -79,7 +78,8 @@ impl Schedule {
 
     fn order_lookup(&mut self, lane_id: usize) {
         if let Some(lane) = self.lanes.get(lane_id) {
-            self.actions.push(Action::Resolve { lane: lane_id, key: lane.key.clone() });
+            let (key, server) = (lane.key.clone(), lane.first_server());
+            self.actions.push(Action::Resolve { lane: lane_id, key, server });
         }
     }
 
@@ -100,6 +100,13 @@ impl Schedule {
             self.queues[queue].waiting.push(lane_id, entry);
         }
         self.pump(queue, now);
+    }
+}
+
+impl Lane {
+    /// The server whose mail has waited for the look-up the longest.
+    fn first_server(&self) -> ServerId {
+        self.unrouted.front().map_or(ServerId(0), |entry| entry.server_id)
     }
 }
 

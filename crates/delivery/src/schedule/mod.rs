@@ -178,6 +178,8 @@ pub(crate) enum Action {
     Resolve {
         lane: usize,
         key: LaneKey,
+        /// Whose mail waits for it first.
+        server: ServerId,
     },
     Open {
         path: usize,

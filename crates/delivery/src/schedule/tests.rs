@@ -129,7 +129,7 @@ impl World {
     fn perform_actions(&mut self) {
         for action in self.schedule.take_actions() {
             match action {
-                Action::Resolve { lane, key } => {
+                Action::Resolve { lane, key, .. } => {
                     self.plan(Duration::from_millis(5), Event::Resolved(lane, key));
                 }
                 Action::Open { path, attempt } => {

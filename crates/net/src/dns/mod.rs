@@ -1,14 +1,17 @@
 //! Asking the DNS where mail goes: MX plans, host addresses, texts; and what customers have published.
 //!
 //! On failure: what the DNS says with authority (no such name, no such record) is told apart from trouble on the
-//! way (SERVFAIL, silence, nonsense), which is never a verdict on the name.
+//! way (SERVFAIL, silence, nonsense), which is never a verdict on the name. During such trouble the last answer about mail
+//! hosts and their addresses is used for up to a day.
 
 mod addresses;
+mod last_known;
 mod mx;
 mod question;
 mod questions;
 mod records;
 mod site;
+mod slow_permits;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -22,16 +25,20 @@ use hickory_resolver::config::{
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::Name;
+use postroad_model::ServerId;
 
 pub use addresses::AddressFailure;
 pub use hickory_resolver::proto::rr::RecordType;
 pub use mx::{MxFailure, MxHost, MxPlan};
 pub use question::LookupFailure;
+pub use questions::DNS_SOCKETS_MAX;
 pub use records::RecordData;
 
 use crate::single_flight::SingleFlight;
+use last_known::LastKnown;
 use question::Outcome;
 use questions::Questions;
+use slow_permits::Asker;
 
 /// However long the zone wants: a domain that was repaired must not stay broken here for a day.
 const CACHED_MAX: Duration = Duration::from_hours(1);
@@ -71,6 +78,7 @@ pub struct DnsSetupError {
 #[derive(Clone)]
 pub struct Dns {
     inner: Arc<Inner>,
+    asker: Asker,
 }
 
 struct Inner {
@@ -78,6 +86,8 @@ struct Inner {
     /// hickory joins questions on the wire, but not across the moment between an answer and its place in the cache.
     flights: SingleFlight<(Name, RecordType), Outcome>,
     questions: Questions,
+    /// `None` where answers are not remembered at all.
+    last_known: Option<LastKnown>,
     /// For one question with its retries and aliases, and as long again to wait for a permit.
     patience: Duration,
     ipv6: bool,
@@ -98,10 +108,17 @@ impl Dns {
             resolver,
             flights: SingleFlight::default(),
             questions: Questions::default(),
+            last_known: (settings.cache_entries_max > 0).then(LastKnown::default),
             patience: settings.timeout * u32::try_from(settings.attempts.max(1)).unwrap_or(u32::MAX) * 2,
             ipv6: settings.ipv6,
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Arc::new(inner), asker: None })
+    }
+
+    /// The same, with what is asked counted for a server: slow answers for one server do not hold up another.
+    #[must_use]
+    pub fn for_server(&self, server: ServerId) -> Self {
+        Self { inner: Arc::clone(&self.inner), asker: Some(server) }
     }
 }
 
@@ -129,7 +146,7 @@ fn options(settings: &DnsSettings) -> ResolverOpts {
     options.negative_max_ttl = Some(CACHED_MAX);
     // One query on the wire; the next attempt asks the next server.
     options.num_concurrent_reqs = 1;
-    options.max_active_requests = questions::AT_ONCE_MAX;
+    options.max_active_requests = DNS_SOCKETS_MAX;
     // Where mail goes is what the DNS says; /etc/hosts knows no MX and no failure.
     options.use_hosts_file = ResolveHosts::Never;
     options

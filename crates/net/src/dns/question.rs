@@ -10,7 +10,11 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 
 use super::questions::{QUICK_TIME, Unasked};
+use super::slow_permits::Asker;
 use super::{Dns, Inner};
+
+/// An answer that takes longer is not waited for if an older one is known (RFC 8767 5: 1.8 s).
+const LAST_KNOWN_AFTER: Duration = Duration::from_millis(1_800);
 
 /// Why there are no records. The first two are answers; the third is the lack of one, and the fourth of a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,16 +56,26 @@ impl Dns {
         // Never the search list of the system: it could send mail to a neighbour with a similar name.
         name.set_fqdn(true);
         let name = name.to_lowercase();
-        let inner = Arc::clone(&self.inner);
-        let key = (name.clone(), record_type);
-        let outcome = self.inner.flights.join(key, || async move { inner.look_up(name, record_type).await });
+        let (inner, asker) = (Arc::clone(&self.inner), self.asker);
+        let question = (name.clone(), record_type);
+        let asking = self
+            .inner
+            .flights
+            .join(question.clone(), || async move { inner.look_up(name, record_type, asker).await });
         let broken_off = || LookupFailure::Temporary("the DNS lookup was broken off".to_owned());
-        outcome.await.unwrap_or_else(|| Err(broken_off()))
+        let asking = async { asking.await.unwrap_or_else(|| Err(broken_off())) };
+        let last_known = self.inner.last_known.as_ref().and_then(|known| known.find(&question));
+        let Some(last_known) = last_known else { return asking.await };
+        match tokio::time::timeout(LAST_KNOWN_AFTER, asking).await {
+            Ok(outcome @ (Ok(_) | Err(LookupFailure::NoSuchName | LookupFailure::NoData))) => outcome,
+            // The question goes on if it has no answer yet, for the next one who asks.
+            Ok(Err(LookupFailure::Temporary(_) | LookupFailure::Busy)) | Err(_) => last_known,
+        }
     }
 }
 
 impl Inner {
-    async fn look_up(&self, name: Name, record_type: RecordType) -> Outcome {
+    async fn look_up(&self, name: Name, record_type: RecordType, asker: Asker) -> Outcome {
         let trouble = |reason: String| {
             let name = name.to_ascii();
             LookupFailure::Temporary(format!(
@@ -85,7 +99,7 @@ impl Inner {
             outcome
         };
         let question = (name.clone(), record_type);
-        let outcome = match self.questions.ask(&question, self.patience, asking).await {
+        let outcome = match self.questions.ask(&question, asker, self.patience, asking).await {
             Ok(outcome) => outcome,
             Err(Unasked::Late) => {
                 was_slow.store(true, Ordering::Relaxed);
@@ -97,6 +111,9 @@ impl Inner {
         let is_answered =
             !matches!(outcome, Err(LookupFailure::Temporary(_))) || !was_slow.load(Ordering::Relaxed);
         self.questions.note(&question, is_answered);
+        if let Some(last_known) = &self.last_known {
+            last_known.note(&question, &outcome);
+        }
         outcome
     }
 

@@ -1,11 +1,11 @@
 //! Places for questions under way. Names that are answered soon never wait for those that are not: a question without an
 //! answer after a moment moves to the places for slow names, and if these are taken, it is asked again: once soon, then when
-//! one is free.
+//! one is free. Servers share the places for slow names (`slow_permits.rs`).
 //! Questions that had no answer in time begin there the next time.
 
 use std::collections::HashSet;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_resolver::proto::rr::{Name, RecordType};
@@ -13,12 +13,15 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-/// Each question over UDP has a socket of its own.
-pub(super) const AT_ONCE_MAX: usize = QUICK_MAX + SLOW_MAX;
+use super::slow_permits::{Asker, SlowPermits};
+
+/// Questions at once. Each question over UDP has a socket of its own.
+pub const DNS_SOCKETS_MAX: usize = QUICK_MAX + SLOW_MAX;
 const QUICK_MAX: usize = 640;
-const SLOW_MAX: usize = 256;
-/// Questions that wait for a place for slow names; more are not asked.
-const SLOW_WAITING_MAX: usize = 1_024;
+/// One server alone gets half of them.
+const SLOW_MAX: usize = 512;
+/// Questions that wait for a place for slow names; more are not asked. One server alone gets half of them.
+const SLOW_WAITING_MAX: usize = 2_048;
 /// Time for an answer before a question counts as slow.
 pub(super) const QUICK_TIME: Duration = Duration::from_millis(500);
 /// The same while all places are taken.
@@ -33,8 +36,7 @@ pub(super) type Question = (Name, RecordType);
 #[derive(Debug)]
 pub(super) struct Questions {
     quick: Semaphore,
-    slow: Semaphore,
-    slow_waiting: AtomicUsize,
+    slow: Arc<SlowPermits>,
     unanswered: Mutex<[HashSet<Question>; 2]>,
 }
 
@@ -51,8 +53,7 @@ impl Default for Questions {
     fn default() -> Self {
         Self {
             quick: Semaphore::new(QUICK_MAX),
-            slow: Semaphore::new(SLOW_MAX),
-            slow_waiting: AtomicUsize::new(0),
+            slow: SlowPermits::new(SLOW_MAX, SLOW_WAITING_MAX),
             unanswered: Mutex::default(),
         }
     }
@@ -63,6 +64,7 @@ impl Questions {
     pub(super) async fn ask<T, F: Future<Output = T>>(
         &self,
         question: &Question,
+        asker: Asker,
         patience: Duration,
         asking: impl Fn() -> F,
     ) -> Result<T, Unasked> {
@@ -81,13 +83,13 @@ impl Questions {
             if let Ok(outcome) = timeout_at(begun + quick_time, &mut answer).await {
                 return Ok(outcome);
             }
-            if let Ok(_slow_place) = self.slow.try_acquire() {
+            if let Some(_slow_place) = self.slow.try_take(asker) {
                 drop(place);
                 return timeout_at(begun + patience, answer).await.map_err(late);
             }
         }
-        let _waiting = Waiting::begin(&self.slow_waiting)?;
-        let _place = timeout_at(Instant::now() + patience, self.slow.acquire()).await.map_err(busy)?;
+        let place = timeout_at(Instant::now() + patience, self.slow.take(asker)).await.map_err(busy)?;
+        let _place = place.ok_or(Unasked::Busy)?;
         timeout_at(Instant::now() + patience, asking()).await.map_err(late)
     }
 
@@ -113,37 +115,46 @@ impl Questions {
     }
 }
 
-/// Counts one question that waits, until it is dropped.
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl<'a> Waiting<'a> {
-    fn begin(count: &'a AtomicUsize) -> Result<Self, Unasked> {
-        let waiting = Self(count);
-        // Counted before it is looked at: dropping it takes it back.
-        if count.fetch_add(1, Ordering::Relaxed) >= SLOW_WAITING_MAX + SLOW_MAX {
-            return Err(Unasked::Busy);
-        }
-        Ok(waiting)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
-    use std::sync::Arc;
 
+    use postroad_model::ServerId;
+
+    use super::super::slow_permits::SlowPermit;
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(24);
+    const SERVER: Asker = Some(ServerId(1));
 
     fn name(number: usize) -> Question {
         (Name::from_ascii(format!("n{number}.example.")).unwrap(), RecordType::A)
+    }
+
+    /// All places for slow names, held by as many servers.
+    fn all_slow(questions: &Questions) -> Vec<SlowPermit> {
+        (100..).map_while(|server| questions.slow.try_take(Some(ServerId(server)))).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn dead_names_of_one_server_do_not_keep_a_slow_name_of_another_waiting() {
+        let questions = Arc::new(Questions::default());
+        let mut silent = tokio::task::JoinSet::new();
+        for number in 0..3_000 {
+            let questions = Arc::clone(&questions);
+            questions.note(&name(number), false);
+            silent.spawn(async move {
+                questions.ask(&name(number), SERVER, PATIENCE, pending::<()>).await.is_ok()
+            });
+        }
+        tokio::task::yield_now().await;
+        // It takes two seconds to answer, so it needs one of the places that the others would like to have.
+        let answer = || tokio::time::sleep(Duration::from_secs(2));
+        let begun = Instant::now();
+        let other = Some(ServerId(2));
+        assert_eq!(questions.ask(&name(9_999), other, PATIENCE, answer).await, Ok(()));
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        silent.shutdown().await;
     }
 
     #[tokio::test(start_paused = true)]
@@ -153,14 +164,14 @@ mod tests {
         for number in 0..3_000 {
             let questions = Arc::clone(&questions);
             silent.spawn(async move {
-                let asked = questions.ask(&name(number), PATIENCE, pending::<()>).await;
+                let asked = questions.ask(&name(number), SERVER, PATIENCE, pending::<()>).await;
                 questions.note(&name(number), false);
                 asked
             });
         }
         tokio::task::yield_now().await;
         let begun = Instant::now();
-        assert_eq!(questions.ask(&name(9_999), PATIENCE, || ready(7)).await, Ok(7));
+        assert_eq!(questions.ask(&name(9_999), SERVER, PATIENCE, || ready(7)).await, Ok(7));
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
         let mut unasked = (0, 0);
         while let Some(ended) = silent.join_next().await {
@@ -170,28 +181,25 @@ mod tests {
                 Ok(()) => panic!("nobody answered"),
             }
         }
-        assert!(unasked.0 >= SLOW_MAX && unasked.1 > 0, "{unasked:?}");
-        assert_eq!(questions.slow_waiting.load(Ordering::Relaxed), 0);
-        assert_eq!(
-            (questions.quick.available_permits(), questions.slow.available_permits()),
-            (QUICK_MAX, SLOW_MAX)
-        );
+        assert!(unasked.0 >= SLOW_MAX / 2 && unasked.1 > 0, "{unasked:?}");
+        assert_eq!(questions.quick.available_permits(), QUICK_MAX);
+        assert_eq!(all_slow(&questions).len(), SLOW_MAX, "all places are free again");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_question_that_had_no_answer_waits_among_its_like_until_it_is_answered() {
         let questions = Questions::default();
-        let all = questions.slow.try_acquire_many(SLOW_MAX as u32).unwrap();
+        let all = all_slow(&questions);
         questions.note(&name(1), false);
-        assert_eq!(questions.ask(&name(1), PATIENCE, || ready(())).await, Err(Unasked::Busy));
+        assert_eq!(questions.ask(&name(1), SERVER, PATIENCE, || ready(())).await, Err(Unasked::Busy));
         let other_type = (name(1).0, RecordType::AAAA);
-        assert_eq!(questions.ask(&other_type, PATIENCE, || ready(())).await, Ok(()));
-        assert_eq!(questions.ask(&name(2), PATIENCE, || ready(())).await, Ok(()));
+        assert_eq!(questions.ask(&other_type, SERVER, PATIENCE, || ready(())).await, Ok(()));
+        assert_eq!(questions.ask(&name(2), SERVER, PATIENCE, || ready(())).await, Ok(()));
         drop(all);
-        assert_eq!(questions.ask(&name(1), PATIENCE, || ready(())).await, Ok(()));
+        assert_eq!(questions.ask(&name(1), SERVER, PATIENCE, || ready(())).await, Ok(()));
         questions.note(&name(1), true);
-        let _all = questions.slow.try_acquire_many(SLOW_MAX as u32).unwrap();
-        assert_eq!(questions.ask(&name(1), PATIENCE, || ready(())).await, Ok(()));
+        let _all = all_slow(&questions);
+        assert_eq!(questions.ask(&name(1), SERVER, PATIENCE, || ready(())).await, Ok(()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod caching;
+mod last_known;
 mod mx_plans;
 mod records;
 mod trouble;

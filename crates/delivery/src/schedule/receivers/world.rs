@@ -199,7 +199,7 @@ impl World {
         for action in self.schedule.take_actions() {
             match action {
                 Action::GiveWay { .. } => {}
-                Action::Resolve { lane, key } => {
+                Action::Resolve { lane, key, .. } => {
                     self.plan_in(Duration::from_millis(5), Event::Resolved(lane, key));
                 }
                 Action::Open { path, attempt } => {

@@ -1,0 +1,133 @@
+//! The last answers of the DNS about where mail goes, kept beyond their time to live. They are used while the name servers of a
+//! domain fail or do not answer (RFC 8767).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hickory_resolver::proto::rr::RecordType;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::question::{Answer, LookupFailure, Outcome};
+use super::questions::Question;
+
+/// RFC 8767 5 suggests one to three days.
+const AGE_MAX: Duration = Duration::from_hours(24);
+/// What is said with an old answer: it is asked again soon (RFC 8767 4).
+const TTL: Duration = Duration::from_secs(30);
+/// Answers are kept in two generations of this size.
+const KEPT_MAX: usize = 16_384;
+/// Larger answers are not kept.
+const RECORDS_MAX: usize = 32;
+
+/// Whether the name had records, or none of this type.
+#[derive(Debug, Clone)]
+struct Known {
+    answer: Option<Arc<Answer>>,
+    at: Instant,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct LastKnown {
+    generations: Mutex<[HashMap<Question, Known>; 2]>,
+}
+
+impl LastKnown {
+    /// Remembers what an answer says. A name that does not exist any more is forgotten; trouble changes nothing.
+    pub(super) fn note(&self, question: &Question, outcome: &Outcome) {
+        if !is_about_mail(question.1) {
+            return;
+        }
+        let answer = match outcome {
+            Ok(answer) if answer.records.len() <= RECORDS_MAX => Some(Some(Arc::clone(answer))),
+            Err(LookupFailure::NoData) => Some(None),
+            Ok(_) | Err(LookupFailure::NoSuchName) => None,
+            Err(LookupFailure::Temporary(_) | LookupFailure::Busy) => return,
+        };
+        let mut generations = self.generations.lock();
+        generations[1].remove(question);
+        let Some(answer) = answer else {
+            generations[0].remove(question);
+            return;
+        };
+        if generations[0].len() >= KEPT_MAX {
+            generations.swap(0, 1);
+            generations[0].clear();
+        }
+        generations[0].insert(question.clone(), Known { answer, at: Instant::now() });
+    }
+
+    /// The last answer, if it is not too old.
+    pub(super) fn find(&self, question: &Question) -> Option<Outcome> {
+        if !is_about_mail(question.1) {
+            return None;
+        }
+        let generations = self.generations.lock();
+        let known = generations.iter().find_map(|kept| kept.get(question))?;
+        if known.at.elapsed() >= AGE_MAX {
+            return None;
+        }
+        Some(match &known.answer {
+            Some(answer) => Ok(Arc::new(Answer { records: answer.records.clone(), ttl: TTL })),
+            None => Err(LookupFailure::NoData),
+        })
+    }
+}
+
+/// Texts are looked up to check what is true now.
+fn is_about_mail(record_type: RecordType) -> bool {
+    matches!(record_type, RecordType::MX | RecordType::A | RecordType::AAAA)
+}
+
+#[cfg(test)]
+mod tests {
+    use hickory_resolver::proto::rr::rdata::A;
+    use hickory_resolver::proto::rr::{Name, RData};
+
+    use super::*;
+
+    fn question(number: usize) -> Question {
+        (Name::from_ascii(format!("n{number}.example.")).unwrap(), RecordType::A)
+    }
+
+    fn answer(records: usize) -> Arc<Answer> {
+        let records = vec![RData::A(A::new(192, 0, 2, 1)); records];
+        Arc::new(Answer { records, ttl: Duration::from_hours(1) })
+    }
+
+    fn trouble() -> Outcome {
+        Err(LookupFailure::Temporary("SERVFAIL".to_owned()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_answer_is_known_through_trouble_for_a_day() {
+        let known = LastKnown::default();
+        known.note(&question(1), &Ok(answer(1)));
+        known.note(&question(1), &trouble());
+        let found = known.find(&question(1)).unwrap().unwrap();
+        assert_eq!((found.records.len(), found.ttl), (1, TTL));
+        tokio::time::advance(AGE_MAX).await;
+        assert!(known.find(&question(1)).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_name_that_does_not_exist_any_more_is_forgotten_and_large_answers_are_not_kept() {
+        let known = LastKnown::default();
+        known.note(&question(1), &Ok(answer(1)));
+        known.note(&question(1), &Err(LookupFailure::NoSuchName));
+        assert!(known.find(&question(1)).is_none());
+        known.note(&question(2), &Ok(answer(RECORDS_MAX + 1)));
+        assert!(known.find(&question(2)).is_none());
+        known.note(&question(3), &Err(LookupFailure::NoData));
+        assert_eq!(known.find(&question(3)).unwrap().unwrap_err(), LookupFailure::NoData);
+    }
+
+    #[tokio::test]
+    async fn as_many_answers_are_kept_as_there_is_room_for() {
+        let known = LastKnown::default();
+        (0..3 * KEPT_MAX).for_each(|number| known.note(&question(number), &Ok(answer(1))));
+        let kept: usize = known.generations.lock().iter().map(HashMap::len).sum();
+        assert!(kept <= 2 * KEPT_MAX && known.find(&question(3 * KEPT_MAX - 1)).is_some());
+    }
+}
