@@ -8,6 +8,7 @@ mod commands;
 mod config;
 mod control;
 mod feed;
+mod file_limit;
 mod logging;
 mod queue;
 mod service;

@@ -22,6 +22,7 @@ use tokio::net::TcpListener;
 
 use crate::config::{Config, Database, base_host};
 use crate::control::ControlSocket;
+use crate::file_limit;
 use crate::smtp_listeners::{self, SmtpAddresses};
 
 /// HTTP and SMTP connections and webhooks may finish for so long when the service stops.
@@ -52,6 +53,7 @@ pub(crate) struct Service {
 impl Service {
     /// `dev` for the defaults of `postroad dev`.
     pub(crate) async fn start(config: &Config, dev: bool) -> anyhow::Result<Self> {
+        file_limit::raise();
         create_data_dir(&config.data_dir)?;
         let (node_lock, identity) = node_identity(&config.data_dir)?;
         let (app, store) = open_app(config, Role::Node { identity }).await?;

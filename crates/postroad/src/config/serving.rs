@@ -6,16 +6,22 @@ use std::net::{IpAddr, SocketAddr};
 use postroad_delivery::providers::Providers;
 use postroad_net::ReloadingCertificate;
 use postroad_net::client_tls::ClientTls;
+use postroad_net::dns::DNS_SOCKETS_MAX;
 
 use super::Config;
 use super::keys::KEYS;
 use super::layers::Layers;
+use crate::file_limit;
+
+/// Open files of HTTP clients, webhooks and the store, as an estimate.
+const OTHER_FILES: usize = 512;
 
 pub(super) fn check(config: &Config, layers: &mut Layers) {
     check_data_dir(config, layers);
     check_certificate(config, layers);
     check_files(config, layers);
     check_listeners(config, layers);
+    check_file_limit(config, layers);
     // Written out in the file that `config default` prints.
     let default_hostname = KEYS.iter().find(|key| key.path == "hostname").map(|key| key.default);
     if default_hostname == Some(&format!("\"{}\"", config.hostname)) {
@@ -77,7 +83,7 @@ fn check_files(config: &Config, layers: &mut Layers) {
     }
 }
 
-fn check_listeners(config: &Config, layers: &mut Layers) {
+fn listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     let all = [
         ("http.listen", config.http.listen),
         ("http.https_listen", config.http.https_listen),
@@ -87,8 +93,29 @@ fn check_listeners(config: &Config, layers: &mut Layers) {
         ("smtp.plain_listen", config.smtp.plain_listen),
         ("smtp.bounce_listen", config.smtp.bounce_listen),
     ];
-    let listeners: Vec<(&str, SocketAddr)> =
-        all.into_iter().filter_map(|(key, address)| Some((key, address?))).collect();
+    all.into_iter().filter_map(|(key, address)| Some((key, address?))).collect()
+}
+
+/// Every connection is an open file, and so is every question to the DNS.
+fn check_file_limit(config: &Config, layers: &mut Layers) {
+    let takes_smtp = config.smtp.listeners().next().is_some();
+    let sessions = if takes_smtp { config.smtp.sessions_max } else { 0 };
+    let fixed = listeners(config).len() + DNS_SOCKETS_MAX + OTHER_FILES;
+    // Half as many again may wait for the reply to a message that they have sent.
+    let delivery = config.delivery.connections_max.saturating_add(config.delivery.connections_max / 2);
+    let needed = fixed.saturating_add(delivery).saturating_add(sessions);
+    let allowed = file_limit::hard().filter(|allowed| *allowed < needed as u64);
+    if let Some(allowed) = allowed {
+        let text = format!(
+            "the configured connections need about {needed} open files, and the system allows {allowed}; raise the hard \
+             limit (LimitNOFILE= of a systemd unit, `ulimit -Hn`), or lower this and `smtp.sessions`"
+        );
+        layers.advise("delivery.connections", &text);
+    }
+}
+
+fn check_listeners(config: &Config, layers: &mut Layers) {
+    let listeners = listeners(config);
     for (at, (key, address)) in listeners.iter().enumerate() {
         if let Some((other, taken)) =
             listeners[..at].iter().find(|(_, taken)| is_same_place(*taken, *address))

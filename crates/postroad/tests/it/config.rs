@@ -128,6 +128,45 @@ fn check_config_warns_of_what_leaves_the_service_half_useful() {
     );
 }
 
+/// Arguments of `/bin/sh` that set limits and then become the program with `args`.
+fn limited<'a>(limits: &'a str, args: &[&'a str]) -> Vec<&'a str> {
+    let program = program().to_str().expect("the target folder has a plain name");
+    ["-c", limits, program].into_iter().chain(args.iter().copied()).collect()
+}
+
+#[test]
+fn check_config_warns_when_the_system_allows_too_few_open_files() {
+    let config = "hostname = \"mx.example.com\"\n[smtp]\nbounce_listen = \"0.0.0.0:25\"\n[delivery]\nconnections = 3000\n";
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = folder.path().join("postroad.toml");
+    std::fs::write(&file, config).unwrap();
+    let args = ["check-config", "--config", file.to_str().unwrap()];
+    let said = |limits: &str| {
+        let output = daemon::command("/bin/sh", &[]).args(limited(limits, &args)).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        text(&output.stdout) + &text(&output.stderr)
+    };
+    // The soft limit does not matter: the service raises it.
+    assert_eq!(said("ulimit -Sn 256; exec \"$0\" \"$@\""), "The configuration is good.\n");
+    let warned = said("ulimit -n 1500; exec \"$0\" \"$@\"");
+    for expected in ["`delivery.connections`", "the system allows 1500", "LimitNOFILE="] {
+        assert!(warned.contains(expected), "{expected}: {warned}");
+    }
+}
+
+#[test]
+fn a_service_raises_its_limit_of_open_files_as_far_as_it_may() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let dev: Vec<&str> =
+        crate::world::DEV.into_iter().chain(["--data-dir", folder.path().to_str().unwrap()]).collect();
+    let args = limited("ulimit -Sn 600; ulimit -Hn 1900; exec \"$0\" \"$@\"", &dev);
+    let daemon = postroad_testkit::Daemon::start(std::path::Path::new("/bin/sh"), args, &[]);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", daemon.pid())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let numbers: Vec<&str> = line.split_whitespace().filter(|word| word.parse::<u64>().is_ok()).collect();
+    assert_eq!(numbers, ["1900", "1900"], "{line}");
+}
+
 #[test]
 fn a_database_url_is_never_printed_with_its_password() {
     let (_, said) = check("", &[("POSTROAD_DATABASE", "mysql://u:hunter2@h/d")]);
