@@ -17,6 +17,8 @@ use super::stream::{Stream, shake_hands};
 
 const WRITE_BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
+/// A host that takes longer for its reply to the end of a message is waited for on the side.
+const FINAL_REPLY_USUAL: Duration = Duration::from_secs(3);
 /// For what a host says after it stopped reading, all of it together.
 const LAST_WORDS_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -39,7 +41,7 @@ pub(crate) struct Peer {
 pub(crate) struct Patience {
     pub(crate) reply: Duration,
     pub(crate) final_reply: Duration,
-    /// Until a host takes messages, and for each reply before the end of a message, while connections are short.
+    /// Until a host takes messages, while connections are short.
     pub(crate) busy_greeting: Duration,
 }
 
@@ -63,6 +65,8 @@ pub(crate) struct Connection {
     tls_problem: Option<String>,
     /// While the session opens.
     opening: Option<Opening>,
+    /// For each reply before the end of the message, while connections are short.
+    busy_reply: Duration,
     /// How long its host had and would have had usually, if it was given up early because connections are short.
     given_up_early: Option<(Duration, Duration)>,
     /// A message was not finished because its mark could not be written.
@@ -102,6 +106,9 @@ async fn overdue(busy_deadline: Option<Instant>, is_short: &mut watch::Receiver<
 pub(crate) trait FlightMarks: Send {
     /// On `Err` the message must not be finished.
     fn finishing(&mut self) -> std::io::Result<()>;
+
+    /// The message is sent, and its reply takes long.
+    fn reply_is_late(&mut self);
 }
 
 /// No marks: while the session opens or ends there is no message.
@@ -111,6 +118,8 @@ impl FlightMarks for NoFlight {
     fn finishing(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+
+    fn reply_is_late(&mut self) {}
 }
 
 impl Connection {
@@ -133,6 +142,7 @@ impl Connection {
             closed: None,
             tls_problem: None,
             opening: None,
+            busy_reply: patience.busy_greeting,
             given_up_early: None,
             journal_failed: false,
             input: vec![0; READ_BYTES],
@@ -164,12 +174,15 @@ impl Connection {
         }
     }
 
-    /// Sends one message and waits for what becomes of it.
+    /// Sends one message and waits for what becomes of it. `busy_reply` is the time for each reply before its end, while
+    /// connections are short.
     pub(crate) async fn send(
         &mut self,
         message: OutgoingMessage,
         marks: &mut impl FlightMarks,
+        busy_reply: Duration,
     ) -> Result<Outcome, SendError> {
+        self.busy_reply = busy_reply;
         self.session.send(message)?;
         match self.run(marks).await {
             Turn::Outcome(outcome) => Ok(outcome),
@@ -260,7 +273,7 @@ impl Connection {
 
     /// The loop of `ClientSession`: until it is ready, has an outcome, or is closed.
     async fn run(&mut self, marks: &mut impl FlightMarks) -> Turn {
-        let mut has_finished = false;
+        let (mut has_finished, mut is_late) = (false, false);
         loop {
             let room = WRITE_BYTES_MAX - self.out.len();
             let mut is_moving = self.session.fill_output(&mut self.out, room) > 0;
@@ -295,6 +308,14 @@ impl Connection {
                 self.session.connection_ended(EndCause::EndOfStream);
                 continue;
             }
+            // A read may be begun again; a write may not.
+            if has_finished && !is_late && self.out.is_empty() {
+                if timeout(FINAL_REPLY_USUAL, self.turn(has_finished)).await.is_err() {
+                    is_late = true;
+                    marks.reply_is_late();
+                }
+                continue;
+            }
             self.turn(has_finished).await;
         }
     }
@@ -304,13 +325,18 @@ impl Connection {
         let Some(stream) = &mut self.stream else { return };
         let phase = self.session.phase();
         let deadline = self.patience.deadline(phase);
+        let busy_time = match phase {
+            _ if has_finished => None,
+            Phase::MailFrom | Phase::RcptTo | Phase::Data => Some(self.busy_reply),
+            // Large messages take their time on slow lines.
+            Phase::Body => Some(self.patience.busy_greeting),
+            _ => None,
+        };
         let busy_deadline = match &self.opening {
             Some(opening) => Some(opening.busy_deadline),
-            None if matches!(phase, Phase::MailFrom | Phase::RcptTo | Phase::Data) => {
-                Some(Instant::now() + self.patience.busy_greeting)
-            }
-            None => None,
+            None => busy_time.map(|time| Instant::now() + time),
         };
+        let busy_time = busy_time.unwrap_or(self.patience.busy_greeting);
         // Once the end of the message is out, its reply is worth waiting for, even when the service is stopping.
         let stopping = async {
             if has_finished || self.signals.stop.wait_for(|stop| *stop).await.is_err() {
@@ -321,6 +347,12 @@ impl Connection {
             let written = tokio::select! {
                 biased;
                 written = timeout(deadline, write(stream, &self.out)) => written,
+                () = overdue(busy_deadline, &mut self.signals.is_short) => {
+                    self.stream = None;
+                    self.given_up_early = Some((busy_time, deadline));
+                    self.session.connection_ended(EndCause::TimedOut);
+                    return;
+                }
                 () = stopping => {
                     self.stream = None;
                     self.session.connection_ended(EndCause::Stopped);
@@ -357,7 +389,7 @@ impl Connection {
                 Err(_) => self.session.connection_ended(EndCause::TimedOut),
             },
             () = overdue(busy_deadline, &mut self.signals.is_short) => {
-                self.given_up_early = Some((self.patience.busy_greeting, deadline));
+                self.given_up_early = Some((busy_time, deadline));
                 self.session.connection_ended(EndCause::TimedOut);
             }
             () = stopping => self.session.connection_ended(EndCause::Stopped),

@@ -21,7 +21,6 @@ pub(crate) struct Ends {
 }
 
 /// Made for each attempt.
-#[derive(Debug)]
 pub(super) struct Flight {
     journal: Arc<Journal>,
     ends: Arc<Ends>,
@@ -30,13 +29,29 @@ pub(super) struct Flight {
     started_at: Timestamp,
     source: Option<CountedSource>,
     ip_pool: Option<Arc<str>>,
+    hub: Arc<Hub>,
+    path: usize,
+    /// Its connection does not count among those of the node.
+    is_parked: bool,
 }
 
 impl Flight {
-    pub(super) fn new(hub: &Hub, key: FlightKey, started_at: Timestamp, job: &Job) -> Self {
+    pub(super) fn new(hub: &Arc<Hub>, path: usize, key: FlightKey, started_at: Timestamp, job: &Job) -> Self {
         let (journal, ends) = (Arc::clone(&hub.journal), Arc::clone(&hub.ends));
         let (source, ip_pool) = (job.counted_source(), job.source.pool.clone());
-        Self { journal, ends, key, is_marked: false, started_at, source, ip_pool }
+        let hub = Arc::clone(hub);
+        Self {
+            journal,
+            ends,
+            key,
+            is_marked: false,
+            started_at,
+            source,
+            ip_pool,
+            hub,
+            path,
+            is_parked: false,
+        }
     }
 
     /// Right after the final reply: 250 and the like, or the first refusal of the message.
@@ -74,10 +89,17 @@ impl FlightMarks for Flight {
         }
         Ok(())
     }
+
+    fn reply_is_late(&mut self) {
+        self.is_parked = self.hub.with(|schedule, now| schedule.park(self.path, now));
+    }
 }
 
 impl Drop for Flight {
     fn drop(&mut self) {
+        if self.is_parked {
+            self.hub.with(|schedule, _| schedule.unpark());
+        }
         if self.is_marked && self.ends.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.ends.none_left.notify_waiters();
         }

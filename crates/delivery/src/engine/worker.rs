@@ -21,6 +21,9 @@ use crate::route::{RouteKind, Security};
 use crate::schedule::{Answer, Asking, Entry, Job, Left, Next};
 
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
+/// While connections are short, a host gets this time for a reply in the middle of a message. Then the message makes way for
+/// others, unless its site is known not to answer and has its share.
+const BUSY_REPLY: Duration = Duration::from_secs(3);
 /// After the store failed to give a message.
 pub(super) const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// Before a message is tried again that the store could not give.
@@ -381,7 +384,7 @@ impl Worker {
             message_id: job.entry.message_id,
             attempt: job.entry.attempts,
         };
-        let mut flight = Flight::new(&hub, key, started_at, &job);
+        let mut flight = Flight::new(&hub, self.path, key, started_at, &job);
         if message.needs_smtputf8() && !open.connection.offers_smtputf8() && job.route.hosts.len() > 1 {
             match self.change_host_for_smtputf8(&job).await {
                 Ok(None) => {}
@@ -400,7 +403,9 @@ impl Worker {
             }
         }
         let Some(open) = &mut self.open else { return After::Leave };
-        let sent = open.connection.send(message, &mut flight).await;
+        let usual = hub.settings.busy_greeting_timeout;
+        let busy_reply = if job.is_site_silent { usual } else { BUSY_REPLY.min(usual) };
+        let sent = open.connection.send(message, &mut flight, busy_reply).await;
         let connection = &mut open.connection;
         let ending = match sent {
             Ok(outcome) => {
@@ -443,6 +448,15 @@ impl Worker {
             self.give_back(&job).await;
             return After::Leave;
         };
+        let makes_way = connection.why_given_up_early().is_some() && !job.is_site_silent;
+        if makes_way && matches!(ending, Ending::Interrupted { after_final: false, .. }) {
+            // Nothing of it was taken. It waits for a turn among the sites that do not answer, where it has more time.
+            hub.with(|schedule, now| schedule.note_hang(self.path, started_at, now));
+            self.open = None;
+            drop(flight);
+            self.put_back(job).await;
+            return After::Leave;
+        }
         let come_again_after = tell_schedule(&hub, self.path, &job, &ending);
         if waits_again(&ending, open.carried > 0, flight.is_marked) {
             if flight.is_marked {

@@ -83,8 +83,13 @@ impl Schedule {
         if self.health(path_id, now) == Health::Answering {
             return self.attempt_ended(path_id, id, now);
         }
+        let is_silent = self.is_silent(path_id);
         let Some(attempt) = self.attempt(path_id, id) else { return };
         attempt.is_connected = true;
+        // Hosts that greet and say nothing to a message stay in the share of silent sites.
+        if is_silent && attempt.counted == Some(Counted::Silent) {
+            return;
+        }
         let before = attempt.counted.replace(Counted::New);
         self.connection_shares.uncount(before);
         self.connection_shares.count(Some(Counted::New));
@@ -106,6 +111,11 @@ impl Schedule {
                 self.connection_shares.overdue.remove(&(at, path_id, attempt.id));
             }
         }
+    }
+
+    /// The path's connections that take messages are in no share any more.
+    pub(super) fn end_connected_attempts(&mut self, path_id: usize) {
+        self.end_attempts(path_id, |attempt| attempt.is_connected);
     }
 
     /// Connections that are gone make no attempts any more.
@@ -142,6 +152,20 @@ impl Schedule {
         if link.replied_at.is_none_or(|at| now.since(at) >= REPLIED_LATELY) {
             link.health = Health::Silent;
         }
+    }
+
+    /// A host let its time pass in the middle of a message that was begun at `since`, and no other host of the site has replied
+    /// to one since then.
+    pub(crate) fn note_hang(&mut self, path_id: usize, since: Timestamp, now: Timestamp) {
+        let link = &mut self.links[self.paths[path_id].link];
+        if link.replied_at.is_none_or(|at| at < since) {
+            link.health = Health::Silent;
+            self.serve_line(Line::New, now);
+        }
+    }
+
+    pub(super) fn is_silent(&self, path_id: usize) -> bool {
+        self.links[self.paths[path_id].link].health == Health::Silent
     }
 
     fn wait_until(&mut self, path_id: usize, id: u64, at: Timestamp) {
@@ -202,7 +226,8 @@ impl Schedule {
         self.connection_shares.uncount(before);
         self.connection_shares.count(Some(Counted::Silent));
         self.note_silence(path_id, now);
-        // In the middle of a message it is not broken off: its time-outs are shorter while connections are short.
+        // In the middle of a message it is not broken off: then its time-outs are shorter while connections are short, and
+        // one that waits for the last reply does not count (`parking.rs`).
         if !is_connected && (has_another || self.connection_shares.has_too_many_silent()) {
             self.actions.push(Action::GiveWay { attempt: id });
         }

@@ -34,6 +34,7 @@ impl Schedule {
             path.back_off.shift_back(by);
             path.taken_at = path.taken_at.map(|at| at.minus(by));
             path.asked_at = path.asked_at.map(|at| at.minus(by));
+            path.lacks_room_since = path.lacks_room_since.map(|at| at.minus(by));
         }
         for (_, link) in &mut self.links {
             link.connection_limit.shift_back(by);
@@ -46,6 +47,7 @@ impl Schedule {
         for pace in self.paces.values_mut() {
             pace.rate.shift_back(by);
             pace.standstill.shift_back(by);
+            pace.taken_at = pace.taken_at.map(|at| at.minus(by));
             for bucket in [&mut pace.limit, &mut pace.openings].into_iter().flatten() {
                 bucket.shift_back(by);
             }

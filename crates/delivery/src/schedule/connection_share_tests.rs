@@ -353,3 +353,51 @@ fn a_server_gives_connections_up_while_another_waits() {
     let of_second = sent[100..].iter().filter(|server| **server == 2).count();
     assert!((30..=70).contains(&of_second), "{of_second} of 100");
 }
+
+#[test]
+fn connections_that_wait_for_a_last_reply_leave_their_room_to_others() {
+    let mut world = World::new(10);
+    for n in 0..30 {
+        world.add(1, &format!("late-{n}.example"));
+    }
+    assert_eq!(world.busy.len(), 7, "seven tenths for new sites");
+    let waiting = world.busy.split_off(0);
+    let parked = waiting.iter().filter(|(path, _)| world.schedule.park(*path, world.now)).count();
+    world.work();
+    assert_eq!(parked, 5, "half as many as there are connections");
+    assert_eq!(world.busy.len(), 5, "others have their room");
+    for _ in 0..parked {
+        world.schedule.unpark();
+    }
+    for (path, job) in waiting {
+        world.schedule.accepted(path, &job.lane, world.now);
+        world.schedule.closed(path, Left::Working, true, world.now);
+    }
+    while !world.busy.is_empty() {
+        world.work();
+        world.send_one();
+    }
+    assert_eq!(world.opened.len(), 30, "every site had its turn");
+}
+
+#[test]
+fn sites_that_greet_and_then_hang_stay_in_the_share_of_silent_ones() {
+    let mut world = World::new(10);
+    for n in 0..30 {
+        world.add(1, &format!("hangs-{n}.example"));
+    }
+    // Each makes way in the middle of its message, as its host says nothing. Those that are known for it keep waiting.
+    while let Some(at) = world.busy.iter().position(|(_, job)| !job.is_site_silent) {
+        let begun = world.now;
+        world.pass(Duration::from_millis(100));
+        let (path, job) = world.busy.remove(at);
+        world.schedule.note_hang(path, begun, world.now);
+        world.schedule.put_back(job.lane, job.entry, world.now);
+        world.schedule.closed(path, Left::Working, true, world.now);
+        world.work();
+    }
+    assert_eq!(world.opened.len(), 30, "each was tried once");
+    assert_eq!(world.busy.len(), 2, "a fifth of the connections");
+    world.add(1, "new.example");
+    assert!(world.opened.contains("new.example"), "a new site has its connection at once");
+}

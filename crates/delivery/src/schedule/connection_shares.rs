@@ -5,7 +5,8 @@
 //!
 //! A site counts as silent when it lets a time-out pass, or when a host has not greeted within a second (`attempts.rs`). A
 //! silent site beyond the fifth breaks its attempt off: its message waits, without a failure, for the next turn among the
-//! silent sites.
+//! silent sites. A host that hangs in the middle of a message makes way after three seconds while connections are short, and one
+//! that hangs after the end of a message does not count (`parking.rs`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

@@ -21,11 +21,16 @@ impl Schedule {
         if path.retired || (path.coming() > 0 && self.is_paced(path_id)) {
             return false;
         }
-        let room = self.has_room_at_site(path_id, now)
+        path.idle > path.notified
+            || (self.has_room(path_id, now) && self.opening_block(path_id, now).is_none())
+    }
+
+    /// Whether all limits of connections leave room for one more.
+    fn has_room(&self, path_id: usize, now: Timestamp) -> bool {
+        self.has_room_at_site(path_id, now)
             && self.connections_to_provider(path_id) < self.connections_max(path_id)
             && self.connections < self.connections_max
-            && self.has_share(path_id, now);
-        path.idle > path.notified || (room && self.opening_block(path_id, now).is_none())
+            && self.has_share(path_id, now)
     }
 
     /// As the rules, the receiver's own limit and the slow start say.
@@ -44,6 +49,23 @@ impl Schedule {
             || self.connections_to_provider(path_id) >= self.connections_max(path_id)
             || self.line_for_share(path_id, now).is_some();
         !path.retired && path.coming() == 0 && self.has_room_at_site(path_id, now) && is_full
+    }
+
+    /// Whether it lacks room; remembers since when, if it has no connection.
+    pub(super) fn note_lack_of_room(&mut self, path_id: usize, now: Timestamp) -> bool {
+        let lacks_room = self.lacks_room(path_id, now);
+        let path = &mut self.paths[path_id];
+        if lacks_room && path.connections == 0 {
+            path.lacks_room_since.get_or_insert(now);
+        }
+        lacks_room
+    }
+
+    /// The queue is empty: its paths want no connection.
+    pub(super) fn want_no_room(&mut self, queue_id: usize) {
+        for path in &self.queues[queue_id].paths {
+            self.paths[*path].lacks_room_since = None;
+        }
     }
 
     /// Whether somebody waits for the room that this path's connection takes.
@@ -94,6 +116,7 @@ impl Schedule {
             is_wider: route.provider != route.base_site,
             limit: route.rules.messages_per_minute.map(Bucket::per_minute),
             connections: 0,
+            taken_at: None,
             openings: route.rules.connections_per_minute.map(|rate| Bucket::per_minute(f64::from(rate))),
             rate: RateEstimate::default(),
             standstill: Standstill::default(),

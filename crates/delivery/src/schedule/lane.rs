@@ -267,6 +267,7 @@ impl Schedule {
                 progress,
                 taken_at: None,
                 asked_at: None,
+                lacks_room_since: None,
                 kept: SiteQueue::default(),
                 took_kept: false,
                 retired: false,

@@ -22,6 +22,7 @@ mod lane;
 mod late;
 mod lookups;
 mod memory;
+mod parking;
 mod path;
 mod pull;
 #[cfg(test)]
@@ -96,8 +97,9 @@ pub(crate) struct Schedule {
     /// As it was read last.
     setup: Option<DeliverySetup>,
     wakes: BinaryHeap<Reverse<(Timestamp, Wake)>>,
-    /// Of all paths together.
+    /// Of all paths together, without those that are parked.
     connections: u32,
+    parked: u32,
     connections_max: u32,
     connection_shares: ConnectionShares,
     lookups: Lookups,
@@ -153,6 +155,8 @@ struct Pace {
     /// As the rules say.
     limit: Option<Bucket>,
     connections: u32,
+    /// When a message was last taken.
+    taken_at: Option<Timestamp>,
     /// New connections.
     openings: Option<Bucket>,
     rate: RateEstimate,
@@ -217,6 +221,7 @@ impl Schedule {
             setup: None,
             wakes: BinaryHeap::new(),
             connections: 0,
+            parked: 0,
             connections_max,
             connection_shares: ConnectionShares::new(connections_max),
             lookups: Lookups::default(),

@@ -42,7 +42,8 @@ impl BackOff {
     }
 }
 
-/// A path whose connections have messages and asked for no other for this long does not count.
+/// A path whose connections have messages and asked for no other for this long does not count, nor does one that has waited this
+/// long for its first connection.
 const STUCK_AFTER: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -72,6 +73,8 @@ pub(super) struct Path {
     pub(super) taken_at: Option<Timestamp>,
     /// When one of its connections last asked for a message.
     pub(super) asked_at: Option<Timestamp>,
+    /// Since when it has no connection because there is no room for one.
+    pub(super) lacks_room_since: Option<Timestamp>,
     /// Retries that keep this path's address. They have had their turn in the queue and count for their servers' rates.
     pub(super) kept: SiteQueue,
     /// The last message taken was one of these.
@@ -91,14 +94,13 @@ impl Path {
         self.coming().saturating_sub(self.kept.waiting() as u32)
     }
 
-    /// All its connections hang: the others of the pool must not wait for it.
-    pub(super) fn is_stuck(&self, now: Timestamp) -> bool {
-        self.has_asked_nothing_for(STUCK_AFTER, now)
-    }
-
-    /// When it counts as stuck, unless a connection asks for a message before.
-    pub(super) fn stuck_at(&self) -> Option<Timestamp> {
-        self.asked_at.filter(|_| self.is_busy()).map(|at| at.plus(STUCK_AFTER))
+    /// When it counts as stuck, so that the others of the pool do not wait for it: its connections have asked for no message, or
+    /// it has got none and its address took nothing elsewhere at the provider, the last time at `taken_at`.
+    pub(super) fn stuck_at(&self, taken_at: Option<Timestamp>) -> Option<Timestamp> {
+        let asked_at = self.asked_at.filter(|_| self.is_busy());
+        let since = asked_at
+            .or_else(|| self.lacks_room_since.map(|since| taken_at.map_or(since, |at| at.max(since))))?;
+        Some(since.plus(STUCK_AFTER))
     }
 
     /// Its connections have messages, and none has asked for another.

@@ -47,6 +47,8 @@ pub(crate) struct Job {
     pub(crate) entry: Entry,
     pub(crate) route: Arc<Route>,
     pub(crate) source: Arc<Source>,
+    /// Its site has not answered lately.
+    pub(crate) is_site_silent: bool,
 }
 
 impl Job {
@@ -69,6 +71,9 @@ impl Schedule {
             let queue = &self.queues[queue_id];
             let coming: u32 = queue.paths.iter().map(|path| self.paths[*path].coming_for_others()).sum();
             if !queue.waiting.has_turns() || coming as usize >= queue.waiting.waiting() {
+                if queue.waiting.waiting() == 0 {
+                    self.want_no_room(queue_id);
+                }
                 return;
             }
             let (mut chosen, mut lacks_room): (Option<usize>, bool) = (None, false);
@@ -82,7 +87,7 @@ impl Schedule {
                         }
                     }
                     None => {
-                        lacks_room |= self.lacks_room(path_id, now);
+                        lacks_room |= self.note_lack_of_room(path_id, now);
                         let opening = self.opening_block(path_id, now);
                         next_free = [next_free, opening].into_iter().flatten().min();
                     }
@@ -115,6 +120,7 @@ impl Schedule {
             openings.take(now);
         }
         let path = &mut self.paths[path_id];
+        path.lacks_room_since = None;
         path.starting += 1;
         path.connections += 1;
         self.connections += 1;
@@ -127,7 +133,7 @@ impl Schedule {
     /// A connection of this path asks what to do.
     pub(crate) fn next(&mut self, path_id: usize, asking: Asking, now: Timestamp) -> Next {
         self.note_asking(path_id, asking, now);
-        if self.is_stopping || self.is_superfluous(path_id) {
+        if self.is_stopping || self.is_superfluous(path_id) || self.connections > self.connections_max {
             return Next::Close;
         }
         if asking == Asking::Again && self.is_over_its_share(path_id) {
@@ -206,6 +212,7 @@ impl Schedule {
                 entry,
                 route: Arc::clone(&self.queues[queue_id].route),
                 source,
+                is_site_silent: self.is_silent(path_id),
             });
         }
     }
@@ -274,6 +281,7 @@ impl Schedule {
         link.standstill.take(now);
         link.rate.take(now);
         let pace = self.pace(source, &route);
+        pace.taken_at = Some(now);
         if pace.is_wider {
             pace.standstill.take(now);
             pace.rate.take(now);

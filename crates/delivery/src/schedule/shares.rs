@@ -4,6 +4,7 @@
 //! weighted round robin). An address that is blocked at a site takes no part there, so it owes and is owed nothing for it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use postroad_model::{SourceId, Timestamp};
@@ -60,7 +61,7 @@ impl Schedule {
         if owed.abs() > 1e-6 { owed > 0.0 } else { path.progress < other.progress }
     }
 
-    /// Another path of the pool has more right to the next message.
+    /// Another path of the pool has more right to the next message, and can take it.
     pub(super) fn is_ahead(&mut self, path_id: usize, now: Timestamp) -> bool {
         let paths = self.queues[self.paths[path_id].queue].paths.clone();
         if paths.len() < 2 {
@@ -76,14 +77,22 @@ impl Schedule {
             } else {
                 mine > path.progress + SITE_SLACK
             };
-            is_behind && !path.retired && !path.is_stuck(now) && self.path_block(*other, now).is_none()
+            let is_stuck = || self.stuck_at(*other).is_some_and(|at| at < now);
+            is_behind && !path.retired && !is_stuck() && self.path_block(*other, now).is_none()
         });
         let Some(before) = before else { return false };
-        if let Some(at) = self.paths[before].stuck_at() {
-            // Should it hang, the others go on then.
+        if let Some(at) = self.stuck_at(before) {
+            // Should it hang or get no connection, the others go on then.
             self.wake_queue_at(at.plus(Duration::from_millis(1)), self.paths[before].queue);
         }
         true
+    }
+
+    fn stuck_at(&self, path_id: usize) -> Option<Timestamp> {
+        let path = &self.paths[path_id];
+        let provider = Arc::clone(&self.queues[path.queue].route.provider);
+        let taken_at = self.paces.get(&(path.source, provider)).and_then(|pace| pace.taken_at);
+        path.stuck_at(taken_at)
     }
 
     /// A message leaves by this path: shares it out among those that could have taken it.

@@ -241,7 +241,9 @@ impl World {
                 });
                 self.connected(id);
                 let counted = job.counted_source().unwrap();
-                self.plan(ON_THE_WIRE, Event::Done(id, counted, job.lane));
+                let is_slow = job.route.base_site.starts_with("mx.slow");
+                let time = if is_slow { Duration::from_mins(1) } else { ON_THE_WIRE };
+                self.plan(time, Event::Done(id, counted, job.lane));
             }
         }
     }
@@ -595,6 +597,23 @@ fn an_address_that_was_blocked_somewhere_gets_no_more_than_its_share_elsewhere()
     world.run(Duration::from_mins(1));
     let counts = by_source(&world, 2);
     assert!((90..=110).contains(&counts[0]), "{counts:?}");
+}
+
+#[test]
+fn an_address_does_not_wait_for_one_that_gets_no_connection() {
+    let mut world = pool_of_four();
+    world.rules.connections_max = 1;
+    // Three addresses have their only connection to the provider at other sites, which take a minute for a message.
+    for id in 0..3 {
+        world.add(1, id, &format!("slow{id}.example"));
+    }
+    world.run(Duration::from_millis(100));
+    let busy: HashSet<i64> = world.sent.iter().map(|sent| sent.source).collect();
+    assert_eq!(busy.len(), 3);
+    (100..200).for_each(|id| world.add(1, id, "one.example"));
+    world.run(Duration::from_secs(30));
+    let sent = world.sent.iter().filter(|sent| sent.message >= 100).count();
+    assert_eq!(sent, 100, "the address that has a connection sends all of it");
 }
 
 fn pool_of_four() -> World {

@@ -1,0 +1,33 @@
+//! Connections that only wait for the reply to a message they have sent. Breaking them off could make a duplicate, and hosts may
+//! take minutes. So they do not count among the node's connections, as far as there is room for them on the side; they
+//! still count for the limits of their site and provider.
+
+use postroad_model::Timestamp;
+
+use super::Schedule;
+use super::connection_shares::Line;
+
+/// Room on the side, as a share of the node's connections.
+pub(crate) const PARKED_SHARE: u32 = 2;
+
+impl Schedule {
+    /// A reply takes long: others get the room of its connection. Whether there was room on the side.
+    pub(crate) fn park(&mut self, path_id: usize, now: Timestamp) -> bool {
+        if self.parked >= self.connections_max.div_ceil(PARKED_SHARE) {
+            return false;
+        }
+        self.parked += 1;
+        self.connections -= 1;
+        self.end_connected_attempts(path_id);
+        for line in [Line::General, Line::New, Line::Silent] {
+            self.serve_line(line, now);
+        }
+        true
+    }
+
+    /// The reply is there, or its time is over. There may be one connection too many until the next one asks for work.
+    pub(crate) fn unpark(&mut self) {
+        self.parked -= 1;
+        self.connections += 1;
+    }
+}
