@@ -39,27 +39,28 @@ impl GreylistTime {
         self.too_short = self.too_short.filter(|too_short| *too_short < waited);
     }
 
+    /// How long it lasts, as far as it is known: the longest usual time that fits, or what was enough.
+    pub fn estimate(&self) -> Option<Duration> {
+        let enough = self.enough?;
+        Some(self.candidates(enough).next().unwrap_or(enough))
+    }
+
     /// When to come again after the first refusal; `None` if nothing is known.
     pub fn pause(&mut self) -> Option<Duration> {
-        let enough = self.enough?;
-        let too_short = self.too_short.unwrap_or_default();
-        let is_open = |secs: &&u64| {
-            let wait = Duration::from_secs(**secs);
-            wait <= enough && wait > too_short
-        };
-        let mut candidates = USUAL_SECS.iter().filter(is_open).rev();
-        let longest = candidates.next().map(|secs| Duration::from_secs(*secs));
-        let less = candidates.next().map(|secs| Duration::from_secs(*secs));
-        match (longest, less) {
-            (Some(_), Some(less)) if self.since_tried_less >= TRY_LESS_IN => {
-                self.since_tried_less = 0;
-                Some(less)
-            }
-            (Some(longest), _) => {
-                self.since_tried_less += 1;
-                Some(longest)
-            }
-            (None, _) => Some(enough),
+        let longest = self.estimate()?;
+        let less = self.candidates(longest).nth(1);
+        if let Some(less) = less.filter(|_| self.since_tried_less >= TRY_LESS_IN) {
+            self.since_tried_less = 0;
+            return Some(less);
         }
+        self.since_tried_less += 1;
+        Some(longest)
+    }
+
+    /// Usual times that it may last, up to `most`; the longest first.
+    fn candidates(&self, most: Duration) -> impl Iterator<Item = Duration> + use<> {
+        let too_short = self.too_short.unwrap_or_default();
+        let usual = USUAL_SECS.into_iter().rev().map(Duration::from_secs);
+        usual.filter(move |wait| *wait <= most && *wait > too_short)
     }
 }

@@ -10,7 +10,7 @@
 //! | too fast | source address at the site | a short pause, then below the rate that was reached, and back to it |
 //! | reputation, policy, content | the recipient's domain | after three in a row a standstill: one message at a time tries |
 //! | the same of several domains and senders | source address at the site | likewise for the whole site |
-//! | several sites of a provider | source address at the provider | likewise for the provider |
+//! | several sites of a provider, or reputation at several domains to several senders | source address at the provider | likewise for the provider |
 
 mod connections;
 mod curve;

@@ -15,8 +15,12 @@ const DOMAIN_REFUSALS: u32 = 3;
 const SITE_DOMAINS: usize = 3;
 const SITE_SERVERS: usize = 2;
 const SITE_DOMAINS_OF_ONE_SERVER: usize = 5;
-/// Evidence before something counts for a whole provider.
+/// Evidence before something counts for a whole provider: so many sites, or recipient domains that several senders were refused
+/// at for the address's reputation.
 const PROVIDER_SITES: usize = 3;
+const PROVIDER_DOMAINS: usize = 6;
+/// A little more than what was enough.
+const GREYLIST_MARGIN: f64 = 1.02;
 
 /// A refusal of a message or of a connection.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +60,7 @@ impl Schedule {
             provider_stood = pace.standstill.accepted() || pace.rate.is_held();
             pace.rate.accepted(now);
             pace.refusing_sites.clear();
+            pace.refusing_domains.clear();
         }
         self.clear_trouble(lane, now);
         if provider_stood {
@@ -90,11 +95,14 @@ impl Schedule {
             }
             Some(Signal::ConnectionUsedUp | Signal::Greylisted) | None => {
                 if answer.signal == Some(Signal::Greylisted) {
-                    if let Some(first) = answer.greylisted_at {
-                        link.greylist.refused_after(now.since(first));
-                    } else {
-                        come_again_after = link.greylist.pause();
-                    }
+                    come_again_after = match answer.greylisted_at {
+                        None => link.greylist.pause(),
+                        Some(first) => {
+                            let waited = now.since(first);
+                            link.greylist.refused_after(waited);
+                            link.greylist.estimate().and_then(|lasts| lasts.checked_sub(waited))
+                        }
+                    };
                 }
                 link.rate.passed(now);
                 link.standstill.accepted();
@@ -105,9 +113,24 @@ impl Schedule {
         come_again_after
     }
 
-    /// One that greylisting had sent away was taken.
+    /// One that greylisting had sent away was taken. Others that wait longer than it takes are brought forward.
     pub(crate) fn greylisting_over(&mut self, path_id: usize, first: Timestamp, now: Timestamp) {
-        self.links[self.paths[path_id].link].greylist.taken_after(now.since(first));
+        let path = &self.paths[path_id];
+        let (queue, source) = (path.queue, path.source);
+        let greylist = &mut self.links[path.link].greylist;
+        let before = greylist.estimate();
+        greylist.taken_after(now.since(first));
+        let Some(lasts) = greylist.estimate().filter(|lasts| before.is_none_or(|before| *lasts < before))
+        else {
+            return;
+        };
+        let lanes = &self.lanes;
+        self.timeline.bring_forward(|lane, entry| {
+            let is_here = lanes[lane].queue() == Some(queue);
+            let is_from_here = entry.source.is_none_or(|kept| kept == source);
+            let first = entry.greylisted_at.filter(|_| is_here && is_from_here)?;
+            Some(first.plus(lasts.mul_f64(GREYLIST_MARGIN)))
+        });
     }
 
     /// The greeting refused the connection. Whether the message that asked for it just waits: it was not offered.
@@ -165,6 +188,26 @@ impl Schedule {
             && link.standstill.refused(1, answer.reason, now)
         {
             self.site_stands_still(path_id, answer, now);
+        }
+        if answer.signal == Some(Signal::Reputation) {
+            self.provider_is_unwelcoming(path_id, answer, now);
+        }
+    }
+
+    /// Many domains of a provider have a site of their own, which tells of no other domain. If several of them refuse the address
+    /// to several senders, and none takes anything in between, it is the provider's matter.
+    fn provider_is_unwelcoming(&mut self, path_id: usize, answer: Answer<'_>, now: Timestamp) {
+        let source = self.paths[path_id].source;
+        let route = Arc::clone(&self.queues[self.paths[path_id].queue].route);
+        let pace = self.pace(source, &route);
+        if !pace.is_wider {
+            return;
+        }
+        let domains = &mut pace.refusing_domains;
+        domains.add(hash_of(&answer.lane.domain), answer.server, now);
+        let by_several = domains.parts() >= PROVIDER_DOMAINS && domains.servers() >= SITE_SERVERS;
+        if by_several || pace.standstill.is_standing() {
+            pace.standstill.refused(1, answer.reason, now);
         }
     }
 

@@ -122,6 +122,7 @@ impl Schedule {
             standstill: Standstill::default(),
             hurried_sites: Evidence::default(),
             refusing_sites: Evidence::default(),
+            refusing_domains: Evidence::default(),
         })
     }
 

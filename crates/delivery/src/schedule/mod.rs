@@ -164,6 +164,8 @@ struct Pace {
     /// Sites that were too fast for, and that stand still.
     hurried_sites: Evidence,
     refusing_sites: Evidence,
+    /// Recipient domains that were refused, at any of its sites.
+    refusing_domains: Evidence,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

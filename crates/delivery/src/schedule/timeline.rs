@@ -16,26 +16,41 @@ pub(super) struct Timeline {
 struct Waiting {
     lane: usize,
     entry: Entry,
+    /// When it goes on: when it is due, or earlier.
+    at: Timestamp,
 }
 
 impl Timeline {
     pub(super) fn push(&mut self, lane: usize, entry: Entry) {
-        self.heap.push(Waiting { lane, entry });
+        let at = entry.due_at;
+        self.heap.push(Waiting { lane, entry, at });
     }
 
     pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<(usize, Entry)> {
-        if self.heap.peek()?.entry.due_at > now {
+        if self.heap.peek()?.at > now {
             return None;
         }
         self.heap.pop().map(|waiting| (waiting.lane, waiting.entry))
     }
 
     pub(super) fn next_due(&self) -> Option<Timestamp> {
-        self.heap.peek().map(|waiting| waiting.entry.due_at)
+        self.heap.peek().map(|waiting| waiting.at)
     }
 
     pub(super) fn len(&self) -> usize {
         self.heap.len()
+    }
+
+    /// Brings forward those for which `earlier` gives a moment before theirs. When they are due stays as it was: the store
+    /// knows them by it.
+    pub(super) fn bring_forward(&mut self, earlier: impl Fn(usize, &Entry) -> Option<Timestamp>) {
+        let mut all = std::mem::take(&mut self.heap).into_vec();
+        for waiting in &mut all {
+            if let Some(at) = earlier(waiting.lane, &waiting.entry) {
+                waiting.at = waiting.at.min(at);
+            }
+        }
+        self.heap = all.into();
     }
 
     /// Takes out those that are due later than `moment`.
@@ -54,7 +69,7 @@ impl Timeline {
 impl Ord for Waiting {
     /// Reversed: the heap gives the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
-        let key = |waiting: &Self| (waiting.entry.due_at, waiting.entry.message_id);
+        let key = |waiting: &Self| (waiting.at, waiting.entry.message_id);
         key(other).cmp(&key(self))
     }
 }

@@ -9,11 +9,13 @@ use postroad_testkit::hidden_receiver::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::world::{START, World};
+use super::world::{Message, START, World};
 
 /// An unknown receiver, and a large one.
 const UNKNOWN: &str = "mx.receiver.example";
 const LARGE: &str = "aspmx.l.google.com";
+/// Behind it each domain has a host of its own.
+const HOSTS_OF_DOMAINS: &str = "mail.protection.outlook.com";
 
 /// What a row measured with one seed; what it does not measure is `None`.
 #[derive(Debug, Clone, Default)]
@@ -263,6 +265,85 @@ pub(super) fn block(seed: u64) -> Measured {
         p90: first.map(|at| at.saturating_sub(to).as_secs_f64()),
         p95: Some(wait(&world, &[2], 0.95)),
         refusals: Some(refused_between(&world, from, to)),
+        faults: faults(&world),
+        ..Measured::default()
+    }
+}
+
+/// Thirty domains at one provider, each with a host of its own; four senders.
+fn provider_of_domains(limits: HiddenLimits, seed: u64) -> World {
+    let mut world = world(limits, UNKNOWN, seed);
+    for number in 0..30 {
+        let host = format!("domain{number}-example.{HOSTS_OF_DOMAINS}");
+        world.hosts.insert(format!("domain{number}.example"), (0, host));
+    }
+    for id in 0..1_500_u64 {
+        let domain = format!("domain{}.example", id % 30);
+        world.add_at(Duration::from_secs(id), 1 + id as i64 % 4, &domain);
+    }
+    world
+}
+
+/// The whole provider blocks us for ten minutes, at every one of its domains.
+pub(super) fn provider_block(seed: u64) -> Measured {
+    let (from, to) = (minutes(2), minutes(12));
+    let reply = "550 5.7.1 Unfortunately, messages from [192.0.2.25] weren't sent. Part of their network is on our block list (S3140)";
+    let at = [RefusedAt::MailFrom, RefusedAt::RcptTo][seed as usize % 2];
+    let blocks = vec![BlockedTime { from, to, at, reply: reply.to_owned() }];
+    let mut world = provider_of_domains(HiddenLimits { blocks, ..limits(seed) }, seed);
+    world.run_until(minutes(40));
+    let first = world.receivers[0].accepted.iter().map(|(_, at)| at.since(START)).find(|at| *at >= to);
+    Measured {
+        p90: first.map(|at| at.saturating_sub(to).as_secs_f64()),
+        refusals: Some(refused_between(&world, from, to)),
+        faults: faults(&world),
+        ..Measured::default()
+    }
+}
+
+/// One of its domains refuses our address; the others are sent to as before.
+pub(super) fn refusing_domain_of_provider(seed: u64) -> Measured {
+    let reply = "550 5.7.1 Service unavailable, client host [192.0.2.25] blocked using a reputation list";
+    let refused_domains = vec![("picky.example".to_owned(), reply.to_owned())];
+    let mut world = provider_of_domains(HiddenLimits { refused_domains, ..limits(seed) }, seed);
+    world.hosts.insert("picky.example".to_owned(), (0, format!("picky-example.{HOSTS_OF_DOMAINS}")));
+    for id in 0..60_u64 {
+        world.add_at(Duration::from_secs(30 + id * 5), 5 + id as i64 % 3, "picky.example");
+    }
+    world.run_until(minutes(30));
+    Measured { p95: Some(wait(&world, &[1, 2, 3, 4], 0.95)), faults: faults(&world), ..Measured::default() }
+}
+
+/// A receiver that takes twenty seconds for each message. `share` is of what ten connections can carry after the first three
+/// minutes, `p95` is the wait of mail to others.
+pub(super) fn tarpit(seed: u64) -> Measured {
+    let slow = HiddenLimits {
+        connections_max: Some(10),
+        connect_time: Duration::from_secs(2),
+        message_time: Duration::from_secs(20),
+        ..limits(seed)
+    };
+    let receivers = vec![HiddenReceiver::new(slow, START), HiddenReceiver::new(limits(seed), START)];
+    let mut world = World::new(receivers, UNKNOWN, seed);
+    backlog(&mut world, 400);
+    for id in 0..600_u64 {
+        let domain = format!("quick{}.example", id % 40);
+        world.hosts.insert(domain.clone(), (1, format!("mx.{domain}")));
+        world.add_at(Duration::from_secs(id), 1 + id as i64 % 4, &domain);
+    }
+    world.run_until(minutes(12));
+    let quick = |message: &&Message| message.domain.starts_with("quick");
+    let mut waits: Vec<f64> = world
+        .messages
+        .iter()
+        .filter(quick)
+        .map(|message| message.sent_at.unwrap_or(world.now).since(message.added_at).as_secs_f64())
+        .collect();
+    waits.sort_by(f64::total_cmp);
+    Measured {
+        share: Some(share(&world, minutes(3), minutes(12))),
+        p95: Some(waits[waits.len() * 95 / 100]),
+        unoffered: Some(unoffered(&world)),
         faults: faults(&world),
         ..Measured::default()
     }

@@ -42,7 +42,7 @@ pub(super) struct World {
 #[derive(Debug, Clone)]
 pub(super) struct Message {
     pub(super) server: i64,
-    domain: String,
+    pub(super) domain: String,
     pub(super) added_at: Timestamp,
     pub(super) sent_at: Option<Timestamp>,
     /// Times it was taken; more than one is a fault.
