@@ -1,4 +1,4 @@
-//! Limits on the size of requests and messages. All are configurable; these are the defaults.
+//! Limits on the size of requests and messages. The fields of `Limits` are configurable, its constants are not.
 //!
 //! They keep one rule: **a request takes at most three times its own bytes of memory, and 1 MB.** Code that
 //! splits, decodes or collects client bytes stops at a limit while it reads, not afterwards. The limits are

@@ -73,7 +73,7 @@ impl State {
             self.connections.insert(asked.connection, number);
             return Ok(());
         }
-        // The command in question belongs to this message; its recipients come one by one.
+        // The address is in the current command, because recipients are offered one by one.
         let (_, path) = asked.line.split_once('<').unwrap_or_default();
         let path = path.split('>').next().unwrap_or_default();
         let recipient = if at == RefusedAt::RcptTo { path } else { "" };
