@@ -52,7 +52,7 @@ impl Poster {
         self.clock.now()
     }
 
-    /// `attempts` were made before. When `cut_short` ends first, there is no answer.
+    /// `attempts` is the number of earlier attempts. If `cut_short` ends first, there is no answer.
     pub(crate) async fn post(
         &self,
         webhook: &Webhook,

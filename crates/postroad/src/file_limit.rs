@@ -1,9 +1,9 @@
-//! The limit of open files. Every connection is an open file, and shells and systemd start processes with a soft limit of
-//! 1,024.
+//! Limit on open files. Every connection is an open file, and shells and systemd start processes with a soft
+//! limit of 1,024.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit to the hard one. A process that may not do it keeps the limit it has.
+/// Raises the soft limit to the hard one. If that is not permitted, the limit stays.
 pub(crate) fn raise() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current == limit.maximum {
@@ -16,7 +16,7 @@ pub(crate) fn raise() {
     }
 }
 
-/// The hard limit; `None` if there is none.
+/// Hard limit; `None` if there is none.
 pub(crate) fn hard() -> Option<u64> {
     getrlimit(Resource::Nofile).maximum
 }

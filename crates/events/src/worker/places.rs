@@ -1,9 +1,9 @@
-//! Places for posts under way. Endpoints that have answered well, those that are new and those that fail have places of
-//! their own: however many fail, the others find theirs free. Of each kind a server gets only some.
+//! Permits for posts in progress. Endpoints that answer well, new ones and failing ones have separate permits,
+//! so that failing endpoints never delay the others. One server gets only some of each class.
 //!
-//! A post that is not answered within a moment moves to the places for slow ones, so that the next endpoint does not wait for
-//! it. Endpoints that have answered well get a longer moment. Where no place is left, a post without an answer is given up
-//! earlier (`lane.rs`).
+//! A post without a quick answer moves to the permits for slow ones, so that the next endpoint does not wait
+//! for it; endpoints that have answered well get more time. If no permit is left, a post without an answer is
+//! given up earlier (`lane.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl Places {
         }
     }
 
-    /// Whether all places like this one are taken, of everybody or of its server: others may wait for it.
+    /// Whether all permits of this class are in use, in total or by its server, so that others may wait for it.
     pub(super) fn is_scarce(&self, place: &Place) -> bool {
         self.of_class(place.class).available_permits() == 0
             || self.of_server(place.server_id, place.class).available_permits() == 0

@@ -1,5 +1,5 @@
-//! The last answers of the DNS about where mail goes, kept beyond their time to live. They are used while the name servers of a
-//! domain fail or do not answer (RFC 8767).
+//! Last DNS answers about mail hosts, kept beyond their TTL. They are used while the name servers of a domain
+//! fail or do not answer (RFC 8767).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::questions::Question;
 
 /// RFC 8767 5 suggests one to three days.
 const AGE_MAX: Duration = Duration::from_hours(24);
-/// What is said with an old answer: it is asked again soon (RFC 8767 4).
+/// TTL of an old answer, so that it is looked up again soon (RFC 8767 4).
 const TTL: Duration = Duration::from_secs(30);
 /// Answers are kept in two generations of this size.
 const KEPT_MAX: usize = 16_384;
 /// Larger answers are not kept.
 const RECORDS_MAX: usize = 32;
 
-/// Whether the name had records, or none of this type.
+/// Records of a name, or the fact that it had none of this type.
 #[derive(Debug, Clone)]
 struct Known {
     answer: Option<Arc<Answer>>,
@@ -34,7 +34,7 @@ pub(super) struct LastKnown {
 }
 
 impl LastKnown {
-    /// Remembers what an answer says. A name that does not exist any more is forgotten; trouble changes nothing.
+    /// Remembers an answer. Forgets a name that no longer exists; failures change nothing.
     pub(super) fn note(&self, question: &Question, outcome: &Outcome) {
         if !is_about_mail(question.1) {
             return;
@@ -58,7 +58,7 @@ impl LastKnown {
         generations[0].insert(question.clone(), Known { answer, at: Instant::now() });
     }
 
-    /// The last answer, if it is not too old.
+    /// Last answer, if it is not too old.
     pub(super) fn find(&self, question: &Question) -> Option<Outcome> {
         if !is_about_mail(question.1) {
             return None;
@@ -75,7 +75,7 @@ impl LastKnown {
     }
 }
 
-/// Texts are looked up to check what is true now.
+/// TXT records are excluded: they are looked up to check the current state.
 fn is_about_mail(record_type: RecordType) -> bool {
     matches!(record_type, RecordType::MX | RecordType::A | RecordType::AAAA)
 }

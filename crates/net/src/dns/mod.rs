@@ -1,8 +1,9 @@
-//! Asking the DNS where mail goes: MX plans, host addresses, texts; and what customers have published.
+//! DNS client: mail hosts, host addresses and TXT records; and published records for checks of customers'
+//! domains.
 //!
-//! On failure: what the DNS says with authority (no such name, no such record) is told apart from trouble on the
-//! way (SERVFAIL, silence, nonsense), which is never a verdict on the name. During such trouble the last answer about mail
-//! hosts and their addresses is used for up to a day.
+//! It distinguishes authoritative answers (no such name, no such record) from failures (SERVFAIL, timeouts,
+//! malformed answers), which never count as an answer about the name. During a failure the last answers about
+//! mail hosts and their addresses are used for up to a day.
 
 mod addresses;
 mod last_known;
@@ -40,7 +41,7 @@ use question::Outcome;
 use questions::Questions;
 use slow_permits::Asker;
 
-/// However long the zone wants: a domain that was repaired must not stay broken here for a day.
+/// Longest caching, whatever the zone's TTL: a repaired domain must not stay broken here for a day.
 const CACHED_MAX: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone)]
@@ -83,12 +84,12 @@ pub struct Dns {
 
 struct Inner {
     resolver: TokioResolver,
-    /// hickory joins questions on the wire, but not across the moment between an answer and its place in the cache.
+    /// hickory joins queries on the wire, but not in the moment between an answer and its caching.
     flights: SingleFlight<(Name, RecordType), Outcome>,
     questions: Questions,
-    /// `None` where answers are not remembered at all.
+    /// `None` if answers are not remembered at all.
     last_known: Option<LastKnown>,
-    /// For one question with its retries and aliases, and as long again to wait for a permit.
+    /// Time for one look-up with its retries and aliases; the same again for waiting for a permit.
     patience: Duration,
     ipv6: bool,
 }
@@ -115,7 +116,7 @@ impl Dns {
         Ok(Self { inner: Arc::new(inner), asker: None })
     }
 
-    /// The same, with what is asked counted for a server: slow answers for one server do not hold up another.
+    /// Returns a client whose look-ups count for a server: slow answers for one server do not delay another.
     #[must_use]
     pub fn for_server(&self, server: ServerId) -> Self {
         Self { inner: Arc::clone(&self.inner), asker: Some(server) }
@@ -147,7 +148,7 @@ fn options(settings: &DnsSettings) -> ResolverOpts {
     // One query on the wire; the next attempt asks the next server.
     options.num_concurrent_reqs = 1;
     options.max_active_requests = DNS_SOCKETS_MAX;
-    // Where mail goes is what the DNS says; /etc/hosts knows no MX and no failure.
+    // The DNS alone decides where mail goes; /etc/hosts has no MX and no failures.
     options.use_hosts_file = ResolveHosts::Never;
     options
 }

@@ -13,10 +13,11 @@ use super::questions::{QUICK_TIME, Unasked};
 use super::slow_permits::Asker;
 use super::{Dns, Inner};
 
-/// An answer that takes longer is not waited for if an older one is known (RFC 8767 5: 1.8 s).
+/// After this time the last known answer is used, if there is one (RFC 8767 5: 1.8 s).
 const LAST_KNOWN_AFTER: Duration = Duration::from_millis(1_800);
 
-/// Why there are no records. The first two are answers; the third is the lack of one, and the fourth of a question.
+/// Why there are no records. The first two are answers; the third is a failure; with the fourth no query was
+/// sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LookupFailure {
     #[error("the name does not exist")]
@@ -53,7 +54,7 @@ impl Dns {
         let Ok(mut name) = Name::from_ascii(name) else {
             return Err(LookupFailure::NoSuchName);
         };
-        // Never the search list of the system: it could send mail to a neighbour with a similar name.
+        // Never use the system's search list: it could send mail to a neighbour with a similar name.
         name.set_fqdn(true);
         let name = name.to_lowercase();
         let (inner, asker) = (Arc::clone(&self.inner), self.asker);
@@ -68,7 +69,7 @@ impl Dns {
         let Some(last_known) = last_known else { return asking.await };
         match tokio::time::timeout(LAST_KNOWN_AFTER, asking).await {
             Ok(outcome @ (Ok(_) | Err(LookupFailure::NoSuchName | LookupFailure::NoData))) => outcome,
-            // The question goes on if it has no answer yet, for the next one who asks.
+            // The look-up continues for later callers if it has no answer yet.
             Ok(Err(LookupFailure::Temporary(_) | LookupFailure::Busy)) | Err(_) => last_known,
         }
     }
@@ -107,7 +108,7 @@ impl Inner {
             }
             Err(Unasked::Busy) => return Err(LookupFailure::Busy),
         };
-        // A name server that is quick to say that it cannot answer holds up nobody.
+        // A name server that fails quickly delays nobody.
         let is_answered =
             !matches!(outcome, Err(LookupFailure::Temporary(_))) || !was_slow.load(Ordering::Relaxed);
         self.questions.note(&question, is_answered);

@@ -1,7 +1,7 @@
-//! Places for questions under way. Names that are answered soon never wait for those that are not: a question without an
-//! answer after a moment moves to the places for slow names, and if these are taken, it is asked again: once soon, then when
-//! one is free. Servers share the places for slow names (`slow_permits.rs`).
-//! Questions that had no answer in time begin there the next time.
+//! Concurrency limit of DNS look-ups, so that slow names never delay fast ones. A look-up without an answer
+//! after a moment moves to the permits for slow names. If none is free, it is started again: once soon, then
+//! when a permit is free. Servers share the permits for slow names (`slow_permits.rs`). Names without an answer
+//! in time start there the next time.
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -15,20 +15,21 @@ use tokio::time::{Instant, timeout_at};
 
 use super::slow_permits::{Asker, SlowPermits};
 
-/// Questions at once. Each question over UDP has a socket of its own.
+/// Concurrent look-ups. Each one over UDP has its own socket.
 pub const DNS_SOCKETS_MAX: usize = QUICK_MAX + SLOW_MAX;
 const QUICK_MAX: usize = 640;
-/// One server alone gets half of them.
+/// Permits for slow names; one server gets at most half of them.
 const SLOW_MAX: usize = 512;
-/// Questions that wait for a place for slow names; more are not asked. One server alone gets half of them.
+/// Look-ups that wait for a slow permit; further ones are refused. One server gets at most half of them.
 const SLOW_WAITING_MAX: usize = 2_048;
-/// Time for an answer before a question counts as slow.
+/// Time for an answer before a look-up counts as slow.
 pub(super) const QUICK_TIME: Duration = Duration::from_millis(500);
-/// The same while all places are taken.
+/// The same while all permits are in use.
 const QUICK_TIME_IN_A_CROWD: Duration = Duration::from_millis(150);
-/// Before a slow question that found no place is asked once more: many name servers have found the answer by then.
+/// Pause before a slow look-up without a permit is tried again: many name servers have found the answer by
+/// then.
 const SECOND_TRY_AFTER: Duration = Duration::from_secs(1);
-/// Questions without an answer are remembered in two generations of this size.
+/// Look-ups without an answer are remembered in two generations of this size.
 const UNANSWERED_MAX: usize = 8_192;
 
 pub(super) type Question = (Name, RecordType);
@@ -40,12 +41,12 @@ pub(super) struct Questions {
     unanswered: Mutex<[HashSet<Question>; 2]>,
 }
 
-/// Why there is no outcome.
+/// Why there is no result.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unasked {
     /// No answer in time.
     Late,
-    /// Nobody was asked: there was no place in time, or too many wait for one already.
+    /// No query was sent: no permit got free in time, or too many wait for one.
     Busy,
 }
 
@@ -60,7 +61,8 @@ impl Default for Questions {
 }
 
 impl Questions {
-    /// The outcome of `asking`, which may be begun three times. `patience` is for the answer, and as long again for a place.
+    /// Runs `asking`, which may be started three times. `patience` limits the answer, and again the wait for a
+    /// permit.
     pub(super) async fn ask<T, F: Future<Output = T>>(
         &self,
         question: &Question,
@@ -93,7 +95,7 @@ impl Questions {
         timeout_at(Instant::now() + patience, asking()).await.map_err(late)
     }
 
-    /// Remembers whether it was answered in time.
+    /// Remembers whether the look-up was answered in time.
     pub(super) fn note(&self, question: &Question, is_answered: bool) {
         let mut generations = self.unanswered.lock();
         if is_answered {
@@ -131,7 +133,7 @@ mod tests {
         (Name::from_ascii(format!("n{number}.example.")).unwrap(), RecordType::A)
     }
 
-    /// All places for slow names, held by as many servers.
+    /// Takes all permits for slow names, for as many servers.
     fn all_slow(questions: &Questions) -> Vec<SlowPermit> {
         (100..).map_while(|server| questions.slow.try_take(Some(ServerId(server)))).collect()
     }
@@ -148,7 +150,7 @@ mod tests {
             });
         }
         tokio::task::yield_now().await;
-        // It takes two seconds to answer, so it needs one of the places that the others would like to have.
+        // It takes two seconds to answer, so it needs a slow permit, which the others want too.
         let answer = || tokio::time::sleep(Duration::from_secs(2));
         let begun = Instant::now();
         let other = Some(ServerId(2));

@@ -1,5 +1,5 @@
-//! Permits for questions without an answer so far. Servers share them: one may have as many under way, and as many waiting,
-//! as are left for the others, and those that wait take turns by server.
+//! Permits for look-ups without an answer so far, shared by servers. A server may have as many running, and as
+//! many waiting, as are left for the others; waiting look-ups take turns by server.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use postroad_model::ServerId;
 use tokio::sync::oneshot;
 
-/// The server whose mail a question is for; `None` for the service itself.
+/// Server whose mail a look-up is for; `None` for the service itself.
 pub(super) type Asker = Option<ServerId>;
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct SlowPermits {
 struct State {
     running: Counts,
     waiting: Counts,
-    /// Those that wait, by server; a server with an entry is in the ring.
+    /// Waiting look-ups by server; a server with an entry is in the ring.
     queues: HashMap<Asker, VecDeque<oneshot::Sender<SlowPermit>>>,
     ring: VecDeque<Asker>,
 }
@@ -34,7 +34,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Whether there is room for one more of this server: as much as it has must stay free for others.
+    /// Whether this server may have one more: as many as it has must stay free for others.
     fn has_room(&self, asker: Asker, max: usize) -> bool {
         let own = self.of.get(&asker).copied().unwrap_or(0);
         self.total < max && own < (max - self.total).max(1)
@@ -56,14 +56,14 @@ impl Counts {
     }
 }
 
-/// Free again when it is dropped.
+/// Permit; dropping it frees it.
 #[derive(Debug)]
 pub(super) struct SlowPermit {
     permits: Arc<SlowPermits>,
     asker: Asker,
 }
 
-/// Counts one question that waits, until it is dropped.
+/// Counts one waiting look-up until it is dropped.
 struct Waiting<'a> {
     permits: &'a SlowPermits,
     asker: Asker,
@@ -74,7 +74,7 @@ impl SlowPermits {
         Arc::new(Self { running_max, waiting_max, state: Mutex::default() })
     }
 
-    /// One that is free now.
+    /// Takes a permit if one is free now.
     pub(super) fn try_take(self: &Arc<Self>, asker: Asker) -> Option<SlowPermit> {
         let mut state = self.state.lock();
         if !state.running.has_room(asker, self.running_max) {
@@ -107,7 +107,8 @@ impl SlowPermits {
             state.running.remove(asker);
             while let Some((asker, turn)) = state.next(self.running_max) {
                 state.running.add(asker);
-                // Dropping a permit takes the lock, so those whose question has given up are kept until it is free.
+                // Dropping a permit takes the lock, so permits for look-ups that gave up are dropped after it
+                // is released.
                 unwanted.extend(turn.send(SlowPermit { permits: Arc::clone(self), asker }).err());
                 if !unwanted.is_empty() {
                     break;
@@ -126,14 +127,14 @@ impl State {
             VecDeque::new()
         });
         if queue.len() >= waiting_max {
-            // Questions that gave up are not counted any more.
+            // Look-ups that gave up no longer count.
             queue.retain(|turn| !turn.is_closed());
         }
         queue.push_back(turn);
         waiting
     }
 
-    /// Whose turn it is, among the servers that may have one more.
+    /// Next waiting look-up among the servers that may have one more.
     fn next(&mut self, running_max: usize) -> Option<(Asker, oneshot::Sender<SlowPermit>)> {
         for _ in 0..self.ring.len() {
             let asker = self.ring.pop_front()?;
