@@ -59,6 +59,11 @@ async fn silence_is_no_verdict_and_does_not_take_long() {
     let begun = Instant::now();
     let check = world.check(Purpose::Dkim).await;
     assert_eq!(check.status, RecordStatus::DnsError, "{check:?}");
+    // Which of two time limits runs out first depends on the machine.
+    let hint = check.hint.as_deref().unwrap_or_default();
+    let reasons = ["the name server did not answer in time", "no answer within 2 s"];
+    let hints = reasons.map(|reason| no_answer(&format!("TXT lookup of {SELECTOR_NAME}: {reason}")));
+    assert!(hints.iter().any(|known| known == hint), "{hint}");
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
 
