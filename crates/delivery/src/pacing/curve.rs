@@ -14,6 +14,11 @@ const RISE_SECS_ROUGH: (f64, f64) = (10.0, 25.0);
 const BEYOND_SHARE: f64 = 0.05;
 const BEYOND_SECS: f64 = 50.0;
 const BEYOND_SECS_ROUGH: f64 = 15.0;
+/// A rate that was refused and is so much more than what was reached: the limit lies between them, and is looked for there. The way
+/// back to what was reached takes this time at most, and from there to the rate that was refused the other.
+const OVERSHOOT: f64 = 1.2;
+const RISE_SECS_AFTER_OVERSHOOT: f64 = 45.0;
+const BETWEEN_SECS: f64 = 90.0;
 const DOUBLING_SECS: f64 = 25.0;
 const DOUBLING_SECS_ROUGH: f64 = 15.0;
 const DOUBLING_SECS_SEARCH: f64 = 5.0;
@@ -35,8 +40,10 @@ pub(super) enum Knowledge {
 pub(super) struct Curve {
     /// Where it begins, in messages a minute.
     base: f64,
-    /// The rate that was refused.
+    /// The rate that was reached when it was refused.
     pub(super) goal: f64,
+    /// The rate that was tried then, if it was much more.
+    overshoot: Option<f64>,
     pub(super) since: Timestamp,
     /// How long it was really used since then: a rate that nobody tried proves nothing.
     used: Duration,
@@ -46,7 +53,18 @@ pub(super) struct Curve {
 impl Curve {
     pub(super) fn new(goal: f64, knowledge: Knowledge, now: Timestamp) -> Self {
         let goal = goal.max(PER_MINUTE_MIN);
-        Self { base: goal, goal, since: now, used: Duration::ZERO, knowledge }
+        Self { base: goal, goal, overshoot: None, since: now, used: Duration::ZERO, knowledge }
+    }
+
+    /// Remembers the rate that was tried when it was refused.
+    pub(super) fn refused_at(mut self, rate: f64) -> Self {
+        let is_measured = self.knowledge == Knowledge::Measured;
+        self.overshoot = Some(rate).filter(|rate| is_measured && *rate > self.goal * OVERSHOOT);
+        self
+    }
+
+    pub(super) fn is_after_overshoot(&self) -> bool {
+        self.overshoot.is_some()
     }
 
     /// Starts again from this share of the goal.
@@ -67,12 +85,18 @@ impl Curve {
             Knowledge::Rough => (RISE_SECS_ROUGH, BEYOND_SECS_ROUGH, DOUBLING_SECS_ROUGH),
             Knowledge::Measured => (RISE_SECS, BEYOND_SECS, DOUBLING_SECS),
         };
-        let rise = (MESSAGES_PER_RISE * 60.0 / self.goal).clamp(rise.0, rise.1);
+        let longest = if self.is_after_overshoot() { RISE_SECS_AFTER_OVERSHOOT } else { f64::INFINITY };
+        let rise = (MESSAGES_PER_RISE * 60.0 / self.goal).clamp(rise.0, rise.1).min(longest);
         if used < rise {
             let left = 1.0 - used / rise;
             return self.goal - (self.goal - self.base) * left.powi(3);
         }
         let used = used - rise;
+        if let Some(refused) = self.overshoot {
+            let way = (used / BETWEEN_SECS).min(1.0);
+            let doublings = (used - BETWEEN_SECS).max(0.0) / doubling;
+            return (self.goal + (refused - self.goal) * way) * 2_f64.powf(doublings.min(64.0));
+        }
         if used < beyond {
             return self.goal * (1.0 + BEYOND_SHARE * used / beyond);
         }

@@ -21,6 +21,8 @@ const HOLD_FIRST_MAX: Duration = Duration::from_secs(12);
 const HOLD_MAX: Duration = Duration::from_secs(25);
 /// Signals closer together than this tell the rate by what was taken between them.
 const CLOSE_TOGETHER: Duration = Duration::from_secs(30);
+/// A rate that was refused so long after the signal before it tells something by itself.
+const RATE_IS_OWN: Duration = Duration::from_secs(45);
 /// Nobody needs to be held to more than that.
 const FREE_PER_MINUTE: f64 = 60_000.0;
 /// A limit expires after this time without a refusal.
@@ -43,6 +45,7 @@ pub struct RateEstimate {
     taken_at: Option<Timestamp>,
     recent: Recent,
     signal_at: Option<Timestamp>,
+    estimated_at: Option<Timestamp>,
     accepted_since_signal: u32,
     /// Since when messages were accepted without a gap.
     active_since: Option<Timestamp>,
@@ -89,17 +92,17 @@ impl RateEstimate {
         }
         self.reason = Some(reason.into());
         let since_signal = self.signal_at.map_or(Duration::MAX, |at| now.since(at));
-        let is_measured = self.curve.is_some_and(|curve| curve.knowledge == Knowledge::Measured);
-        let is_first_close = is_measured && !self.was_close && since_signal < CLOSE_TOGETHER;
-        if !self.hold.is_open() || is_first_close {
-            // The message that tried again was refused, or one soon after it: the receiver's minute may still be full.
+        if !self.hold.is_open() || self.is_minute_full(since_signal, now) {
+            // The message that tried again was refused, or one soon after it.
             self.was_close |= self.hold.is_open();
             self.held_since.get_or_insert(now);
             self.hold_last = self.hold_last.mul_f64(2.4).min(HOLD_MAX);
         } else {
+            let refused = self.per_minute(now).filter(|_| since_signal >= RATE_IS_OWN).unwrap_or_default();
             let (goal, knowledge) = self.refused_rate(now);
-            let curve = Curve::new(goal, knowledge, now);
+            let curve = Curve::new(goal, knowledge, now).refused_at(refused);
             self.curve = Some(curve);
+            self.estimated_at = Some(now);
             self.was_close = since_signal < CLOSE_TOGETHER;
             self.held_since = Some(now);
             let hold = if knowledge == Knowledge::Search { 0.0 } else { 150.0 / curve.goal };
@@ -108,6 +111,17 @@ impl RateEstimate {
         self.hold.close_until(now.plus(self.hold_last));
         self.signal_at = Some(now);
         self.accepted_since_signal = 0;
+    }
+
+    /// Whether what was taken before the last refusal may still fill the receiver's minute: once, and for a minute after a rate that
+    /// was much too high.
+    fn is_minute_full(&self, since_signal: Duration, now: Timestamp) -> bool {
+        let Some(curve) = self.curve.filter(|curve| curve.knowledge == Knowledge::Measured) else {
+            return false;
+        };
+        let is_first_close = !self.was_close && since_signal < CLOSE_TOGETHER;
+        let is_recent = self.estimated_at.is_some_and(|at| now.since(at) < Duration::from_mins(1));
+        is_first_close || (curve.is_after_overshoot() && is_recent)
     }
 
     /// The rate that was really reached.
@@ -217,6 +231,7 @@ impl RateEstimate {
             &mut self.next_at,
             &mut self.taken_at,
             &mut self.signal_at,
+            &mut self.estimated_at,
             &mut self.active_since,
             &mut self.accepted_at,
         ];
