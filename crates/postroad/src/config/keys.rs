@@ -279,7 +279,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         path: "delivery.connections",
         default: "1000",
-        doc: "Connections of this node to other mail servers together.",
+        doc: "Connections of this node to other mail servers together. Half as many again may wait for the reply to a message.",
         set: |config, given| put(&mut config.delivery.connections_max, given.count(1)),
     },
     Key {
