@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use postroad_model::{BounceClass, DomainName};
+use postroad_model::{BounceClass, DomainName, ServerId};
 use postroad_net::client_tls::ClientTls;
 use postroad_net::dns::{AddressFailure, Dns};
 use postroad_net::guard;
@@ -76,11 +76,13 @@ impl ConnectFailure {
 }
 
 impl Connector {
-    /// The failure of the last host that was tried, if all fail. `reached` says how far it has come meanwhile.
+    /// The failure of the last host that was tried, if all fail. `server` is the one whose mail it is for; `reached` says how far it
+    /// has come meanwhile.
     pub(crate) async fn connect(
         &self,
         route: &Route,
         source: &Source,
+        server: ServerId,
         reached: &watch::Sender<Reached>,
     ) -> Result<Connection, ConnectFailure> {
         let mut failure: Option<ConnectFailure> = None;
@@ -94,7 +96,7 @@ impl Connector {
         let (mut tried, mut is_cut_short) = (0, false);
         let order = self.host_order.begin(&route.base_site, &route.hosts);
         'hosts: for (host, first) in &order.hosts {
-            let addresses = match self.addresses(route, host, source).await {
+            let addresses = match self.addresses(route, host, source, server).await {
                 Ok(addresses) => addresses,
                 Err(failure) if failure.was_stopped => return Err(failure),
                 Err(failure) => {
@@ -139,6 +141,7 @@ impl Connector {
         &self,
         route: &Route,
         source: &Source,
+        server: ServerId,
         except: &str,
     ) -> Result<Option<Connection>, ConnectFailure> {
         let mut failure = None;
@@ -146,7 +149,7 @@ impl Connector {
         let reached = watch::Sender::default();
         let order = self.host_order.begin(&route.base_site, &route.hosts);
         for (host, _) in order.hosts.iter().filter(|(host, _)| host.name != except) {
-            let addresses = match self.addresses(route, host, source).await {
+            let addresses = match self.addresses(route, host, source, server).await {
                 Ok(addresses) => addresses,
                 Err(failure) if failure.was_stopped => return Err(failure),
                 Err(unusable) => {
@@ -180,10 +183,11 @@ impl Connector {
         route: &Route,
         host: &RouteHost,
         source: &Source,
+        server: ServerId,
     ) -> Result<Vec<SocketAddr>, ConnectFailure> {
         let mut stop = self.stop.clone();
         tokio::select! {
-            found = self.find_addresses(route, host, source) => found,
+            found = self.find_addresses(route, host, source, server) => found,
             Ok(_) = stop.wait_for(|stop| *stop) => Err(ConnectFailure::stopped(&self.shown_name(host))),
         }
     }
@@ -193,6 +197,7 @@ impl Connector {
         route: &Route,
         host: &RouteHost,
         source: &Source,
+        server: ServerId,
     ) -> Result<Vec<SocketAddr>, ConnectFailure> {
         if let Some(address) = host.address {
             return Ok(vec![address]);
@@ -205,7 +210,7 @@ impl Connector {
         }
         let found = match host.name.parse::<IpAddr>() {
             Ok(literal) => vec![literal],
-            Err(_) => self.dns.addresses(&host.name).await.map_err(|failure| {
+            Err(_) => self.dns.for_server(server).addresses(&host.name).await.map_err(|failure| {
                 let problem = format!("{}: {failure}", host.name);
                 ConnectFailure {
                     was_dns_busy: failure == AddressFailure::Busy,

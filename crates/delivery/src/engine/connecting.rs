@@ -52,7 +52,8 @@ impl Connecting {
     pub(super) async fn connect(&self, job: &Job) -> Connected {
         let (hub, path, id) = (&self.hub, self.path, self.id);
         let (reached, mut reaching) = watch::channel(Reached::default());
-        let mut connecting = std::pin::pin!(hub.connector.connect(&job.route, &job.source, &reached));
+        let server = job.entry.server_id;
+        let mut connecting = std::pin::pin!(hub.connector.connect(&job.route, &job.source, server, &reached));
         loop {
             tokio::select! {
                 biased;

@@ -493,7 +493,8 @@ impl Worker {
         let peer = old.connection.peer.clone();
         old.connection.quit().await;
         let connector = &self.hub.connector;
-        let found = connector.connect_with_smtputf8(&job.route, &job.source, &peer.mx).await?;
+        let server = job.entry.server_id;
+        let found = connector.connect_with_smtputf8(&job.route, &job.source, server, &peer.mx).await?;
         let Some(connection) = found else { return Ok(Some(peer)) };
         let rules = Arc::clone(&job.route.rules);
         self.open = Some(Open { connection, since: self.hub.clock.now(), carried: 0, rules });
