@@ -105,7 +105,7 @@ impl App {
         request: FeedRequest,
     ) -> Result<FeedPage, StoreError> {
         let store = &self.inner.store;
-        let mut told = store.told_of(server_id);
+        let mut told = store.server_event_notices(server_id);
         let mut stop = self.inner.waiting.stop.subscribe();
         let after = match request.start {
             FeedStart::Oldest => EventCursor::START,

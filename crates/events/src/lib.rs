@@ -105,7 +105,7 @@ impl WebhookDesk {
     ) -> Result<Option<WebhookAttempt>, StoreError> {
         let Some(webhook) = self.store.find_webhook(server_id, id).await? else { return Ok(None) };
         let event = sample(server_id, self.store.ids()?.next(), kind, self.poster.now());
-        let event_id = event.event.id;
+        let event_id = event.id;
         let post = self.poster.post(&webhook, event, 0, std::future::pending()).await;
         self.record(&webhook, post).await?;
         Ok(self.store.list_event_attempts(server_id, event_id, 1).await?.into_iter().next())

@@ -7,7 +7,7 @@ use hyper::HeaderMap;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use postroad_model::{Clock, Timestamp, WebhookFormat, WebhookUrl};
 use postroad_net::guarded_http::{GuardedHttp, HttpAnswer, PostFailure};
-use postroad_store::{NewWebhookAttempt, ToldEvent, Webhook};
+use postroad_store::{FeedEvent, NewWebhookAttempt, Webhook};
 use tokio::time::Instant;
 
 use crate::body;
@@ -56,7 +56,7 @@ impl Poster {
     pub(crate) async fn post(
         &self,
         webhook: &Webhook,
-        event: ToldEvent,
+        event: FeedEvent,
         attempts: u32,
         cut_short: impl Future<Output = ()>,
     ) -> Post {
@@ -71,9 +71,9 @@ impl Poster {
         };
         let mut post = Post {
             attempt: NewWebhookAttempt {
-                event_id: event.event.id,
-                message_id: event.event.message_id,
-                kind: event.kind(),
+                event_id: event.id,
+                message_id: event.message_id,
+                kind: event.kind,
                 at,
                 number: attempts + 1,
                 url: webhook.url.clone(),
@@ -99,7 +99,7 @@ impl Poster {
     async fn request(
         &self,
         webhook: &Webhook,
-        event: &ToldEvent,
+        event: &FeedEvent,
         at: Timestamp,
     ) -> Result<(WebhookUrl, HeaderMap, Bytes), Unusable> {
         let url = WebhookUrl::parse(&webhook.url).map_err(|error| Unusable("url", error.to_string()))?;
@@ -130,7 +130,7 @@ impl Poster {
 
 fn sign_standard(
     webhook: &Webhook,
-    event: &ToldEvent,
+    event: &FeedEvent,
     at: Timestamp,
     body: &[u8],
     headers: &mut HeaderMap,
@@ -140,7 +140,7 @@ fn sign_standard(
     let secrets: Result<Vec<StandardSecret>, _> =
         texts.into_iter().flatten().map(|secret| StandardSecret::parse(&secret.0)).collect();
     let secrets = secrets.map_err(|error| Unusable("secret", error.to_string()))?;
-    let id = body::event_name(event.event.id);
+    let id = body::event_name(event.id);
     put(headers, "webhook-signature", &signatures(&secrets, &id, at.as_secs(), body));
     put(headers, "webhook-timestamp", &at.as_secs().to_string());
     put(headers, "webhook-id", &id);

@@ -3,22 +3,23 @@
 use std::collections::BTreeMap;
 
 use postroad_model::{Direction, EventId, EventKind, MessageId, MessageToken, ServerId, Timestamp};
-use postroad_store::{Event, EventMessage, NewEvent, ToldEvent};
+use postroad_store::{EventMessage, FeedEvent};
 use serde_json::{Value, json};
 
 /// Builds a sample that is marked as a test.
-pub fn sample(server_id: ServerId, id: i64, kind: EventKind, at: Timestamp) -> ToldEvent {
+pub fn sample(server_id: ServerId, id: i64, kind: EventKind, at: Timestamp) -> FeedEvent {
     let message_id = MessageId(i64::from(kind.is_about_message()));
-    let event = Event {
+    FeedEvent {
+        server_id,
         id: EventId(id),
         message_id,
         seq: if kind == EventKind::Accepted || message_id.0 == 0 { 1 } else { 2 },
         at,
         test: true,
-        event: NewEvent { kind, data: data(kind).to_string() },
-    };
-    let message = kind.is_about_message().then(|| message(message_id, at));
-    ToldEvent { server_id, event, message }
+        kind,
+        data: data(kind).to_string(),
+        message: kind.is_about_message().then(|| message(message_id, at)),
+    }
 }
 
 fn message(id: MessageId, at: Timestamp) -> EventMessage {

@@ -37,7 +37,7 @@ use postroad_model::{Clock, IdGenerator, ServerId};
 use tokio::sync::watch;
 
 use accept::hand_over::HandOver;
-use events::notifier::Bells;
+use events::notifier::EventNotifier;
 use sql::Sql;
 use suppressions::last_suppressed::LastSuppressed;
 
@@ -56,7 +56,7 @@ pub use domains::{
     VerifiedBy,
 };
 pub use error::{OpenError, StoreError};
-pub use events::{Event, EventMessage, FeedPage, FeedQuery, NewEvent, ToldEvent};
+pub use events::{Event, EventMessage, FeedEvent, FeedPage, FeedQuery, NewEvent};
 pub use gates::{Gate, NewGate};
 pub use idempotency::{Idempotency, StoredAnswer};
 pub use messages::{Message, MessageSummary, StoredBody};
@@ -136,7 +136,7 @@ pub struct Store {
     /// Counted up by every change that the delivery engine should see at once.
     changes: Arc<watch::Sender<u64>>,
     /// Rung after every commit that appended events.
-    bells: Arc<Bells>,
+    notifier: Arc<EventNotifier>,
     last_suppressed: Arc<LastSuppressed>,
     /// SQLite: before which send no text is left of a server, as its own retention found.
     bodies_gone: Arc<Mutex<HashMap<ServerId, i64>>>,
@@ -180,7 +180,7 @@ impl Store {
             clock,
             hand_over,
             changes: Arc::new(watch::Sender::new(0)),
-            bells: Arc::default(),
+            notifier: Arc::default(),
             last_suppressed: Arc::default(),
             bodies_gone: Arc::default(),
             long_reads_max: readers.saturating_sub(1).max(1),

@@ -78,7 +78,7 @@ impl Store {
             Engine::Postgres(engine) => engine.record_tracking_events(new, &simulator_domain).await?,
         }
         self.last_suppressed.note(left, self.clock.now());
-        self.bells.ring(servers);
+        self.notifier.notify(servers);
         Ok(())
     }
 }

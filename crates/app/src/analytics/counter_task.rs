@@ -26,7 +26,7 @@ pub struct CounterTask {
 
 impl CounterTask {
     pub fn start(app: App) -> Self {
-        let mut told = app.inner.store.told();
+        let mut told = app.inner.store.event_notices();
         let task = tokio::spawn(async move {
             loop {
                 match app.count_all().await {

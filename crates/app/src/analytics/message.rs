@@ -78,9 +78,9 @@ fn figures_of(status: Status, wanted_at: Timestamp, events: &[Event]) -> Message
     };
     let mut links: BTreeMap<String, LinkClicks> = BTreeMap::new();
     for event in events {
-        let data: Value = serde_json::from_str(&event.event.data).unwrap_or_default();
+        let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
         let is_bot = data["bot"] == true;
-        match event.event.kind {
+        match event.kind {
             EventKind::Delivered | EventKind::Delayed | EventKind::Failed => {
                 figures.add_attempt(event, &data, wanted_at);
             }
@@ -123,7 +123,7 @@ impl MessageFigures {
             }
             self.attempts = self.attempts.max(attempt);
         }
-        match event.event.kind {
+        match event.kind {
             EventKind::Delayed if data["attempt"].is_u64() => self.soft_fails += 1,
             EventKind::Delivered => self.sent_after = Some(after(event.at)),
             _ => {}
@@ -144,7 +144,6 @@ fn count_click(links: &mut BTreeMap<String, LinkClicks>, data: &Value, is_bot: b
 #[cfg(test)]
 mod tests {
     use postroad_model::EventId;
-    use postroad_store::NewEvent;
 
     use super::*;
 
@@ -155,7 +154,8 @@ mod tests {
             seq: second,
             at: Timestamp::from_micros(second * 1_000_000),
             test: false,
-            event: NewEvent { kind, data: data.to_owned() },
+            kind,
+            data: data.to_owned(),
         }
     }
 

@@ -72,10 +72,10 @@ impl App {
 }
 
 fn activity(event: &Event) -> Option<Activity> {
-    if !matches!(event.event.kind, EventKind::Opened | EventKind::Clicked) {
+    if !matches!(event.kind, EventKind::Opened | EventKind::Clicked) {
         return None;
     }
-    let told: Told = serde_json::from_str(&event.event.data).ok()?;
+    let told: Told = serde_json::from_str(&event.data).ok()?;
     Some(Activity {
         url: told.url,
         ip_address: told.ip_address,

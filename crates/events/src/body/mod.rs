@@ -4,7 +4,7 @@ mod postal;
 mod standard;
 
 use postroad_model::{EventId, EventKind, WebhookFormat};
-use postroad_store::ToldEvent;
+use postroad_store::FeedEvent;
 use serde_json::{Map, Value, json};
 
 pub use standard::standard;
@@ -15,7 +15,7 @@ pub fn event_name(id: EventId) -> String {
 }
 
 /// Body of the event; `None` if this format cannot express it.
-pub fn body(event: &ToldEvent, format: WebhookFormat) -> Option<Vec<u8>> {
+pub fn body(event: &FeedEvent, format: WebhookFormat) -> Option<Vec<u8>> {
     let value = match format {
         WebhookFormat::Standard => standard(event),
         WebhookFormat::Postal => postal::postal(event)?,
@@ -24,14 +24,14 @@ pub fn body(event: &ToldEvent, format: WebhookFormat) -> Option<Vec<u8>> {
 }
 
 /// Data of the event beyond its message.
-fn event_data(event: &ToldEvent) -> Map<String, Value> {
-    let mut data = match serde_json::from_str(&event.event.event.data) {
+fn event_data(event: &FeedEvent) -> Map<String, Value> {
+    let mut data = match serde_json::from_str(&event.data) {
         Ok(Value::Object(data)) => data,
         // The store wrote these rows, so anything else is a bug; posting the rest is better than posting
         // nothing.
         _ => Map::new(),
     };
-    let is_limit = matches!(event.kind(), EventKind::SendLimitApproaching | EventKind::SendLimitExceeded);
+    let is_limit = matches!(event.kind, EventKind::SendLimitApproaching | EventKind::SendLimitExceeded);
     if is_limit && !data.contains_key("server") {
         // Old events that do not record whose limit it was.
         data.insert("server".to_owned(), json!({ "id": event.server_id.0 }));
@@ -44,34 +44,33 @@ mod tests {
     use std::path::Path;
 
     use postroad_model::{ServerId, Timestamp, postal_events};
-    use postroad_store::NewEvent;
 
     use super::*;
     use crate::sample;
 
-    fn sample_of(kind: EventKind) -> ToldEvent {
+    fn sample_of(kind: EventKind) -> FeedEvent {
         let at = Timestamp::parse_rfc3339("2026-11-15T10:00:00.25Z").unwrap();
         let mut event = sample(ServerId(1), 5_123_456_789_012_345, kind, at);
-        event.event.test = false;
+        event.test = false;
         event
     }
 
     /// The one event type for which Postal has two names.
-    fn async_bounce() -> ToldEvent {
+    fn async_bounce() -> FeedEvent {
         let data = r#"{"status":"Bounced","details":"Sent back later","output":"550 5.1.1 no such user",
             "sent_with_ssl":false,"time":null,"bounce":{"kind":"async","class":"bad_mailbox","code":550,
             "enhanced_code":"5.1.1","diagnostic":"550 5.1.1 no such user","message_id":77,
             "returned":{"token":"BounceToken12345","to":"abc.def@rp.example.org","from":"",
             "subject":"Undelivered Mail","message_id":"dsn-1@mx.example.com"}}}"#;
         let mut event = sample_of(EventKind::Bounced);
-        event.event.event = NewEvent { kind: EventKind::Bounced, data: data.to_owned() };
+        event.data = data.to_owned();
         event
     }
 
     #[test]
     fn every_event_looks_as_in_the_golden_files() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-        let mut events: Vec<(String, ToldEvent)> =
+        let mut events: Vec<(String, FeedEvent)> =
             EventKind::ALL.iter().map(|kind| (kind.to_string(), sample_of(*kind))).collect();
         events.push(("message.bounced-async".to_owned(), async_bounce()));
         for format in [WebhookFormat::Standard, WebhookFormat::Postal] {

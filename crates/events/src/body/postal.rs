@@ -2,23 +2,23 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 use postroad_model::EventKind;
-use postroad_store::{EventMessage, ToldEvent};
+use postroad_store::{EventMessage, FeedEvent};
 use serde_json::{Map, Value, json};
 
 use super::event_data;
 
 /// `{"event", "timestamp", "payload", "uuid"}`; `None` for events that Postal does not have.
-pub(super) fn postal(event: &ToldEvent) -> Option<Value> {
+pub(super) fn postal(event: &FeedEvent) -> Option<Value> {
     let data = event_data(event);
-    let name = name(event.kind(), &data)?;
+    let name = name(event.kind, &data)?;
     let mut payload = payload(name, event, &data);
     // The top level may have only those four keys.
-    if let (true, Some(payload)) = (event.event.test, payload.as_object_mut()) {
+    if let (true, Some(payload)) = (event.test, payload.as_object_mut()) {
         payload.insert("test".to_owned(), true.into());
     }
     Some(json!({
         "event": name,
-        "timestamp": event.event.at.as_epoch_seconds(),
+        "timestamp": event.at.as_epoch_seconds(),
         "payload": payload,
         "uuid": uuid(event),
     }))
@@ -51,11 +51,11 @@ fn is_async(data: &Map<String, Value>) -> bool {
     data.get("bounce").and_then(|bounce| bounce.get("kind")).is_some_and(|kind| kind == "async")
 }
 
-fn payload(name: &str, event: &ToldEvent, data: &Map<String, Value>) -> Value {
+fn payload(name: &str, event: &FeedEvent, data: &Map<String, Value>) -> Value {
     let field = |key: &str| data.get(key).cloned().unwrap_or(Value::Null);
     let message = || match &event.message {
         Some(message) => message_object(message),
-        None => json!({ "id": event.event.message_id.0 }),
+        None => json!({ "id": event.message_id.0 }),
     };
     match name {
         "MessageBounced" => {
@@ -73,13 +73,13 @@ fn payload(name: &str, event: &ToldEvent, data: &Map<String, Value>) -> Value {
             "ip_address": field("ip_address"),
             "user_agent": field("user_agent"),
         }),
-        _ if event.kind().is_about_message() => json!({
+        _ if event.kind.is_about_message() => json!({
             "message": message(),
             "status": field("status"),
             "details": field("details"),
             "output": data.get("output").cloned().unwrap_or_else(|| "".into()),
             "sent_with_ssl": data.get("sent_with_ssl").cloned().unwrap_or_else(|| false.into()),
-            "timestamp": event.event.at.as_epoch_seconds(),
+            "timestamp": event.at.as_epoch_seconds(),
             "time": field("time"),
         }),
         _ => Value::Object(data.clone()),
@@ -102,7 +102,7 @@ fn message_object(message: &EventMessage) -> Value {
 }
 
 /// Returned message; messages/message shows its content by its id. Null in old events that do not record it.
-fn bounce_object(event: &ToldEvent, bounce: &Value) -> Value {
+fn bounce_object(event: &FeedEvent, bounce: &Value) -> Value {
     let field = |key: &str| bounce.get(key).cloned().unwrap_or(Value::Null);
     let returned = |key: &str| bounce["returned"].get(key).cloned().unwrap_or(Value::Null);
     json!({
@@ -113,7 +113,7 @@ fn bounce_object(event: &ToldEvent, bounce: &Value) -> Value {
         "to": returned("to"),
         "from": returned("from"),
         "subject": returned("subject"),
-        "timestamp": event.event.at.as_epoch_seconds(),
+        "timestamp": event.at.as_epoch_seconds(),
         "spam_status": "NotChecked",
         "tag": null,
         "class": field("class"),
@@ -124,8 +124,8 @@ fn bounce_object(event: &ToldEvent, bounce: &Value) -> Value {
 }
 
 /// Derived from the event, so that it is equal at every attempt and on every node.
-fn uuid(event: &ToldEvent) -> String {
-    let text = format!("postroad event {} {}", event.server_id.0, event.event.id.0);
+fn uuid(event: &FeedEvent) -> String {
+    let text = format!("postroad event {} {}", event.server_id.0, event.id.0);
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest(&SHA256, text.as_bytes()).as_ref()[..16]);
     uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string()

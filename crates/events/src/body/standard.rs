@@ -1,32 +1,32 @@
 //! Body in the format `standard`, also an item of events/list.
 
-use postroad_store::{EventMessage, ToldEvent};
+use postroad_store::{EventMessage, FeedEvent};
 use serde_json::{Map, Value, json};
 
 use super::{event_data, event_name};
 
 /// `{"type", "timestamp", "id", "seq", "data"}`.
-pub fn standard(event: &ToldEvent) -> Value {
+pub fn standard(event: &FeedEvent) -> Value {
     let mut data = Map::new();
-    if event.kind().is_about_message() {
+    if event.kind.is_about_message() {
         let message = match &event.message {
-            Some(message) => message_object(message, event.event.test),
+            Some(message) => message_object(message, event.test),
             // Retention has removed the message.
-            None => json!({ "id": event.event.message_id.0 }),
+            None => json!({ "id": event.message_id.0 }),
         };
         data.insert("message".to_owned(), message);
     }
-    if event.event.test {
+    if event.test {
         data.insert("test".to_owned(), true.into());
     }
     for (key, value) in event_data(event) {
         data.entry(key).or_insert(value);
     }
     json!({
-        "type": event.kind().as_str(),
-        "timestamp": event.event.at.to_rfc3339(),
-        "id": event_name(event.event.id),
-        "seq": event.event.seq,
+        "type": event.kind.as_str(),
+        "timestamp": event.at.to_rfc3339(),
+        "id": event_name(event.id),
+        "seq": event.seq,
         "data": data,
     })
 }

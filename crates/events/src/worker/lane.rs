@@ -65,7 +65,7 @@ impl Lane {
         pacing: SharedPacing,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        let told = shared.store.told_of(key.0);
+        let told = shared.store.server_event_notices(key.0);
         Self {
             shared,
             key,
@@ -83,7 +83,7 @@ impl Lane {
         let (key, shared) = (self.key, Arc::clone(&self.shared));
         let end = self.work().await;
         // Posts in progress are finished and stored, whatever ended the lane.
-        let mut unused: Vec<EventId> = self.queue.drain(..).map(|work| work.event.event.id).collect();
+        let mut unused: Vec<EventId> = self.queue.drain(..).map(|work| work.event.id).collect();
         while let Some(ended) = self.posts.join_next().await {
             match ended {
                 Ok((_, Ok(post))) => drop(self.note(None, post)),
@@ -174,7 +174,7 @@ impl Lane {
         let limit = self.pacing.lock().window() * 2;
         let held = self.held.iter().copied().collect();
         let works = self.shared.store.claim_webhook_work(server_id, id, limit, held).await?;
-        self.held.extend(works.iter().map(|work| work.event.event.id));
+        self.held.extend(works.iter().map(|work| work.event.id));
         self.queue.extend(works);
         Ok(Some(Arc::new(webhook)))
     }
@@ -259,7 +259,7 @@ async fn tell(
         place = shared.places.take(webhook.server_id, class) => Some(place),
         () = tokio::time::sleep(PLACE_PATIENCE) => None,
     };
-    let Some(mut place) = place else { return (webhook, Err(Unplaced(work.event.event.id))) };
+    let Some(mut place) = place else { return (webhook, Err(Unplaced(work.event.id))) };
     let (moment, patience) = match class {
         Class::Proven => (QUICK_ANSWER_OF_PROVEN, BUSY_PATIENCE_OF_PROVEN),
         _ => (QUICK_ANSWER, BUSY_PATIENCE),

@@ -111,7 +111,7 @@ struct Pace {
 
 impl Dispatcher {
     async fn run(mut self, mut stopping: watch::Receiver<bool>) {
-        let mut told = self.shared.store.told();
+        let mut told = self.shared.store.event_notices();
         let mut watch = ClockWatch::new(self.shared.clock.now());
         let mut put_right_at: Vec<Instant> = Vec::new();
         if self.shared.store.is_clock_behind() {

@@ -18,10 +18,7 @@ async fn update(world: &World, body: Value) -> Value {
 /// Kind and data of the server's own events. Stops the service.
 async fn told(world: &mut World) -> Vec<(EventKind, Value)> {
     let events = world.events_at_the_end(0).await;
-    events
-        .into_iter()
-        .map(|told| (told.event.kind, serde_json::from_str(&told.event.data).unwrap()))
-        .collect()
+    events.into_iter().map(|told| (told.kind, serde_json::from_str(&told.data).unwrap())).collect()
 }
 
 both_engines! {
@@ -60,7 +57,7 @@ both_engines! {
         let last = world.accepted_id(&good()).await;
         world.until_status(last, "Sent").await;
         let events = world.events_at_the_end(held).await;
-        let data: Value = serde_json::from_str(&events[1].event.data).unwrap();
+        let data: Value = serde_json::from_str(&events[1].data).unwrap();
         let details = "The server is in development mode, so the message is held until it is released";
         assert_eq!(data, json!({"status": "Held", "details": details, "reason": "development"}));
     }
@@ -77,7 +74,7 @@ both_engines! {
             world.until_status(*id, if n < 10 { "Sent" } else { "Held" }).await;
         }
         let held = world.events_at_the_end(ids[11]).await;
-        let data: Value = serde_json::from_str(&held[1].event.data).unwrap();
+        let data: Value = serde_json::from_str(&held[1].data).unwrap();
         assert_eq!((&data["reason"], &data["details"]), (&json!("hourly_limit"), &json!("The hourly limit of 10 messages is reached")));
         world.restart();
         let told = told(&mut world).await;

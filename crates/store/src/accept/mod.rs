@@ -35,7 +35,7 @@ impl Store {
             Engine::Postgres(engine) => engine.accept(send).await,
         };
         if accepted.is_ok() {
-            self.bells.ring([server_id]);
+            self.notifier.notify([server_id]);
         }
         accepted
     }

@@ -81,7 +81,7 @@ impl Store {
         })
         .await?;
         self.note_change();
-        self.bells.ring_everywhere();
+        self.notifier.notify_all();
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl Store {
         };
         if affects_sending {
             self.note_change();
-            self.bells.ring_everywhere();
+            self.notifier.notify_all();
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ impl Store {
             Box::pin(async move { add_of_server(sql, &ids, server_id, &event, now).await })
         })
         .await?;
-        self.bells.ring([server_id]);
+        self.notifier.notify([server_id]);
         Ok(())
     }
 }

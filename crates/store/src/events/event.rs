@@ -21,7 +21,9 @@ pub struct Event {
     pub seq: i64,
     pub at: Timestamp,
     pub test: bool,
-    pub event: NewEvent,
+    pub kind: EventKind,
+    /// A JSON object, as in `NewEvent`.
+    pub data: String,
 }
 
 impl Store {
@@ -51,7 +53,8 @@ pub(crate) async fn list_of_message(
                 seq: row.int(1)?,
                 at: row.time(3)?,
                 test: row.flag(4)?,
-                event: NewEvent { kind: row.name(2, EventKind::parse)?, data: row.text(5)? },
+                kind: row.name(2, EventKind::parse)?,
+                data: row.text(5)?,
             })
         })
         .collect()

@@ -2,7 +2,7 @@
 
 use postroad_model::{EventCursor, EventId, EventSet, MessageId, ServerId};
 
-use super::feed_event::{COLUMNS, ToldEvent, columns, joins, read};
+use super::feed_event::{COLUMNS, FeedEvent, columns, joins, read};
 use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
@@ -21,7 +21,7 @@ pub struct FeedQuery {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedPage {
-    pub events: Vec<ToldEvent>,
+    pub events: Vec<FeedEvent>,
     /// Where to go on.
     pub next: EventCursor,
     /// Whether there may be more by now.
@@ -39,7 +39,7 @@ impl Store {
         self.read(move |sql| Box::pin(feed_end(sql, server_id))).await
     }
 
-    pub async fn find_event(&self, server_id: ServerId, id: EventId) -> Result<Option<ToldEvent>> {
+    pub async fn find_event(&self, server_id: ServerId, id: EventId) -> Result<Option<FeedEvent>> {
         self.read(move |sql| Box::pin(find(sql, server_id, id))).await
     }
 }
@@ -101,10 +101,10 @@ pub(crate) async fn feed(sql: &Sql<'_>, query: FeedQuery) -> Result<FeedPage, St
         .await?;
     let mut page = FeedPage { events: Vec::new(), next: after, has_more: rows.len() == limit };
     for row in &rows {
-        let told = read(row)?;
-        page.next = EventCursor { xact: row.int(COLUMNS)?, id: told.event.id.0 };
-        if kinds.contains(told.kind()) {
-            page.events.push(told);
+        let event = read(row)?;
+        page.next = EventCursor { xact: row.int(COLUMNS)?, id: event.id.0 };
+        if kinds.contains(event.kind) {
+            page.events.push(event);
         }
     }
     Ok(page)
@@ -131,7 +131,7 @@ pub(crate) async fn find(
     sql: &Sql<'_>,
     server_id: ServerId,
     id: EventId,
-) -> Result<Option<ToldEvent>, StoreError> {
+) -> Result<Option<FeedEvent>, StoreError> {
     let text =
         concat!("SELECT ", columns!(), " FROM events e ", joins!(), " WHERE e.server_id = $1 AND e.id = $2");
     let row = sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await?;

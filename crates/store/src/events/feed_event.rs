@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use postroad_model::{Direction, EventId, EventKind, MessageId, MessageToken, ServerId, Timestamp};
 
-use super::event::{Event, NewEvent};
 use crate::error::StoreError;
 use crate::sql::Row;
 
@@ -14,16 +13,19 @@ pub(crate) const COLUMNS: usize = 19;
 /// An event and its message, if it is about one that still exists. Nothing in it ever changes, so that whoever is told
 /// twice is told the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToldEvent {
+pub struct FeedEvent {
     pub server_id: ServerId,
-    pub event: Event,
+    pub id: EventId,
+    /// 0 for an event of the server.
+    pub message_id: MessageId,
+    /// 1, 2, 3 … per message, without a gap.
+    pub seq: i64,
+    pub at: Timestamp,
+    pub test: bool,
+    pub kind: EventKind,
+    /// A JSON object, as in `NewEvent`.
+    pub data: String,
     pub message: Option<EventMessage>,
-}
-
-impl ToldEvent {
-    pub fn kind(&self) -> EventKind {
-        self.event.event.kind
-    }
 }
 
 /// What never changes of a message.
@@ -62,7 +64,7 @@ macro_rules! joins {
 pub(crate) use {columns, joins};
 
 /// Reads `columns`.
-pub(crate) fn read(row: &Row) -> Result<ToldEvent, StoreError> {
+pub(crate) fn read(row: &Row) -> Result<FeedEvent, StoreError> {
     let message_id = MessageId(row.int(2)?);
     let message = match row.text_opt(8)? {
         None => None,
@@ -81,13 +83,15 @@ pub(crate) fn read(row: &Row) -> Result<ToldEvent, StoreError> {
             accepted_at: row.time(18)?,
         }),
     };
-    let event = Event {
+    Ok(FeedEvent {
+        server_id: ServerId(row.int(0)?),
         id: EventId(row.int(1)?),
         message_id,
         seq: row.int(3)?,
         at: row.time(5)?,
         test: row.flag(6)?,
-        event: NewEvent { kind: row.name(4, EventKind::parse)?, data: row.text(7)? },
-    };
-    Ok(ToldEvent { server_id: ServerId(row.int(0)?), event, message })
+        kind: row.name(4, EventKind::parse)?,
+        data: row.text(7)?,
+        message,
+    })
 }

@@ -9,4 +9,4 @@ pub(crate) mod notifier;
 
 pub use event::{Event, NewEvent};
 pub use feed::{FeedPage, FeedQuery};
-pub use feed_event::{EventMessage, ToldEvent};
+pub use feed_event::{EventMessage, FeedEvent};

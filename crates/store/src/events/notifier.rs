@@ -6,64 +6,64 @@ use tokio::sync::watch;
 
 use crate::Store;
 
-const SHARED_BELLS: usize = 64;
+const SHARDS: usize = 64;
 
 #[derive(Debug)]
-pub(crate) struct Bells {
-    all: watch::Sender<u64>,
-    of_servers: Vec<watch::Sender<u64>>,
+pub(crate) struct EventNotifier {
+    everything: watch::Sender<u64>,
+    shards: Vec<watch::Sender<u64>>,
 }
 
-impl Default for Bells {
+impl Default for EventNotifier {
     fn default() -> Self {
-        let of_servers = (0..SHARED_BELLS).map(|_| watch::Sender::new(0)).collect();
-        Self { all: watch::Sender::new(0), of_servers }
+        let shards = (0..SHARDS).map(|_| watch::Sender::new(0)).collect();
+        Self { everything: watch::Sender::new(0), shards }
     }
 }
 
-impl Bells {
-    pub(crate) fn all(&self) -> watch::Receiver<u64> {
-        self.all.subscribe()
+impl EventNotifier {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.everything.subscribe()
     }
 
-    pub(crate) fn of(&self, server_id: ServerId) -> watch::Receiver<u64> {
-        self.of_servers[place(server_id)].subscribe()
+    pub(crate) fn subscribe_server(&self, server_id: ServerId) -> watch::Receiver<u64> {
+        self.shards[shard_of(server_id)].subscribe()
     }
 
-    pub(crate) fn ring(&self, servers: impl IntoIterator<Item = ServerId>) {
-        let places = servers.into_iter().fold(0_u64, |places, server_id| places | 1 << place(server_id));
-        self.ring_places(places);
+    pub(crate) fn notify(&self, servers: impl IntoIterator<Item = ServerId>) {
+        let mask = servers.into_iter().fold(0_u64, |mask, server_id| mask | 1 << shard_of(server_id));
+        self.notify_shards(mask);
     }
 
     /// For what is rare and about servers that only the transaction knew.
-    pub(crate) fn ring_everywhere(&self) {
-        self.ring_places(u64::MAX);
+    pub(crate) fn notify_all(&self) {
+        self.notify_shards(u64::MAX);
     }
 
     /// One bit for each bell.
-    fn ring_places(&self, places: u64) {
-        for (place, bell) in self.of_servers.iter().enumerate() {
-            if places & 1 << place != 0 {
-                bell.send_modify(|count| *count += 1);
+    fn notify_shards(&self, mask: u64) {
+        for (shard, channel) in self.shards.iter().enumerate() {
+            if mask & 1 << shard != 0 {
+                channel.send_modify(|count| *count += 1);
             }
         }
-        self.all.send_modify(|count| *count += 1);
+        self.everything.send_modify(|count| *count += 1);
     }
 }
 
 /// Ids count up by one: neighbours have different bells.
-fn place(server_id: ServerId) -> usize {
-    server_id.0.rem_euclid(SHARED_BELLS as i64) as usize
+fn shard_of(server_id: ServerId) -> usize {
+    server_id.0.rem_euclid(SHARDS as i64) as usize
 }
 
 impl Store {
     /// Counts up whenever this process has appended events. Other nodes' are not counted.
-    pub fn told(&self) -> watch::Receiver<u64> {
-        self.bells.all()
+    pub fn event_notices(&self) -> watch::Receiver<u64> {
+        self.notifier.subscribe()
     }
 
     /// Likewise for one server, and now and then for others too.
-    pub fn told_of(&self, server_id: ServerId) -> watch::Receiver<u64> {
-        self.bells.of(server_id)
+    pub fn server_event_notices(&self, server_id: ServerId) -> watch::Receiver<u64> {
+        self.notifier.subscribe_server(server_id)
     }
 }

@@ -23,7 +23,7 @@ impl Store {
             Engine::Postgres(engine) => engine.finish(&outcomes).await?,
         };
         self.last_suppressed.note(suppressing, self.clock.now());
-        self.bells.ring(servers);
+        self.notifier.notify(servers);
         Ok(settled)
     }
 
@@ -37,7 +37,7 @@ impl Store {
             Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
         };
         if is_settled {
-            self.bells.ring([key.0]);
+            self.notifier.notify([key.0]);
         }
         Ok(is_settled)
     }

@@ -45,7 +45,7 @@ impl Store {
             })
             .await?;
         self.note_change();
-        self.bells.ring_everywhere();
+        self.notifier.notify_all();
         Ok(paused)
     }
 }

@@ -75,7 +75,7 @@ impl Store {
     fn note_entry(&self, server_id: ServerId, entry: Entry) {
         if entry != Entry::Unchanged {
             self.note_change();
-            self.bells.ring([server_id]);
+            self.notifier.notify([server_id]);
         }
     }
 }

@@ -23,7 +23,7 @@ impl Store {
                 Box::pin(async move { expire_holds(sql, &ids, now, limit).await })
             })
             .await?;
-        self.bells.ring_everywhere();
+        self.notifier.notify_all();
         Ok(ended)
     }
 }

@@ -51,7 +51,7 @@ impl Store {
         };
         // Some may be held, and limits may be reached: both are events.
         if !changes.is_empty() {
-            self.bells.ring(changes.iter().map(|((server_id, _), _)| *server_id));
+            self.notifier.notify(changes.iter().map(|((server_id, _), _)| *server_id));
         }
         Ok(changes.len())
     }

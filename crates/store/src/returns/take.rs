@@ -41,7 +41,7 @@ impl Store {
         let taken =
             taking.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closed".into())))?;
         self.last_suppressed.note([server_id], self.clock.now());
-        self.bells.ring([server_id]);
+        self.notifier.notify([server_id]);
         Ok(taken)
     }
 }

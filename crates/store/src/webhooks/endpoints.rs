@@ -143,7 +143,7 @@ impl Store {
             })
             .await?;
         if is_changed {
-            self.bells.ring([server_id]);
+            self.notifier.notify([server_id]);
             self.purge_webhook_queue(server_id, id).await?;
         }
         Ok(is_changed)

@@ -6,7 +6,7 @@ use postroad_model::{EventId, ServerId, Timestamp, WebhookId};
 
 use crate::error::StoreError;
 use crate::events::feed_event::{columns, joins};
-use crate::events::{ToldEvent, feed_event};
+use crate::events::{FeedEvent, feed_event};
 use crate::sql::{Row, Sql};
 use crate::{Engine, Result, Store};
 
@@ -27,7 +27,7 @@ pub struct WebhookDue {
 /// An event that a webhook is to be told of now.
 #[derive(Debug, Clone)]
 pub struct WebhookWork {
-    pub event: ToldEvent,
+    pub event: FeedEvent,
     /// Attempts made before.
     pub attempts: u32,
 }
@@ -178,7 +178,7 @@ pub(crate) async fn claim(
     let mut works = works?;
     // On PostgreSQL a claim is nobody else's, and one of a held event is a replay: dropped here it would stay claimed.
     if sql.is_sqlite() {
-        works.retain(|work| !held.contains(&work.event.event.id));
+        works.retain(|work| !held.contains(&work.event.id));
         works.truncate(limit);
     }
     Ok(works)

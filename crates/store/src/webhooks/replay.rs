@@ -46,7 +46,7 @@ impl Store {
         let now = self.clock.now();
         let replayed =
             self.write(move |sql| Box::pin(replay_events(sql, server_id, id, replay, now))).await?;
-        self.bells.ring([server_id]);
+        self.notifier.notify([server_id]);
         Ok(replayed)
     }
 }

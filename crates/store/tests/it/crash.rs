@@ -114,7 +114,7 @@ async fn check_one(store: &Store, server: ServerId, send: SendId, id: MessageId)
     assert_eq!(message.next_attempt_at, Some(message.send.created_at), "{id} is queued");
     let events = store.list_events(server, id).await.expect("the store works");
     assert_eq!(events.len(), 1);
-    assert_eq!((events[0].seq, events[0].event.kind), (1, EventKind::Accepted));
+    assert_eq!((events[0].seq, events[0].kind), (1, EventKind::Accepted));
     let body = store.read_body(server, send, message.send.size).await.expect("the store works");
     assert!(body == body_of(send), "the body of {send} is another one");
     let key = store.find_idempotent_answer(server, format!("key {send}")).await.expect("the store works");

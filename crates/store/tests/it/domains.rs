@@ -85,7 +85,7 @@ async fn told(fixture: &Fixture, server: ServerId) -> Vec<(EventKind, Value)> {
     let events =
         fixture.store.list_events(server, postroad_model::MessageId(0)).await.expect("the store works");
     let read = |event: &postroad_store::Event| {
-        (event.event.kind, serde_json::from_str(&event.event.data).expect("data is JSON"))
+        (event.kind, serde_json::from_str(&event.data).expect("data is JSON"))
     };
     events.iter().map(read).collect()
 }

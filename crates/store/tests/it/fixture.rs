@@ -254,7 +254,7 @@ impl Fixture {
         let events = self.events(id).await;
         let numbers: Vec<i64> = events.iter().map(|event| event.seq).collect();
         assert_eq!(numbers, (1..=events.len() as i64).collect::<Vec<_>>(), "a gap in seq");
-        events.iter().map(|event| event.event.kind).collect()
+        events.iter().map(|event| event.kind).collect()
     }
 
     /// Runs a statement behind the store's back.

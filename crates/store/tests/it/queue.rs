@@ -81,7 +81,7 @@ async fn sent_message_leaves_the_queue(fixture: Fixture) {
     assert_eq!(message.last_delivery_at, Some(fixture.now()));
     assert_eq!(fixture.event_kinds(id).await, [EventKind::Accepted, EventKind::Delivered]);
     let event = &fixture.events(id).await[1];
-    assert_eq!((event.event.data.as_str(), event.at), (r#"{"status":"Sent"}"#, fixture.now()));
+    assert_eq!((event.data.as_str(), event.at), (r#"{"status":"Sent"}"#, fixture.now()));
     assert_eq!(fixture.deliveries(id).await.len(), 1);
     fixture.clock.advance(Duration::from_secs(1_000_000));
     assert!(fixture.claim_due().await.is_empty());

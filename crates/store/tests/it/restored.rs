@@ -63,7 +63,7 @@ async fn read(fixture: &Fixture, after: EventCursor, wanted: usize) -> (Vec<Mess
         loop {
             let page = fixture.store.feed(query).await.expect("the store works");
             if page.events.len() >= wanted {
-                return (page.events.iter().map(|told| told.event.message_id).collect(), page.next);
+                return (page.events.iter().map(|told| told.message_id).collect(), page.next);
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -102,7 +102,7 @@ async fn restored_dump_goes_on_in_another_cluster() {
     assert_eq!(read(&fixture, EventCursor::START, 6).await.0[2..], rest);
     assert_eq!(counted(&fixture).await, 3);
     let works = webhooks::claim(&fixture, &webhook).await;
-    let told: Vec<MessageId> = works.iter().map(|work| work.event.event.message_id).collect();
+    let told: Vec<MessageId> = works.iter().map(|work| work.event.message_id).collect();
     assert_eq!(told, [counted_before, waits, later]);
 
     // Opened once more it is at home: nothing is added again.

@@ -197,7 +197,7 @@ async fn late_event_that_a_webhook_waits_for_keeps_an_old_message(fixture: Fixtu
     // Of the young message, and the late one.
     assert_eq!(fixture.query_int("SELECT count(*) FROM events").await, 3);
     let works = webhooks::claim_some(&fixture, &webhook, 1).await;
-    assert_eq!(works[0].event.event.id.0, late);
+    assert_eq!(works[0].event.id.0, late);
     assert_eq!(works[0].event.message.as_ref().map(|message| message.id), Some(old));
 }
 

@@ -97,7 +97,7 @@ async fn released_hold_with_a_future_send_at_reads_scheduled(fixture: Fixture) {
     let message = fixture.message(id).await;
     assert_eq!((message.status, message.next_attempt_at), (Status::Scheduled, Some(fixture.in_secs(600))));
     let released = fixture.events(id).await.pop().expect("an event");
-    assert_eq!(released.event.data, r#"{"status":"Scheduled"}"#);
+    assert_eq!(released.data, r#"{"status":"Scheduled"}"#);
     fixture.clock.advance(Duration::from_mins(10));
     assert_eq!(fixture.claim_due().await.len(), 1);
     assert_eq!(fixture.message(id).await.status, Status::Pending);

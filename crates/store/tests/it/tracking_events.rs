@@ -56,7 +56,7 @@ async fn sent_message(fixture: &Fixture) -> MessageId {
 /// The data of the events from `seq` on.
 async fn told(fixture: &Fixture, id: MessageId, seq: usize) -> Vec<Value> {
     let events = fixture.events(id).await;
-    events[seq - 1..].iter().map(|event| serde_json::from_str(&event.event.data).expect("JSON")).collect()
+    events[seq - 1..].iter().map(|event| serde_json::from_str(&event.data).expect("JSON")).collect()
 }
 
 async fn first_ones_are_told_apart_by_person_and_bot(fixture: Fixture) {
@@ -200,7 +200,7 @@ async fn a_flood_of_hits_has_an_end(fixture: Fixture) {
     record(&fixture, vec![opened(), opened(), opened()]).await;
     let unsubscribed = hit(fixture.server, id, unsubscribe("ann@example.com"), fixture.in_secs(6));
     record(&fixture, vec![opened(), unsubscribed]).await;
-    let kinds: Vec<EventKind> = fixture.events(id).await.iter().map(|event| event.event.kind).collect();
+    let kinds: Vec<EventKind> = fixture.events(id).await.iter().map(|event| event.kind).collect();
     assert_eq!(kinds[2..], [EventKind::Opened, EventKind::Unsubscribed], "who wants to leave always can");
 }
 
@@ -229,7 +229,7 @@ async fn hits_of_many_messages_are_written_together(fixture: Fixture) {
     for _ in 0..3 {
         ids.push(sent_message(&fixture).await);
     }
-    let told = fixture.store.told();
+    let told = fixture.store.event_notices();
     let before = *told.borrow();
     let hits =
         ids.iter().rev().map(|id| hit(fixture.server, *id, TrackingEventKind::Open, fixture.in_secs(5)));

@@ -52,7 +52,7 @@ pub(crate) async fn claim_some(fixture: &Fixture, webhook: &Webhook, limit: usiz
 }
 
 fn kinds(works: &[WebhookWork]) -> Vec<EventKind> {
-    works.iter().map(|work| work.event.kind()).collect()
+    works.iter().map(|work| work.event.kind).collect()
 }
 
 fn outcome(webhook: &Webhook, work: &WebhookWork, at: Timestamp, next: WebhookNext) -> WebhookOutcome {
@@ -60,9 +60,9 @@ fn outcome(webhook: &Webhook, work: &WebhookWork, at: Timestamp, next: WebhookNe
         server_id: webhook.server_id,
         webhook_id: webhook.id,
         attempt: NewWebhookAttempt {
-            event_id: work.event.event.id,
-            message_id: work.event.event.message_id,
-            kind: work.event.kind(),
+            event_id: work.event.id,
+            message_id: work.event.message_id,
+            kind: work.event.kind,
             at,
             number: work.attempts + 1,
             url: webhook.url.clone(),
@@ -87,7 +87,7 @@ async fn events_come_to_the_webhooks_that_want_them(fixture: Fixture) {
     assert_eq!(kinds(&works), [EventKind::Delivered]);
     let message = works[0].event.message.as_ref().expect("it is about a message");
     assert_eq!((message.id, message.rcpt_to.as_str()), (id, fixture.message(id).await.rcpt_to.as_str()));
-    assert_eq!(works[0].event.event.seq, 2);
+    assert_eq!(works[0].event.seq, 2);
 }
 
 async fn hits_come_to_the_webhooks_that_want_them(fixture: Fixture) {
@@ -107,7 +107,7 @@ async fn hits_come_to_the_webhooks_that_want_them(fixture: Fixture) {
     let simulator = DomainName::parse("sim.postroad.test").expect("a name");
     fixture.store.record_tracking_events(hits.into(), simulator).await.expect("the store works");
     let works = claim(&fixture, &clicks).await;
-    assert_eq!((kinds(&works), works[0].event.event.seq), (vec![EventKind::Clicked], 4));
+    assert_eq!((kinds(&works), works[0].event.seq), (vec![EventKind::Clicked], 4));
 }
 
 async fn what_was_told_is_not_told_again_and_what_failed_comes_later(fixture: Fixture) {
@@ -115,7 +115,7 @@ async fn what_was_told_is_not_told_again_and_what_failed_comes_later(fixture: Fi
     let id = fixture.claimed_message().await;
     assert!(fixture.finish(fixture.outcome(id, Status::Sent)).await);
     let works = claim(&fixture, &webhook).await;
-    let held: Vec<EventId> = works.iter().map(|work| work.event.event.id).collect();
+    let held: Vec<EventId> = works.iter().map(|work| work.event.id).collect();
     let again = fixture.store.claim_webhook_work(webhook.server_id, webhook.id, 10, held).await;
     assert!(again.expect("the store works").is_empty(), "what somebody has is not handed out");
     let now = fixture.clock.now();
@@ -157,11 +157,8 @@ async fn attempts_are_logged_newest_first(fixture: Fixture) {
     assert_eq!(older.expect("the store works"), attempts[1..]);
     let found = fixture.store.find_webhook_attempt(fixture.server, attempts[1].id).await;
     assert_eq!(found.expect("the store works").as_ref(), Some(&attempts[1]));
-    let of_event = fixture
-        .store
-        .list_event_attempts(fixture.server, works[0].event.event.id, 10)
-        .await
-        .expect("it works");
+    let of_event =
+        fixture.store.list_event_attempts(fixture.server, works[0].event.id, 10).await.expect("it works");
     assert_eq!(of_event.len(), 2);
     let found = fixture.store.find_webhook(fixture.server, webhook.id).await.expect("it works");
     assert_eq!(found.expect("it is there").failing_since, Some(now));
@@ -176,14 +173,14 @@ async fn events_are_told_again_on_demand(fixture: Fixture) {
     let told = works.iter().map(|work| outcome(&webhook, work, from, WebhookNext::Done)).collect();
     fixture.store.settle_webhooks(told).await.expect("the store works");
     fixture.clock.advance(Duration::from_hours(1));
-    let event = works[0].event.event.id;
+    let event = works[0].event.id;
     for replay in [Replay::Event(event), Replay::Between { from, to: fixture.clock.now(), after: EventId(0) }]
     {
         let replayed = fixture.store.replay_webhook(fixture.server, webhook.id, replay).await;
         let replayed = replayed.expect("the store works");
         assert_eq!((replayed.events, replayed.continue_after), (1, None));
         let works = claim(&fixture, &webhook).await;
-        assert_eq!(works.iter().map(|work| work.event.event.id).collect::<Vec<_>>(), [event]);
+        assert_eq!(works.iter().map(|work| work.event.id).collect::<Vec<_>>(), [event]);
         let told = vec![outcome(&webhook, &works[0], fixture.clock.now(), WebhookNext::Done)];
         fixture.store.settle_webhooks(told).await.expect("the store works");
     }
@@ -200,10 +197,10 @@ async fn what_is_replayed_while_it_is_told_is_told_again(fixture: Fixture) {
     let works = claim(&fixture, &webhook).await;
     let begun = fixture.clock.now();
     fixture.clock.advance(Duration::from_secs(1));
-    let replay = Replay::Event(works[0].event.event.id);
+    let replay = Replay::Event(works[0].event.id);
     fixture.store.replay_webhook(fixture.server, webhook.id, replay).await.expect("the store works");
     // Whoever tells it looks for more meanwhile; depending on the engine the replay comes now or after the outcome.
-    let held = vec![works[0].event.event.id];
+    let held = vec![works[0].event.id];
     let more = fixture.store.claim_webhook_work(fixture.server, webhook.id, 10, held).await;
     let mut again = more.expect("the store works");
     let told = vec![outcome(&webhook, &works[0], begun, WebhookNext::Done)];
@@ -219,7 +216,7 @@ async fn what_was_claimed_and_not_tried_is_given_back(fixture: Fixture) {
     let webhook = create(&fixture, [EventKind::Accepted].into_iter().collect()).await;
     fixture.claimed_message().await;
     let works = claim(&fixture, &webhook).await;
-    let unused = works.iter().map(|work| work.event.event.id).collect();
+    let unused = works.iter().map(|work| work.event.id).collect();
     let released = fixture.store.release_webhook_work(fixture.server, webhook.id, unused).await;
     released.expect("the store works");
     assert_eq!(claim(&fixture, &webhook).await.len(), works.len());
@@ -236,7 +233,7 @@ async fn disabled_webhook_is_told_nothing_and_others_hear_of_it(fixture: Fixture
     let works = claim(&fixture, &other).await;
     assert_eq!(kinds(&works), [EventKind::Accepted, EventKind::WebhookDisabled]);
     assert_eq!(works[1].event.message, None);
-    assert!(works[1].event.event.event.data.contains("410 Gone"));
+    assert!(works[1].event.data.contains("410 Gone"));
     let found = fixture.store.find_webhook(fixture.server, dead.id).await.expect("it works").expect("there");
     assert_eq!((found.enabled, found.disabled_reason.as_deref()), (false, Some("410 Gone")));
     let change = WebhookChange { enabled: Some(true), ..WebhookChange::default() };
@@ -299,7 +296,7 @@ async fn what_a_format_has_no_words_for_is_dropped_and_no_failure(fixture: Fixtu
 async fn webhook_enabled_again_begins_anew(fixture: Fixture) {
     let webhook = create(&fixture, EventSet::ALL).await;
     fixture.claimed_message().await;
-    let event = claim(&fixture, &webhook).await[0].event.event.id;
+    let event = claim(&fixture, &webhook).await[0].event.id;
     let disabled = fixture.store.disable_webhook(fixture.server, webhook.id, "410 Gone".into(), None).await;
     assert!(disabled.expect("the store works"));
     // As a transaction leaves it that did not see the end of the webhook.

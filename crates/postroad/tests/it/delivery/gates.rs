@@ -86,7 +86,7 @@ both_engines! {
         let (again, _) = world.refused_queue(&["cancel", &kept.to_string()]);
         assert!(again.contains("not waiting: it is delivered, failed or cancelled"), "{again}");
         let events = world.events_at_the_end(cancelled).await;
-        let kinds: Vec<&str> = events.iter().map(|event| event.event.kind.as_str()).collect();
+        let kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
         assert_eq!(kinds, ["message.accepted", "message.cancelled"]);
     }
 }

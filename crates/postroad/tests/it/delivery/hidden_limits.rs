@@ -212,11 +212,11 @@ both_engines! {
 async fn delays_before_delivery(store: &Store, server: ServerId, id: MessageId) -> usize {
     let events = store.list_events(server, id).await.expect("the store can be read");
     let [accepted, delayed @ .., delivered] = &events[..] else { panic!("{events:?}") };
-    let ends = (accepted.event.kind, delivered.event.kind);
+    let ends = (accepted.kind, delivered.kind);
     assert_eq!(ends, (EventKind::Accepted, EventKind::Delivered), "{events:?}");
     for event in delayed {
-        assert_eq!(event.event.kind, EventKind::Delayed, "{events:?}");
-        let data: Value = serde_json::from_str(&event.event.data).expect("events hold JSON");
+        assert_eq!(event.kind, EventKind::Delayed, "{events:?}");
+        let data: Value = serde_json::from_str(&event.data).expect("events hold JSON");
         let code = data["attempt"]["code"].as_u64().or(data["code"].as_u64());
         assert!(code.is_some_and(|code| (400..500).contains(&code)), "it was not offered: {data}");
     }

@@ -127,7 +127,7 @@ both_engines! {
         assert_eq!((&figures["attempts"], &figures["latency"]["first_attempt"]), (&json!(0), &Value::Null));
         let events = world.events_at_the_end(nowhere).await;
         assert_eq!(told(&events), [(1, "message.accepted"), (2, "message.failed")]);
-        let data: Value = serde_json::from_str(&events[1].event.data).unwrap();
+        let data: Value = serde_json::from_str(&events[1].data).unwrap();
         assert_eq!(data["class"], "bad_domain");
         assert_eq!((data.get("attempt"), &data["time"]), (Some(&Value::Null), &Value::Null), "{data}");
     }

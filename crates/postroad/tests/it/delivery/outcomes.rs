@@ -9,7 +9,7 @@ use crate::world::both_engines;
 
 /// Kinds and numbers of a message's events.
 pub(super) fn told(events: &[Event]) -> Vec<(i64, &'static str)> {
-    events.iter().map(|event| (event.seq, event.event.kind.as_str())).collect()
+    events.iter().map(|event| (event.seq, event.kind.as_str())).collect()
 }
 
 /// The next attempt is announced for `pause` seconds after this one, give or take a tenth.
@@ -111,7 +111,7 @@ both_engines! {
 
         let events = world.events_at_the_end(id).await;
         assert_eq!(told(&events), [(1, "message.accepted"), (2, "message.bounced")]);
-        let data: Value = serde_json::from_str(&events[1].event.data).unwrap();
+        let data: Value = serde_json::from_str(&events[1].data).unwrap();
         assert_eq!(data["bounce"]["class"], "bad_mailbox");
         assert_eq!(data["bounce"]["kind"], "sync");
     }

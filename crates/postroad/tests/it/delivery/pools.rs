@@ -150,8 +150,8 @@ both_engines! {
         let paused = world.admin(&["pool", "list"])[0]["addresses"][0].clone();
         assert_eq!(paused["warm_up"], "paused", "{paused}");
         let told = world.events_at_the_end(0).await;
-        assert_eq!((told.len(), told[0].event.kind), (1, EventKind::IpWarmupPaused));
-        let data: Value = serde_json::from_str(&told[0].event.data).unwrap();
+        assert_eq!((told.len(), told[0].kind), (1, EventKind::IpWarmupPaused));
+        let data: Value = serde_json::from_str(&told[0].data).unwrap();
         assert_eq!(data, json!({"address": FIRST, "pool": "fresh", "reason": paused["warm_up_paused_reason"]}));
     }
 }

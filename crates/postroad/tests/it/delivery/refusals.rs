@@ -157,7 +157,7 @@ async fn a_message_too_large_for_the_peer_fails_before_it_is_sent() {
     assert!(!peer.connections()[0].commands.iter().any(|line| line.starts_with("MAIL")));
     let events = world.events_at_the_end(id).await;
     assert_eq!(told(&events), [(1, "message.accepted"), (2, "message.failed")]);
-    let data: Value = serde_json::from_str(&events[1].event.data).unwrap();
+    let data: Value = serde_json::from_str(&events[1].data).unwrap();
     assert_eq!(data["class"], "too_large");
 }
 

@@ -83,7 +83,7 @@ both_engines! {
         assert!(peer.messages().is_empty() && elsewhere.messages().is_empty());
         let events = world.events_at_the_end(ids[1]).await;
         assert_eq!(told(&events), [(1, "message.accepted"), (2, "message.failed")]);
-        let data: Value = serde_json::from_str(&events[1].event.data).unwrap();
+        let data: Value = serde_json::from_str(&events[1].data).unwrap();
         assert_eq!(data["attempt"], Value::Null, "{data}");
     }
 

@@ -46,9 +46,9 @@ both_engines! {
         assert_eq!(world.deliveries(sent.id).await.as_array().unwrap().len(), 2);
 
         let events = world.events_at_the_end(sent.id).await;
-        let kinds: Vec<EventKind> = events.iter().map(|event| event.event.kind).collect();
+        let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
         assert_eq!(kinds, [EventKind::Accepted, EventKind::Delivered, EventKind::Bounced]);
-        let data: Value = serde_json::from_str(&events[2].event.data).unwrap();
+        let data: Value = serde_json::from_str(&events[2].data).unwrap();
         let bounce = &data["bounce"];
         assert_eq!((&bounce["kind"], &bounce["class"]), (&json!("async"), &json!("bad_mailbox")));
         assert_eq!((&bounce["code"], &bounce["enhanced_code"]), (&json!(550), &json!("5.1.1")));

@@ -28,7 +28,7 @@ both_engines! {
         let held = world.until_status(next, "Held").await;
         assert!(held[0]["details"].as_str().unwrap().contains("complaint"), "{held:?}");
         let events = world.events_at_the_end(sent.id).await;
-        let kinds: Vec<EventKind> = events.iter().map(|event| event.event.kind).collect();
+        let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
         assert_eq!(kinds, [EventKind::Accepted, EventKind::Delivered, EventKind::Complained]);
     }
 }

@@ -19,8 +19,8 @@ both_engines! {
         let again = world.accepted_id(&to("bounce-later+order-7")).await;
         world.until_status(again, "Bounced").await;
         let events = world.events_at_the_end(bounced).await;
-        let data: Value = serde_json::from_str(&events[2].event.data).unwrap();
-        assert_eq!((events[2].event.kind, &data["bounce"]["kind"]), (EventKind::Bounced, &json!("async")));
+        let data: Value = serde_json::from_str(&events[2].data).unwrap();
+        assert_eq!((events[2].kind, &data["bounce"]["kind"]), (EventKind::Bounced, &json!("async")));
     }
 
     async fn a_simulated_complaint_comes_back_by_smtp(world: World) {
@@ -32,7 +32,7 @@ both_engines! {
         let again = world.accepted_id(&body).await;
         world.until_status(again, "Sent").await;
         let kinds: Vec<EventKind> =
-            world.events_at_the_end(id).await.iter().map(|event| event.event.kind).collect();
+            world.events_at_the_end(id).await.iter().map(|event| event.kind).collect();
         assert_eq!(kinds, [EventKind::Accepted, EventKind::Delivered, EventKind::Complained]);
     }
 }

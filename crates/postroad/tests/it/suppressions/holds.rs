@@ -37,9 +37,9 @@ both_engines! {
         world.until_status(id, "Held").await;
         let deliveries = world.until_deliveries(id, 1).await;
         let events = world.events_at_the_end(id).await;
-        let kinds: Vec<EventKind> = events.iter().map(|told| told.event.kind).collect();
+        let kinds: Vec<EventKind> = events.iter().map(|told| told.kind).collect();
         assert_eq!(kinds, [EventKind::Accepted, EventKind::Held]);
-        let data: Value = serde_json::from_str(&events[1].event.data).unwrap();
+        let data: Value = serde_json::from_str(&events[1].data).unwrap();
         assert_eq!(data, json!({
             "status": "Held", "details": deliveries[0]["details"], "reason": "suppressed",
             "suppression": {"reason": "complaint", "since": since},

@@ -44,7 +44,7 @@ both_engines! {
         let events = world.events_at_the_end(got.id).await;
         let told: Vec<(EventKind, i64, Value)> = events[2..]
             .iter()
-            .map(|event| (event.event.kind, event.seq, serde_json::from_str(&event.event.data).unwrap()))
+            .map(|event| (event.kind, event.seq, serde_json::from_str(&event.data).unwrap()))
             .collect();
         let (kinds, seqs): (Vec<EventKind>, Vec<i64>) = told.iter().map(|(kind, seq, _)| (*kind, *seq)).unzip();
         assert_eq!(kinds, [EventKind::Opened, EventKind::Clicked, EventKind::Clicked]);

@@ -54,9 +54,9 @@ both_engines! {
         world.until_status(left, "Held").await;
         assert_eq!(until_activity(&world, got.id, 0, 0).await, json!({"loads": [], "clicks": []}));
         let events = world.events_at_the_end(got.id).await;
-        let kinds: Vec<EventKind> = events.iter().map(|event| event.event.kind).collect();
+        let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
         assert_eq!(kinds, [EventKind::Accepted, EventKind::Delivered, EventKind::Unsubscribed]);
-        let data: serde_json::Value = serde_json::from_str(&events[2].event.data).unwrap();
+        let data: serde_json::Value = serde_json::from_str(&events[2].data).unwrap();
         assert_eq!(data["ip_address"], "127.0.0.1");
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use postroad_model::{EventKind, HoldReason, MessageId, ServerId, Status, SuppressionReason, Timestamp};
 use postroad_store::{
-    Accepted, Begin, Begun, Idempotency, InitialState, NewDelivery, NewEvent, NewSend, NewSuppression,
+    Accepted, Begin, Begun, Event, Idempotency, InitialState, NewDelivery, NewEvent, NewSend, NewSuppression,
     OTHER_PROVIDER, Outcome,
 };
 use rand::rngs::StdRng;
@@ -340,7 +340,10 @@ impl Run {
                 deliveries: deliveries.into_iter().map(|delivery| delivery.record).collect(),
                 events: events
                     .into_iter()
-                    .map(|event| (event.seq, event.at, event.test, event.event))
+                    .map(|event| {
+                        let Event { seq, at, test, kind, data, .. } = event;
+                        (seq, at, test, NewEvent { kind, data })
+                    })
                     .collect(),
             };
             assert_eq!(&given, self.expected.message(number), "message {number}; {}", self.so_far());
