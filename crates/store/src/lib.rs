@@ -46,8 +46,8 @@ pub use accept::{
     SendInfo, SendOptions, SendTracking,
 };
 pub use analytics::{
-    CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, Histogram, Metric, OTHER_PROVIDER,
-    SURPLUS, Shape, Sums, WORDS_MAX,
+    CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, Histogram, LABELS_MAX, Metric,
+    OTHER_LABELS, OTHER_PROVIDER, Shape, Sums,
 };
 pub use delivery_setup::{DeliverySetup, ServerDelivery};
 pub use domains::{

@@ -65,9 +65,11 @@ impl Store {
         new: Vec<NewTrackingEvent>,
         simulator_domain: DomainName,
     ) -> Result<()> {
-        let servers: Vec<ServerId> = new.iter().map(|hit| hit.server_id).collect();
-        let left = new.iter().filter(|hit| matches!(hit.kind, TrackingEventKind::Unsubscribe { .. }));
-        let left: Vec<ServerId> = left.map(|hit| hit.server_id).collect();
+        let servers: Vec<ServerId> = new.iter().map(|tracked_event| tracked_event.server_id).collect();
+        let left = new
+            .iter()
+            .filter(|tracked_event| matches!(tracked_event.kind, TrackingEventKind::Unsubscribe { .. }));
+        let left: Vec<ServerId> = left.map(|tracked_event| tracked_event.server_id).collect();
         match &*self.engine {
             Engine::Sqlite { .. } => {
                 self.write_with_ids(move |sql, ids| {
@@ -84,7 +86,7 @@ impl Store {
 }
 
 /// Where the message stands.
-pub(crate) struct Standing {
+pub(crate) struct MessageState {
     pub(crate) last_seq: i64,
     pub(crate) marks: i64,
     pub(crate) status: Status,
@@ -93,51 +95,52 @@ pub(crate) struct Standing {
 }
 
 /// In the order of messages, as everybody locks them, and of time.
-pub(crate) fn sort(hits: &mut [NewTrackingEvent]) {
-    hits.sort_by_key(|hit| (hit.server_id, hit.message_id, hit.at));
+pub(crate) fn sort(tracked: &mut [NewTrackingEvent]) {
+    tracked
+        .sort_by_key(|tracked_event| (tracked_event.server_id, tracked_event.message_id, tracked_event.at));
 }
 
 /// Of messages that are not there nothing is told.
 pub(crate) async fn record(
     sql: &Sql<'_>,
     ids: &IdGenerator,
-    mut hits: Vec<NewTrackingEvent>,
+    mut tracked: Vec<NewTrackingEvent>,
     simulator_domain: &DomainName,
 ) -> Result<(), StoreError> {
-    sort(&mut hits);
-    for hit in &hits {
-        let mut standing = find(sql, hit.server_id, hit.message_id).await?;
-        if let Some(standing) = &mut standing
-            && let Some(event) = standing.take(hit)
+    sort(&mut tracked);
+    for tracked_event in &tracked {
+        let mut state = find(sql, tracked_event.server_id, tracked_event.message_id).await?;
+        if let Some(state) = &mut state
+            && let Some(event) = state.take(tracked_event)
         {
             sql.change(
                 "UPDATE messages SET last_seq = $3, marks = $4 WHERE server_id = $1 AND id = $2",
                 &[
-                    hit.server_id.0.into(),
-                    hit.message_id.0.into(),
-                    standing.last_seq.into(),
-                    standing.marks.into(),
+                    tracked_event.server_id.0.into(),
+                    tracked_event.message_id.0.into(),
+                    state.last_seq.into(),
+                    state.marks.into(),
                 ],
             )
             .await?;
             let place = EventPlace {
-                server_id: hit.server_id,
-                message_id: hit.message_id,
+                server_id: tracked_event.server_id,
+                message_id: tracked_event.message_id,
                 id: EventId(ids.next()),
-                seq: standing.last_seq,
-                at: hit.at,
-                test: standing.test,
+                seq: state.last_seq,
+                at: tracked_event.at,
+                test: state.test,
             };
             append::add(sql, place, &event).await?;
         }
-        if let Some(suppression) = suppression(hit, standing.as_ref(), simulator_domain) {
-            add::add(sql, hit.server_id, vec![suppression], hit.at).await?;
+        if let Some(suppression) = suppression(tracked_event, state.as_ref(), simulator_domain) {
+            add::add(sql, tracked_event.server_id, vec![suppression], tracked_event.at).await?;
         }
     }
     Ok(())
 }
 
-async fn find(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Option<Standing>, StoreError> {
+async fn find(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Option<MessageState>, StoreError> {
     let row = sql
         .query_opt(
             "SELECT m.last_seq, m.marks, m.status, m.last_delivery_at, s.test FROM messages m
@@ -147,7 +150,7 @@ async fn find(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Optio
         )
         .await?;
     row.map(|row| {
-        Ok(Standing {
+        Ok(MessageState {
             last_seq: row.int(0)?,
             marks: row.int(1)?,
             status: row.name(2, Status::parse)?,
@@ -158,18 +161,18 @@ async fn find(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Optio
     .transpose()
 }
 
-impl Standing {
+impl MessageState {
     /// Marks the hit; the event has the number that is the last now. `None` if there is nothing to tell.
-    pub(crate) fn take(&mut self, hit: &NewTrackingEvent) -> Option<NewEvent> {
-        let (marks, event) = self.told(hit)?;
+    pub(crate) fn take(&mut self, tracked_event: &NewTrackingEvent) -> Option<NewEvent> {
+        let (marks, event) = self.event_for(tracked_event)?;
         self.marks |= marks;
         self.last_seq += 1;
         Some(event)
     }
 
-    fn told(&self, hit: &NewTrackingEvent) -> Option<(i64, NewEvent)> {
-        let (ip_address, user_agent) = (&hit.ip_address, &hit.user_agent);
-        let (kind, by_person, by_bot) = match &hit.kind {
+    fn event_for(&self, tracked_event: &NewTrackingEvent) -> Option<(i64, NewEvent)> {
+        let (ip_address, user_agent) = (&tracked_event.ip_address, &tracked_event.user_agent);
+        let (kind, by_person, by_bot) = match &tracked_event.kind {
             TrackingEventKind::Unsubscribe { .. } => {
                 let data = json!({ "ip_address": ip_address, "user_agent": user_agent }).to_string();
                 let event = NewEvent { kind: EventKind::Unsubscribed, data };
@@ -181,7 +184,7 @@ impl Standing {
         if self.last_seq >= EVENTS_PER_MESSAGE_MAX {
             return None;
         }
-        let bot = hit.is_bot || self.is_too_fast(hit);
+        let bot = tracked_event.is_bot || self.is_too_fast(tracked_event);
         let mark = if bot { by_bot } else { by_person };
         let mut data = json!({
             "first": self.marks & mark == 0,
@@ -190,7 +193,7 @@ impl Standing {
             "ip_address": ip_address,
             "user_agent": user_agent,
         });
-        if let TrackingEventKind::Click { url, link } = &hit.kind {
+        if let TrackingEventKind::Click { url, link } = &tracked_event.kind {
             data["url"] = json!(url);
             data["token"] = json!(link);
         }
@@ -198,13 +201,15 @@ impl Standing {
     }
 
     /// A click within a second of delivery, or before it was known to be delivered.
-    fn is_too_fast(&self, hit: &NewTrackingEvent) -> bool {
-        if !matches!(hit.kind, TrackingEventKind::Click { .. }) || self.test {
+    fn is_too_fast(&self, tracked_event: &NewTrackingEvent) -> bool {
+        if !matches!(tracked_event.kind, TrackingEventKind::Click { .. }) || self.test {
             return false;
         }
         match self.last_delivery_at {
             None => true,
-            Some(delivered_at) => self.status == Status::Sent && hit.at < delivered_at.plus(TOO_FAST),
+            Some(delivered_at) => {
+                self.status == Status::Sent && tracked_event.at < delivered_at.plus(TOO_FAST)
+            }
         }
     }
 }
@@ -212,20 +217,20 @@ impl Standing {
 /// Who unsubscribes is suppressed, however often it was told, and whether or not the message is still there. Simulator
 /// recipients never are by what they do.
 pub(crate) fn suppression(
-    hit: &NewTrackingEvent,
-    standing: Option<&Standing>,
+    tracked_event: &NewTrackingEvent,
+    state: Option<&MessageState>,
     simulator_domain: &DomainName,
 ) -> Option<NewSuppression> {
-    let TrackingEventKind::Unsubscribe { address } = &hit.kind else { return None };
+    let TrackingEventKind::Unsubscribe { address } = &tracked_event.kind else { return None };
     let domain = address.rsplit_once('@').and_then(|(_, domain)| DomainName::parse(domain).ok());
-    if domain.as_ref() == Some(simulator_domain) || standing.is_some_and(|standing| standing.test) {
+    if domain.as_ref() == Some(simulator_domain) || state.is_some_and(|state| state.test) {
         return None;
     }
     Some(NewSuppression {
         address: address.clone(),
         reason: SuppressionReason::Unsubscribe,
         details: "Unsubscribed by the link in a message".to_owned(),
-        origin_message_id: Some(hit.message_id),
+        origin_message_id: Some(tracked_event.message_id),
         expires_at: None,
     })
 }

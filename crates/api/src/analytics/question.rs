@@ -1,6 +1,6 @@
 //! Parameters that all analytics calls share: time range, filters, and whether bots count.
 
-use postroad_app::analytics::{Dimension, DimensionValue, Filter, SURPLUS, WORDS_MAX};
+use postroad_app::analytics::{Dimension, DimensionValue, Filter, LABELS_MAX, OTHER_LABELS};
 use postroad_model::Timestamp;
 use utoipa::ToSchema;
 
@@ -110,7 +110,7 @@ pub(super) fn add_warnings(is_current: bool, has_surplus: bool, warnings: &mut V
     }
     if has_surplus {
         warnings.push(format!(
-            "This server uses more than {WORDS_MAX} different tags or templates; those beyond are counted as `{SURPLUS}`"
+            "This server uses more than {LABELS_MAX} different tags or templates; those beyond are counted as `{OTHER_LABELS}`"
         ));
     }
 }

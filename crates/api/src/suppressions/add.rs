@@ -142,7 +142,7 @@ fn read_origin(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<i64> 
 async fn add_one(call: &Call, given: GivenSuppression) -> Result<AddedOneOut, Failure> {
     let added = call.app.add_suppressions(call.caller.server_id, &[given]).await?;
     let added = added.into_iter().next().expect("there is a result for each").map_err(Failure::validation)?;
-    Ok(AddedOneOut { status: status(added.is_new), suppression: added.standing.into() })
+    Ok(AddedOneOut { status: status(added.is_new), suppression: added.stored.into() })
 }
 
 async fn add_many(
@@ -164,7 +164,7 @@ async fn add_many(
         out.results.push(match ended {
             Ok(added) => {
                 *(if added.is_new { &mut out.added } else { &mut out.exists }) += 1;
-                let suppression = added.standing.into();
+                let suppression = added.stored.into();
                 AddResultOut::Done(AddedItemOut { index, status: status(added.is_new), suppression })
             }
             Err(problems) => {

@@ -20,7 +20,7 @@ impl App {
         let server = self.find_server(server).await?;
         match self.add_suppressions(server.id, &[item]).await?.pop() {
             Some(Ok(added)) => {
-                let mut answer = shown(&added.standing);
+                let mut answer = shown(&added.stored);
                 answer["status"] = if added.is_new { "added" } else { "exists" }.into();
                 Ok(answer)
             }

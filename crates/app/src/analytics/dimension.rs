@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use postroad_store::{Dimensions, SURPLUS, Shape};
+use postroad_store::{Dimensions, OTHER_LABELS, Shape};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dimension {
@@ -49,8 +49,8 @@ impl Dimension {
     /// Whether its value in `set` stands for many that are counted together.
     pub(super) fn is_surplus_in(self, set: &Dimensions) -> bool {
         match self {
-            Self::Tag => set.tag == SURPLUS,
-            Self::Template => set.template == SURPLUS,
+            Self::Tag => set.tag == OTHER_LABELS,
+            Self::Template => set.template == OTHER_LABELS,
             _ => false,
         }
     }

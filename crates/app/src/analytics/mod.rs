@@ -16,7 +16,7 @@ pub use counter_task::CounterTask;
 pub use dimension::{Dimension, DimensionValue, Filter};
 pub use figures::{Figures, Latency, Percentiles, Rates};
 pub use message::{LinkClicks, MessageFigures};
-pub use postroad_store::{Metric, SURPLUS, WORDS_MAX};
+pub use postroad_store::{LABELS_MAX, Metric, OTHER_LABELS};
 pub(crate) use reads::Reads;
 pub use summary::{Summary, SummaryQuery};
 pub use timeseries::{DIMENSIONS_MAX, Point, Series, Timeseries, TimeseriesQuery};

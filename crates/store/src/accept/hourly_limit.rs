@@ -14,7 +14,7 @@ pub(crate) fn crossed(limit: u32, hour: i64, before: i64, after: i64) -> Vec<New
     let full = i64::from(limit).max(1);
     let nearly = (i64::from(limit) * 9 + 9) / 10;
     let is_crossed = |line: i64| before < line && line <= after;
-    let tell = |kind| {
+    let event = |kind| {
         let hour = Timestamp::from_micros(hour * HOUR_MICROS).to_rfc3339();
         let data = json!({ "limit": limit, "volume": after, "hour": hour });
         NewEvent { kind, data: data.to_string() }
@@ -22,10 +22,10 @@ pub(crate) fn crossed(limit: u32, hour: i64, before: i64, after: i64) -> Vec<New
     let mut events = Vec::new();
     // Of small limits nine tenths are all of it.
     if nearly < full && is_crossed(nearly) {
-        events.push(tell(EventKind::SendLimitApproaching));
+        events.push(event(EventKind::SendLimitApproaching));
     }
     if is_crossed(full) {
-        events.push(tell(EventKind::SendLimitExceeded));
+        events.push(event(EventKind::SendLimitExceeded));
     }
     events
 }
@@ -33,8 +33,8 @@ pub(crate) fn crossed(limit: u32, hour: i64, before: i64, after: i64) -> Vec<New
 /// The same event, saying whose limit it is.
 pub(crate) fn with_server(event: &NewEvent, id: ServerId, name: Option<&str>) -> NewEvent {
     let mut data = Map::from_iter([("server".to_owned(), json!({ "id": id.0, "name": name }))]);
-    if let Ok(Value::Object(said)) = serde_json::from_str(&event.data) {
-        data.extend(said);
+    if let Ok(Value::Object(own)) = serde_json::from_str(&event.data) {
+        data.extend(own);
     }
     NewEvent { kind: event.kind, data: Value::Object(data).to_string() }
 }
@@ -62,10 +62,10 @@ mod tests {
     #[test]
     fn the_event_says_whose_limit_it_is() {
         let event = crossed(1, 0, 0, 1).remove(0);
-        let told = with_server(&event, ServerId(7), Some("shop"));
+        let with_name = with_server(&event, ServerId(7), Some("shop"));
         let expected =
             r#"{"server":{"id":7,"name":"shop"},"limit":1,"volume":1,"hour":"1970-01-01T00:00:00Z"}"#;
-        assert_eq!(told.data, expected);
+        assert_eq!(with_name.data, expected);
     }
 
     #[test]

@@ -22,12 +22,12 @@ pub(crate) const SCHEDULED_UNCOUNTED: i64 = 2;
 
 /// What stands against sending to a recipient, found in the transaction that accepts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Objection {
+pub(crate) enum HoldCause {
     Suppressed { reason: SuppressionReason, details: String, since: Timestamp },
     OverLimit { limit: u32 },
 }
 
-impl Objection {
+impl HoldCause {
     fn sentence(&self) -> String {
         match self {
             Self::Suppressed { reason, details, since } => held_sentence(*reason, details, *since),
@@ -51,7 +51,7 @@ impl Objection {
 }
 
 /// The objections of a batch, by message.
-pub(crate) type Objections = HashMap<MessageId, Objection>;
+pub(crate) type HoldCauses = HashMap<MessageId, HoldCause>;
 
 /// Whether this recipient's address has to be looked up. What is held or only a test is not sent anyway.
 pub(crate) fn is_checked(send: &NewSend, recipient: &NewRecipient) -> bool {
@@ -71,21 +71,21 @@ pub(crate) fn hour_at(moment: Timestamp) -> i64 {
 /// Those of a send that count against its server's hourly limit now. Scheduled ones count when they become due.
 pub(crate) fn counted<'a>(
     send: &'a NewSend,
-    objections: &'a Objections,
+    causes: &'a HoldCauses,
 ) -> impl Iterator<Item = &'a NewRecipient> {
     let counts = move |recipient: &&NewRecipient| {
         send.state == InitialState::Pending
             && is_checked(send, recipient)
-            && !objections.contains_key(&recipient.id)
+            && !causes.contains_key(&recipient.id)
     };
     send.recipients.iter().filter(counts)
 }
 
 /// Objects to those of `messages`, in their order, that do not fit under `limit` after `before` earlier ones.
-pub(crate) fn hold_beyond(limit: u32, before: i64, messages: &[MessageId], objections: &mut Objections) {
+pub(crate) fn hold_beyond(limit: u32, before: i64, messages: &[MessageId], causes: &mut HoldCauses) {
     let room = (i64::from(limit) - before).clamp(0, messages.len() as i64) as usize;
     for id in &messages[room..] {
-        objections.insert(*id, Objection::OverLimit { limit });
+        causes.insert(*id, HoldCause::OverLimit { limit });
     }
 }
 
@@ -113,7 +113,7 @@ impl<'a> InitialRow<'a> {
     pub(crate) fn of(
         send: &'a NewSend,
         recipient: &NewRecipient,
-        objections: &Objections,
+        causes: &HoldCauses,
         ids: &IdGenerator,
     ) -> Self {
         let queued = |status, due_at, scheduled| Self {
@@ -127,8 +127,8 @@ impl<'a> InitialRow<'a> {
             let delivery = Some(FirstDelivery { id: DeliveryId(ids.next()), details, event });
             Self { status, due_at: None, scheduled: 0, hold_expiry, delivery }
         };
-        if let Some(objection) = objections.get(&recipient.id) {
-            let (details, event, expiry) = objection.hold(send.info.created_at);
+        if let Some(cause) = causes.get(&recipient.id) {
+            let (details, event, expiry) = cause.hold(send.info.created_at);
             return settled(Status::Held, Some(expiry), details.into(), event);
         }
         match &send.state {

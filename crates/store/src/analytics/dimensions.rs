@@ -1,10 +1,10 @@
 //! Dimensions that messages are counted by.
 
 /// Tags of a server that are told apart, and likewise its templates.
-pub const WORDS_MAX: usize = 1_000;
+pub const LABELS_MAX: usize = 1_000;
 
 /// What those beyond read.
-pub const SURPLUS: &str = "(other)";
+pub const OTHER_LABELS: &str = "(other)";
 
 /// What a message is counted by. Texts are empty and ids 0 for "none".
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -14,68 +14,68 @@ const MILLIS_MAX: u64 = 7 * 24 * 3_600 * 1_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
     /// Places on the scale and how often they were hit, in order, none of them zero.
-    hits: Vec<(u16, u64)>,
+    counts: Vec<(u16, u64)>,
 }
 
 impl Histogram {
     pub fn record(&mut self, taken: Duration) {
-        self.add_tracking_events(place_of(u64::try_from(taken.as_millis()).unwrap_or(u64::MAX)), 1);
+        self.add_count(step_of(u64::try_from(taken.as_millis()).unwrap_or(u64::MAX)), 1);
     }
 
     pub fn merge(&mut self, other: &Self) {
-        if self.hits.is_empty() {
-            self.hits.clone_from(&other.hits);
+        if self.counts.is_empty() {
+            self.counts.clone_from(&other.counts);
             return;
         }
-        other.hits.iter().for_each(|(place, hits)| self.add_tracking_events(*place, *hits));
+        other.counts.iter().for_each(|(step, counts)| self.add_count(*step, *counts));
     }
 
     pub fn total(&self) -> u64 {
-        self.hits.iter().map(|(_, hits)| hits).sum()
+        self.counts.iter().map(|(_, counts)| counts).sum()
     }
 
     /// The time that `share` (0 to 1) of all stayed within. `None` if there are none.
     pub fn percentile(&self, share: f64) -> Option<Duration> {
         let rank = ((self.total() as f64 * share).ceil() as u64).max(1);
         let mut passed = 0;
-        let reached = self.hits.iter().find(|(_, hits)| {
-            passed += hits;
+        let reached = self.counts.iter().find(|(_, counts)| {
+            passed += counts;
             passed >= rank
         });
-        reached.or(self.hits.last()).map(|(place, _)| middle_of(*place))
+        reached.or(self.counts.last()).map(|(step, _)| middle_of(*step))
     }
 
-    fn add_tracking_events(&mut self, place: u16, hits: u64) {
-        match self.hits.binary_search_by_key(&place, |(place, _)| *place) {
-            Ok(at) => self.hits[at].1 += hits,
-            Err(at) => self.hits.insert(at, (place, hits)),
+    fn add_count(&mut self, step: u16, counts: u64) {
+        match self.counts.binary_search_by_key(&step, |(step, _)| *step) {
+            Ok(at) => self.counts[at].1 += counts,
+            Err(at) => self.counts.insert(at, (step, counts)),
         }
     }
 
     /// Each place as its distance from the one before.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(2 * self.hits.len());
+        let mut bytes = Vec::with_capacity(2 * self.counts.len());
         let mut before = 0;
-        for (place, hits) in &self.hits {
-            varint::write(u64::from(place - before), &mut bytes);
-            varint::write(*hits, &mut bytes);
-            before = *place;
+        for (step, counts) in &self.counts {
+            varint::write(u64::from(step - before), &mut bytes);
+            varint::write(*counts, &mut bytes);
+            before = *step;
         }
         bytes
     }
 
     pub(crate) fn add_encoded(&mut self, mut bytes: &[u8]) -> Result<(), StoreError> {
-        let mut place = 0;
+        let mut step = 0;
         while !bytes.is_empty() {
-            place = (place + varint::read(&mut bytes)?).min(u64::from(place_of(MILLIS_MAX)));
-            let hits = varint::read(&mut bytes)?;
-            self.add_tracking_events(place as u16, hits);
+            step = (step + varint::read(&mut bytes)?).min(u64::from(step_of(MILLIS_MAX)));
+            let counts = varint::read(&mut bytes)?;
+            self.add_count(step as u16, counts);
         }
         Ok(())
     }
 }
 
-fn place_of(millis: u64) -> u16 {
+fn step_of(millis: u64) -> u16 {
     let millis = millis.min(MILLIS_MAX);
     if millis < STEPS {
         return millis as u16;
@@ -85,12 +85,12 @@ fn place_of(millis: u64) -> u16 {
     (STEPS + u64::from(doublings) * STEPS + step) as u16
 }
 
-fn middle_of(place: u16) -> Duration {
-    let place = u64::from(place);
-    if place < STEPS {
-        return Duration::from_millis(place);
+fn middle_of(step: u16) -> Duration {
+    let step = u64::from(step);
+    if step < STEPS {
+        return Duration::from_millis(step);
     }
-    let (doublings, step) = ((place - STEPS) / STEPS, place % STEPS);
+    let (doublings, step) = ((step - STEPS) / STEPS, step % STEPS);
     let (lowest, width) = ((STEPS + step) << doublings, 1_u64 << doublings);
     Duration::from_micros(lowest * 1_000 + (width - 1) * 500)
 }

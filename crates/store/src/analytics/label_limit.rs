@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use postroad_model::ServerId;
 
-use super::dimensions::{SURPLUS, WORDS_MAX};
+use super::dimensions::{LABELS_MAX, OTHER_LABELS};
 use super::shape::Shape;
 use super::tally::CountedEvent;
 use crate::error::StoreError;
@@ -13,31 +13,31 @@ use crate::sql::{Sql, to_json};
 
 /// Gives the surplus tags and templates of these events their common name. Whoever counts the events is alone with the
 /// server's mark, or counts in vain: so nobody else can take the last places.
-pub(crate) async fn gather(
+pub(crate) async fn merge_beyond_limit(
     sql: &Sql<'_>,
     server_id: ServerId,
     events: &mut [CountedEvent],
 ) -> Result<(), StoreError> {
     for (shape, what) in [(Shape::Tag, "tags"), (Shape::Template, "templates")] {
-        let word_of = |event: &CountedEvent| match shape {
+        let label_of = |event: &CountedEvent| match shape {
             Shape::Tag => event.facts.tag.clone(),
             _ => event.facts.template.clone(),
         };
         let mut wanted: Vec<String> = Vec::new();
         let mut seen = HashSet::new();
-        for word in events.iter().map(word_of).filter(|word| !word.is_empty()) {
-            if seen.insert(word.clone()) {
-                wanted.push(word);
+        for label in events.iter().map(label_of).filter(|label| !label.is_empty()) {
+            if seen.insert(label.clone()) {
+                wanted.push(label);
             }
         }
-        let surplus = find_surplus(sql, server_id, shape, what, wanted).await?;
-        if surplus.is_empty() {
+        let beyond = find_beyond_limit(sql, server_id, shape, what, wanted).await?;
+        if beyond.is_empty() {
             continue;
         }
         for event in &mut *events {
-            let word = if shape == Shape::Tag { &mut event.facts.tag } else { &mut event.facts.template };
-            if surplus.contains(word) {
-                SURPLUS.clone_into(word);
+            let label = if shape == Shape::Tag { &mut event.facts.tag } else { &mut event.facts.template };
+            if beyond.contains(label) {
+                OTHER_LABELS.clone_into(label);
             }
         }
     }
@@ -45,7 +45,7 @@ pub(crate) async fn gather(
 }
 
 /// Those of the words that have no place any more.
-async fn find_surplus(
+async fn find_beyond_limit(
     sql: &Sql<'_>,
     server_id: ServerId,
     shape: Shape,
@@ -56,26 +56,26 @@ async fn find_surplus(
         return Ok(HashSet::new());
     }
     let known = find_known(sql, server_id, shape, &wanted).await?;
-    wanted.retain(|word| !known.contains(word) && word != SURPLUS);
+    wanted.retain(|label| !known.contains(label) && label != OTHER_LABELS);
     if wanted.is_empty() {
         return Ok(HashSet::new());
     }
-    let room = WORDS_MAX.saturating_sub(count(sql, server_id, shape).await?);
-    let surplus = wanted.split_off(wanted.len().min(room));
-    if !surplus.is_empty() && find_known(sql, server_id, shape, &[SURPLUS.to_owned()]).await?.is_empty() {
+    let room = LABELS_MAX.saturating_sub(count(sql, server_id, shape).await?);
+    let beyond = wanted.split_off(wanted.len().min(room));
+    if !beyond.is_empty() && find_known(sql, server_id, shape, &[OTHER_LABELS.to_owned()]).await?.is_empty() {
         tracing::warn!(
             server = server_id.0,
-            "the server uses more than {WORDS_MAX} different {what}: those beyond are counted as {SURPLUS}"
+            "the server uses more than {LABELS_MAX} different {what}: those beyond are counted as {OTHER_LABELS}"
         );
     }
-    Ok(surplus.into_iter().collect())
+    Ok(beyond.into_iter().collect())
 }
 
 async fn find_known(
     sql: &Sql<'_>,
     server_id: ServerId,
     shape: Shape,
-    words: &[String],
+    labels: &[String],
 ) -> Result<HashSet<String>, StoreError> {
     // In a set of one of these shapes the other word is empty, so that both together are the one that it is about.
     let text = if sql.is_sqlite() {
@@ -89,7 +89,7 @@ async fn find_known(
              AND d.tag = CASE $2 WHEN 2 THEN wanted.word ELSE '' END AND d.provider = ''
              AND d.template = CASE $2 WHEN 2 THEN '' ELSE wanted.word END)"
     };
-    let params = [server_id.0.into(), shape.code().into(), to_json(&words).into()];
+    let params = [server_id.0.into(), shape.code().into(), to_json(&labels).into()];
     sql.query(text, &params).await?.iter().map(|row| row.text(0)).collect()
 }
 
@@ -99,7 +99,7 @@ async fn count(sql: &Sql<'_>, server_id: ServerId, shape: Shape) -> Result<usize
         .query(
             "SELECT id FROM counter_dimensions WHERE server_id = $1 AND shape = $2 AND tag || template NOT IN ('', $3)
              LIMIT $4",
-            &[server_id.0.into(), shape.code().into(), SURPLUS.into(), (WORDS_MAX as i64).into()],
+            &[server_id.0.into(), shape.code().into(), OTHER_LABELS.into(), (LABELS_MAX as i64).into()],
         )
         .await?;
     Ok(rows.len())

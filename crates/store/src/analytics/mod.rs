@@ -21,7 +21,7 @@ mod used_pools;
 mod varint;
 
 pub use counts::{Counts, Metric};
-pub use dimensions::{Dimensions, SURPLUS, WORDS_MAX};
+pub use dimensions::{Dimensions, LABELS_MAX, OTHER_LABELS};
 pub use fold::CountProgress;
 pub use grain::Grain;
 pub use histogram::Histogram;

@@ -155,7 +155,7 @@ pub(crate) struct Tally {
 
 /// Where the sets of a batch stand in `Tally::sets`.
 #[derive(Default)]
-struct Places {
+struct SetIndexes {
     of_full: HashMap<Dimensions, [usize; Shape::SPLIT.len()]>,
     of_part: HashMap<(Shape, Dimensions), usize>,
 }
@@ -170,7 +170,7 @@ impl Tally {
         rows_max: usize,
     ) -> Self {
         let mut tally = Self::default();
-        let mut places = Places::default();
+        let mut indexes = SetIndexes::default();
         for event in events {
             if tally.counters.len() + tally.recipient_domains.len() >= rows_max {
                 break;
@@ -191,25 +191,25 @@ impl Tally {
                 pool_id: event.facts.pool_id,
                 credential_id: event.facts.credential_id,
             };
-            let sets = tally.places_of(full, &mut places);
+            let sets = tally.indexes_of(full, &mut indexes);
             tally.add(event.at, sets, recipient_domain, &adds);
         }
         tally
     }
 
     /// The sets that a message of these dimensions counts in, one of each shape.
-    fn places_of(&mut self, full: Dimensions, places: &mut Places) -> [usize; Shape::SPLIT.len()] {
-        if let Some(known) = places.of_full.get(&full) {
+    fn indexes_of(&mut self, full: Dimensions, indexes: &mut SetIndexes) -> [usize; Shape::SPLIT.len()] {
+        if let Some(known) = indexes.of_full.get(&full) {
             return *known;
         }
         let found = Shape::SPLIT.map(|shape| {
             let set = (shape, shape.part_of(&full));
-            *places.of_part.entry(set.clone()).or_insert_with(|| {
+            *indexes.of_part.entry(set.clone()).or_insert_with(|| {
                 self.sets.push(set);
                 self.sets.len() - 1
             })
         });
-        places.of_full.insert(full, found);
+        indexes.of_full.insert(full, found);
         found
     }
 

@@ -66,7 +66,7 @@ pub(crate) async fn read_uncounted(
     // Before tags and templates get their places: what is left out needs none.
     events.retain(|event| event.facts.recipient_domain() != rules.simulator_domain.as_str());
     used_pools::find(sql, server_id, &mut events).await?;
-    label_limit::gather(sql, server_id, &mut events).await?;
+    label_limit::merge_beyond_limit(sql, server_id, &mut events).await?;
     let providers = find_providers(sql, &events).await?;
     let holds = find_holds(sql, server_id, &events).await?;
     Ok(Uncounted { from, to, is_full, events, providers, holds })

@@ -9,7 +9,7 @@ use std::time::Duration;
 use postroad_model::idgen::moment_of;
 
 use crate::{Engine, Result, Store};
-use queue::Place;
+use queue::QueuePosition;
 
 /// Rows that one transaction looks at.
 const AT_ONCE: i64 = 500;
@@ -27,7 +27,7 @@ impl Store {
     /// Makes messages due that wait longer than `pause_max` after their last attempt, or for an attempt or acceptance that
     /// lies in the future. Leaves claimed ones alone. Returns how many it changed.
     pub async fn pull_queue_back(&self, pause_max: Duration) -> Result<usize> {
-        let (mut changed, mut after): (usize, Option<Place>) = (0, None);
+        let (mut changed, mut after): (usize, Option<QueuePosition>) = (0, None);
         loop {
             let now = self.clock.now();
             let (count, next) = match &*self.engine {

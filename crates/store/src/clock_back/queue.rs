@@ -14,7 +14,7 @@ use crate::queue::waiting::Key;
 use crate::sql::Sql;
 
 /// Where a look through the queue goes on.
-pub(crate) type Place = (Timestamp, MessageId);
+pub(crate) type QueuePosition = (Timestamp, MessageId);
 
 /// A free queue entry that is due later than its own schedule allows.
 pub(crate) struct Late {
@@ -49,9 +49,9 @@ pub(crate) async fn list_late(
     sql: &Sql<'_>,
     now: Timestamp,
     pause_max: Duration,
-    after: Option<Place>,
+    after: Option<QueuePosition>,
     limit: i64,
-) -> Result<(Vec<Late>, Option<Place>), StoreError> {
+) -> Result<(Vec<Late>, Option<QueuePosition>), StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT q.server_id, q.message_id, q.due_at, m.last_delivery_at, s.options
          FROM queue q CROSS JOIN messages m CROSS JOIN sends s
@@ -106,9 +106,9 @@ pub(crate) async fn pull_queue(
     sql: &Sql<'_>,
     now: Timestamp,
     pause_max: Duration,
-    after: Option<Place>,
+    after: Option<QueuePosition>,
     limit: i64,
-) -> Result<(usize, Option<Place>), StoreError> {
+) -> Result<(usize, Option<QueuePosition>), StoreError> {
     let (late, next) = list_late(sql, now, pause_max, after, limit).await?;
     for late in &late {
         late.put_right(sql).await?;

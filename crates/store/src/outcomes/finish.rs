@@ -57,10 +57,10 @@ pub(crate) async fn finish_waiting(
     let entry = sql.query_opt(due_at, &[key.0.0.into(), key.1.0.into()]).await?;
     let due_at = entry.map(|row| row.time(0)).transpose()?;
     let is_meant = due_at.is_some_and(|due_at| outcome.relation_to(due_at) == AttemptMatch::Same);
-    let Some(standing) = find(sql, key).await?.filter(|_| is_meant) else {
+    let Some(state) = find(sql, key).await?.filter(|_| is_meant) else {
         return Ok((false, Entry::Unchanged));
     };
-    if !settle(sql, ids, key, &standing, &outcome.delivery, &outcome.event, None).await? {
+    if !settle(sql, ids, key, &state, &outcome.delivery, &outcome.event, None).await? {
         return Ok((false, Entry::Unchanged));
     }
     remove_entry(sql, key).await?;

@@ -13,9 +13,9 @@ pub(crate) type SourceDayKey = (SourceId, Arc<str>, i64);
 
 /// Sent and bounced, in the order in which rows are locked.
 #[derive(Debug, Default)]
-pub(crate) struct SourceCounts(BTreeMap<SourceDayKey, (i64, i64)>);
+pub(crate) struct SourceTally(BTreeMap<SourceDayKey, (i64, i64)>);
 
-impl SourceCounts {
+impl SourceTally {
     pub(crate) fn add(&mut self, outcome: &Outcome) {
         let (sent, bounced) = match outcome.delivery.status {
             Status::Sent => (1, 0),

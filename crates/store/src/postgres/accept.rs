@@ -8,10 +8,10 @@ use postroad_model::{MessageId, ServerId};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
-use super::columns::{Bodies, Columns, Making, is_large_body};
-use super::flight::{BEGIN_WITH_KEPT_PLANS, Flight};
-use super::objections::Found;
-use super::{Database, Lane, Node, bounded_for, flight, lease, objections};
+use super::columns::{Bodies, Columns, RowContext, is_large_body};
+use super::hold_causes::Found;
+use super::pipeline::{BEGIN_WITH_KEPT_PLANS, Pipeline};
+use super::{BatchKind, Database, Node, bounded_for, hold_causes, lease, pipeline};
 use crate::accept::{Accepted, NewSend};
 use crate::error::StoreError;
 use crate::idempotency::StoredAnswer;
@@ -44,7 +44,7 @@ const FIND_KEYS: &str = "SELECT known.server_id, known.key, fingerprint, answer
 /// claimed for this node.
 pub(super) async fn accept(
     database: &Database,
-    lane: Lane,
+    kind: BatchKind,
     sends: &[NewSend],
     claim: bool,
 ) -> Result<Vec<Outcome>, StoreError> {
@@ -57,18 +57,18 @@ pub(super) async fn accept(
     // Of those that are made on the way, the first.
     let (oldest, newest) = (ids().min().unwrap_or(0), node.ids.next());
     database.partitions.ensure(&database.pool, oldest, newest).await?;
-    let in_use = database.in_use().await?;
+    let connection = database.connection().await?;
     let bytes = sends.iter().map(NewSend::weight).sum();
-    let batch = Batch { database, node: &node, lane, sends, claim };
-    let outcomes = bounded_for(bytes, batch.in_transaction(in_use.client())).await?;
-    in_use.done();
+    let batch = Batch { database, node: &node, kind, sends, claim };
+    let outcomes = bounded_for(bytes, batch.in_transaction(connection.client())).await?;
+    connection.done();
     Ok(outcomes)
 }
 
 struct Batch<'a> {
     database: &'a Database,
     node: &'a Node,
-    lane: Lane,
+    kind: BatchKind,
     sends: &'a [NewSend],
     claim: bool,
 }
@@ -99,11 +99,11 @@ impl Batch<'_> {
         };
         // Before the objections, which lock the hour's row.
         insert_large_bodies(client, &mut is_begun, new()).await?;
-        let Found { objections, server_events } =
-            objections::find(client, &mut is_begun, new().collect()).await?;
+        let Found { causes, server_events } =
+            hold_causes::find(client, &mut is_begun, new().collect()).await?;
         let claim_for = self.claim.then_some(self.node);
-        let making = Making { ids: &self.node.ids, objections: &objections, claim_for };
-        let mut columns = Columns::of(new(), &making);
+        let context = RowContext { ids: &self.node.ids, causes: &causes, claim_for };
+        let mut columns = Columns::of(new(), &context);
         for event in server_events {
             columns.add_server_event(self.node.ids.next(), event);
         }
@@ -127,7 +127,7 @@ impl Batch<'_> {
         columns: &Columns<'_>,
         begin: bool,
     ) -> Result<(), StoreError> {
-        let (number, lane) = (i64::from(self.node.number), self.lane as i64);
+        let (number, kind) = (i64::from(self.node.number), self.kind as i64);
         let last_id = self.node.ids.last();
         let tables = [
             columns.sends.statement(),
@@ -138,13 +138,13 @@ impl Batch<'_> {
             columns.outbox.statement(),
             columns.deliveries.statement(),
         ];
-        let flight = Flight {
+        let pipeline = Pipeline {
             begin: begin.then_some(BEGIN_WITH_KEPT_PLANS),
             together: tables.into_iter().flatten().collect(),
-            in_order: vec![(lease::NOTE_IDS, vec![&number, &lane, &self.node.epoch, &last_id])],
-            ..Flight::default()
+            in_order: vec![(lease::NOTE_IDS, vec![&number, &kind, &self.node.epoch, &last_id])],
+            ..Pipeline::default()
         };
-        flight::commit(client, flight).await
+        pipeline::commit(client, pipeline).await
     }
 }
 

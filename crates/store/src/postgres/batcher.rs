@@ -7,7 +7,7 @@ use std::time::Duration;
 use postroad_model::ServerId;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Database, Lane, accept};
+use super::{BatchKind, Database, accept};
 use crate::accept::hand_over::Sink;
 use crate::accept::{Accepted, Fresh, NewSend};
 use crate::error::StoreError;
@@ -36,9 +36,9 @@ struct Waiting {
 }
 
 impl Batcher {
-    pub(super) fn start(database: Arc<Database>, lane: Lane) -> Self {
+    pub(super) fn start(database: Arc<Database>, kind: BatchKind) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_LENGTH);
-        tokio::spawn(work(database, lane, waiting));
+        tokio::spawn(work(database, kind, waiting));
         Self { queue }
     }
 
@@ -54,7 +54,7 @@ impl Batcher {
 }
 
 /// Ends when the engine is dropped and everything that waited is answered.
-async fn work(database: Arc<Database>, lane: Lane, mut waiting: mpsc::Receiver<Waiting>) {
+async fn work(database: Arc<Database>, kind: BatchKind, mut waiting: mpsc::Receiver<Waiting>) {
     while let Some(first) = waiting.recv().await {
         let mut bytes = first.send.weight();
         let mut batch = vec![first];
@@ -63,15 +63,15 @@ async fn work(database: Arc<Database>, lane: Lane, mut waiting: mpsc::Receiver<W
             bytes += another.send.weight();
             batch.push(another);
         }
-        run(&database, lane, batch).await;
+        run(&database, kind, batch).await;
     }
 }
 
-async fn run(database: &Database, lane: Lane, mut batch: Vec<Waiting>) {
+async fn run(database: &Database, kind: BatchKind, mut batch: Vec<Waiting>) {
     let followers = split_off_followers(&mut batch);
     let (sends, answers): (Vec<_>, Vec<_>) = batch.into_iter().map(|w| (w.send, w.answer)).unzip();
     let sink = database.hand_over.sink();
-    let outcomes = accept_all(database, lane, &sends, sink.is_some()).await;
+    let outcomes = accept_all(database, kind, &sends, sink.is_some()).await;
     if !followers.is_empty() {
         answer_followers(followers, &sends, &outcomes);
     }
@@ -125,8 +125,8 @@ fn answer_followers(followers: Vec<Waiting>, sends: &[NewSend], outcomes: &[Outc
 }
 
 /// One outcome for each of `sends`.
-async fn accept_all(database: &Database, lane: Lane, sends: &[NewSend], claim: bool) -> Vec<Outcome> {
-    let error = match accept::accept(database, lane, sends, claim).await {
+async fn accept_all(database: &Database, kind: BatchKind, sends: &[NewSend], claim: bool) -> Vec<Outcome> {
+    let error = match accept::accept(database, kind, sends, claim).await {
         Ok(outcomes) => return outcomes.into_iter().map(Ok).collect(),
         Err(error) => error,
     };
@@ -147,7 +147,7 @@ async fn accept_all(database: &Database, lane: Lane, sends: &[NewSend], claim: b
         let server_id = send.info.server_id;
         let outcome = match outage.as_ref().or_else(|| locked.get(&server_id)) {
             Some(error) => Err(StoreError::clone(error)),
-            None => accept::accept(database, lane, std::slice::from_ref(send), claim)
+            None => accept::accept(database, kind, std::slice::from_ref(send), claim)
                 .await
                 .map(|mut outcomes| outcomes.remove(0)),
         };

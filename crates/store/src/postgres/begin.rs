@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::Node;
-use super::flight::BEGIN_WITH_KEPT_PLANS;
+use super::pipeline::BEGIN_WITH_KEPT_PLANS;
 use crate::accept::SendInfo;
 use crate::error::StoreError;
 use crate::messages::Message;

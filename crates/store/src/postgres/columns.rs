@@ -6,9 +6,9 @@ use postroad_model::{EventKind, IdGenerator, MessageId, Status, Timestamp};
 
 use super::Node;
 use super::claims::Key;
-use super::objections::ServerEvent;
+use super::hold_causes::ServerEvent;
 use super::outbox::Outbox;
-use crate::accept::initial::{InitialRow, Objections};
+use crate::accept::initial::{HoldCauses, InitialRow};
 use crate::accept::{NewSend, SendInfo};
 use crate::events::NewEvent;
 use crate::sql::to_json;
@@ -30,7 +30,7 @@ macro_rules! table {
             const SQL: &'static str = $sql;
 
             /// `None` if there is nothing to do.
-            pub(super) fn statement(&self) -> Option<$crate::postgres::flight::Statement<'_>> {
+            pub(super) fn statement(&self) -> Option<$crate::postgres::pipeline::Statement<'_>> {
                 if self.$first.is_empty() {
                     return None;
                 }
@@ -125,19 +125,19 @@ impl<'a> Bodies<'a> {
 }
 
 /// What the rows of a batch are made with.
-pub(super) struct Making<'a> {
+pub(super) struct RowContext<'a> {
     pub(super) ids: &'a IdGenerator,
-    pub(super) objections: &'a Objections,
+    pub(super) causes: &'a HoldCauses,
     /// The node that claims what is pending, if it delivers.
     pub(super) claim_for: Option<&'a Node>,
 }
 
 impl<'a> Columns<'a> {
-    pub(super) fn of(sends: impl Iterator<Item = &'a NewSend>, making: &Making<'_>) -> Self {
+    pub(super) fn of(sends: impl Iterator<Item = &'a NewSend>, context: &RowContext<'_>) -> Self {
         let mut columns = Self::default();
         for send in sends {
             columns.add_send(send);
-            columns.add_recipients(send, making);
+            columns.add_recipients(send, context);
         }
         columns
     }
@@ -175,10 +175,10 @@ impl<'a> Columns<'a> {
         }
     }
 
-    fn add_recipients(&mut self, send: &'a NewSend, making: &Making<'_>) {
+    fn add_recipients(&mut self, send: &'a NewSend, context: &RowContext<'_>) {
         let (server, at) = (send.info.server_id.0, send.info.created_at.as_micros());
         for recipient in &send.recipients {
-            let initial = InitialRow::of(send, recipient, making.objections, making.ids);
+            let initial = InitialRow::of(send, recipient, context.causes, context.ids);
             let message = recipient.id.0;
             let to = &mut self.messages;
             to.server_id.push(server);
@@ -190,7 +190,7 @@ impl<'a> Columns<'a> {
             to.hold_expiry.push(initial.hold_expiry.map(Timestamp::as_micros));
             to.last_delivery_at.push(initial.delivery.is_some().then_some(at));
             to.last_seq.push(initial.last_seq());
-            self.add_event(send, message, making.ids.next(), 1, EventKind::Accepted, "{}".into());
+            self.add_event(send, message, context.ids.next(), 1, EventKind::Accepted, "{}".into());
             if let Some(due_at) = initial.due_at {
                 let to = &mut self.queue;
                 to.server_id.push(server);
@@ -199,7 +199,7 @@ impl<'a> Columns<'a> {
                 to.due_at.push(due_at.as_micros());
                 to.expires_at.push(send.info.options.expires_at.map(Timestamp::as_micros));
                 to.pool_id.push(send.info.options.pool_id.map(|id| id.0));
-                let node = making.claim_for.filter(|_| initial.status == Status::Pending);
+                let node = context.claim_for.filter(|_| initial.status == Status::Pending);
                 to.claimed_node.push(node.map(|node| i64::from(node.number)));
                 to.claimed_epoch.push(node.map(|node| node.epoch));
                 to.scheduled.push(initial.scheduled);
@@ -213,7 +213,7 @@ impl<'a> Columns<'a> {
                 to.status.push(initial.status.as_str());
                 to.details.push(first.details);
                 let NewEvent { kind, data } = first.event;
-                self.add_event(send, message, making.ids.next(), 2, kind, data.into());
+                self.add_event(send, message, context.ids.next(), 2, kind, data.into());
             }
         }
     }

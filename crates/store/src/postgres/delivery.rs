@@ -16,7 +16,7 @@ use crate::queue::{Begin, Begun, Claimed};
 
 /// Entries that other nodes, or this one under an earlier lease, had claimed.
 #[derive(Clone, Copy)]
-enum Wanted<'a> {
+enum TakeOver<'a> {
     These(&'a [Key]),
     Abandoned(usize),
 }
@@ -45,15 +45,15 @@ impl Engine {
 
     /// Claims these entries, if they are free or their claim is of a lease that is over.
     pub(crate) async fn adopt(&self, keys: &[Key]) -> Result<Vec<Claimed>, StoreError> {
-        self.take_over(Wanted::These(keys)).await
+        self.take_over(TakeOver::These(keys)).await
     }
 
     /// Claims what nodes that are gone had begun long ago.
     pub(crate) async fn adopt_abandoned(&self, limit: usize) -> Result<Vec<Claimed>, StoreError> {
-        self.take_over(Wanted::Abandoned(limit)).await
+        self.take_over(TakeOver::Abandoned(limit)).await
     }
 
-    async fn take_over(&self, wanted: Wanted<'_>) -> Result<Vec<Claimed>, StoreError> {
+    async fn take_over(&self, wanted: TakeOver<'_>) -> Result<Vec<Claimed>, StoreError> {
         let node = self.database.node()?;
         let mut turn = self.database.claims.begin().await;
         let lost = turn.held_if_some_are_lost();
@@ -63,8 +63,8 @@ impl Engine {
                     queue::release_all_but(client, &node, &held).await?;
                 }
                 match wanted {
-                    Wanted::These(keys) => queue::adopt(client, &node, keys).await,
-                    Wanted::Abandoned(limit) => queue::adopt_abandoned(client, &node, limit).await,
+                    TakeOver::These(keys) => queue::adopt(client, &node, keys).await,
+                    TakeOver::Abandoned(limit) => queue::adopt_abandoned(client, &node, limit).await,
                 }
             })
             .await?;
@@ -84,9 +84,9 @@ impl Engine {
 
     pub(crate) async fn begin(&self, entries: &[Begin], now: Timestamp) -> Result<Vec<Begun>, StoreError> {
         let node = self.database.node()?;
-        let in_use = self.database.in_use().await?;
-        let begun = bounded(Box::pin(begin::begin(in_use.client(), &node, entries, now))).await?;
-        in_use.done();
+        let connection = self.database.connection().await?;
+        let begun = bounded(Box::pin(begin::begin(connection.client(), &node, entries, now))).await?;
+        connection.done();
         Ok(begun)
     }
 
@@ -102,9 +102,10 @@ impl Engine {
         let oldest = with_transcript.map(|outcome| outcome.message_id.0).min().unwrap_or(next_id);
         self.database.partitions.ensure(&self.database.pool, oldest.min(next_id), next_id).await?;
         let bytes = outcomes.iter().map(|outcome| outcome.transcript.as_ref().map_or(0, String::len)).sum();
-        let in_use = self.database.in_use().await?;
-        let settled = bounded_for(bytes, Box::pin(finish::finish(in_use.client(), &node, outcomes))).await?;
-        in_use.done();
+        let connection = self.database.connection().await?;
+        let settled =
+            bounded_for(bytes, Box::pin(finish::finish(connection.client(), &node, outcomes))).await?;
+        connection.done();
         let is_kept = |(outcome, settled): (&Arc<Outcome>, &Settled)| {
             let keeps = match settled {
                 Settled::Yes => outcome.keep_claim && outcome.delivery.status.is_queued(),

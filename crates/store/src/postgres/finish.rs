@@ -12,16 +12,16 @@ use tokio_postgres::types::ToSql;
 
 use super::claims::Key;
 use super::columns::table;
-use super::flight::{BEGIN_WITH_KEPT_PLANS, Flight};
 use super::outbox::Outbox;
 use super::partitions::WEEK_IDS;
+use super::pipeline::{BEGIN_WITH_KEPT_PLANS, Pipeline};
 use super::queue::columns;
 use super::suppressing::Suppressions;
-use super::{Lane, Node, flight, lease};
+use super::{BatchKind, Node, lease, pipeline};
 use crate::error::StoreError;
 use crate::outcomes::Outcome;
 use crate::outcomes::outcome::AttemptMatch;
-use crate::outcomes::source_tally::SourceCounts;
+use crate::outcomes::source_tally::SourceTally;
 use crate::sql::storable;
 
 /// One by one in the order they are given, which is that of their keys, so that two transactions do not wait for each other in
@@ -114,7 +114,7 @@ struct Changes<'a> {
 }
 
 /// Where a locked message stands.
-struct Standing {
+struct MessageState {
     status: Status,
     last_seq: i64,
     test: i64,
@@ -138,19 +138,19 @@ pub(super) async fn finish(
     node: &Node,
     outcomes: &[Arc<Outcome>],
 ) -> Result<Vec<Settled>, StoreError> {
-    let mut standings = lock(client, node, outcomes).await?;
-    let (mut changes, mut counts) = (Changes::default(), SourceCounts::default());
+    let mut states = lock(client, node, outcomes).await?;
+    let (mut changes, mut counts) = (Changes::default(), SourceTally::default());
     let mut settled = Vec::with_capacity(outcomes.len());
     for outcome in outcomes {
         // Taken out, so that a second outcome for the same claim finds none.
-        let Some(standing) = standings.remove(&outcome.key()) else {
+        let Some(state) = states.remove(&outcome.key()) else {
             settled.push(Settled::No);
             continue;
         };
-        let can = standing.status.can_become(outcome.delivery.status);
-        settled.push(match outcome.relation_to(standing.due_at) {
+        let can = state.status.can_become(outcome.delivery.status);
+        settled.push(match outcome.relation_to(state.due_at) {
             AttemptMatch::Same if can => {
-                changes.settle(outcome, &standing, &node.ids);
+                changes.settle(outcome, &state, &node.ids);
                 counts.add(outcome);
                 Settled::Yes
             }
@@ -177,7 +177,7 @@ async fn lock(
     client: &ClientWrapper,
     node: &Node,
     outcomes: &[Arc<Outcome>],
-) -> Result<HashMap<Key, Standing>, StoreError> {
+) -> Result<HashMap<Key, MessageState>, StoreError> {
     let mut keys: Vec<Key> = outcomes.iter().map(|outcome| outcome.key()).collect();
     keys.sort_unstable();
     keys.dedup();
@@ -201,7 +201,7 @@ async fn lock(
                 .ok_or_else(|| StoreError::Internal(format!("a message has the status {status:?}")))?;
             Ok((
                 key,
-                Standing {
+                MessageState {
                     status,
                     last_seq: row.get(3),
                     test: row.get(4),
@@ -213,9 +213,9 @@ async fn lock(
 }
 
 impl<'a> Changes<'a> {
-    fn settle(&mut self, outcome: &'a Outcome, standing: &Standing, ids: &IdGenerator) {
+    fn settle(&mut self, outcome: &'a Outcome, state: &MessageState, ids: &IdGenerator) {
         let (server, message, new) = (outcome.server_id.0, outcome.message_id.0, &outcome.delivery);
-        let (at, seq, delivery_id) = (new.at.as_micros(), standing.last_seq + 1, ids.next());
+        let (at, seq, delivery_id) = (new.at.as_micros(), state.last_seq + 1, ids.next());
         let to = &mut self.statuses;
         to.server_id.push(server);
         to.id.push(message);
@@ -234,7 +234,7 @@ impl<'a> Changes<'a> {
         to.seq.push(seq);
         to.kind.push(outcome.event.kind.as_str());
         to.at.push(at);
-        to.test.push(standing.test);
+        to.test.push(state.test);
         to.data.push(storable(&outcome.event.data));
         if let Some(transcript) = &outcome.transcript {
             let to = &mut self.transcripts;
@@ -303,17 +303,17 @@ async fn write(client: &ClientWrapper, node: &Node, changes: &Changes<'_>) -> Re
         changes.transcripts.statement(),
         changes.removals.statement(),
     ];
-    let (number, lane, last_id) = (i64::from(node.number), Lane::Finish as i64, node.ids.last());
+    let (number, kind, last_id) = (i64::from(node.number), BatchKind::Finish as i64, node.ids.last());
     let shared = [
         changes.suppressions.statement(),
         changes.source_days.statement(),
-        Some((lease::NOTE_IDS, vec![&number, &lane, &node.epoch, &last_id])),
+        Some((lease::NOTE_IDS, vec![&number, &kind, &node.epoch, &last_id])),
     ];
-    let flight = Flight {
+    let pipeline = Pipeline {
         begin: None,
         planned_each_time: joined.into_iter().flatten().collect(),
         together: tables.into_iter().flatten().collect(),
         in_order: shared.into_iter().flatten().collect(),
     };
-    flight::commit(client, flight).await
+    pipeline::commit(client, pipeline).await
 }

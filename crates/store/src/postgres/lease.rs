@@ -12,7 +12,7 @@ use deadpool_postgres::Object;
 use postroad_model::{Clock, IdGenerator};
 use tokio_postgres::GenericClient;
 
-use super::{Database, Lane, Node, bounded};
+use super::{BatchKind, Database, Node, bounded};
 use crate::error::{OpenError, StoreError};
 use crate::sql::Sql;
 
@@ -105,11 +105,11 @@ async fn renew(database: &Database, identity: &str, clock: &Arc<dyn Clock>) -> R
 }
 
 /// The same as a statement of a verb.
-pub(super) async fn note_ids(sql: &Sql<'_>, node: &Node, lane: Lane) -> Result<(), StoreError> {
+pub(super) async fn note_ids(sql: &Sql<'_>, node: &Node, kind: BatchKind) -> Result<(), StoreError> {
     let noted = sql
         .execute(
             "UPDATE node_ids SET last_id = greatest(last_id, $4) WHERE node = $1 AND lane = $2 AND epoch = $3",
-            &[i64::from(node.number).into(), (lane as i64).into(), node.epoch.into(), node.ids.last().into()],
+            &[i64::from(node.number).into(), (kind as i64).into(), node.epoch.into(), node.ids.last().into()],
         )
         .await?;
     if noted == 0 {

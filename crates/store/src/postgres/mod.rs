@@ -13,12 +13,12 @@ mod connect;
 mod delivery;
 mod event_order;
 mod finish;
-mod flight;
+mod hold_causes;
 mod lease;
 mod migrate;
-mod objections;
 mod outbox;
 mod partitions;
+mod pipeline;
 mod queue;
 mod suppressing;
 mod tracking_events;
@@ -33,7 +33,7 @@ use crate::{Job, JobWithIds, Role, Settings};
 use claims::Claims;
 use connect::Canceller;
 use deadpool_postgres::{ClientWrapper, Object, Pool};
-use flight::InUse;
+use pipeline::BusyConnection;
 use postroad_model::{Clock, IdGenerator, MessageId, SendId, ServerId};
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -69,7 +69,7 @@ struct Node {
 
 /// Kinds of batches that keep their own row of handed-out ids, so that they do not wait for each other.
 #[derive(Debug, Clone, Copy)]
-enum Lane {
+enum BatchKind {
     Accept = 0,
     AcceptWithKey = 1,
     Finish = 2,
@@ -118,8 +118,8 @@ impl Engine {
             }
         };
         Ok(Self {
-            accepts: batcher::Batcher::start(Arc::clone(&database), Lane::Accept),
-            accepts_with_key: batcher::Batcher::start(Arc::clone(&database), Lane::AcceptWithKey),
+            accepts: batcher::Batcher::start(Arc::clone(&database), BatchKind::Accept),
+            accepts_with_key: batcher::Batcher::start(Arc::clone(&database), BatchKind::AcceptWithKey),
             database,
             heartbeat,
         })
@@ -155,8 +155,8 @@ impl Engine {
     }
 
     pub(crate) async fn accept(&self, send: NewSend) -> Result<Accepted, StoreError> {
-        let lane = if send.idempotency.is_some() { &self.accepts_with_key } else { &self.accepts };
-        lane.accept(send).await
+        let batcher = if send.idempotency.is_some() { &self.accepts_with_key } else { &self.accepts };
+        batcher.accept(send).await
     }
 
     pub(crate) async fn body(
@@ -270,8 +270,8 @@ impl Database {
     }
 
     /// A connection for what must not be left half done on it.
-    async fn in_use(&self) -> Result<InUse, StoreError> {
-        Ok(InUse::new(self.pool.get().await?, self.canceller.clone()))
+    async fn connection(&self) -> Result<BusyConnection, StoreError> {
+        Ok(BusyConnection::new(self.pool.get().await?, self.canceller.clone()))
     }
 
     /// A connection that saw trouble may be in the middle of something: throw it away.
@@ -287,7 +287,7 @@ fn fenced<T: Send + 'static>(node: Node, job: JobWithIds<T>) -> Job<T> {
     Box::new(move |sql| {
         Box::pin(async move {
             let done = job(sql, Arc::clone(&node.ids)).await?;
-            lease::note_ids(sql, &node, Lane::Finish).await?;
+            lease::note_ids(sql, &node, BatchKind::Finish).await?;
             Ok(done)
         })
     })

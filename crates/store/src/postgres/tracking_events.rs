@@ -12,14 +12,14 @@ use tokio_postgres::types::ToSql;
 
 use super::claims::Key;
 use super::columns::{Events, table};
-use super::flight::Flight;
 use super::outbox::Outbox;
+use super::pipeline::Pipeline;
 use super::queue::columns;
 use super::suppressing::Suppressions;
-use super::{Engine, Lane, Node, bounded, flight, lease};
+use super::{BatchKind, Engine, Node, bounded, lease, pipeline};
 use crate::error::StoreError;
 use crate::events::NewEvent;
-use crate::tracking::{NewTrackingEvent, Standing, sort, suppression};
+use crate::tracking::{MessageState, NewTrackingEvent, sort, suppression};
 
 /// Locked in the order of their keys, as `finish` does.
 const LOCK: &str = "SELECT m.server_id, m.id, m.last_seq, m.marks, m.status, m.last_delivery_at, s.test
@@ -46,21 +46,22 @@ impl Engine {
     /// All or none. Fenced by the lease.
     pub(crate) async fn record_tracking_events(
         &self,
-        mut hits: Vec<NewTrackingEvent>,
+        mut tracked: Vec<NewTrackingEvent>,
         simulator_domain: &DomainName,
     ) -> Result<(), StoreError> {
-        if hits.is_empty() {
+        if tracked.is_empty() {
             return Ok(());
         }
-        sort(&mut hits);
+        sort(&mut tracked);
         let node = self.database.node()?;
         // Event ids are new; their week may be too.
         let next_id = node.ids.next();
         self.database.partitions.ensure(&self.database.pool, next_id, next_id).await?;
-        let in_use = self.database.in_use().await?;
-        let recorded = bounded(Box::pin(record(in_use.client(), &node, &hits, simulator_domain))).await;
+        let connection = self.database.connection().await?;
+        let recorded =
+            bounded(Box::pin(record(connection.client(), &node, &tracked, simulator_domain))).await;
         recorded?;
-        in_use.done();
+        connection.done();
         Ok(())
     }
 }
@@ -69,46 +70,48 @@ impl Engine {
 async fn record(
     client: &ClientWrapper,
     node: &Node,
-    hits: &[NewTrackingEvent],
+    tracked: &[NewTrackingEvent],
     simulator_domain: &DomainName,
 ) -> Result<(), StoreError> {
-    let mut standings = lock(client, hits).await?;
+    let mut states = lock(client, tracked).await?;
     let mut changes = Changes::default();
     let mut suppressed = Vec::new();
-    for of_message in hits.chunk_by(|one, next| key(one) == key(next)) {
-        let mut standing = standings.remove(&key(&of_message[0]));
-        if let Some(standing) = &mut standing {
-            changes.add_message(of_message, standing, &node.ids);
+    for of_message in tracked.chunk_by(|one, next| key(one) == key(next)) {
+        let mut state = states.remove(&key(&of_message[0]));
+        if let Some(state) = &mut state {
+            changes.add_message(of_message, state, &node.ids);
         }
-        let new = |hit| suppression(hit, standing.as_ref(), simulator_domain).map(|new| (hit, new));
+        let new = |tracked_event| {
+            suppression(tracked_event, state.as_ref(), simulator_domain).map(|new| (tracked_event, new))
+        };
         suppressed.extend(of_message.iter().filter_map(new));
     }
     let mut suppressions = Suppressions::default();
-    for (hit, new) in &suppressed {
-        suppressions.add(hit.server_id, new, hit.at.max(node.ids.now()));
+    for (tracked_event, new) in &suppressed {
+        suppressions.add(tracked_event.server_id, new, tracked_event.at.max(node.ids.now()));
     }
-    let (number, lane, last_id) = (i64::from(node.number), Lane::Finish as i64, node.ids.last());
+    let (number, kind, last_id) = (i64::from(node.number), BatchKind::Finish as i64, node.ids.last());
     let tables = [changes.events.statement(), changes.outbox.statement()];
     let shared =
-        [suppressions.statement(), Some((lease::NOTE_IDS, vec![&number, &lane, &node.epoch, &last_id]))];
-    let flight = Flight {
+        [suppressions.statement(), Some((lease::NOTE_IDS, vec![&number, &kind, &node.epoch, &last_id]))];
+    let pipeline = Pipeline {
         begin: None,
         planned_each_time: changes.marks.statement().into_iter().collect(),
         together: tables.into_iter().flatten().collect(),
         in_order: shared.into_iter().flatten().collect(),
     };
-    flight::commit(client, flight).await
+    pipeline::commit(client, pipeline).await
 }
 
-fn key(hit: &NewTrackingEvent) -> Key {
-    (hit.server_id, hit.message_id)
+fn key(tracked_event: &NewTrackingEvent) -> Key {
+    (tracked_event.server_id, tracked_event.message_id)
 }
 
 async fn lock(
     client: &ClientWrapper,
-    hits: &[NewTrackingEvent],
-) -> Result<HashMap<Key, Standing>, StoreError> {
-    let mut keys: Vec<Key> = hits.iter().map(key).collect();
+    tracked: &[NewTrackingEvent],
+) -> Result<HashMap<Key, MessageState>, StoreError> {
+    let mut keys: Vec<Key> = tracked.iter().map(key).collect();
     // Sorted they are.
     keys.dedup();
     let (servers, messages) = columns(&keys);
@@ -119,49 +122,55 @@ async fn lock(
     rows?.iter().map(read).collect()
 }
 
-fn read(row: &Row) -> Result<(Key, Standing), StoreError> {
+fn read(row: &Row) -> Result<(Key, MessageState), StoreError> {
     let status: &str = row.get(4);
     let status = Status::parse(status)
         .ok_or_else(|| StoreError::Internal(format!("a message has the status {status:?}")))?;
-    let standing = Standing {
+    let state = MessageState {
         last_seq: row.get(2),
         marks: row.get(3),
         status,
         last_delivery_at: row.get::<_, Option<i64>>(5).map(Timestamp::from_micros),
         test: row.get::<_, i64>(6) != 0,
     };
-    Ok(((ServerId(row.get(0)), MessageId(row.get(1))), standing))
+    Ok(((ServerId(row.get(0)), MessageId(row.get(1))), state))
 }
 
 impl Changes<'_> {
     /// All hits of one message.
-    fn add_message(&mut self, hits: &[NewTrackingEvent], standing: &mut Standing, ids: &IdGenerator) {
-        let seq_before = standing.last_seq;
-        for hit in hits {
-            if let Some(event) = standing.take(hit) {
-                self.add_event(hit, standing, event, ids.next());
+    fn add_message(&mut self, tracked: &[NewTrackingEvent], state: &mut MessageState, ids: &IdGenerator) {
+        let seq_before = state.last_seq;
+        for tracked_event in tracked {
+            if let Some(event) = state.take(tracked_event) {
+                self.add_event(tracked_event, state, event, ids.next());
             }
         }
-        if let Some(hit) = hits.first().filter(|_| standing.last_seq > seq_before) {
+        if let Some(tracked_event) = tracked.first().filter(|_| state.last_seq > seq_before) {
             let to = &mut self.marks;
-            to.server_id.push(hit.server_id.0);
-            to.id.push(hit.message_id.0);
-            to.last_seq.push(standing.last_seq);
-            to.marks.push(standing.marks);
+            to.server_id.push(tracked_event.server_id.0);
+            to.id.push(tracked_event.message_id.0);
+            to.last_seq.push(state.last_seq);
+            to.marks.push(state.marks);
         }
     }
 
-    fn add_event(&mut self, hit: &NewTrackingEvent, standing: &Standing, event: NewEvent, id: i64) {
-        let (server, at) = (hit.server_id.0, hit.at.as_micros());
+    fn add_event(
+        &mut self,
+        tracked_event: &NewTrackingEvent,
+        state: &MessageState,
+        event: NewEvent,
+        id: i64,
+    ) {
+        let (server, at) = (tracked_event.server_id.0, tracked_event.at.as_micros());
         self.outbox.add(server, id, at, event.kind);
         let to = &mut self.events;
         to.server_id.push(server);
         to.id.push(id);
-        to.message_id.push(hit.message_id.0);
-        to.seq.push(standing.last_seq);
+        to.message_id.push(tracked_event.message_id.0);
+        to.seq.push(state.last_seq);
         to.kind.push(event.kind.as_str());
         to.at.push(at);
-        to.test.push(i64::from(standing.test));
+        to.test.push(i64::from(state.test));
         // JSON, which has no NUL.
         to.data.push(Cow::Owned(event.data));
     }

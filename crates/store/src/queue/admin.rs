@@ -7,7 +7,7 @@ use postroad_model::{
 };
 use serde_json::json;
 
-use super::waiting::{Entry, Key, Standing, add_event, find, lock_entry, remove_entry, settle};
+use super::waiting::{Entry, Key, MessageState, add_event, find, lock_entry, remove_entry, settle};
 use crate::accept::initial::SCHEDULED;
 use crate::error::StoreError;
 use crate::events::NewEvent;
@@ -89,13 +89,13 @@ pub(crate) async fn cancel(
     if lock_entry(sql, key).await? {
         return Ok((Cancelled::TooLate, Entry::Unchanged));
     }
-    let Some(standing) = find(sql, key).await? else { return Ok((Cancelled::NotWaiting, Entry::Unchanged)) };
-    let (status, details) = match standing.status {
+    let Some(state) = find(sql, key).await? else { return Ok((Cancelled::NotWaiting, Entry::Unchanged)) };
+    let (status, details) = match state.status {
         Status::Held => (Status::HoldCancelled, "The held message was cancelled"),
         _ => (Status::Cancelled, "The message was cancelled before it was sent"),
     };
     let new = NewDelivery::local(now, status, details);
-    if !settle(sql, ids, key, &standing, &new, &cancelled(&new), None).await? {
+    if !settle(sql, ids, key, &state, &new, &cancelled(&new), None).await? {
         return Ok((Cancelled::NotWaiting, Entry::Unchanged));
     }
     remove_entry(sql, key).await?;
@@ -111,9 +111,9 @@ pub(crate) async fn retry(
     if lock_entry(sql, key).await? {
         return Ok((Retried::TooLate, Entry::Unchanged));
     }
-    let Some(standing) = find(sql, key).await? else { return Ok((Retried::NotWaiting, Entry::Unchanged)) };
-    let is_held = standing.status == Status::Held;
-    if !is_held && !standing.status.is_queued() {
+    let Some(state) = find(sql, key).await? else { return Ok((Retried::NotWaiting, Entry::Unchanged)) };
+    let is_held = state.status == Status::Held;
+    if !is_held && !state.status.is_queued() {
         return Ok((Retried::NotWaiting, Entry::Unchanged));
     }
     let message = message::find(sql, key.0, key.1).await?.ok_or(StoreError::NotFound)?;
@@ -122,7 +122,7 @@ pub(crate) async fn retry(
         return Ok((suppressed, Entry::Unchanged));
     }
     if is_held {
-        let due_at = release_hold(sql, ids, key, &message, &standing, now).await?;
+        let due_at = release_hold(sql, ids, key, &message, &state, now).await?;
         return Ok(match due_at {
             Some(due_at) => (Retried::Released, Entry::Queued(due_at)),
             None => (Retried::NotWaiting, Entry::Unchanged),
@@ -147,7 +147,7 @@ async fn release_hold(
     ids: &IdGenerator,
     key: Key,
     message: &Message,
-    standing: &Standing,
+    state: &MessageState,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
     let address = EmailAddress::parse(&message.rcpt_to)
@@ -163,9 +163,9 @@ async fn release_hold(
             &[
                 key.0.0.into(),
                 key.1.0.into(),
-                standing.last_seq.into(),
+                state.last_seq.into(),
                 status.as_str().into(),
-                (standing.last_seq + 1).into(),
+                (state.last_seq + 1).into(),
             ],
         )
         .await?;
@@ -173,7 +173,7 @@ async fn release_hold(
         return Ok(None);
     }
     let released = NewEvent { kind: EventKind::Released, data: json!({ "status": status }).to_string() };
-    add_event(sql, ids, key, standing, &released, now).await?;
+    add_event(sql, ids, key, state, &released, now).await?;
     sql.execute(
         "INSERT INTO queue (server_id, message_id, domain, due_at, expires_at, attempts, pool_id, scheduled)
          VALUES ($1, $2, $3, $4, $5, 0, $6, $7)",

@@ -48,10 +48,10 @@ pub(crate) async fn expire_holds(
         .await?;
     for row in &over {
         let key = (ServerId(row.int(0)?), MessageId(row.int(1)?));
-        if let Some(standing) = find(sql, key).await?.filter(|standing| standing.status == Status::Held) {
+        if let Some(state) = find(sql, key).await?.filter(|state| state.status == Status::Held) {
             let details = "The hold ended without a release";
             let new = NewDelivery::local(now, Status::HoldCancelled, details);
-            settle(sql, ids, key, &standing, &new, &cancelled(&new), None).await?;
+            settle(sql, ids, key, &state, &new, &cancelled(&new), None).await?;
         }
     }
     Ok(over.len() as u64)
@@ -66,8 +66,8 @@ pub(crate) async fn hold(
     event: &NewEvent,
     expiry: Timestamp,
 ) -> Result<bool, StoreError> {
-    let Some(standing) = find(sql, key).await? else { return Ok(false) };
-    let is_held = settle(sql, ids, key, &standing, new, event, Some(expiry)).await?;
+    let Some(state) = find(sql, key).await? else { return Ok(false) };
+    let is_held = settle(sql, ids, key, &state, new, event, Some(expiry)).await?;
     if is_held {
         remove_entry(sql, key).await?;
     }

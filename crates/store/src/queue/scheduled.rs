@@ -8,7 +8,7 @@ use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
 use super::waiting::{Entry, Key};
 use super::{holds, waiting};
 use crate::accept::hourly_limit;
-use crate::accept::initial::{Objection, SCHEDULED, SCHEDULED_UNCOUNTED, hour_at};
+use crate::accept::initial::{HoldCause, SCHEDULED, SCHEDULED_UNCOUNTED, hour_at};
 use crate::error::StoreError;
 use crate::events::append;
 use crate::outcomes::NewDelivery;
@@ -192,7 +192,7 @@ async fn hold_beyond_limit(
     let mut held = Vec::new();
     for message_id in &messages[room..] {
         let key = (server_id, *message_id);
-        let (details, event, expiry) = Objection::OverLimit { limit }.hold(now);
+        let (details, event, expiry) = HoldCause::OverLimit { limit }.hold(now);
         let delivery = NewDelivery::local(now, Status::Held, details);
         if holds::hold(sql, ids, key, &delivery, &event, expiry).await? {
             held.push(key);

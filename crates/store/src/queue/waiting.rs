@@ -20,7 +20,7 @@ pub(crate) enum Entry {
 }
 
 /// Where a message stands.
-pub(crate) struct Standing {
+pub(crate) struct MessageState {
     pub(crate) status: Status,
     pub(crate) last_seq: i64,
     pub(crate) test: bool,
@@ -38,7 +38,7 @@ pub(crate) async fn lock_entry(sql: &Sql<'_>, key: Key) -> Result<bool, StoreErr
     Ok(entry.is_some_and(|row| !matches!(row.int_opt(0), Ok(None))))
 }
 
-pub(crate) async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<Standing>, StoreError> {
+pub(crate) async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<MessageState>, StoreError> {
     let row = sql
         .query_opt(
             "SELECT m.status, m.last_seq, s.test FROM messages m
@@ -48,7 +48,7 @@ pub(crate) async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<Standing>, St
         )
         .await?;
     row.map(|row| {
-        Ok(Standing { status: row.name(0, Status::parse)?, last_seq: row.int(1)?, test: row.flag(2)? })
+        Ok(MessageState { status: row.name(0, Status::parse)?, last_seq: row.int(1)?, test: row.flag(2)? })
     })
     .transpose()
 }
@@ -59,12 +59,12 @@ pub(crate) async fn settle(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     key: Key,
-    standing: &Standing,
+    state: &MessageState,
     new: &NewDelivery,
     event: &NewEvent,
     hold_expiry: Option<Timestamp>,
 ) -> Result<bool, StoreError> {
-    if !standing.status.can_become(new.status) {
+    if !state.status.can_become(new.status) {
         return Ok(false);
     }
     // The old seq in the condition makes this the fence: of two nodes, one changes the row.
@@ -75,9 +75,9 @@ pub(crate) async fn settle(
             &[
                 key.0.0.into(),
                 key.1.0.into(),
-                standing.last_seq.into(),
+                state.last_seq.into(),
                 new.status.as_str().into(),
-                (standing.last_seq + 1).into(),
+                (state.last_seq + 1).into(),
                 new.at.into(),
                 hold_expiry.into(),
             ],
@@ -87,7 +87,7 @@ pub(crate) async fn settle(
         return Ok(false);
     }
     deliveries::add(sql, key.0, key.1, DeliveryId(ids.next()), new).await?;
-    add_event(sql, ids, key, standing, event, new.at).await?;
+    add_event(sql, ids, key, state, event, new.at).await?;
     Ok(true)
 }
 
@@ -101,11 +101,11 @@ pub(crate) async fn add_event(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     (server_id, message_id): Key,
-    standing: &Standing,
+    state: &MessageState,
     event: &NewEvent,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let (id, seq) = (EventId(ids.next()), standing.last_seq + 1);
-    let place = append::EventPlace { server_id, message_id, id, seq, at, test: standing.test };
+    let (id, seq) = (EventId(ids.next()), state.last_seq + 1);
+    let place = append::EventPlace { server_id, message_id, id, seq, at, test: state.test };
     append::add(sql, place, event).await
 }

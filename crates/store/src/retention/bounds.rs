@@ -11,26 +11,26 @@ use crate::sql::{Row, Sql};
 pub(crate) const SPREAD: i64 = 3_600 << 21;
 
 /// The lowest ids of a server that are still needed.
-struct Needs {
+struct OldestNeeded {
     server_id: ServerId,
     /// Queued, scheduled or held.
     live_message: Option<i64>,
-    untold_event: Option<i64>,
+    unposted_event: Option<i64>,
     uncounted_event: Option<i64>,
     /// Of those that have events, whatever these are kept for.
-    told_message: Option<i64>,
+    message_with_events: Option<i64>,
 }
 
 /// The first row of each server that stays.
 pub(crate) async fn list_cuts(sql: &Sql<'_>, which: OldRows, before_id: i64) -> Result<Vec<Cut>, StoreError> {
-    let needs = list(sql).await?;
-    let cuts = needs
+    let oldest = list(sql).await?;
+    let cuts = oldest
         .iter()
-        .map(|needs| Cut { server_id: needs.server_id, before_id: before_id.min(needs.bound_of(which)) });
+        .map(|oldest| Cut { server_id: oldest.server_id, before_id: before_id.min(oldest.bound_of(which)) });
     Ok(cuts.collect())
 }
 
-impl Needs {
+impl OldestNeeded {
     fn bound_of(&self, which: OldRows) -> i64 {
         let or_all = |id: Option<i64>| id.unwrap_or(i64::MAX);
         // Nothing of a message that is not done, nor of its send.
@@ -38,19 +38,19 @@ impl Needs {
         match which {
             OldRows::Bodies | OldRows::Transcripts | OldRows::Deliveries => live,
             OldRows::Events => {
-                or_all(self.untold_event).min(or_all(self.uncounted_event).saturating_sub(SPREAD))
+                or_all(self.unposted_event).min(or_all(self.uncounted_event).saturating_sub(SPREAD))
             }
             // Which of the older ones a webhook waits for is asked of each: there are few.
-            OldRows::EventsOfMessages => live.min(or_all(self.untold_event)),
-            OldRows::Messages => live.min(or_all(self.told_message)),
-            OldRows::Sends => live.min(or_all(self.told_message).saturating_sub(SPREAD)),
+            OldRows::EventsOfMessages => live.min(or_all(self.unposted_event)),
+            OldRows::Messages => live.min(or_all(self.message_with_events)),
+            OldRows::Sends => live.min(or_all(self.message_with_events).saturating_sub(SPREAD)),
             OldRows::WebhookAttempts => i64::MAX,
         }
     }
 }
 
 /// A few looks into indexes for each server. Rows of the outbox whose event is gone wait for nothing.
-async fn list(sql: &Sql<'_>) -> Result<Vec<Needs>, StoreError> {
+async fn list(sql: &Sql<'_>) -> Result<Vec<OldestNeeded>, StoreError> {
     macro_rules! text {
         ($uncounted:literal) => {
             concat!(
@@ -80,12 +80,12 @@ async fn list(sql: &Sql<'_>) -> Result<Vec<Needs>, StoreError> {
     };
     let rows = sql.query(text, &[]).await?;
     let read = |row: &Row| {
-        Ok(Needs {
+        Ok(OldestNeeded {
             server_id: ServerId(row.int(0)?),
             live_message: [row.int_opt(1)?, row.int_opt(2)?].into_iter().flatten().min(),
-            untold_event: row.int_opt(3)?,
+            unposted_event: row.int_opt(3)?,
             uncounted_event: row.int_opt(4)?,
-            told_message: row.int_opt(5)?,
+            message_with_events: row.int_opt(5)?,
         })
     };
     rows.iter().map(read).collect()

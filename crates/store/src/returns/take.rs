@@ -47,7 +47,7 @@ impl Store {
 }
 
 /// Where the message stands that it is about.
-struct Standing {
+struct MessageState {
     status: Status,
     last_seq: i64,
     test: bool,
@@ -56,26 +56,26 @@ struct Standing {
 /// `NotFound` if there is no message that it could be about.
 pub(crate) async fn take(sql: &Sql<'_>, ids: &IdGenerator, new: NewReturn) -> Result<Taken, StoreError> {
     let server_id = new.info.server_id;
-    let standing = lock(sql, server_id, new.about).await?.ok_or(StoreError::NotFound)?;
+    let state = lock(sql, server_id, new.about).await?.ok_or(StoreError::NotFound)?;
     let effect = new.effect.as_ref();
     let has_effect = match effect {
-        Some(effect) => is_new(sql, &new, effect, &standing).await?,
+        Some(effect) => is_new(sql, &new, effect, &state).await?,
         None => false,
     };
     // What has an effect is kept in any case: the event names it.
     let is_stored = has_effect || is_wanted(sql, &new).await?;
     // The body first: it may take its time, and the counts that follow are rows which others wait for.
     if is_stored {
-        insert(sql, &new, standing.test).await?;
+        insert(sql, &new, state.test).await?;
     }
     if let Some(effect) = effect.filter(|_| has_effect) {
-        apply(sql, ids, &new, effect, &standing).await?;
+        apply(sql, ids, &new, effect, &state).await?;
     }
     Ok(Taken { is_stored, has_effect })
 }
 
 /// Locked against a second notice about the same message.
-async fn lock(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Option<Standing>, StoreError> {
+async fn lock(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Option<MessageState>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT m.status, m.last_seq, s.test FROM messages m
          JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
@@ -87,7 +87,7 @@ async fn lock(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Optio
     };
     let row = sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await?;
     row.map(|row| {
-        Ok(Standing { status: row.name(0, Status::parse)?, last_seq: row.int(1)?, test: row.flag(2)? })
+        Ok(MessageState { status: row.name(0, Status::parse)?, last_seq: row.int(1)?, test: row.flag(2)? })
     })
     .transpose()
 }
@@ -97,19 +97,19 @@ async fn is_new(
     sql: &Sql<'_>,
     new: &NewReturn,
     effect: &ReturnEffect,
-    standing: &Standing,
+    state: &MessageState,
 ) -> Result<bool, StoreError> {
     if let Some(delivery) = &effect.delivery {
-        return Ok(standing.status.can_become(delivery.status));
+        return Ok(state.status.can_become(delivery.status));
     }
-    let told = sql
+    let earlier = sql
         .query_opt(
             // In order of `seq`: else SQLite goes through all events of the server.
             "SELECT seq FROM events WHERE server_id = $1 AND message_id = $2 AND kind = $3 ORDER BY seq LIMIT 1",
             &[new.info.server_id.0.into(), new.about.0.into(), effect.event.kind.as_str().into()],
         )
         .await?;
-    Ok(told.is_none())
+    Ok(earlier.is_none())
 }
 
 async fn apply(
@@ -117,13 +117,13 @@ async fn apply(
     ids: &IdGenerator,
     new: &NewReturn,
     effect: &ReturnEffect,
-    standing: &Standing,
+    state: &MessageState,
 ) -> Result<(), StoreError> {
-    let (server_id, about, seq) = (new.info.server_id, new.about, standing.last_seq + 1);
+    let (server_id, about, seq) = (new.info.server_id, new.about, state.last_seq + 1);
     let Some(delivery) = &effect.delivery else {
         let text = "UPDATE messages SET last_seq = $3 WHERE server_id = $1 AND id = $2";
         sql.change(text, &[server_id.0.into(), about.0.into(), seq.into()]).await?;
-        tell(sql, ids, new, effect, standing).await?;
+        append_event(sql, ids, new, effect, state).await?;
         return count_for_source(sql, new, effect, (0, 1)).await;
     };
     sql.change(
@@ -138,26 +138,26 @@ async fn apply(
     )
     .await?;
     deliveries::add(sql, server_id, about, DeliveryId(ids.next()), delivery).await?;
-    tell(sql, ids, new, effect, standing).await?;
+    append_event(sql, ids, new, effect, state).await?;
     count_for_source(sql, new, effect, (1, 0)).await
 }
 
 /// The event, and the address that gets no more mail.
-async fn tell(
+async fn append_event(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     new: &NewReturn,
     effect: &ReturnEffect,
-    standing: &Standing,
+    state: &MessageState,
 ) -> Result<(), StoreError> {
     let (server_id, at) = (new.info.server_id, new.info.created_at);
     let place = EventPlace {
         server_id,
         message_id: new.about,
         id: EventId(ids.next()),
-        seq: standing.last_seq + 1,
+        seq: state.last_seq + 1,
         at,
-        test: standing.test,
+        test: state.test,
     };
     append::add(sql, place, &effect.event).await?;
     if let Some(suppression) = &effect.suppress {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::events::NewRow;
 use super::{events, lock};
-use crate::accept::initial::{InitialRow, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
+use crate::accept::initial::{HoldCause, HoldCauses, InitialRow, counted, hold_beyond, hour_of, is_checked};
 use crate::accept::{Accepted, NewRecipient, NewSend, hourly_limit};
 use crate::error::StoreError;
 use crate::events::NewEvent;
@@ -42,10 +42,10 @@ pub(super) fn accept(
         return Ok(Written { accepted: Accepted::Repeated(answer), queued: Vec::new() });
     }
     insert_send(connection, send)?;
-    let objections = objections(connection, send, ids)?;
+    let causes = causes(connection, send, ids)?;
     let mut queued = Vec::new();
     for recipient in &send.recipients {
-        let initial = InitialRow::of(send, recipient, &objections, ids);
+        let initial = InitialRow::of(send, recipient, &causes, ids);
         insert_recipient(connection, send, recipient, &initial, ids)?;
         if let Some(due_at) = initial.due_at {
             let pending = initial.status == Status::Pending;
@@ -56,8 +56,8 @@ pub(super) fn accept(
 }
 
 /// What stands against sending to some of the recipients.
-fn objections(connection: &Connection, send: &NewSend, ids: &IdGenerator) -> Result<Objections, StoreError> {
-    let mut objections = Objections::new();
+fn causes(connection: &Connection, send: &NewSend, ids: &IdGenerator) -> Result<HoldCauses, StoreError> {
+    let mut causes = HoldCauses::new();
     let mut find = connection.prepare_cached(
         "SELECT reason, details, created_at FROM suppressions
          WHERE server_id = ?1 AND address = ?2 AND (expires_at IS NULL OR expires_at > ?3)",
@@ -74,16 +74,16 @@ fn objections(connection: &Connection, send: &NewSend, ids: &IdGenerator) -> Res
             let reason = SuppressionReason::parse(&reason)
                 .ok_or_else(|| StoreError::Internal(format!("the unknown reason {reason:?}")))?;
             let since = Timestamp::from_micros(since);
-            objections.insert(recipient.id, Objection::Suppressed { reason, details, since });
+            causes.insert(recipient.id, HoldCause::Suppressed { reason, details, since });
         }
     }
     if let Some(limit) = send.hourly_limit {
-        let messages: Vec<MessageId> = counted(send, &objections).map(|recipient| recipient.id).collect();
+        let messages: Vec<MessageId> = counted(send, &causes).map(|recipient| recipient.id).collect();
         if messages.is_empty() {
-            return Ok(objections);
+            return Ok(causes);
         }
         let before = count_hour(connection, send, messages.len() as i64)?;
-        hold_beyond(limit, before, &messages, &mut objections);
+        hold_beyond(limit, before, &messages, &mut causes);
         let after = before + messages.len() as i64;
         for event in hourly_limit::crossed(limit, hour_of(send), before, after) {
             let name: Option<String> = connection
@@ -93,7 +93,7 @@ fn objections(connection: &Connection, send: &NewSend, ids: &IdGenerator) -> Res
             events::append_of_server(connection, ids, server, &event, at)?;
         }
     }
-    Ok(objections)
+    Ok(causes)
 }
 
 /// Adds to the server's hour; returns what it was before. Older hours are forgotten when a new one begins.

@@ -16,16 +16,16 @@ use crate::JobWithIds;
 use crate::accept::hand_over::Sink;
 use crate::accept::{Accepted, Fresh, NewSend};
 use crate::clock_back::queue;
-use crate::clock_back::queue::Place;
+use crate::clock_back::queue::QueuePosition;
 use crate::error::StoreError;
 use crate::outcomes::Outcome;
 use crate::outcomes::outcome::AttemptMatch;
-use crate::outcomes::source_tally::SourceCounts;
+use crate::outcomes::source_tally::SourceTally;
 use crate::queue::waiting::Entry;
 use crate::sql::Sql;
 
 /// While somebody delivers, what is pending is claimed for it before the commit, and handed over after it.
-pub(super) struct Accepting {
+pub(super) struct AcceptWork {
     /// Until it is handed over.
     send: Option<NewSend>,
     ids: Arc<IdGenerator>,
@@ -34,7 +34,7 @@ pub(super) struct Accepting {
     queued: Vec<Queued>,
 }
 
-impl Accepting {
+impl AcceptWork {
     pub(super) fn new(
         send: NewSend,
         ids: Arc<IdGenerator>,
@@ -45,7 +45,7 @@ impl Accepting {
     }
 }
 
-impl Work for Accepting {
+impl Work for AcceptWork {
     type Output = Accepted;
     const IS_REPEATABLE: bool = true;
 
@@ -92,7 +92,7 @@ impl Work for Accepting {
     }
 }
 
-pub(super) struct Settling {
+pub(super) struct SettleWork {
     outcomes: Vec<Arc<Outcome>>,
     ids: Arc<IdGenerator>,
     claims: Arc<Mutex<Claims>>,
@@ -100,7 +100,7 @@ pub(super) struct Settling {
     under_way: Vec<(Key, Option<After>)>,
 }
 
-impl Settling {
+impl SettleWork {
     pub(super) fn new(
         outcomes: Vec<Arc<Outcome>>,
         ids: Arc<IdGenerator>,
@@ -110,7 +110,7 @@ impl Settling {
     }
 }
 
-impl Work for Settling {
+impl Work for SettleWork {
     type Output = Vec<bool>;
     const IS_REPEATABLE: bool = true;
 
@@ -119,7 +119,7 @@ impl Work for Settling {
             lock(&self.claims).undo_settling(key);
         }
         let connection = lock(connection);
-        let (mut settled, mut counts) = (Vec::with_capacity(self.outcomes.len()), SourceCounts::default());
+        let (mut settled, mut counts) = (Vec::with_capacity(self.outcomes.len()), SourceTally::default());
         for outcome in &self.outcomes {
             let key = outcome.key();
             {
@@ -145,8 +145,8 @@ impl Work for Settling {
                 Settled::No => (false, None),
             };
             settled.push(is_settled);
-            if let Some((_, noted)) = self.under_way.last_mut() {
-                *noted = after;
+            if let Some((_, entry_after)) = self.under_way.last_mut() {
+                *entry_after = after;
             }
         }
         finish::count_sources(&connection, &counts)?;
@@ -165,7 +165,7 @@ impl Work for Settling {
 }
 
 /// A change of a message that nobody has begun; a claim of it is over.
-pub(super) struct ChangingWaiting<T> {
+pub(super) struct ChangeWaitingWork<T> {
     pub(super) key: Key,
     pub(super) ids: Arc<IdGenerator>,
     pub(super) claims: Arc<Mutex<Claims>>,
@@ -175,7 +175,7 @@ pub(super) struct ChangingWaiting<T> {
     pub(super) is_ours: bool,
 }
 
-impl<T: Send + 'static> Work for ChangingWaiting<T> {
+impl<T: Send + 'static> Work for ChangeWaitingWork<T> {
     type Output = (T, Entry);
     const IS_REPEATABLE: bool = false;
 
@@ -214,13 +214,13 @@ impl<T: Send + 'static> Work for ChangingWaiting<T> {
 }
 
 /// A change of entries that nobody has claimed.
-pub(super) struct ChangingFree {
+pub(super) struct ChangeFreeWork {
     pub(super) ids: Arc<IdGenerator>,
     pub(super) claims: Arc<Mutex<Claims>>,
     pub(super) job: Option<JobWithIds<Vec<(Key, Entry)>>>,
 }
 
-impl Work for ChangingFree {
+impl Work for ChangeFreeWork {
     type Output = Vec<(Key, Entry)>;
     const IS_REPEATABLE: bool = false;
 
@@ -246,20 +246,20 @@ impl Work for ChangingFree {
 }
 
 /// Entries that nobody has claimed are made due earlier, after the clock went back.
-pub(super) struct PullingBack {
+pub(super) struct PullBackWork {
     pub(super) claims: Arc<Mutex<Claims>>,
     pub(super) now: Timestamp,
     pub(super) pause_max: Duration,
-    pub(super) after: Option<Place>,
+    pub(super) after: Option<QueuePosition>,
     pub(super) limit: i64,
     pub(super) changed: Vec<(Key, Timestamp)>,
 }
 
-impl Work for PullingBack {
-    type Output = (usize, Option<Place>);
+impl Work for PullBackWork {
+    type Output = (usize, Option<QueuePosition>);
     const IS_REPEATABLE: bool = false;
 
-    fn run(&mut self, connection: &Mutex<Connection>) -> Result<(usize, Option<Place>), StoreError> {
+    fn run(&mut self, connection: &Mutex<Connection>) -> Result<(usize, Option<QueuePosition>), StoreError> {
         let sql = Sql::Sqlite(connection);
         let page = queue::list_late(&sql, self.now, self.pause_max, self.after, self.limit);
         let (late, next) = ready(page)?;
@@ -272,7 +272,7 @@ impl Work for PullingBack {
         Ok((self.changed.len(), next))
     }
 
-    fn after(&mut self, result: &Result<(usize, Option<Place>), StoreError>) {
+    fn after(&mut self, result: &Result<(usize, Option<QueuePosition>), StoreError>) {
         let mut claims = lock(&self.claims);
         if result.is_err() {
             claims.look_again();

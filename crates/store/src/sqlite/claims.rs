@@ -10,19 +10,19 @@ use postroad_model::{MessageId, ServerId, Timestamp};
 pub(super) type Key = (ServerId, MessageId);
 
 /// Where an entry stands in the queue.
-pub(super) type Place = (Timestamp, MessageId);
+pub(super) type QueuePosition = (Timestamp, MessageId);
 
-const START: Place = (Timestamp::from_micros(i64::MIN), MessageId(0));
+const START: QueuePosition = (Timestamp::from_micros(i64::MIN), MessageId(0));
 
 #[derive(Debug)]
 pub(crate) struct Claims {
     /// Messages this process has claimed and neither finished nor released.
     held: HashMap<Key, Claim>,
     /// Every entry up to here is held or in `behind`.
-    cursor: Place,
+    cursor: QueuePosition,
     /// Entries up to the cursor that nobody holds. Some may be gone or due at another time by now: whoever takes one
     /// looks it up.
-    behind: BTreeSet<(Place, ServerId)>,
+    behind: BTreeSet<(QueuePosition, ServerId)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -60,29 +60,29 @@ impl Claims {
         self.held.insert(key, Claim { due_at, begun: false, settling: false });
     }
 
-    pub(super) fn cursor(&self) -> Place {
+    pub(super) fn cursor(&self) -> QueuePosition {
         self.cursor
     }
 
-    pub(super) fn advance(&mut self, to: Place) {
+    pub(super) fn advance(&mut self, to: QueuePosition) {
         self.cursor = to;
     }
 
     /// The first entry behind the cursor that is due by then.
-    pub(super) fn first_behind(&self, due_by: Timestamp) -> Option<(Place, ServerId)> {
+    pub(super) fn first_behind(&self, due_by: Timestamp) -> Option<(QueuePosition, ServerId)> {
         self.behind.first().copied().filter(|((due_at, _), _)| *due_at <= due_by)
     }
 
-    pub(super) fn forget_behind(&mut self, entry: &(Place, ServerId)) {
+    pub(super) fn forget_behind(&mut self, entry: &(QueuePosition, ServerId)) {
         self.behind.remove(entry);
     }
 
     /// To be told of every entry that is free in the queue, after the commit: a claim that went on meanwhile may
     /// have passed it before it could be seen.
     pub(super) fn note_queued(&mut self, (server_id, message_id): Key, due_at: Timestamp) {
-        let place = (due_at, message_id);
-        if place <= self.cursor && !self.is_held((server_id, message_id)) {
-            self.behind.insert((place, server_id));
+        let position = (due_at, message_id);
+        if position <= self.cursor && !self.is_held((server_id, message_id)) {
+            self.behind.insert((position, server_id));
         }
     }
 

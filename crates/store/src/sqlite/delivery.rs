@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use postroad_model::{IdGenerator, Timestamp};
 
-use super::changes::{Accepting, ChangingFree, ChangingWaiting, PullingBack, Settling};
+use super::changes::{AcceptWork, ChangeFreeWork, ChangeWaitingWork, PullBackWork, SettleWork};
 use super::claims::Key;
 use super::{Engine, lock, queue};
 use crate::JobWithIds;
 use crate::accept::{Accepted, NewSend};
-use crate::clock_back::queue::Place;
+use crate::clock_back::queue::QueuePosition;
 use crate::error::StoreError;
 use crate::outcomes::Outcome;
 use crate::queue::waiting::Entry;
@@ -23,7 +23,7 @@ impl Engine {
         ids: Arc<IdGenerator>,
     ) -> Result<Accepted, StoreError> {
         let (weight, sink) = (send.weight(), self.hand_over.sink());
-        self.writer.run(weight, Accepting::new(send, ids, Arc::clone(&self.claims), sink)).await
+        self.writer.run(weight, AcceptWork::new(send, ids, Arc::clone(&self.claims), sink)).await
     }
 
     /// Hands out due entries that nobody has.
@@ -66,7 +66,7 @@ impl Engine {
         outcomes: Vec<Arc<Outcome>>,
         ids: Arc<IdGenerator>,
     ) -> Result<Vec<bool>, StoreError> {
-        self.writer.run(0, Settling::new(outcomes, ids, Arc::clone(&self.claims))).await
+        self.writer.run(0, SettleWork::new(outcomes, ids, Arc::clone(&self.claims))).await
     }
 
     /// Changes a message that nobody has begun; `too_late` if somebody has. A claim of it is over.
@@ -78,7 +78,7 @@ impl Engine {
         job: JobWithIds<(T, Entry)>,
     ) -> Result<(T, Entry), StoreError> {
         let (claims, work) = (Arc::clone(&self.claims), Some((too_late, job)));
-        self.writer.run(0, ChangingWaiting { key, ids, claims, work, is_ours: false }).await
+        self.writer.run(0, ChangeWaitingWork { key, ids, claims, work, is_ours: false }).await
     }
 
     pub(crate) fn is_claimed(&self, key: Key) -> bool {
@@ -96,7 +96,7 @@ impl Engine {
         job: JobWithIds<Vec<(Key, Entry)>>,
     ) -> Result<Vec<(Key, Entry)>, StoreError> {
         let claims = Arc::clone(&self.claims);
-        self.writer.run(0, ChangingFree { ids, claims, job: Some(job) }).await
+        self.writer.run(0, ChangeFreeWork { ids, claims, job: Some(job) }).await
     }
 
     /// Makes entries due earlier that nobody has claimed; returns how many, and where to go on.
@@ -104,11 +104,11 @@ impl Engine {
         &self,
         now: Timestamp,
         pause_max: Duration,
-        after: Option<Place>,
+        after: Option<QueuePosition>,
         limit: i64,
-    ) -> Result<(usize, Option<Place>), StoreError> {
+    ) -> Result<(usize, Option<QueuePosition>), StoreError> {
         let claims = Arc::clone(&self.claims);
-        let work = PullingBack { claims, now, pause_max, after, limit, changed: Vec::new() };
+        let work = PullBackWork { claims, now, pause_max, after, limit, changed: Vec::new() };
         self.writer.run(0, work).await
     }
 

@@ -8,7 +8,7 @@ use super::events;
 use super::events::NewRow;
 use crate::error::StoreError;
 use crate::outcomes::outcome::AttemptMatch;
-use crate::outcomes::source_tally::SourceCounts;
+use crate::outcomes::source_tally::SourceTally;
 use crate::outcomes::{NewDelivery, Outcome};
 use crate::sql::storable;
 use crate::suppressions::NewSuppression;
@@ -174,7 +174,7 @@ fn requeue_or_remove(connection: &Connection, outcome: &Outcome) -> Result<After
     Ok(if outcome.keep_claim { After::Kept(due_at) } else { After::Queued(due_at) })
 }
 
-pub(super) fn count_sources(connection: &Connection, counts: &SourceCounts) -> Result<(), StoreError> {
+pub(super) fn count_sources(connection: &Connection, counts: &SourceTally) -> Result<(), StoreError> {
     let mut add = connection.prepare_cached(
         "INSERT INTO source_days (source_id, provider, day, sent, bounced) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (source_id, provider, day) DO UPDATE SET sent = sent + excluded.sent, bounced = bounced + excluded.bounced",

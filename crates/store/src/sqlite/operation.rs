@@ -56,19 +56,19 @@ pub(super) trait Operation: Send {
 }
 
 /// Work and who waits for its result.
-pub(super) struct Asked<W: Work> {
+pub(super) struct PendingOp<W: Work> {
     work: W,
     result: Option<Result<W::Output, StoreError>>,
     caller: oneshot::Sender<Result<W::Output, StoreError>>,
 }
 
-impl<W: Work> Asked<W> {
+impl<W: Work> PendingOp<W> {
     pub(super) fn new(work: W, caller: oneshot::Sender<Result<W::Output, StoreError>>) -> Self {
         Self { work, result: None, caller }
     }
 }
 
-impl<W: Work> Operation for Asked<W> {
+impl<W: Work> Operation for PendingOp<W> {
     fn is_repeatable(&self) -> bool {
         W::IS_REPEATABLE
     }

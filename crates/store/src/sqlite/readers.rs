@@ -15,18 +15,18 @@ use crate::error::{OpenError, StoreError};
 const QUEUE_LENGTH: usize = 4_096;
 const ENQUEUE_WAIT_MAX: Duration = Duration::from_secs(10);
 
-type Question = Box<dyn FnOnce(&Mutex<Connection>) + Send>;
+type ReadJob = Box<dyn FnOnce(&Mutex<Connection>) + Send>;
 
 #[derive(Debug)]
 pub(super) struct Readers {
     /// `None` only while it is dropped.
-    queue: Option<mpsc::Sender<Question>>,
+    queue: Option<mpsc::Sender<ReadJob>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Readers {
     pub(super) fn start(path: &Path, threads: usize) -> Result<Self, OpenError> {
-        let (queue, waiting) = mpsc::channel::<Question>(QUEUE_LENGTH);
+        let (queue, waiting) = mpsc::channel::<ReadJob>(QUEUE_LENGTH);
         let waiting = Arc::new(Mutex::new(waiting));
         let start = |number: usize| {
             let connection = Mutex::new(connection::open_reader(path)?);
@@ -36,8 +36,8 @@ impl Readers {
                 .spawn(move || {
                     // Whoever holds the lock waits for the next question, the others wait for the lock.
                     let take = || waiting.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
-                    while let Some(question) = take() {
-                        question(&connection);
+                    while let Some(job) = take() {
+                        job(&connection);
                     }
                 })
                 .map_err(OpenError::io(path))
@@ -60,7 +60,7 @@ impl Readers {
         undo: impl FnOnce(T) + Send + 'static,
     ) -> Result<T, StoreError> {
         let (sender, answer) = oneshot::channel();
-        let question = Box::new(move |connection: &Mutex<Connection>| {
+        let job = Box::new(move |connection: &Mutex<Connection>| {
             let result = catch_unwind(AssertUnwindSafe(|| work(connection)))
                 .unwrap_or_else(|_| Err(StoreError::Internal("a store question panicked".into())));
             if let Err(Ok(unwanted)) = sender.send(result) {
@@ -69,7 +69,7 @@ impl Readers {
         });
         let closed = || StoreError::Unavailable("the store is closed".into());
         let queue = self.queue.as_ref().ok_or_else(closed)?;
-        match tokio::time::timeout(ENQUEUE_WAIT_MAX, queue.send(question)).await {
+        match tokio::time::timeout(ENQUEUE_WAIT_MAX, queue.send(job)).await {
             Ok(Ok(())) => answer.await.unwrap_or_else(|_| Err(closed())),
             Ok(Err(_)) => Err(closed()),
             Err(_) => Err(StoreError::Unavailable("too many questions are waiting".into())),

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::connection;
-use super::operation::{Asked, Operation, Work};
+use super::operation::{Operation, PendingOp, Work};
 use crate::error::{OpenError, StoreError};
 
 const GROUP_OPERATIONS_MAX: usize = 1_024;
@@ -44,7 +44,7 @@ impl Writer {
     ) -> Result<Self, OpenError> {
         let (queue, waiting) = mpsc::channel(QUEUE_LENGTH);
         let mut writer =
-            WriterThread { path: path.to_owned(), connection: Mutex::new(connection), ids, noted_id: 0 };
+            WriterThread { path: path.to_owned(), connection: Mutex::new(connection), ids, stored_id: 0 };
         let thread = thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || writer.work(waiting))
@@ -55,7 +55,7 @@ impl Writer {
     /// Does `work` in the next group. The answer comes after the group's commit was flushed.
     pub(super) async fn run<W: Work>(&self, bytes: usize, work: W) -> Result<W::Output, StoreError> {
         let (caller, answer) = oneshot::channel();
-        let waiting = Waiting { bytes, operation: Box::new(Asked::new(work, caller)) };
+        let waiting = Waiting { bytes, operation: Box::new(PendingOp::new(work, caller)) };
         let closed = || StoreError::Unavailable("the store is closed".into());
         let queue = self.queue.as_ref().ok_or_else(closed)?;
         match tokio::time::timeout(ENQUEUE_WAIT_MAX, queue.send(waiting)).await {
@@ -85,7 +85,7 @@ struct WriterThread {
     connection: Mutex<Connection>,
     ids: Arc<IdGenerator>,
     /// The highest id the database knows of.
-    noted_id: i64,
+    stored_id: i64,
 }
 
 impl WriterThread {
@@ -138,7 +138,7 @@ impl WriterThread {
         if shared_from.is_some() {
             self.execute("RELEASE one")?;
         }
-        self.note_ids()?;
+        self.store_last_id()?;
         self.execute("COMMIT")
     }
 
@@ -181,12 +181,12 @@ impl WriterThread {
     }
 
     /// Remembers the highest id in the same commit as what carries it, so that a restart never hands it out again.
-    fn note_ids(&mut self) -> Result<(), StoreError> {
+    fn store_last_id(&mut self) -> Result<(), StoreError> {
         let last = self.ids.last();
-        if last > self.noted_id {
+        if last > self.stored_id {
             let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
             connection.prepare_cached("UPDATE nodes SET last_id = ?1 WHERE node = 0")?.execute([last])?;
-            self.noted_id = last;
+            self.stored_id = last;
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl WriterThread {
 
     /// After a failed group the old connection may hold pages that never reached the disk: read the file anew.
     fn reopen(&mut self) {
-        self.noted_id = 0;
+        self.stored_id = 0;
         {
             let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
             if !connection.is_autocommit()

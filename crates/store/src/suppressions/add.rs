@@ -19,7 +19,7 @@ impl Store {
     /// one lasts longer. Returns the entry that stands.
     pub async fn add_suppression(&self, server_id: ServerId, new: NewSuppression) -> Result<Suppression> {
         let added = self.add_suppressions(server_id, vec![new]).await?.pop();
-        added.map(|added| added.standing).ok_or(StoreError::NotFound)
+        added.map(|added| added.stored).ok_or(StoreError::NotFound)
     }
 
     /// The same for many, in the order given. Not all or nothing: after a failure some may stand, and adding them
@@ -103,15 +103,15 @@ pub(crate) async fn add(
     };
     let written = sql.query(text, &[server_id.0.into(), to_json(&rows).into(), now.into()]).await?;
     let mut written = written.iter().map(|row| row.text(0)).collect::<Result<HashSet<_>, _>>()?;
-    let standing = standing(sql, server_id, &rows).await?;
+    let stored = read_stored(sql, server_id, &rows).await?;
     let found = keys.iter().map(|key| {
-        let standing = standing.get(key).ok_or(StoreError::NotFound)?.clone();
-        Ok(AddedSuppression { standing, is_new: written.remove(key) })
+        let stored = stored.get(key).ok_or(StoreError::NotFound)?.clone();
+        Ok(AddedSuppression { stored, is_new: written.remove(key) })
     });
     found.collect()
 }
 
-async fn standing(
+async fn read_stored(
     sql: &Sql<'_>,
     server_id: ServerId,
     rows: &[NewRow<'_>],

@@ -28,7 +28,7 @@ pub struct Suppression {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedSuppression {
     /// The entry that stands now.
-    pub standing: Suppression,
+    pub stored: Suppression,
     /// Whether it is the one that was given; otherwise one that lasts at least as long was there.
     pub is_new: bool,
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use postroad_model::{DomainName, EventKind, MessageId, ServerId, Status};
 use postroad_store::{
-    CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, InitialState, Metric, NewEvent,
-    NewSend, Outcome, Shape, Sums, WORDS_MAX,
+    CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, InitialState, LABELS_MAX, Metric,
+    NewEvent, NewSend, Outcome, Shape, Sums,
 };
 
 use crate::domains::{DOMAINS_BEFORE_POSTGRES, DOMAINS_BEFORE_SQLITE};
@@ -302,7 +302,7 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     fixture.accept(tagged("")).await;
     fold_all(&fixture).await;
     // Others, until one place is left; what is counted of them does not matter here.
-    let (server, taken) = (fixture.server, WORDS_MAX - 2);
+    let (server, taken) = (fixture.server, LABELS_MAX - 2);
     let number = match fixture.place {
         Place::Sqlite(_) => {
             format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {taken})")

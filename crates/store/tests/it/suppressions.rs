@@ -147,10 +147,10 @@ async fn many_are_added_and_removed_at_once_each_with_its_result(fixture: Fixtur
     assert_eq!(added.len(), number + 2);
     let not_new: Vec<usize> = (0..added.len()).filter(|at| !added[*at].is_new).collect();
     assert_eq!(not_new, [1, 4], "the same address twice, and one that was there");
-    assert_eq!(added[1].standing, added[0].standing);
-    assert_eq!(added[4].standing.reason, SuppressionReason::HardBounce);
-    assert_eq!(added[600].standing.address, "user-599@example.com");
-    let last = &added[number + 1].standing;
+    assert_eq!(added[1].stored, added[0].stored);
+    assert_eq!(added[4].stored.reason, SuppressionReason::HardBounce);
+    assert_eq!(added[600].stored.address, "user-599@example.com");
+    let last = &added[number + 1].stored;
     assert_eq!((last.address.as_str(), last.origin_message_id), ("last@xn--bcher-kva.example", None));
     assert_eq!(last.details, "a \"quote\", a \u{fffd} and ü");
     assert_eq!((last.created_at, last.expires_at), (fixture.now(), Some(fixture.in_secs(9))));

@@ -26,7 +26,7 @@ const PLAN_EACH_TIME: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
 
 /// What goes into a transaction, in this order.
 #[derive(Default)]
-pub(super) struct Flight<'a> {
+pub(super) struct Pipeline<'a> {
     /// Without it the transaction is begun.
     pub(super) begin: Option<&'static str>,
     pub(super) planned_each_time: Vec<Statement<'a>>,
@@ -38,23 +38,23 @@ pub(super) struct Flight<'a> {
 
 /// Sends all statements and the COMMIT in one flight. If one of them fails, PostgreSQL turns the COMMIT into a ROLLBACK,
 /// and we see the error of the one that failed.
-pub(super) async fn commit(client: &ClientWrapper, flight: Flight<'_>) -> Result<(), StoreError> {
-    let planned = prepare(client, flight.planned_each_time).await?;
+pub(super) async fn commit(client: &ClientWrapper, pipeline: Pipeline<'_>) -> Result<(), StoreError> {
+    let planned = prepare(client, pipeline.planned_each_time).await?;
     let mut kept = Vec::new();
-    if !flight.together.is_empty() {
-        let (text, params) = joined(flight.together);
+    if !pipeline.together.is_empty() {
+        let (text, params) = joined(pipeline.together);
         kept.push((client.prepare_cached(&text).await?, params));
     }
-    kept.extend(prepare(client, flight.in_order).await?);
+    kept.extend(prepare(client, pipeline.in_order).await?);
     let mut sent: Vec<BoxFuture<'_, Result<(), tokio_postgres::Error>>> = Vec::new();
-    sent.extend(flight.begin.map(|begin| say(client, begin)));
+    sent.extend(pipeline.begin.map(|begin| send(client, begin)));
     if !planned.is_empty() {
-        sent.push(say(client, PLAN_EACH_TIME));
+        sent.push(send(client, PLAN_EACH_TIME));
         sent.extend(planned.iter().map(|prepared| run(client, prepared)));
-        sent.push(say(client, KEEP_PLANS));
+        sent.push(send(client, KEEP_PLANS));
     }
     sent.extend(kept.iter().map(|prepared| run(client, prepared)));
-    sent.push(say(client, "COMMIT"));
+    sent.push(send(client, "COMMIT"));
     // Polled in order, and so sent in order.
     for outcome in join_all(sent).await {
         outcome.map_err(|error| match error.code() {
@@ -105,7 +105,7 @@ fn renumber(text: &mut String, statement: &str, before: usize) {
     }
 }
 
-fn say<'a>(
+fn send<'a>(
     client: &'a ClientWrapper,
     text: &'static str,
 ) -> BoxFuture<'a, Result<(), tokio_postgres::Error>> {
@@ -121,12 +121,12 @@ fn run<'a>(
 
 /// A connection that is in the middle of something: unless that ends well, it is thrown away, and whatever was begun
 /// on it is cancelled and rolled back.
-pub(super) struct InUse {
+pub(super) struct BusyConnection {
     client: Option<Object>,
     canceller: Canceller,
 }
 
-impl InUse {
+impl BusyConnection {
     pub(super) fn new(client: Object, canceller: Canceller) -> Self {
         Self { client: Some(client), canceller }
     }
@@ -141,7 +141,7 @@ impl InUse {
     }
 }
 
-impl Drop for InUse {
+impl Drop for BusyConnection {
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
             self.canceller.throw_away(client);

@@ -8,8 +8,8 @@ use futures_util::future::join;
 use postroad_model::{MessageId, ServerId, SuppressionReason, Timestamp};
 use tokio_postgres::types::ToSql;
 
-use super::flight::BEGIN_WITH_KEPT_PLANS;
-use crate::accept::initial::{Hour, Objection, Objections, counted, hold_beyond, hour_of, is_checked};
+use super::pipeline::BEGIN_WITH_KEPT_PLANS;
+use crate::accept::initial::{HoldCause, HoldCauses, Hour, counted, hold_beyond, hour_of, is_checked};
 use crate::accept::{NewSend, hourly_limit};
 use crate::error::StoreError;
 use crate::events::NewEvent;
@@ -42,7 +42,7 @@ const LAST_SEQ: &str = "SELECT coalesce(max(seq), 0) FROM events WHERE server_id
 
 /// What a batch meets.
 pub(super) struct Found {
-    pub(super) objections: Objections,
+    pub(super) causes: HoldCauses,
     /// To be told with it.
     pub(super) server_events: Vec<ServerEvent>,
 }
@@ -69,30 +69,30 @@ pub(super) async fn find(
     is_begun: &mut bool,
     sends: Vec<&NewSend>,
 ) -> Result<Found, StoreError> {
-    let mut objections = suppressed(client, is_begun, &sends).await?;
+    let mut causes = suppressed(client, is_begun, &sends).await?;
     let mut hours: BTreeMap<Hour, Added> = BTreeMap::new();
     for send in &sends {
         let Some(limit) = send.hourly_limit else { continue };
-        if counted(send, &objections).next().is_none() {
+        if counted(send, &causes).next().is_none() {
             continue;
         }
         let at = send.info.created_at;
         let nothing = Added { limit, at, messages: Vec::new() };
         let entry = hours.entry((send.info.server_id, hour_of(send))).or_insert(nothing);
         (entry.limit, entry.at) = (limit, at.max(entry.at));
-        entry.messages.extend(counted(send, &objections).map(|recipient| recipient.id));
+        entry.messages.extend(counted(send, &causes).map(|recipient| recipient.id));
     }
     let mut server_events = Vec::new();
     if !hours.is_empty() {
         for (hour, before) in count(client, is_begun, &hours).await? {
             let Some(Added { limit, at, messages }) = hours.get(&hour) else { continue };
-            hold_beyond(*limit, before, messages, &mut objections);
+            hold_beyond(*limit, before, messages, &mut causes);
             let after = before + messages.len() as i64;
             let crossed = hourly_limit::crossed(*limit, hour.1, before, after);
             server_events.extend(numbered(client, hour.0, *at, crossed).await?);
         }
     }
-    Ok(Found { objections, server_events })
+    Ok(Found { causes, server_events })
 }
 
 /// Gives events of a server their `seq`. Their hour is locked: no other node tells of this limit now; and then the
@@ -119,7 +119,7 @@ async fn suppressed(
     client: &ClientWrapper,
     is_begun: &mut bool,
     sends: &[&NewSend],
-) -> Result<Objections, StoreError> {
+) -> Result<HoldCauses, StoreError> {
     let mut wanted: HashMap<(i64, String), Vec<MessageId>> = HashMap::new();
     for send in sends {
         for recipient in send.recipients.iter().filter(|recipient| is_checked(send, recipient)) {
@@ -127,9 +127,9 @@ async fn suppressed(
             wanted.entry(key).or_default().push(recipient.id);
         }
     }
-    let mut objections = Objections::new();
+    let mut causes = HoldCauses::new();
     if wanted.is_empty() {
-        return Ok(objections);
+        return Ok(causes);
     }
     let (servers, addresses): (Vec<i64>, Vec<&str>) =
         wanted.keys().map(|(server, address)| (*server, address.as_str())).unzip();
@@ -140,12 +140,12 @@ async fn suppressed(
         let reason = SuppressionReason::parse(reason)
             .ok_or_else(|| StoreError::Internal(format!("the unknown reason {reason:?}")))?;
         let (details, since) = (row.get(3), Timestamp::from_micros(row.get(4)));
-        let objection = Objection::Suppressed { reason, details, since };
+        let cause = HoldCause::Suppressed { reason, details, since };
         for id in wanted.get(&(row.get(0), row.get(1))).into_iter().flatten() {
-            objections.insert(*id, objection.clone());
+            causes.insert(*id, cause.clone());
         }
     }
-    Ok(objections)
+    Ok(causes)
 }
 
 /// Adds to the servers' hours; returns what they were before.
