@@ -46,8 +46,8 @@ pub use accept::{
     SendInfo, SendOptions, SendTracking,
 };
 pub use analytics::{
-    CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, Histogram, LABELS_MAX, Metric,
-    OTHER_LABELS, OTHER_PROVIDER, Shape, Sums,
+    Breakdown, CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, Histogram, LABELS_MAX,
+    Metric, OTHER_LABELS, OTHER_PROVIDER, Sums,
 };
 pub use delivery_setup::{DeliverySetup, ServerDelivery};
 pub use domains::{

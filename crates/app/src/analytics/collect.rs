@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use postroad_store::{CounterRow, Grain, Shape, Sums};
+use postroad_store::{Breakdown, CounterRow, Grain, Sums};
 
 use super::dimension::{Dimension, DimensionValue, Filter};
 use super::plan::{Stretch, span_of};
@@ -37,7 +37,7 @@ pub(super) struct Found {
 
 /// Sets of dimensions to add up.
 struct WantedSets {
-    shape: Shape,
+    breakdown: Breakdown,
     /// Number of sets of this shape, selected or not.
     total: usize,
     /// Selected sets by number, with the group of each.
@@ -92,7 +92,7 @@ impl App {
             if ranges.is_empty() || sets.group_of.is_empty() {
                 continue;
             }
-            let (store, kind) = (&self.inner.store, (grain, sets.shape));
+            let (store, kind) = (&self.inner.store, (grain, sets.breakdown));
             let rows = if let Some(looks) = sets.looks(grain, &ranges, room) {
                 room -= looks;
                 let (numbers, spans) = (sets.numbers(), starts(grain, &ranges));
@@ -115,20 +115,21 @@ impl App {
     /// combinations only for two or more dimensions.
     async fn wanted_sets(&self, caller: &Caller, wanted: &Wanted<'_>) -> Result<WantedSets, Refusal> {
         let asked = wanted.asked();
-        let shape = match asked[..] {
-            [] => Shape::Total,
-            [only] => only.shape(),
-            _ => Shape::Full,
+        let breakdown = match asked[..] {
+            [] => Breakdown::Total,
+            [only] => only.breakdown(),
+            _ => Breakdown::Full,
         };
-        let mut sets = WantedSets { shape, total: 1, group_of: HashMap::new(), has_surplus: false };
-        if shape == Shape::Total {
+        let mut sets = WantedSets { breakdown, total: 1, group_of: HashMap::new(), has_surplus: false };
+        if breakdown == Breakdown::Total {
             sets.group_of.insert(0, Group::new());
             return Ok(sets);
         }
         let pools = self.pool_names(wanted).await?;
         let first = wanted.borders.first().copied().unwrap_or(0);
         let since_day = first - first.rem_euclid(Grain::Day.seconds());
-        let known = self.inner.store.list_dimensions(caller.server_id, shape, since_day, SETS_MAX).await?;
+        let known =
+            self.inner.store.list_dimensions(caller.server_id, breakdown, since_day, SETS_MAX).await?;
         let known = known.ok_or_else(too_much)?;
         sets.total = known.len();
         for (number, set) in known {
@@ -175,7 +176,7 @@ mod tests {
     #[test]
     fn a_few_of_many_sets_are_looked_up_and_not_searched_for() {
         let sets = |wanted: i64, total| WantedSets {
-            shape: Shape::Tag,
+            breakdown: Breakdown::Tag,
             total,
             group_of: (0..wanted).map(|number| (number, Group::new())).collect(),
             has_surplus: false,

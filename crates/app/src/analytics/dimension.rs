@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use postroad_store::{Dimensions, OTHER_LABELS, Shape};
+use postroad_store::{Breakdown, Dimensions, OTHER_LABELS};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dimension {
@@ -35,14 +35,14 @@ impl Dimension {
     }
 
     /// Counters that distinguish only its values.
-    pub(super) const fn shape(self) -> Shape {
+    pub(super) const fn breakdown(self) -> Breakdown {
         match self {
-            Self::Domain => Shape::Domain,
-            Self::Tag => Shape::Tag,
-            Self::RecipientProvider => Shape::Provider,
-            Self::Template => Shape::Template,
-            Self::IpPool => Shape::Pool,
-            Self::Credential => Shape::Credential,
+            Self::Domain => Breakdown::Domain,
+            Self::Tag => Breakdown::Tag,
+            Self::RecipientProvider => Breakdown::Provider,
+            Self::Template => Breakdown::Template,
+            Self::IpPool => Breakdown::Pool,
+            Self::Credential => Breakdown::Credential,
         }
     }
 

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use postroad_model::ServerId;
 use serde_json::json;
 
+use super::breakdown::Breakdown;
 use super::counter_sets_postgres;
 use super::dimensions::Dimensions;
-use super::shape::Shape;
 use super::tally::Tally;
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
@@ -16,7 +16,7 @@ use crate::sql::{Sql, to_json};
 pub(crate) struct SetChanges {
     /// Of the tally's sets, in their order.
     pub(crate) numbers: Vec<i64>,
-    pub(crate) new: Vec<(i64, Shape, Dimensions)>,
+    pub(crate) new: Vec<(i64, Breakdown, Dimensions)>,
     /// Known ones that were last counted on an earlier day.
     pub(crate) touched: Vec<i64>,
     pub(crate) last_day: i64,
@@ -36,7 +36,7 @@ pub(crate) async fn prepare(
     };
     let known = find_known(sql, server_id, &tally.sets).await?;
     let mut free = if known.len() < tally.sets.len() { first_free(sql, server_id).await? } else { 0 };
-    for (place, (shape, set)) in tally.sets.iter().enumerate() {
+    for (place, (breakdown, set)) in tally.sets.iter().enumerate() {
         if let Some((number, last_day)) = known.get(&place) {
             changes.numbers.push(*number);
             if *last_day < tally.last_day {
@@ -45,7 +45,7 @@ pub(crate) async fn prepare(
             continue;
         }
         changes.numbers.push(free);
-        changes.new.push((free, *shape, set.clone()));
+        changes.new.push((free, *breakdown, set.clone()));
         free += 1;
     }
     Ok(changes)
@@ -61,7 +61,7 @@ async fn first_free(sql: &Sql<'_>, server_id: ServerId) -> Result<i64, StoreErro
 async fn find_known(
     sql: &Sql<'_>,
     server_id: ServerId,
-    sets: &[(Shape, Dimensions)],
+    sets: &[(Breakdown, Dimensions)],
 ) -> Result<HashMap<usize, (i64, i64)>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT wanted.key, d.id, d.last_day FROM json_each($2) AS wanted
@@ -79,9 +79,9 @@ async fn find_known(
     };
     let wanted: Vec<_> = sets
         .iter()
-        .map(|(shape, set)| {
+        .map(|(breakdown, set)| {
             let Dimensions { domain, tag, provider, template, pool_id, credential_id } = set;
-            json!([shape.code(), domain, tag, provider, template, pool_id, credential_id])
+            json!([breakdown.code(), domain, tag, provider, template, pool_id, credential_id])
         })
         .collect();
     let rows = sql.query(text, &[server_id.0.into(), to_json(&wanted).into()]).await?;
@@ -108,7 +108,7 @@ pub(crate) async fn write(
             return Ok(false);
         }
     }
-    for (number, shape, set) in &changes.new {
+    for (number, breakdown, set) in &changes.new {
         sql.execute(
             "INSERT INTO counter_dimensions
                  (server_id, id, shape, domain, tag, provider, template, pool_id, credential_id, last_day)
@@ -116,7 +116,7 @@ pub(crate) async fn write(
             &[
                 server_id.0.into(),
                 (*number).into(),
-                shape.code().into(),
+                breakdown.code().into(),
                 set.domain.as_str().into(),
                 set.tag.as_str().into(),
                 set.provider.as_str().into(),

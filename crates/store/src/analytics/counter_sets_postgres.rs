@@ -33,7 +33,7 @@ pub(crate) async fn write(
         return Ok(true);
     }
     let numbers: Vec<i64> = changes.new.iter().map(|(number, ..)| *number).collect();
-    let shapes: Vec<i64> = changes.new.iter().map(|(_, shape, _)| shape.code()).collect();
+    let breakdowns: Vec<i64> = changes.new.iter().map(|(_, breakdown, _)| breakdown.code()).collect();
     let texts = |part: fn(&Dimensions) -> &str| -> Vec<&str> {
         changes.new.iter().map(|(.., set)| part(set)).collect()
     };
@@ -48,7 +48,7 @@ pub(crate) async fn write(
                 &server_id.0,
                 &changes.last_day,
                 &numbers,
-                &shapes,
+                &breakdowns,
                 &texts(|set| &set.domain),
                 &texts(|set| &set.tag),
                 &texts(|set| &set.provider),

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use postroad_model::{EventCursor, ServerId};
 use serde_json::json;
 
+use super::breakdown::Breakdown;
 use super::counter_sets::SetChanges;
 use super::day_counts::DayCounts;
-use super::shape::Shape;
 use super::sums::Sums;
 use super::tally::Tally;
 use super::{counter_sets, counters_postgres};
@@ -37,9 +37,9 @@ pub(crate) async fn prepare(
     let sets = counter_sets::prepare(sql, server_id, &tally).await?;
     let mut sums: HashMap<CounterKey, Sums> = HashMap::with_capacity(tally.counters.len());
     for (key, adds) in tally.counters {
-        let (shape, number) =
-            key.set.map_or((Shape::Total, 0), |place| (tally.sets[place].0, sets.numbers[place]));
-        sums.insert((key.grain.code(), shape.code(), key.at, number), adds);
+        let (breakdown, number) =
+            key.set.map_or((Breakdown::Total, 0), |place| (tally.sets[place].0, sets.numbers[place]));
+        sums.insert((key.grain.code(), breakdown.code(), key.at, number), adds);
     }
     add_known_counters(sql, server_id, &mut sums).await?;
     let mut days = tally.recipient_domains;
@@ -144,7 +144,7 @@ async fn lock_mark(sql: &Sql<'_>, server_id: ServerId) -> Result<EventCursor, St
 }
 
 async fn write_counters(sql: &Sql<'_>, server_id: ServerId, additions: &Additions) -> Result<(), StoreError> {
-    for ((grain, shape, at, dimensions), [counts, first_attempt, sent]) in &additions.counters {
+    for ((grain, breakdown, at, dimensions), [counts, first_attempt, sent]) in &additions.counters {
         sql.execute(
             "INSERT INTO counters (server_id, grain, shape, at, dimensions, counts, first_attempt, sent)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -153,7 +153,7 @@ async fn write_counters(sql: &Sql<'_>, server_id: ServerId, additions: &Addition
             &[
                 server_id.0.into(),
                 (*grain).into(),
-                (*shape).into(),
+                (*breakdown).into(),
                 (*at).into(),
                 (*dimensions).into(),
                 counts.clone().into(),

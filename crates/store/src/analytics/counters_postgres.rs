@@ -22,7 +22,7 @@ pub(crate) async fn write_counters(
     rows: &[(CounterKey, [Vec<u8>; 3])],
 ) -> Result<(), StoreError> {
     let numbers = |part: fn(&CounterKey) -> i64| rows.iter().map(|(key, _)| part(key)).collect::<Vec<i64>>();
-    let (grains, shapes) = (numbers(|key| key.0), numbers(|key| key.1));
+    let (grains, breakdowns) = (numbers(|key| key.0), numbers(|key| key.1));
     let (ats, dimensions) = (numbers(|key| key.2), numbers(|key| key.3));
     let values = |part: usize| rows.iter().map(|(_, values)| values[part].as_slice()).collect::<Vec<&[u8]>>();
     let (counts, first_attempts, sents) = (values(0), values(1), values(2));
@@ -30,7 +30,7 @@ pub(crate) async fn write_counters(
     transaction
         .execute(
             &write,
-            &[&server_id.0, &grains, &shapes, &ats, &dimensions, &counts, &first_attempts, &sents],
+            &[&server_id.0, &grains, &breakdowns, &ats, &dimensions, &counts, &first_attempts, &sents],
         )
         .await?;
     Ok(())

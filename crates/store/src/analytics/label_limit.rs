@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use postroad_model::ServerId;
 
+use super::breakdown::Breakdown;
 use super::dimensions::{LABELS_MAX, OTHER_LABELS};
-use super::shape::Shape;
 use super::tally::CountedEvent;
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
@@ -18,9 +18,9 @@ pub(crate) async fn merge_beyond_limit(
     server_id: ServerId,
     events: &mut [CountedEvent],
 ) -> Result<(), StoreError> {
-    for (shape, what) in [(Shape::Tag, "tags"), (Shape::Template, "templates")] {
-        let label_of = |event: &CountedEvent| match shape {
-            Shape::Tag => event.facts.tag.clone(),
+    for (breakdown, what) in [(Breakdown::Tag, "tags"), (Breakdown::Template, "templates")] {
+        let label_of = |event: &CountedEvent| match breakdown {
+            Breakdown::Tag => event.facts.tag.clone(),
             _ => event.facts.template.clone(),
         };
         let mut wanted: Vec<String> = Vec::new();
@@ -30,12 +30,13 @@ pub(crate) async fn merge_beyond_limit(
                 wanted.push(label);
             }
         }
-        let beyond = find_beyond_limit(sql, server_id, shape, what, wanted).await?;
+        let beyond = find_beyond_limit(sql, server_id, breakdown, what, wanted).await?;
         if beyond.is_empty() {
             continue;
         }
         for event in &mut *events {
-            let label = if shape == Shape::Tag { &mut event.facts.tag } else { &mut event.facts.template };
+            let label =
+                if breakdown == Breakdown::Tag { &mut event.facts.tag } else { &mut event.facts.template };
             if beyond.contains(label) {
                 OTHER_LABELS.clone_into(label);
             }
@@ -48,21 +49,23 @@ pub(crate) async fn merge_beyond_limit(
 async fn find_beyond_limit(
     sql: &Sql<'_>,
     server_id: ServerId,
-    shape: Shape,
+    breakdown: Breakdown,
     what: &str,
     mut wanted: Vec<String>,
 ) -> Result<HashSet<String>, StoreError> {
     if wanted.is_empty() {
         return Ok(HashSet::new());
     }
-    let known = find_known(sql, server_id, shape, &wanted).await?;
+    let known = find_known(sql, server_id, breakdown, &wanted).await?;
     wanted.retain(|label| !known.contains(label) && label != OTHER_LABELS);
     if wanted.is_empty() {
         return Ok(HashSet::new());
     }
-    let room = LABELS_MAX.saturating_sub(count(sql, server_id, shape).await?);
+    let room = LABELS_MAX.saturating_sub(count(sql, server_id, breakdown).await?);
     let beyond = wanted.split_off(wanted.len().min(room));
-    if !beyond.is_empty() && find_known(sql, server_id, shape, &[OTHER_LABELS.to_owned()]).await?.is_empty() {
+    if !beyond.is_empty()
+        && find_known(sql, server_id, breakdown, &[OTHER_LABELS.to_owned()]).await?.is_empty()
+    {
         tracing::warn!(
             server = server_id.0,
             "the server uses more than {LABELS_MAX} different {what}: those beyond are counted as {OTHER_LABELS}"
@@ -74,7 +77,7 @@ async fn find_beyond_limit(
 async fn find_known(
     sql: &Sql<'_>,
     server_id: ServerId,
-    shape: Shape,
+    breakdown: Breakdown,
     labels: &[String],
 ) -> Result<HashSet<String>, StoreError> {
     // In a set of one of these shapes the other word is empty, so that both together are the one that it is about.
@@ -89,17 +92,17 @@ async fn find_known(
              AND d.tag = CASE $2 WHEN 2 THEN wanted.word ELSE '' END AND d.provider = ''
              AND d.template = CASE $2 WHEN 2 THEN '' ELSE wanted.word END)"
     };
-    let params = [server_id.0.into(), shape.code().into(), to_json(&labels).into()];
+    let params = [server_id.0.into(), breakdown.code().into(), to_json(&labels).into()];
     sql.query(text, &params).await?.iter().map(|row| row.text(0)).collect()
 }
 
 /// How many there are; the number of places at most.
-async fn count(sql: &Sql<'_>, server_id: ServerId, shape: Shape) -> Result<usize, StoreError> {
+async fn count(sql: &Sql<'_>, server_id: ServerId, breakdown: Breakdown) -> Result<usize, StoreError> {
     let rows = sql
         .query(
             "SELECT id FROM counter_dimensions WHERE server_id = $1 AND shape = $2 AND tag || template NOT IN ('', $3)
              LIMIT $4",
-            &[server_id.0.into(), shape.code().into(), OTHER_LABELS.into(), (LABELS_MAX as i64).into()],
+            &[server_id.0.into(), breakdown.code().into(), OTHER_LABELS.into(), (LABELS_MAX as i64).into()],
         )
         .await?;
     Ok(rows.len())

@@ -1,5 +1,6 @@
 //! Analytics: adds events up into counters by span of time and dimensions, and reads them back.
 
+mod breakdown;
 mod counter_sets;
 mod counter_sets_postgres;
 mod counters;
@@ -13,19 +14,18 @@ mod histogram;
 mod label_limit;
 mod reads;
 pub(crate) mod recipient_providers;
-mod shape;
 mod sums;
 pub(crate) mod tally;
 mod uncounted;
 mod used_pools;
 mod varint;
 
+pub use breakdown::Breakdown;
 pub use counts::{Counts, Metric};
 pub use dimensions::{Dimensions, LABELS_MAX, OTHER_LABELS};
 pub use fold::CountProgress;
 pub use grain::Grain;
 pub use histogram::Histogram;
 pub use reads::CounterRow;
-pub use shape::Shape;
 pub use sums::Sums;
 pub use tally::{CountingRules, OTHER_PROVIDER};

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use postroad_model::ServerId;
 
+use super::breakdown::Breakdown;
 use super::counters::encoded;
 use super::counts::Counts;
 use super::day_counts::{add_days, block_start};
 use super::dimensions::Dimensions;
 use super::grain::Grain;
-use super::shape::Shape;
 use super::sums::Sums;
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
@@ -31,7 +31,7 @@ impl Store {
     pub async fn list_counters(
         &self,
         server_id: ServerId,
-        kind: (Grain, Shape),
+        kind: (Grain, Breakdown),
         ranges: Vec<(i64, i64)>,
         limit: usize,
     ) -> Result<Vec<CounterRow>> {
@@ -46,7 +46,7 @@ impl Store {
     pub async fn find_counters(
         &self,
         server_id: ServerId,
-        kind: (Grain, Shape),
+        kind: (Grain, Breakdown),
         numbers: Vec<i64>,
         spans: Vec<i64>,
     ) -> Result<Vec<CounterRow>> {
@@ -61,11 +61,11 @@ impl Store {
     pub async fn list_dimensions(
         &self,
         server_id: ServerId,
-        shape: Shape,
+        breakdown: Breakdown,
         since_day: i64,
         sets_max: usize,
     ) -> Result<Option<Vec<(i64, Dimensions)>>> {
-        self.read(move |sql| Box::pin(list_dimensions(sql, server_id, shape, since_day, sets_max))).await
+        self.read(move |sql| Box::pin(list_dimensions(sql, server_id, breakdown, since_day, sets_max))).await
     }
 
     /// Counts by recipient domain, of whole days (UTC, seconds of their start). `None` if that would take more than
@@ -90,7 +90,7 @@ fn counter_row(mut row: Row) -> Result<CounterRow, StoreError> {
 pub(crate) async fn list_counters(
     sql: &Sql<'_>,
     server_id: ServerId,
-    (grain, shape): (Grain, Shape),
+    (grain, breakdown): (Grain, Breakdown),
     ranges: &[(i64, i64)],
     limit: usize,
 ) -> Result<Vec<CounterRow>, StoreError> {
@@ -110,7 +110,7 @@ pub(crate) async fn list_counters(
     let params = [
         server_id.0.into(),
         grain.code().into(),
-        shape.code().into(),
+        breakdown.code().into(),
         to_json(&ranges).into(),
         (limit as i64).into(),
     ];
@@ -121,7 +121,7 @@ pub(crate) async fn list_counters(
 pub(crate) async fn find_counters(
     sql: &Sql<'_>,
     server_id: ServerId,
-    (grain, shape): (Grain, Shape),
+    (grain, breakdown): (Grain, Breakdown),
     numbers: &[i64],
     spans: &[i64],
 ) -> Result<Vec<CounterRow>, StoreError> {
@@ -143,7 +143,7 @@ pub(crate) async fn find_counters(
     let params = [
         server_id.0.into(),
         grain.code().into(),
-        shape.code().into(),
+        breakdown.code().into(),
         to_json(&spans).into(),
         to_json(&numbers).into(),
     ];
@@ -154,7 +154,7 @@ pub(crate) async fn find_counters(
 pub(crate) async fn list_dimensions(
     sql: &Sql<'_>,
     server_id: ServerId,
-    shape: Shape,
+    breakdown: Breakdown,
     since_day: i64,
     sets_max: usize,
 ) -> Result<Option<Vec<(i64, Dimensions)>>, StoreError> {
@@ -162,7 +162,7 @@ pub(crate) async fn list_dimensions(
         .query(
             "SELECT id, domain, tag, provider, template, pool_id, credential_id FROM counter_dimensions
              WHERE server_id = $1 AND shape = $2 AND last_day >= $3 LIMIT $4",
-            &[server_id.0.into(), shape.code().into(), since_day.into(), (sets_max as i64 + 1).into()],
+            &[server_id.0.into(), breakdown.code().into(), since_day.into(), (sets_max as i64 + 1).into()],
         )
         .await?;
     if rows.len() > sets_max {

@@ -9,11 +9,11 @@ use std::time::Duration;
 use postroad_model::{DomainName, EventCursor, EventKind, MessageId, Timestamp};
 use serde::Deserialize;
 
+use super::breakdown::Breakdown;
 use super::counts::{Counts, Metric};
 use super::day_counts::{DayCounts, block_start};
 use super::dimensions::Dimensions;
 use super::grain::Grain;
-use super::shape::Shape;
 use super::sums::Sums;
 
 const OPENED: TrackingMetrics =
@@ -143,7 +143,7 @@ pub(crate) struct Key {
 /// What a batch adds.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) sets: Vec<(Shape, Dimensions)>,
+    pub(crate) sets: Vec<(Breakdown, Dimensions)>,
     pub(crate) counters: HashMap<Key, Sums>,
     /// By block of days (seconds of its start) and recipient domain.
     pub(crate) recipient_domains: HashMap<(i64, String), DayCounts>,
@@ -156,8 +156,8 @@ pub(crate) struct Tally {
 /// Where the sets of a batch stand in `Tally::sets`.
 #[derive(Default)]
 struct SetIndexes {
-    of_full: HashMap<Dimensions, [usize; Shape::SPLIT.len()]>,
-    of_part: HashMap<(Shape, Dimensions), usize>,
+    of_full: HashMap<Dimensions, [usize; Breakdown::NUMBERED.len()]>,
+    of_part: HashMap<(Breakdown, Dimensions), usize>,
 }
 
 impl Tally {
@@ -198,12 +198,16 @@ impl Tally {
     }
 
     /// The sets that a message of these dimensions counts in, one of each shape.
-    fn indexes_of(&mut self, full: Dimensions, indexes: &mut SetIndexes) -> [usize; Shape::SPLIT.len()] {
+    fn indexes_of(
+        &mut self,
+        full: Dimensions,
+        indexes: &mut SetIndexes,
+    ) -> [usize; Breakdown::NUMBERED.len()] {
         if let Some(known) = indexes.of_full.get(&full) {
             return *known;
         }
-        let found = Shape::SPLIT.map(|shape| {
-            let set = (shape, shape.part_of(&full));
+        let found = Breakdown::NUMBERED.map(|breakdown| {
+            let set = (breakdown, breakdown.part_of(&full));
             *indexes.of_part.entry(set.clone()).or_insert_with(|| {
                 self.sets.push(set);
                 self.sets.len() - 1
@@ -216,7 +220,7 @@ impl Tally {
     fn add(
         &mut self,
         moment: Timestamp,
-        sets: [usize; Shape::SPLIT.len()],
+        sets: [usize; Breakdown::NUMBERED.len()],
         recipient_domain: String,
         adds: &Sums,
     ) {

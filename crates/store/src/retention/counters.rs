@@ -4,7 +4,7 @@ use postroad_model::ServerId;
 
 use super::removal::{ROWS_AT_ONCE, Removed};
 use crate::analytics::day_counts::block_start;
-use crate::analytics::{Grain, Shape};
+use crate::analytics::{Breakdown, Grain};
 use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
@@ -55,7 +55,7 @@ pub(crate) async fn remove_counters(
     limit: usize,
 ) -> Result<u64, StoreError> {
     let mut removed = 0;
-    for shape in Shape::ALL.into_iter().rev() {
+    for breakdown in Breakdown::ALL.into_iter().rev() {
         if removed >= limit as u64 {
             break;
         }
@@ -67,7 +67,7 @@ pub(crate) async fn remove_counters(
                 &[
                     server_id.0.into(),
                     grain.code().into(),
-                    shape.code().into(),
+                    breakdown.code().into(),
                     before.into(),
                     (limit as i64 - removed as i64).into(),
                 ],

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use postroad_model::{DomainName, EventKind, MessageId, ServerId, Status};
 use postroad_store::{
-    CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, InitialState, LABELS_MAX, Metric,
-    NewEvent, NewSend, Outcome, Shape, Sums,
+    Breakdown, CountProgress, CounterRow, CountingRules, Counts, Dimensions, Grain, InitialState, LABELS_MAX,
+    Metric, NewEvent, NewSend, Outcome, Sums,
 };
 
 use crate::domains::{DOMAINS_BEFORE_POSTGRES, DOMAINS_BEFORE_SQLITE};
@@ -63,13 +63,16 @@ pub(crate) async fn totals(fixture: &Fixture, grain: Grain) -> BTreeMap<i64, Sum
 
 async fn totals_of(fixture: &Fixture, server: ServerId, grain: Grain) -> BTreeMap<i64, Sums> {
     let all = vec![(0, FOREVER)];
-    let rows =
-        fixture.store.list_counters(server, (grain, Shape::Total), all, 1_000).await.expect("reading works");
+    let rows = fixture
+        .store
+        .list_counters(server, (grain, Breakdown::Total), all, 1_000)
+        .await
+        .expect("reading works");
     rows.into_iter().map(|row| (row.at, row.sums)).collect()
 }
 
-async fn sets(fixture: &Fixture, shape: Shape) -> Vec<(i64, Dimensions)> {
-    let sets = fixture.store.list_dimensions(fixture.server, shape, 0, 10_000).await;
+async fn sets(fixture: &Fixture, breakdown: Breakdown) -> Vec<(i64, Dimensions)> {
+    let sets = fixture.store.list_dimensions(fixture.server, breakdown, 0, 10_000).await;
     sets.expect("the store answers").expect("they are not too many")
 }
 
@@ -129,23 +132,25 @@ async fn what_happened_is_counted_where_it_belongs(fixture: Fixture) {
     assert!(quarters.contains_key(&Grain::Quarter.start(started)), "{:?}", quarters.keys());
 
     let mut tags: Vec<(String, String)> =
-        sets(&fixture, Shape::Full).await.into_iter().map(|(_, set)| (set.tag, set.domain)).collect();
+        sets(&fixture, Breakdown::Full).await.into_iter().map(|(_, set)| (set.tag, set.domain)).collect();
     tags.sort();
     assert_eq!(tags, [("", "shop.example"), ("orders", "shop.example")].map(|(a, b)| (a.into(), b.into())));
-    let single = sets(&fixture, Shape::Domain).await;
+    let single = sets(&fixture, Breakdown::Domain).await;
     let domain = Dimensions { domain: "shop.example".into(), ..Dimensions::default() };
     assert_eq!(single.iter().map(|(_, set)| set).collect::<Vec<_>>(), [&domain]);
-    for (shape, grain) in Shape::SPLIT.into_iter().flat_map(|shape| Grain::ALL.map(|grain| (shape, grain))) {
-        let kind = (grain, shape);
+    for (breakdown, grain) in
+        Breakdown::NUMBERED.into_iter().flat_map(|breakdown| Grain::ALL.map(|grain| (breakdown, grain)))
+    {
+        let kind = (grain, breakdown);
         let listed = fixture.store.list_counters(fixture.server, kind, vec![(0, FOREVER)], 1_000).await;
         let mut listed = listed.expect("the store answers");
         let mut all = Counts::default();
         for row in &listed {
             all.add(&row.sums.counts);
         }
-        assert_eq!(non_zero(&all), expected, "{shape:?} {grain:?}");
+        assert_eq!(non_zero(&all), expected, "{breakdown:?} {grain:?}");
         // The same by their keys: of one set, where it was counted and where it was not.
-        let number = sets(&fixture, shape).await[0].0;
+        let number = sets(&fixture, breakdown).await[0].0;
         listed.retain(|row| row.dimensions == number);
         let (first, length) = (grain.start(started), grain.seconds());
         let spans: Vec<i64> = (-1..20).map(|place| first + place * length).collect();
@@ -153,9 +158,9 @@ async fn what_happened_is_counted_where_it_belongs(fixture: Fixture) {
         let by_time = |rows: Vec<CounterRow>| -> BTreeMap<i64, Vec<(&'static str, u64)>> {
             rows.into_iter().map(|row| (row.at, non_zero(&row.sums.counts))).collect()
         };
-        assert_eq!(by_time(found.expect("the store answers")), by_time(listed), "{shape:?} {grain:?}");
+        assert_eq!(by_time(found.expect("the store answers")), by_time(listed), "{breakdown:?} {grain:?}");
     }
-    let too_many = fixture.store.list_dimensions(fixture.server, Shape::Full, 0, 1).await;
+    let too_many = fixture.store.list_dimensions(fixture.server, Breakdown::Full, 0, 1).await;
     assert!(too_many.expect("the store answers").is_none());
     let mut domains = fixture
         .store
@@ -265,7 +270,7 @@ async fn providers_are_learned_and_forgotten(fixture: Fixture) {
     learn("yahoo").await;
     learn("other").await;
     let providers: BTreeSet<String> =
-        sets(&fixture, Shape::Provider).await.into_iter().map(|(_, set)| set.provider).collect();
+        sets(&fixture, Breakdown::Provider).await.into_iter().map(|(_, set)| set.provider).collect();
     assert_eq!(providers, ["google", "yahoo", "other"].map(ToOwned::to_owned).into());
     assert_eq!(fixture.query_int("SELECT count(*) FROM recipient_providers").await, 0);
 }
@@ -282,10 +287,10 @@ async fn other_servers_are_apart(fixture: Fixture) {
 }
 
 /// Accepted messages by tag, of counters of this shape.
-async fn accepted_by_tag(fixture: &Fixture, shape: Shape) -> BTreeMap<String, u64> {
+async fn accepted_by_tag(fixture: &Fixture, breakdown: Breakdown) -> BTreeMap<String, u64> {
     let mut accepted = BTreeMap::new();
-    for (number, set) in sets(fixture, shape).await {
-        let (kind, today) = ((Grain::Day, shape), Grain::Day.start(fixture.now()));
+    for (number, set) in sets(fixture, breakdown).await {
+        let (kind, today) = ((Grain::Day, breakdown), Grain::Day.start(fixture.now()));
         let rows = fixture.store.find_counters(fixture.server, kind, vec![number], vec![today]).await;
         for row in rows.expect("the store answers") {
             *accepted.entry(set.tag.clone()).or_default() += row.sums.counts.of(Metric::Accepted);
@@ -327,13 +332,13 @@ async fn too_many_tags_are_counted_together(fixture: Fixture) {
     fold_all(&fixture).await;
     let expected = [("", 2), ("(other)", 2), ("first", 2), ("last", 2)];
     let expected: BTreeMap<String, u64> = expected.map(|(tag, count)| (tag.to_owned(), count)).into();
-    assert_eq!(accepted_by_tag(&fixture, Shape::Tag).await, expected);
-    assert_eq!(accepted_by_tag(&fixture, Shape::Full).await, expected);
+    assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await, expected);
+    assert_eq!(accepted_by_tag(&fixture, Breakdown::Full).await, expected);
     // A place that became free is given again.
     fixture.execute("DELETE FROM counter_dimensions WHERE tag = 'other tag 1'").await;
     fixture.accept(tagged("fresh")).await;
     fold_all(&fixture).await;
-    assert_eq!(accepted_by_tag(&fixture, Shape::Tag).await.get("fresh"), Some(&1));
+    assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await.get("fresh"), Some(&1));
 }
 
 async fn a_set_that_was_removed_is_numbered_anew(fixture: Fixture) {
@@ -345,10 +350,10 @@ async fn a_set_that_was_removed_is_numbered_anew(fixture: Fixture) {
         fixture.store.remove_old_counters(grain, before).await.expect("the store answers");
     }
     fixture.store.remove_old_days(before).await.expect("the store answers");
-    assert!(sets(&fixture, Shape::Full).await.is_empty());
+    assert!(sets(&fixture, Breakdown::Full).await.is_empty());
     fixture.accept(send(&fixture, "a@one.example", |_| {})).await;
     fold_all(&fixture).await;
-    assert_eq!(sets(&fixture, Shape::Full).await.len(), 1);
+    assert_eq!(sets(&fixture, Breakdown::Full).await.len(), 1);
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 1);
 }
 
@@ -374,7 +379,7 @@ async fn a_batch_of_many_different_sets_is_counted_in_parts(fixture: Fixture) {
     assert!(is_hindered || (1..200).contains(&counted), "{counted}");
     fold_all(&fixture).await;
     assert_eq!(total(&fixture).await.counts.of(Metric::Accepted), 200);
-    assert_eq!(accepted_by_tag(&fixture, Shape::Tag).await.len(), 200);
+    assert_eq!(accepted_by_tag(&fixture, Breakdown::Tag).await.len(), 200);
 }
 
 /// What a store of the version before has of the tables that were made anew.

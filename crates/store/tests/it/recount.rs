@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use postroad_model::{DomainName, EventKind, MessageId, Status, Timestamp};
 use postroad_store::{
-    CounterRow, Counts, Dimensions, Grain, InitialState, Metric, NewDelivery, NewEvent, Outcome, Shape, Sums,
+    Breakdown, CounterRow, Counts, Dimensions, Grain, InitialState, Metric, NewDelivery, NewEvent, Outcome,
+    Sums,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -53,10 +54,10 @@ async fn after_random_fates_the_counters_equal_a_recount(fixture: Fixture) {
         let counted = Counted::of(&fixture, grain).await;
         let step = grain.seconds().max(HOUR);
         assert_eq!(counted.totals, coarser(&recounted.totals, step), "{grain:?}");
-        for (shape, table) in &recounted.tables {
+        for (breakdown, table) in &recounted.tables {
             let table = coarser_table(table, step);
-            assert_eq!(counted.single[shape], table, "{shape:?} {grain:?}");
-            assert_eq!(counted.of_full[shape], table, "{shape:?} of all, {grain:?}");
+            assert_eq!(counted.single[breakdown], table, "{breakdown:?} {grain:?}");
+            assert_eq!(counted.of_full[breakdown], table, "{breakdown:?} of all, {grain:?}");
         }
         assert!(counted.sums.iter().all(|sums| *sums == counted.sums[0]), "latencies, {grain:?}");
     }
@@ -193,7 +194,7 @@ const HOUR: i64 = 3_600;
 #[derive(Debug, Default)]
 struct Recount {
     totals: BTreeMap<i64, Numbers>,
-    tables: BTreeMap<Shape, Table>,
+    tables: BTreeMap<Breakdown, Table>,
     recipient_domains: BTreeMap<String, Numbers>,
 }
 
@@ -316,29 +317,29 @@ impl Recount {
         let hour = Grain::Hour.start(at);
         *self.totals.entry(hour).or_default().entry(name).or_default() += 1;
         *self.recipient_domains.entry(recipient_domain).or_default().entry(name).or_default() += 1;
-        for (shape, value) in [
-            (Shape::Domain, domain.as_str()),
-            (Shape::Tag, tag),
-            (Shape::Provider, provider),
-            (Shape::Template, ""),
-            (Shape::Pool, "0"),
-            (Shape::Credential, credential),
+        for (breakdown, value) in [
+            (Breakdown::Domain, domain.as_str()),
+            (Breakdown::Tag, tag),
+            (Breakdown::Provider, provider),
+            (Breakdown::Template, ""),
+            (Breakdown::Pool, "0"),
+            (Breakdown::Credential, credential),
         ] {
-            let table = self.tables.entry(shape).or_default();
+            let table = self.tables.entry(breakdown).or_default();
             *table.entry((value.to_owned(), hour)).or_default().entry(name).or_default() += 1;
         }
     }
 }
 
-fn value_of(shape: Shape, set: &Dimensions) -> String {
-    match shape {
-        Shape::Domain => set.domain.clone(),
-        Shape::Tag => set.tag.clone(),
-        Shape::Provider => set.provider.clone(),
-        Shape::Template => set.template.clone(),
-        Shape::Pool => set.pool_id.to_string(),
-        Shape::Credential => set.credential_id.to_string(),
-        Shape::Total | Shape::Full => unreachable!("they have not one value"),
+fn value_of(breakdown: Breakdown, set: &Dimensions) -> String {
+    match breakdown {
+        Breakdown::Domain => set.domain.clone(),
+        Breakdown::Tag => set.tag.clone(),
+        Breakdown::Provider => set.provider.clone(),
+        Breakdown::Template => set.template.clone(),
+        Breakdown::Pool => set.pool_id.to_string(),
+        Breakdown::Credential => set.credential_id.to_string(),
+        Breakdown::Total | Breakdown::Full => unreachable!("they have not one value"),
     }
 }
 
@@ -346,9 +347,9 @@ fn value_of(shape: Shape, set: &Dimensions) -> String {
 #[derive(Default)]
 struct Counted {
     totals: BTreeMap<i64, Numbers>,
-    single: BTreeMap<Shape, Table>,
+    single: BTreeMap<Breakdown, Table>,
     /// The same, added up from the combinations.
-    of_full: BTreeMap<Shape, Table>,
+    of_full: BTreeMap<Breakdown, Table>,
     /// Everything, with latencies: of the total, and of each shape.
     sums: Vec<Sums>,
 }
@@ -358,21 +359,22 @@ impl Counted {
         let step = grain.seconds().max(HOUR);
         let mut all = Self::default();
         let mut whole = Sums::default();
-        for row in list(fixture, (grain, Shape::Total)).await {
+        for row in list(fixture, (grain, Breakdown::Total)).await {
             add_counts(all.totals.entry(row.at - row.at.rem_euclid(step)).or_default(), &row.sums.counts);
             whole.add(&row.sums);
         }
         all.sums.push(whole);
-        for shape in Shape::SPLIT {
-            let sets = fixture.store.list_dimensions(fixture.server, shape, 0, 100_000).await;
+        for breakdown in Breakdown::NUMBERED {
+            let sets = fixture.store.list_dimensions(fixture.server, breakdown, 0, 100_000).await;
             let sets = sets.expect("reading works").expect("they are not too many");
             let sets: HashMap<i64, Dimensions> = sets.into_iter().collect();
             let mut whole = Sums::default();
-            for row in list(fixture, (grain, shape)).await {
+            for row in list(fixture, (grain, breakdown)).await {
                 let (set, at) = (&sets[&row.dimensions], row.at - row.at.rem_euclid(step));
-                let singles = Shape::SPLIT.into_iter().filter(|single| *single != Shape::Full);
-                for single in singles.filter(|single| shape == Shape::Full || shape == *single) {
-                    let tables = if shape == Shape::Full { &mut all.of_full } else { &mut all.single };
+                let singles = Breakdown::NUMBERED.into_iter().filter(|single| *single != Breakdown::Full);
+                for single in singles.filter(|single| breakdown == Breakdown::Full || breakdown == *single) {
+                    let tables =
+                        if breakdown == Breakdown::Full { &mut all.of_full } else { &mut all.single };
                     let table = tables.entry(single).or_default();
                     add_counts(table.entry((value_of(single, set), at)).or_default(), &row.sums.counts);
                 }
@@ -384,7 +386,7 @@ impl Counted {
     }
 }
 
-async fn list(fixture: &Fixture, kind: (Grain, Shape)) -> Vec<CounterRow> {
+async fn list(fixture: &Fixture, kind: (Grain, Breakdown)) -> Vec<CounterRow> {
     // Two ranges, as a question may ask for them.
     let middle = Grain::Day.start(fixture.now()) + 86_400;
     let ranges = vec![(0, middle), (middle, i64::MAX / 2_000_000)];

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postroad_model::{EventKind, EventSet, MessageId, ServerId, Status, idgen};
-use postroad_store::{Grain, InitialState, OldRows, Outcome, Removal, Shape};
+use postroad_store::{Breakdown, Grain, InitialState, OldRows, Outcome, Removal};
 
 use crate::counting::fold_all;
 use crate::fixture::{Fixture, Place, on_both_engines};
@@ -99,7 +99,7 @@ async fn old_messages_go_with_everything_about_them(fixture: Fixture) {
     // What happened is still counted.
     let totals = fixture
         .store
-        .list_counters(fixture.server, (Grain::Day, Shape::Total), vec![(0, i64::MAX / 2_000_000)], 1_000)
+        .list_counters(fixture.server, (Grain::Day, Breakdown::Total), vec![(0, i64::MAX / 2_000_000)], 1_000)
         .await
         .expect("the store answers");
     let sent: u64 = totals.iter().map(|row| row.sums.counts.of(postroad_store::Metric::Sent)).sum();

@@ -4,7 +4,7 @@
 use super::dimensions::Dimensions;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Shape {
+pub enum Breakdown {
     /// Nothing: everything is counted together. Its only set has the number 0.
     Total,
     Domain,
@@ -17,7 +17,7 @@ pub enum Shape {
     Full,
 }
 
-impl Shape {
+impl Breakdown {
     pub const ALL: [Self; 8] = [
         Self::Total,
         Self::Domain,
@@ -44,7 +44,7 @@ impl Shape {
     }
 
     /// Those that sets are numbered for.
-    pub const SPLIT: [Self; 7] =
+    pub const NUMBERED: [Self; 7] =
         [Self::Domain, Self::Tag, Self::Provider, Self::Template, Self::Pool, Self::Credential, Self::Full];
 
     /// With everything that it does not tell apart left empty.
