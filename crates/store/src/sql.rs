@@ -106,7 +106,7 @@ impl Sql<'_> {
                 let statement = transaction.prepare_cached(text).await?;
                 Ok(transaction.execute(&statement, &as_params(params)).await?)
             }
-            Sql::PostgresRead(_) => Err(StoreError::Internal("a change was asked of a reader".into())),
+            Sql::PostgresRead(_) => Err(read_only()),
         }
     }
 
@@ -172,6 +172,16 @@ impl From<String> for Value {
 /// that cannot be stored would stop delivery.
 pub(crate) fn storable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
+}
+
+/// Likewise, of a text that may be ours already.
+pub(crate) fn storable_cow(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text }
+}
+
+/// A change on a connection that only reads: a bug of ours.
+pub(crate) fn read_only() -> StoreError {
+    StoreError::Internal("a change was asked of a reader".into())
 }
 
 impl From<Vec<u8>> for Value {

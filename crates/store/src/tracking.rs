@@ -8,7 +8,7 @@ use postroad_model::{
 use serde_json::json;
 
 use crate::error::StoreError;
-use crate::events::append::EventPlace;
+use crate::events::event::EventRow;
 use crate::events::{NewEvent, append};
 use crate::sql::Sql;
 use crate::suppressions::{NewSuppression, add};
@@ -123,15 +123,17 @@ pub(crate) async fn record(
                 ],
             )
             .await?;
-            let place = EventPlace {
+            let row = EventRow {
                 server_id: tracked_event.server_id,
                 message_id: tracked_event.message_id,
                 id: EventId(ids.next()),
                 seq: state.last_seq,
                 at: tracked_event.at,
                 test: state.test,
+                kind: event.kind,
+                data: event.data.into(),
             };
-            append::add(sql, place, &event).await?;
+            append::append(sql, row).await?;
         }
         if let Some(suppression) = suppression(tracked_event, state.as_ref(), simulator_domain) {
             add::add(sql, tracked_event.server_id, vec![suppression], tracked_event.at).await?;

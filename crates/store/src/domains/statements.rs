@@ -238,7 +238,7 @@ pub(super) async fn add_event(
                 json!({ "id": row.int(0)?, "name": row.text(1)?, "account": domain.account_name });
         }
         let event = NewEvent { kind, data: data.to_string() };
-        append::add_of_server(sql, ids, ServerId(row.int(0)?), &event, now).await?;
+        append::append_of_server(sql, ids, ServerId(row.int(0)?), &event, now).await?;
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! An event as it is written and read back; the events of one message.
 
+use std::borrow::Cow;
+
 use postroad_model::{EventId, EventKind, MessageId, ServerId, Timestamp};
 
 use crate::error::StoreError;
@@ -24,6 +26,20 @@ pub struct Event {
     pub kind: EventKind,
     /// A JSON object, as in `NewEvent`.
     pub data: String,
+}
+
+/// A row of `events`, for the one function of each engine that writes them. On SQLite `id` has to be made by the writer:
+/// the order of the ids is the order of the feed.
+pub(crate) struct EventRow<'a> {
+    pub(crate) server_id: ServerId,
+    /// 0 for an event of the server.
+    pub(crate) message_id: MessageId,
+    pub(crate) id: EventId,
+    pub(crate) seq: i64,
+    pub(crate) kind: EventKind,
+    pub(crate) at: Timestamp,
+    pub(crate) test: bool,
+    pub(crate) data: Cow<'a, str>,
 }
 
 impl Store {

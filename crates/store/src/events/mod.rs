@@ -1,7 +1,7 @@
 //! Events: append them, read a message's or a server's, and notify those who wait for new ones.
 
 pub(crate) mod append;
-mod event;
+pub(crate) mod event;
 mod feed;
 pub(crate) mod feed_event;
 pub(crate) mod held;

@@ -1,9 +1,15 @@
 //! Delivery records: add one, list those of a message with their SMTP transcripts.
 
+use std::borrow::Cow;
+use std::sync::PoisonError;
+
 use postroad_model::{DeliveryId, MessageId, ServerId, Status, Timestamp};
 
 use crate::error::StoreError;
-use crate::sql::Sql;
+use crate::postgres::delivery_rows::DeliveryRows;
+use crate::postgres::pipeline;
+use crate::sql::{Sql, read_only};
+use crate::sqlite::rows::insert_delivery;
 use crate::{Result, Store};
 
 /// One attempt (or hold, or later bounce) as the store keeps it.
@@ -60,6 +66,92 @@ impl NewDelivery {
     }
 }
 
+/// A row of `deliveries`, for the one function of each engine that writes them.
+pub(crate) struct DeliveryRow<'a> {
+    pub(crate) server_id: ServerId,
+    pub(crate) message_id: MessageId,
+    pub(crate) id: DeliveryId,
+    pub(crate) at: Timestamp,
+    pub(crate) status: Status,
+    pub(crate) details: Cow<'a, str>,
+    pub(crate) output: Cow<'a, str>,
+    pub(crate) sent_with_ssl: bool,
+    pub(crate) log_id: Cow<'a, str>,
+    pub(crate) duration_us: Option<i64>,
+    pub(crate) mx: Option<Cow<'a, str>>,
+    pub(crate) remote_ip: Option<Cow<'a, str>>,
+    pub(crate) source_ip: Option<Cow<'a, str>>,
+    pub(crate) tls: Option<Cow<'a, str>>,
+    pub(crate) code: Option<i64>,
+    pub(crate) enhanced_code: Option<Cow<'a, str>>,
+    pub(crate) bounce_class: Option<Cow<'a, str>>,
+    pub(crate) next_attempt_at: Option<Timestamp>,
+    pub(crate) possible_duplicate: bool,
+}
+
+impl<'a> DeliveryRow<'a> {
+    pub(crate) fn of(
+        server_id: ServerId,
+        message_id: MessageId,
+        id: DeliveryId,
+        new: &'a NewDelivery,
+    ) -> Self {
+        let text = |text: &'a Option<String>| text.as_deref().map(Cow::Borrowed);
+        Self {
+            server_id,
+            message_id,
+            id,
+            at: new.at,
+            status: new.status,
+            details: new.details.as_str().into(),
+            output: new.output.as_str().into(),
+            sent_with_ssl: new.sent_with_ssl,
+            log_id: new.log_id.as_str().into(),
+            duration_us: new.duration_us,
+            mx: text(&new.mx),
+            remote_ip: text(&new.remote_ip),
+            source_ip: text(&new.source_ip),
+            tls: text(&new.tls),
+            code: new.code,
+            enhanced_code: text(&new.enhanced_code),
+            bounce_class: text(&new.bounce_class),
+            next_attempt_at: new.next_attempt_at,
+            possible_duplicate: new.possible_duplicate,
+        }
+    }
+
+    /// A record of something that did not touch the network.
+    pub(crate) fn local(
+        (server_id, message_id): (ServerId, MessageId),
+        id: DeliveryId,
+        at: Timestamp,
+        status: Status,
+        details: Cow<'a, str>,
+    ) -> Self {
+        Self {
+            server_id,
+            message_id,
+            id,
+            at,
+            status,
+            details,
+            output: "".into(),
+            sent_with_ssl: false,
+            log_id: "".into(),
+            duration_us: None,
+            mx: None,
+            remote_ip: None,
+            source_ip: None,
+            tls: None,
+            code: None,
+            enhanced_code: None,
+            bounce_class: None,
+            next_attempt_at: None,
+            possible_duplicate: false,
+        }
+    }
+}
+
 impl Store {
     /// In time order.
     pub async fn list_deliveries(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Delivery>> {
@@ -76,42 +168,19 @@ impl Store {
     }
 }
 
-pub(crate) async fn add(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    message_id: MessageId,
-    id: DeliveryId,
-    new: &NewDelivery,
-) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO deliveries (server_id, message_id, id, at, status, details, output, sent_with_ssl, log_id,
-                                 duration_us, mx, remote_ip, source_ip, tls, code, enhanced_code, bounce_class,
-                                 next_attempt_at, possible_duplicate)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
-        &[
-            server_id.0.into(),
-            message_id.0.into(),
-            id.0.into(),
-            new.at.into(),
-            new.status.as_str().into(),
-            new.details.as_str().into(),
-            new.output.as_str().into(),
-            new.sent_with_ssl.into(),
-            new.log_id.as_str().into(),
-            new.duration_us.into(),
-            new.mx.as_deref().into(),
-            new.remote_ip.as_deref().into(),
-            new.source_ip.as_deref().into(),
-            new.tls.as_deref().into(),
-            new.code.into(),
-            new.enhanced_code.as_deref().into(),
-            new.bounce_class.as_deref().into(),
-            new.next_attempt_at.into(),
-            new.possible_duplicate.into(),
-        ],
-    )
-    .await?;
-    Ok(())
+pub(crate) async fn add(sql: &Sql<'_>, row: DeliveryRow<'_>) -> Result<()> {
+    match sql {
+        Sql::Sqlite(connection) => {
+            let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            insert_delivery(&connection, &row)
+        }
+        Sql::Postgres(transaction) => {
+            let mut deliveries = DeliveryRows::default();
+            deliveries.push(row);
+            pipeline::run(transaction, [deliveries.statement()]).await
+        }
+        Sql::PostgresRead(_) => Err(read_only()),
+    }
 }
 
 /// In time order: ids are handed out in it.

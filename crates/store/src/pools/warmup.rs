@@ -118,7 +118,7 @@ pub(crate) async fn pause_warmup(
     let event = NewEvent { kind: EventKind::IpWarmupPaused, data };
     // In one order, so that two nodes do not wait for each other in a circle.
     for server_id in &pause.servers.iter().copied().collect::<BTreeSet<_>>() {
-        append::add_of_server(sql, ids, *server_id, &event, now).await?;
+        append::append_of_server(sql, ids, *server_id, &event, now).await?;
     }
     Ok(true)
 }

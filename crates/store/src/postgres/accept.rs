@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::ClientWrapper;
-use postroad_model::{MessageId, ServerId};
+use postroad_model::{EventId, MessageId, ServerId};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
@@ -105,7 +105,7 @@ impl Batch<'_> {
         let context = RowContext { ids: &self.node.ids, causes: &causes, claim_for };
         let mut columns = Columns::of(new(), &context);
         for event in server_events {
-            columns.add_server_event(self.node.ids.next(), event);
+            columns.add_server_event(EventId(self.node.ids.next()), event);
         }
         let claimed = columns.claimed();
         // Before the commit: from then on a claim gives back what this node does not know of.
@@ -129,13 +129,14 @@ impl Batch<'_> {
     ) -> Result<(), StoreError> {
         let (number, kind) = (i64::from(self.node.number), self.kind as i64);
         let last_id = self.node.ids.last();
+        let [events, outbox] = columns.events.statements();
         let tables = [
             columns.sends.statement(),
             columns.bodies.statement(),
             columns.messages.statement(),
             columns.queue.statement(),
-            columns.events.statement(),
-            columns.outbox.statement(),
+            events,
+            outbox,
             columns.deliveries.statement(),
         ];
         let pipeline = Pipeline {

@@ -7,19 +7,22 @@ use std::sync::Arc;
 
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::join;
-use postroad_model::{IdGenerator, Status, Timestamp};
+use postroad_model::{DeliveryId, EventId, IdGenerator, Status, Timestamp};
 use tokio_postgres::types::ToSql;
 
 use super::claims::Key;
-use super::columns::table;
-use super::outbox::Outbox;
+use super::delivery_rows::DeliveryRows;
+use super::event_rows::EventRows;
 use super::partitions::WEEK_IDS;
 use super::pipeline::{BEGIN_WITH_KEPT_PLANS, Pipeline};
 use super::queue::columns;
-use super::suppressing::Suppressions;
+use super::suppression_rows::SuppressionRows;
+use super::table::table;
 use super::{BatchKind, Node, lease, pipeline};
 use crate::error::StoreError;
+use crate::events::event::EventRow;
 use crate::outcomes::Outcome;
+use crate::outcomes::deliveries::DeliveryRow;
 use crate::outcomes::outcome::AttemptMatch;
 use crate::outcomes::source_tally::SourceTally;
 use crate::sql::storable;
@@ -40,76 +43,52 @@ const LOCK: &str =
           AND coalesce(q.claimed_node, -1) = $1 AND q.claimed_epoch + 0 = $2
         LIMIT 1 FOR UPDATE OF q, m) AS locked";
 
-table! { Statuses, "UPDATE messages SET status = row.status, last_seq = row.last_seq, last_delivery_at = row.at,
-        hold_expiry = row.hold_expiry
-    FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
-        AS row (server_id, id, status, last_seq, at, hold_expiry)
+table! { Statuses<'a> of StatusRow, "UPDATE messages SET status = row.status, last_seq = row.last_seq,
+        last_delivery_at = row.at, hold_expiry = row.hold_expiry
+    FROM {arrays} AS row ({columns})
     WHERE messages.server_id = row.server_id AND messages.id = row.id AND messages.id = ANY ($2::bigint[])",
-    server_id: i64, id: i64, status: &'a str, last_seq: i64, at: i64, hold_expiry: Option<i64>,
+    server_id: i64, id: i64, status: Cow<'a, str>, last_seq: i64, at: i64, hold_expiry: Option<i64>,
 }
 
-table! { Deliveries, "INSERT INTO deliveries (server_id, message_id, id, at, status, details, output, sent_with_ssl, log_id,
-        duration_us, mx, remote_ip, source_ip, tls, code, enhanced_code, bounce_class, next_attempt_at,
-        possible_duplicate)
-    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],
-        $8::bigint[], $9::text[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bigint[],
-        $16::text[], $17::text[], $18::bigint[], $19::bigint[])",
-    server_id: i64, message_id: i64, id: i64, at: i64, status: &'a str, details: Cow<'a, str>, output: Cow<'a, str>,
-    sent_with_ssl: i64, log_id: Cow<'a, str>, duration_us: Option<i64>, mx: Option<Cow<'a, str>>,
-    remote_ip: Option<Cow<'a, str>>, source_ip: Option<Cow<'a, str>>, tls: Option<Cow<'a, str>>, code: Option<i64>,
-    enhanced_code: Option<Cow<'a, str>>, bounce_class: Option<Cow<'a, str>>, next_attempt_at: Option<i64>,
-    possible_duplicate: i64,
-}
-
-table! { Events, "INSERT INTO events (server_id, id, message_id, seq, kind, at, test, data)
-    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[],
-        $8::text[])",
-    server_id: i64, id: i64, message_id: i64, seq: i64, kind: &'a str, at: i64, test: i64, data: Cow<'a, str>,
-}
-
-table! { Transcripts, "INSERT INTO delivery_transcripts (server_id, message_id, delivery_id, transcript)
-    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[])",
+table! { Transcripts<'a> of TranscriptRow, "INSERT INTO delivery_transcripts ({columns}) SELECT * FROM {arrays}",
     server_id: i64, message_id: i64, delivery_id: i64, transcript: Cow<'a, str>,
 }
 
-table! { Removals, "DELETE FROM queue WHERE ctid = ANY (ARRAY(
-        SELECT place FROM unnest($1::bigint[], $2::bigint[]) AS row (server_id, message_id)
+table! { Removals of RemovalRow, "DELETE FROM queue WHERE ctid = ANY (ARRAY(
+        SELECT place FROM {arrays} AS row ({columns})
         CROSS JOIN LATERAL (SELECT q.ctid AS place FROM queue q
             WHERE q.server_id = row.server_id AND q.message_id = row.message_id LIMIT 1) AS found))",
     server_id: i64, message_id: i64,
 }
 
 // Also gives back, with nothing else changed, what could not take its outcome.
-table! { Requeues, "UPDATE queue SET begun_at = NULL, due_at = coalesce(row.due_at, queue.due_at),
+table! { Requeues of RequeueRow, "UPDATE queue SET begun_at = NULL, due_at = coalesce(row.due_at, queue.due_at),
         attempts = attempts + row.attempt,
         source_id = CASE WHEN row.due_at IS NULL THEN queue.source_id ELSE row.source_id END,
         claimed_node = CASE WHEN row.keep THEN claimed_node END,
         claimed_epoch = CASE WHEN row.keep THEN claimed_epoch END
-    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bool[], $6::bigint[])
-        AS row (server_id, message_id, due_at, attempt, keep, source_id)
+    FROM {arrays} AS row ({columns})
     WHERE queue.server_id = row.server_id AND queue.message_id = row.message_id
       AND queue.message_id = ANY ($2::bigint[])",
     server_id: i64, message_id: i64, due_at: Option<i64>, attempt: i64, keep: bool, source_id: Option<i64>,
 }
 
-table! { SourceDays, "INSERT INTO source_days AS known (source_id, provider, day, sent, bounced)
-    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
-        AS row (source_id, provider, day, sent, bounced) ORDER BY source_id, provider COLLATE \"C\", day
+table! { SourceDays<'a> of SourceDayRow, "INSERT INTO source_days AS known ({columns})
+    SELECT * FROM {arrays} AS row ({columns}) ORDER BY source_id, provider COLLATE \"C\", day
     ON CONFLICT (source_id, provider, day) DO UPDATE
         SET sent = known.sent + excluded.sent, bounced = known.bounced + excluded.bounced",
-    source_id: i64, provider: String, day: i64, sent: i64, bounced: i64,
+    source_id: i64, provider: Cow<'a, str>, day: i64, sent: i64, bounced: i64,
 }
 
 #[derive(Default)]
 struct Changes<'a> {
     statuses: Statuses<'a>,
-    deliveries: Deliveries<'a>,
-    events: Events<'a>,
-    outbox: Outbox<'a>,
+    deliveries: DeliveryRows<'a>,
+    events: EventRows<'a>,
     transcripts: Transcripts<'a>,
-    removals: Removals<'a>,
-    requeues: Requeues<'a>,
-    suppressions: Suppressions<'a>,
+    removals: Removals,
+    requeues: Requeues,
+    suppressions: SuppressionRows<'a>,
     source_days: SourceDays<'a>,
 }
 
@@ -163,11 +142,13 @@ pub(super) async fn finish(
         });
     }
     for ((source_id, provider, day), (sent, bounced)) in counts.iter() {
-        changes.source_days.source_id.push(source_id.0);
-        changes.source_days.provider.push(provider.to_string());
-        changes.source_days.day.push(*day);
-        changes.source_days.sent.push(*sent);
-        changes.source_days.bounced.push(*bounced);
+        changes.source_days.push(SourceDayRow {
+            source_id: source_id.0,
+            provider: provider.to_string().into(),
+            day: *day,
+            sent: *sent,
+            bounced: *bounced,
+        });
     }
     write(client, node, &changes).await?;
     Ok(settled)
@@ -214,69 +195,41 @@ async fn lock(
 
 impl<'a> Changes<'a> {
     fn settle(&mut self, outcome: &'a Outcome, state: &MessageState, ids: &IdGenerator) {
-        let (server, message, new) = (outcome.server_id.0, outcome.message_id.0, &outcome.delivery);
-        let (at, seq, delivery_id) = (new.at.as_micros(), state.last_seq + 1, ids.next());
-        let to = &mut self.statuses;
-        to.server_id.push(server);
-        to.id.push(message);
-        to.status.push(new.status.as_str());
-        to.last_seq.push(seq);
-        to.at.push(at);
-        let is_held = new.status == Status::Held;
-        to.hold_expiry.push(outcome.hold_expiry.filter(|_| is_held).map(Timestamp::as_micros));
-        self.add_delivery(outcome, delivery_id);
-        let event_id = ids.next();
-        self.outbox.add(server, event_id, at, outcome.event.kind);
-        let to = &mut self.events;
-        to.server_id.push(server);
-        to.id.push(event_id);
-        to.message_id.push(message);
-        to.seq.push(seq);
-        to.kind.push(outcome.event.kind.as_str());
-        to.at.push(at);
-        to.test.push(state.test);
-        to.data.push(storable(&outcome.event.data));
+        let (server_id, message_id) = (outcome.server_id.0, outcome.message_id.0);
+        let (new, seq, delivery_id) = (&outcome.delivery, state.last_seq + 1, DeliveryId(ids.next()));
+        let hold_expiry = outcome.hold_expiry.filter(|_| new.status == Status::Held);
+        self.statuses.push(StatusRow {
+            server_id,
+            id: message_id,
+            status: new.status.as_str().into(),
+            last_seq: seq,
+            at: new.at.as_micros(),
+            hold_expiry: hold_expiry.map(Timestamp::as_micros),
+        });
+        self.deliveries.push(DeliveryRow::of(outcome.server_id, outcome.message_id, delivery_id, new));
+        self.events.push(EventRow {
+            server_id: outcome.server_id,
+            message_id: outcome.message_id,
+            id: EventId(ids.next()),
+            seq,
+            kind: outcome.event.kind,
+            at: new.at,
+            test: state.test != 0,
+            data: outcome.event.data.as_str().into(),
+        });
         if let Some(transcript) = &outcome.transcript {
-            let to = &mut self.transcripts;
-            to.server_id.push(server);
-            to.message_id.push(message);
-            to.delivery_id.push(delivery_id);
-            to.transcript.push(storable(transcript));
+            let (delivery_id, transcript) = (delivery_id.0, storable(transcript));
+            self.transcripts.push(TranscriptRow { server_id, message_id, delivery_id, transcript });
         }
         if let Some(suppression) = &outcome.suppress {
-            self.suppressions.add(outcome.server_id, suppression, new.at.max(ids.now()));
+            self.suppressions.push(outcome.server_id, suppression, new.at.max(ids.now()));
         }
         if new.status.is_queued() {
             let due_at = Some(outcome.due_at().as_micros());
             self.requeue(outcome, due_at, i64::from(outcome.counts_as_attempt), outcome.keep_claim);
         } else {
-            self.removals.server_id.push(server);
-            self.removals.message_id.push(message);
+            self.removals.push(RemovalRow { server_id, message_id });
         }
-    }
-
-    fn add_delivery(&mut self, outcome: &'a Outcome, id: i64) {
-        let (to, new) = (&mut self.deliveries, &outcome.delivery);
-        let text = |text: &'a Option<String>| text.as_deref().map(storable);
-        to.server_id.push(outcome.server_id.0);
-        to.message_id.push(outcome.message_id.0);
-        to.id.push(id);
-        to.at.push(new.at.as_micros());
-        to.status.push(new.status.as_str());
-        to.details.push(storable(&new.details));
-        to.output.push(storable(&new.output));
-        to.sent_with_ssl.push(i64::from(new.sent_with_ssl));
-        to.log_id.push(storable(&new.log_id));
-        to.duration_us.push(new.duration_us);
-        to.mx.push(text(&new.mx));
-        to.remote_ip.push(text(&new.remote_ip));
-        to.source_ip.push(text(&new.source_ip));
-        to.tls.push(text(&new.tls));
-        to.code.push(new.code);
-        to.enhanced_code.push(text(&new.enhanced_code));
-        to.bounce_class.push(text(&new.bounce_class));
-        to.next_attempt_at.push(new.next_attempt_at.map(Timestamp::as_micros));
-        to.possible_duplicate.push(i64::from(new.possible_duplicate));
     }
 
     fn give_back(&mut self, outcome: &Outcome) {
@@ -284,22 +237,24 @@ impl<'a> Changes<'a> {
     }
 
     fn requeue(&mut self, outcome: &Outcome, due_at: Option<i64>, attempt: i64, keep: bool) {
-        let to = &mut self.requeues;
-        to.server_id.push(outcome.server_id.0);
-        to.message_id.push(outcome.message_id.0);
-        to.due_at.push(due_at);
-        to.attempt.push(attempt);
-        to.keep.push(keep);
-        to.source_id.push(outcome.retry_source_id.map(|id| id.0));
+        self.requeues.push(RequeueRow {
+            server_id: outcome.server_id.0,
+            message_id: outcome.message_id.0,
+            due_at,
+            attempt,
+            keep,
+            source_id: outcome.retry_source_id.map(|id| id.0),
+        });
     }
 }
 
 async fn write(client: &ClientWrapper, node: &Node, changes: &Changes<'_>) -> Result<(), StoreError> {
     let joined = [changes.statuses.statement(), changes.requeues.statement()];
+    let [events, outbox] = changes.events.statements();
     let tables = [
         changes.deliveries.statement(),
-        changes.events.statement(),
-        changes.outbox.statement(),
+        events,
+        outbox,
         changes.transcripts.statement(),
         changes.removals.statement(),
     ];

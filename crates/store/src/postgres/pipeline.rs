@@ -8,7 +8,7 @@
 
 use std::fmt::Write as _;
 
-use deadpool_postgres::{ClientWrapper, Object};
+use deadpool_postgres::{ClientWrapper, Object, Transaction};
 use futures_util::future::{BoxFuture, join_all};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
@@ -17,7 +17,7 @@ use super::connect::Canceller;
 use super::lease;
 use crate::error::StoreError;
 
-pub(super) type Statement<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
+pub(crate) type Statement<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
 
 /// Begins a transaction in which plans are kept.
 pub(super) const BEGIN_WITH_KEPT_PLANS: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan";
@@ -50,10 +50,10 @@ pub(super) async fn commit(client: &ClientWrapper, pipeline: Pipeline<'_>) -> Re
     sent.extend(pipeline.begin.map(|begin| send(client, begin)));
     if !planned.is_empty() {
         sent.push(send(client, PLAN_EACH_TIME));
-        sent.extend(planned.iter().map(|prepared| run(client, prepared)));
+        sent.extend(planned.iter().map(|prepared| execute(client, prepared)));
         sent.push(send(client, KEEP_PLANS));
     }
-    sent.extend(kept.iter().map(|prepared| run(client, prepared)));
+    sent.extend(kept.iter().map(|prepared| execute(client, prepared)));
     sent.push(send(client, "COMMIT"));
     // Polled in order, and so sent in order.
     for outcome in join_all(sent).await {
@@ -61,6 +61,18 @@ pub(super) async fn commit(client: &ClientWrapper, pipeline: Pipeline<'_>) -> Re
             Some(&SqlState::DIVISION_BY_ZERO) => lease::lost(),
             _ => StoreError::from(error),
         })?;
+    }
+    Ok(())
+}
+
+/// Runs statements one by one in a transaction of somebody else.
+pub(crate) async fn run<'a>(
+    transaction: &Transaction<'_>,
+    statements: impl IntoIterator<Item = Option<Statement<'a>>>,
+) -> Result<(), StoreError> {
+    for (text, params) in statements.into_iter().flatten() {
+        let statement = transaction.prepare_cached(text).await?;
+        transaction.execute(&statement, &params).await?;
     }
     Ok(())
 }
@@ -112,7 +124,7 @@ fn send<'a>(
     Box::pin(client.batch_execute(text))
 }
 
-fn run<'a>(
+fn execute<'a>(
     client: &'a ClientWrapper,
     (statement, params): &'a Prepared<'_>,
 ) -> BoxFuture<'a, Result<(), tokio_postgres::Error>> {

@@ -1,24 +1,24 @@
 //! Opens, clicks and unsubscriptions on PostgreSQL: two flights, whatever their number. The first locks the messages and
 //! reads where they stand, the second writes everything and commits.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::join;
-use postroad_model::{DomainName, IdGenerator, MessageId, ServerId, Status, Timestamp};
+use postroad_model::{DomainName, EventId, IdGenerator, MessageId, ServerId, Status, Timestamp};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::claims::Key;
-use super::columns::{Events, table};
-use super::outbox::Outbox;
+use super::event_rows::EventRows;
 use super::pipeline::Pipeline;
 use super::queue::columns;
-use super::suppressing::Suppressions;
+use super::suppression_rows::SuppressionRows;
+use super::table::table;
 use super::{BatchKind, Engine, Node, bounded, lease, pipeline};
 use crate::error::StoreError;
 use crate::events::NewEvent;
+use crate::events::event::EventRow;
 use crate::tracking::{MessageState, NewTrackingEvent, sort, suppression};
 
 /// Locked in the order of their keys, as `finish` does.
@@ -29,17 +29,16 @@ const LOCK: &str = "SELECT m.server_id, m.id, m.last_seq, m.marks, m.status, m.l
     WHERE s.direction = 'outgoing'
     ORDER BY m.server_id, m.id FOR UPDATE OF m";
 
-table! { MarkedMessages, "UPDATE messages SET last_seq = row.last_seq, marks = row.marks
-    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS row (server_id, id, last_seq, marks)
+table! { MarkedMessages of MarkRow, "UPDATE messages SET last_seq = row.last_seq, marks = row.marks
+    FROM {arrays} AS row ({columns})
     WHERE messages.server_id = row.server_id AND messages.id = row.id",
     server_id: i64, id: i64, last_seq: i64, marks: i64,
 }
 
 #[derive(Default)]
 struct Changes<'a> {
-    marks: MarkedMessages<'a>,
-    events: Events<'a>,
-    outbox: Outbox<'a>,
+    marks: MarkedMessages,
+    events: EventRows<'a>,
 }
 
 impl Engine {
@@ -86,12 +85,12 @@ async fn record(
         };
         suppressed.extend(of_message.iter().filter_map(new));
     }
-    let mut suppressions = Suppressions::default();
+    let mut suppressions = SuppressionRows::default();
     for (tracked_event, new) in &suppressed {
-        suppressions.add(tracked_event.server_id, new, tracked_event.at.max(node.ids.now()));
+        suppressions.push(tracked_event.server_id, new, tracked_event.at.max(node.ids.now()));
     }
     let (number, kind, last_id) = (i64::from(node.number), BatchKind::Finish as i64, node.ids.last());
-    let tables = [changes.events.statement(), changes.outbox.statement()];
+    let tables = changes.events.statements();
     let shared =
         [suppressions.statement(), Some((lease::NOTE_IDS, vec![&number, &kind, &node.epoch, &last_id]))];
     let pipeline = Pipeline {
@@ -137,41 +136,30 @@ fn read(row: &Row) -> Result<(Key, MessageState), StoreError> {
 }
 
 impl Changes<'_> {
-    /// All hits of one message.
+    /// All tracking events of one message.
     fn add_message(&mut self, tracked: &[NewTrackingEvent], state: &mut MessageState, ids: &IdGenerator) {
         let seq_before = state.last_seq;
         for tracked_event in tracked {
-            if let Some(event) = state.take(tracked_event) {
-                self.add_event(tracked_event, state, event, ids.next());
+            if let Some(NewEvent { kind, data }) = state.take(tracked_event) {
+                self.events.push(EventRow {
+                    server_id: tracked_event.server_id,
+                    message_id: tracked_event.message_id,
+                    id: EventId(ids.next()),
+                    seq: state.last_seq,
+                    kind,
+                    at: tracked_event.at,
+                    test: state.test,
+                    data: data.into(),
+                });
             }
         }
         if let Some(tracked_event) = tracked.first().filter(|_| state.last_seq > seq_before) {
-            let to = &mut self.marks;
-            to.server_id.push(tracked_event.server_id.0);
-            to.id.push(tracked_event.message_id.0);
-            to.last_seq.push(state.last_seq);
-            to.marks.push(state.marks);
+            self.marks.push(MarkRow {
+                server_id: tracked_event.server_id.0,
+                id: tracked_event.message_id.0,
+                last_seq: state.last_seq,
+                marks: state.marks,
+            });
         }
-    }
-
-    fn add_event(
-        &mut self,
-        tracked_event: &NewTrackingEvent,
-        state: &MessageState,
-        event: NewEvent,
-        id: i64,
-    ) {
-        let (server, at) = (tracked_event.server_id.0, tracked_event.at.as_micros());
-        self.outbox.add(server, id, at, event.kind);
-        let to = &mut self.events;
-        to.server_id.push(server);
-        to.id.push(id);
-        to.message_id.push(tracked_event.message_id.0);
-        to.seq.push(state.last_seq);
-        to.kind.push(event.kind.as_str());
-        to.at.push(at);
-        to.test.push(i64::from(state.test));
-        // JSON, which has no NUL.
-        to.data.push(Cow::Owned(event.data));
     }
 }

@@ -186,7 +186,7 @@ async fn hold_beyond_limit(
     }
     for event in hourly_limit::crossed(limit, hour, before, total) {
         let event = hourly_limit::with_server(&event, server_id, Some(&name));
-        append::add_of_server(sql, ids, server_id, &event, now).await?;
+        append::append_of_server(sql, ids, server_id, &event, now).await?;
     }
     let room = (i64::from(limit) - before).clamp(0, added) as usize;
     let mut held = Vec::new();

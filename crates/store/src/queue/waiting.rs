@@ -3,7 +3,9 @@
 use postroad_model::{DeliveryId, EventId, IdGenerator, MessageId, ServerId, Status, Timestamp};
 
 use crate::error::StoreError;
+use crate::events::event::EventRow;
 use crate::events::{NewEvent, append};
+use crate::outcomes::deliveries::DeliveryRow;
 use crate::outcomes::{NewDelivery, deliveries};
 use crate::sql::Sql;
 
@@ -86,7 +88,7 @@ pub(crate) async fn settle(
     if changed == 0 {
         return Ok(false);
     }
-    deliveries::add(sql, key.0, key.1, DeliveryId(ids.next()), new).await?;
+    deliveries::add(sql, DeliveryRow::of(key.0, key.1, DeliveryId(ids.next()), new)).await?;
     add_event(sql, ids, key, state, event, new.at).await?;
     Ok(true)
 }
@@ -106,6 +108,6 @@ pub(crate) async fn add_event(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let (id, seq) = (EventId(ids.next()), state.last_seq + 1);
-    let place = append::EventPlace { server_id, message_id, id, seq, at, test: state.test };
-    append::add(sql, place, event).await
+    let (kind, test, data) = (event.kind, state.test, event.data.as_str().into());
+    append::append(sql, EventRow { server_id, message_id, id, seq, kind, at, test, data }).await
 }

@@ -8,8 +8,9 @@ use super::record::{NewReturn, ReturnEffect, Taken};
 use super::stored_mail::{insert, is_wanted};
 use crate::analytics::recipient_providers;
 use crate::events::append;
-use crate::events::append::EventPlace;
+use crate::events::event::EventRow;
 use crate::outcomes::deliveries;
+use crate::outcomes::deliveries::DeliveryRow;
 use crate::pools::source_days::day_of;
 use crate::sql::Sql;
 use crate::suppressions::add;
@@ -137,7 +138,7 @@ async fn apply(
         ],
     )
     .await?;
-    deliveries::add(sql, server_id, about, DeliveryId(ids.next()), delivery).await?;
+    deliveries::add(sql, DeliveryRow::of(server_id, about, DeliveryId(ids.next()), delivery)).await?;
     append_event(sql, ids, new, effect, state).await?;
     count_for_source(sql, new, effect, (1, 0)).await
 }
@@ -151,15 +152,17 @@ async fn append_event(
     state: &MessageState,
 ) -> Result<(), StoreError> {
     let (server_id, at) = (new.info.server_id, new.info.created_at);
-    let place = EventPlace {
+    let event = EventRow {
         server_id,
         message_id: new.about,
         id: EventId(ids.next()),
         seq: state.last_seq + 1,
+        kind: effect.event.kind,
         at,
         test: state.test,
+        data: effect.event.data.as_str().into(),
     };
-    append::add(sql, place, &effect.event).await?;
+    append::append(sql, event).await?;
     if let Some(suppression) = &effect.suppress {
         add::add(sql, server_id, vec![suppression.clone()], at).await?;
     }

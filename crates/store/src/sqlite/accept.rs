@@ -2,17 +2,21 @@
 
 use std::sync::Mutex;
 
-use postroad_model::{EventKind, IdGenerator, MessageId, Status, SuppressionReason, Timestamp};
+use postroad_model::{
+    EventId, EventKind, IdGenerator, MessageId, ServerId, Status, SuppressionReason, Timestamp,
+};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::events::NewRow;
-use super::{events, lock};
+use super::lock;
+use super::rows::{insert_delivery, insert_event};
 use crate::accept::initial::{HoldCause, HoldCauses, InitialRow, counted, hold_beyond, hour_of, is_checked};
 use crate::accept::{Accepted, NewRecipient, NewSend, hourly_limit};
 use crate::error::StoreError;
 use crate::events::NewEvent;
+use crate::events::event::EventRow;
 use crate::idempotency::{Idempotency, StoredAnswer};
 use crate::messages::body::INLINE_BYTES_MAX;
+use crate::outcomes::deliveries::DeliveryRow;
 use crate::sql::to_json;
 use crate::suppressions::record::recipient_key;
 
@@ -90,7 +94,7 @@ fn causes(connection: &Connection, send: &NewSend, ids: &IdGenerator) -> Result<
                 .query_row("SELECT name FROM servers WHERE id = ?1", [server], |row| row.get(0))
                 .optional()?;
             let event = hourly_limit::with_server(&event, send.info.server_id, name.as_deref());
-            events::append_of_server(connection, ids, server, &event, at)?;
+            append_of_server(connection, ids, send.info.server_id, event, send.info.created_at)?;
         }
     }
     Ok(causes)
@@ -204,9 +208,17 @@ fn insert_recipient(
             initial.delivery.is_some().then_some(at),
             initial.last_seq(),
         ])?;
-    let test = send.info.test;
-    let accepted = NewRow { server, message, seq: 1, kind: EventKind::Accepted, at, test, data: "{}" };
-    events::append(connection, ids, &accepted)?;
+    let event = |seq, kind, data| EventRow {
+        server_id: send.info.server_id,
+        message_id: recipient.id,
+        id: EventId(ids.next()),
+        seq,
+        kind,
+        at: send.info.created_at,
+        test: send.info.test,
+        data,
+    };
+    insert_event(connection, &event(1, EventKind::Accepted, "{}".into()))?;
     if let Some(due_at) = initial.due_at {
         connection
             .prepare_cached(
@@ -224,14 +236,35 @@ fn insert_recipient(
             ])?;
     }
     if let Some(first) = &initial.delivery {
-        connection
-            .prepare_cached(
-                "INSERT INTO deliveries (server_id, message_id, id, at, status, details, output, sent_with_ssl, log_id)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', 0, '')",
-            )?
-            .execute(params![server, message, first.id.0, at, initial.status.as_str(), first.details])?;
-        let NewEvent { kind, data } = &first.event;
-        events::append(connection, ids, &NewRow { seq: 2, kind: *kind, data, ..accepted })?;
+        let key = (send.info.server_id, recipient.id);
+        let details = first.details.as_ref().into();
+        let row = DeliveryRow::local(key, first.id, send.info.created_at, initial.status, details);
+        insert_delivery(connection, &row)?;
+        insert_event(connection, &event(2, first.event.kind, first.event.data.as_str().into()))?;
     }
     Ok(())
+}
+
+/// An event of a server, not of a message: these count their own `seq`.
+fn append_of_server(
+    connection: &Connection,
+    ids: &IdGenerator,
+    server_id: ServerId,
+    event: NewEvent,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let last: i64 = connection
+        .prepare_cached("SELECT coalesce(max(seq), 0) FROM events WHERE server_id = ?1 AND message_id = 0")?
+        .query_row([server_id.0], |row| row.get(0))?;
+    let row = EventRow {
+        server_id,
+        message_id: MessageId(0),
+        id: EventId(ids.next()),
+        seq: last + 1,
+        kind: event.kind,
+        at,
+        test: false,
+        data: event.data.into(),
+    };
+    insert_event(connection, &row)
 }

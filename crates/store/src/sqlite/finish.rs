@@ -1,18 +1,17 @@
 //! `finish` inside the writer's group: five statements for an ordinary outcome, all cached.
 
-use postroad_model::{DeliveryId, IdGenerator, Status, Timestamp};
+use postroad_model::{DeliveryId, EventId, IdGenerator, Status, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::claims::After;
-use super::events;
-use super::events::NewRow;
+use super::rows::{insert_delivery, insert_event, insert_suppression};
 use crate::error::StoreError;
+use crate::events::event::EventRow;
+use crate::outcomes::Outcome;
+use crate::outcomes::deliveries::DeliveryRow;
 use crate::outcomes::outcome::AttemptMatch;
 use crate::outcomes::source_tally::SourceTally;
-use crate::outcomes::{NewDelivery, Outcome};
 use crate::sql::storable;
-use crate::suppressions::NewSuppression;
-use crate::suppressions::record::address_key;
 
 /// What became of one outcome.
 pub(super) enum Settled {
@@ -70,10 +69,19 @@ pub(super) fn settle(
             outcome.hold_expiry.filter(|_| new.status == Status::Held).map(Timestamp::as_micros),
         ])?;
     let delivery_id = DeliveryId(ids.next());
-    insert_delivery(connection, outcome, delivery_id, new)?;
-    let data = storable(&outcome.event.data);
-    let event = NewRow { server, message, seq, kind: outcome.event.kind, at, test, data: &data };
-    events::append(connection, ids, &event)?;
+    let row = DeliveryRow::of(outcome.server_id, outcome.message_id, delivery_id, new);
+    insert_delivery(connection, &row)?;
+    let event = EventRow {
+        server_id: outcome.server_id,
+        message_id: outcome.message_id,
+        id: EventId(ids.next()),
+        seq,
+        kind: outcome.event.kind,
+        at: new.at,
+        test,
+        data: outcome.event.data.as_str().into(),
+    };
+    insert_event(connection, &event)?;
     if let Some(transcript) = &outcome.transcript {
         connection
             .prepare_cached(
@@ -83,71 +91,9 @@ pub(super) fn settle(
             .execute(params![server, message, delivery_id.0, storable(transcript)])?;
     }
     if let Some(suppression) = &outcome.suppress {
-        suppress(connection, server, suppression, at)?;
+        insert_suppression(connection, outcome.server_id, suppression, new.at)?;
     }
     requeue_or_remove(connection, outcome).map(Settled::Recorded)
-}
-
-fn insert_delivery(
-    connection: &Connection,
-    outcome: &Outcome,
-    id: DeliveryId,
-    new: &NewDelivery,
-) -> Result<(), StoreError> {
-    let text = |text: &Option<String>| text.as_deref().map(|text| storable(text).into_owned());
-    connection
-        .prepare_cached(
-            "INSERT INTO deliveries (server_id, message_id, id, at, status, details, output, sent_with_ssl, log_id,
-                                     duration_us, mx, remote_ip, source_ip, tls, code, enhanced_code, bounce_class,
-                                     next_attempt_at, possible_duplicate)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
-        )?
-        .execute(params![
-            outcome.server_id.0,
-            outcome.message_id.0,
-            id.0,
-            new.at.as_micros(),
-            new.status.as_str(),
-            storable(&new.details),
-            storable(&new.output),
-            new.sent_with_ssl,
-            storable(&new.log_id),
-            new.duration_us,
-            text(&new.mx),
-            text(&new.remote_ip),
-            text(&new.source_ip),
-            text(&new.tls),
-            new.code,
-            text(&new.enhanced_code),
-            text(&new.bounce_class),
-            new.next_attempt_at.map(Timestamp::as_micros),
-            new.possible_duplicate,
-        ])?;
-    Ok(())
-}
-
-/// Keeps the older one, unless it is over or the new one lasts longer.
-fn suppress(connection: &Connection, server: i64, new: &NewSuppression, at: i64) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(
-            "INSERT INTO suppressions (server_id, address, reason, details, origin_message_id, created_at, expires_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-             ON CONFLICT (server_id, address) DO UPDATE SET reason = excluded.reason, details = excluded.details,
-                 origin_message_id = excluded.origin_message_id, created_at = excluded.created_at,
-                 expires_at = excluded.expires_at
-             WHERE suppressions.expires_at <= excluded.created_at
-                 OR suppressions.expires_at < coalesce(excluded.expires_at, 9223372036854775807)",
-        )?
-        .execute(params![
-            server,
-            address_key(&new.address),
-            new.reason.as_str(),
-            storable(&new.details),
-            new.origin_message_id.map(|id| id.0),
-            at,
-            new.expires_at.map(Timestamp::as_micros),
-        ])?;
-    Ok(())
 }
 
 fn requeue_or_remove(connection: &Connection, outcome: &Outcome) -> Result<After, StoreError> {

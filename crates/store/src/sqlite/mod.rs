@@ -9,11 +9,11 @@ mod changes;
 mod claims;
 mod connection;
 mod delivery;
-mod events;
 mod finish;
 mod operation;
 mod queue;
 mod readers;
+pub(crate) mod rows;
 mod writer;
 
 use std::path::{Path, PathBuf};

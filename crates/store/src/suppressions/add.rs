@@ -1,14 +1,16 @@
 //! Suppress addresses. An existing entry stays unless it has ended or the new one lasts longer.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::PoisonError;
 
-use postroad_model::{ServerId, SuppressionReason, Timestamp};
-use serde::Serialize;
+use postroad_model::{ServerId, Timestamp};
 
 use super::lookup::read;
 use super::record::{AddedSuppression, NewSuppression, Suppression, address_key};
 use crate::error::StoreError;
-use crate::sql::{Sql, storable, to_json};
+use crate::postgres::suppression_rows::SuppressionRows;
+use crate::sql::{Sql, read_only, storable, to_json};
+use crate::sqlite::rows::insert_suppression;
 use crate::{Result, Store};
 
 /// Rows that one transaction takes: SQLite's one writer is kept from everybody's mail for a few milliseconds.
@@ -41,69 +43,17 @@ impl Store {
     }
 }
 
-/// A row on its way in, as JSON: one statement takes any number of them on either engine.
-#[derive(Serialize)]
-struct NewRow<'a> {
-    address: &'a str,
-    reason: SuppressionReason,
-    details: &'a str,
-    origin: Option<i64>,
-    expires_at: Option<i64>,
-}
-
-/// Keeps an older one, unless it is over or the new one lasts longer. Returns what stands, in the order given; of
-/// several for one address the first counts.
+/// Inside a transaction. Keeps an existing entry, unless it has ended or the new one lasts longer. Returns the entries in
+/// force, in the order given; of several for one address the first counts.
 pub(crate) async fn add(
     sql: &Sql<'_>,
     server_id: ServerId,
     new: Vec<NewSuppression>,
     now: Timestamp,
-) -> Result<Vec<AddedSuppression>, StoreError> {
+) -> Result<Vec<AddedSuppression>> {
     let keys: Vec<String> = new.iter().map(|new| storable(&address_key(&new.address)).into_owned()).collect();
-    let details: Vec<_> = new.iter().map(|new| storable(&new.details)).collect();
-    let mut seen = HashSet::new();
-    let rows: Vec<NewRow<'_>> = new
-        .iter()
-        .zip(keys.iter().zip(&details))
-        .filter(|(_, (key, _))| seen.insert(key.as_str()))
-        .map(|(new, (address, details))| NewRow {
-            address,
-            reason: new.reason,
-            details,
-            origin: new.origin_message_id.map(|id| id.0),
-            expires_at: new.expires_at.map(Timestamp::as_micros),
-        })
-        .collect();
-    let text = if sql.is_sqlite() {
-        // `WHERE true` tells SQLite's parser that ON belongs to the INSERT.
-        "INSERT INTO suppressions (server_id, address, reason, details, origin_message_id, created_at, expires_at)
-         SELECT $1, value ->> 'address', value ->> 'reason', value ->> 'details', value ->> 'origin', $3,
-                value ->> 'expires_at'
-         FROM json_each($2) WHERE true
-         ON CONFLICT (server_id, address) DO UPDATE SET reason = excluded.reason, details = excluded.details,
-             origin_message_id = excluded.origin_message_id, created_at = excluded.created_at,
-             expires_at = excluded.expires_at
-         WHERE suppressions.expires_at <= excluded.created_at
-             OR suppressions.expires_at < coalesce(excluded.expires_at, 9223372036854775807)
-         RETURNING address"
-    } else {
-        // Sorted, so that two nodes do not wait for each other in a circle.
-        "INSERT INTO suppressions AS known
-             (server_id, address, reason, details, origin_message_id, created_at, expires_at)
-         SELECT $1::bigint, address, reason, details, origin, $3::bigint, expires_at
-         FROM jsonb_to_recordset($2::text::jsonb)
-             AS row (address text, reason text, details text, origin bigint, expires_at bigint)
-         ORDER BY address
-         ON CONFLICT (server_id, address) DO UPDATE SET reason = excluded.reason, details = excluded.details,
-             origin_message_id = excluded.origin_message_id, created_at = excluded.created_at,
-             expires_at = excluded.expires_at
-         WHERE known.expires_at <= excluded.created_at
-             OR known.expires_at < coalesce(excluded.expires_at, 9223372036854775807)
-         RETURNING address"
-    };
-    let written = sql.query(text, &[server_id.0.into(), to_json(&rows).into(), now.into()]).await?;
-    let mut written = written.iter().map(|row| row.text(0)).collect::<Result<HashSet<_>, _>>()?;
-    let stored = read_stored(sql, server_id, &rows).await?;
+    let mut written = write(sql, server_id, &new, &keys, now).await?;
+    let stored = read_stored(sql, server_id, &keys).await?;
     let found = keys.iter().map(|key| {
         let stored = stored.get(key).ok_or(StoreError::NotFound)?.clone();
         Ok(AddedSuppression { stored, is_new: written.remove(key) })
@@ -111,19 +61,52 @@ pub(crate) async fn add(
     found.collect()
 }
 
+/// Returns the keys of those that were written.
+async fn write(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    new: &[NewSuppression],
+    keys: &[String],
+    now: Timestamp,
+) -> Result<HashSet<String>> {
+    let mut written = HashSet::new();
+    match sql {
+        Sql::Sqlite(connection) => {
+            let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = HashSet::new();
+            for (new, key) in new.iter().zip(keys).filter(|(_, key)| seen.insert(*key)) {
+                if insert_suppression(&connection, server_id, new, now)? {
+                    written.insert(key.clone());
+                }
+            }
+        }
+        Sql::Postgres(transaction) => {
+            let mut rows = SuppressionRows::default();
+            new.iter().for_each(|new| rows.push(server_id, new, now));
+            if let Some((text, params)) = rows.statement() {
+                let statement = transaction.prepare_cached(text).await?;
+                let addresses = transaction.query(&statement, &params).await?;
+                written.extend(addresses.iter().map(|row| row.get::<_, String>(0)));
+            }
+        }
+        Sql::PostgresRead(_) => return Err(read_only()),
+    }
+    Ok(written)
+}
+
 async fn read_stored(
     sql: &Sql<'_>,
     server_id: ServerId,
-    rows: &[NewRow<'_>],
-) -> Result<HashMap<String, Suppression>, StoreError> {
+    keys: &[String],
+) -> Result<HashMap<String, Suppression>> {
     let text = if sql.is_sqlite() {
         "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
-         WHERE server_id = $1 AND address IN (SELECT value ->> 'address' FROM json_each($2))"
+         WHERE server_id = $1 AND address IN (SELECT value FROM json_each($2))"
     } else {
         "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
          WHERE server_id = $1 AND address = ANY (
-             ARRAY (SELECT row.address FROM jsonb_to_recordset($2::text::jsonb) AS row (address text)))"
+             ARRAY (SELECT jsonb_array_elements_text($2::text::jsonb)))"
     };
-    let rows = sql.query(text, &[server_id.0.into(), to_json(&rows).into()]).await?;
+    let rows = sql.query(text, &[server_id.0.into(), to_json(&keys).into()]).await?;
     rows.iter().map(|row| read(row).map(|found| (found.address.clone(), found))).collect()
 }

@@ -334,6 +334,6 @@ pub(crate) async fn disable(
     let Some(webhook) = find(sql, server_id, webhook_id).await? else { return Ok(false) };
     let data = json!({ "webhook": { "id": webhook.id, "url": webhook.url, "reason": reason } });
     let event = NewEvent { kind: EventKind::WebhookDisabled, data: data.to_string() };
-    append::add_of_server(sql, ids, server_id, &event, now).await?;
+    append::append_of_server(sql, ids, server_id, &event, now).await?;
     Ok(true)
 }
