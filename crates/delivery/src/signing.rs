@@ -5,9 +5,10 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use postroad_mail::{Canonical, Signer};
 use postroad_model::{ServerId, Timestamp};
 use tokio::sync::oneshot;
@@ -69,7 +70,7 @@ impl SigningPool {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Until the pool is dropped.
@@ -88,7 +89,7 @@ impl Queue {
             if state.is_closed {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
     }
 }

@@ -30,9 +30,10 @@ mod webhooks;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use postroad_model::{Clock, IdGenerator, ServerId};
 use tokio::sync::watch;
 

@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
 
 use futures_util::TryStreamExt as _;
+use parking_lot::Mutex;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
@@ -33,7 +33,7 @@ impl Sql<'_> {
     pub(crate) async fn query(&self, text: &'static str, params: &[Value]) -> Result<Vec<Row>> {
         match self {
             Sql::Sqlite(connection) => {
-                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let connection = connection.lock();
                 let mut statement = connection.prepare_cached(&text.replace('$', "?"))?;
                 let columns = statement.column_count();
                 let mut rows = statement.query(rusqlite::params_from_iter(params))?;
@@ -66,7 +66,7 @@ impl Sql<'_> {
     ) -> Result<()> {
         let rows = match self {
             Sql::Sqlite(connection) => {
-                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let connection = connection.lock();
                 let mut statement = connection.prepare_cached(&text.replace('$', "?"))?;
                 let mut rows = statement.query(rusqlite::params_from_iter(params))?;
                 while let Some(row) = rows.next()? {
@@ -98,7 +98,7 @@ impl Sql<'_> {
     pub(crate) async fn execute(&self, text: &'static str, params: &[Value]) -> Result<u64> {
         match self {
             Sql::Sqlite(connection) => {
-                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let connection = connection.lock();
                 let mut statement = connection.prepare_cached(&text.replace('$', "?"))?;
                 Ok(statement.execute(rusqlite::params_from_iter(params))? as u64)
             }

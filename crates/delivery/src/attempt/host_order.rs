@@ -2,9 +2,10 @@
 //! all that it had time for were dead.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::route::RouteHost;
@@ -131,7 +132,7 @@ impl HostOrder {
     }
 
     fn sites(&self) -> MutexGuard<'_, HashMap<Arc<str>, SiteTurn>> {
-        self.sites.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sites.lock()
     }
 }
 

@@ -2,8 +2,9 @@
 //! While it lasts, the schedule may ask it to make way for others.
 
 use std::collections::HashMap;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::MutexGuard;
 use tokio::sync::{Notify, watch};
 
 use super::Hub;
@@ -88,7 +89,7 @@ impl Drop for Connecting {
 
 impl Hub {
     fn attempts(&self) -> MutexGuard<'_, HashMap<u64, Arc<Notify>>> {
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.attempts.lock()
     }
 
     pub(super) fn ask_to_make_way(&self, attempt: u64) {

@@ -16,10 +16,11 @@ mod settler;
 mod worker;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use postroad_model::{Clock, ClockWatch, MessageId, ServerId, Timestamp};
 use postroad_store::{Claimed, Fresh, FreshSink, Store, StoreError};
 use tokio::runtime::Handle;
@@ -159,7 +160,7 @@ impl Hub {
     }
 
     fn schedule(&self) -> MutexGuard<'_, Schedule> {
-        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+        self.schedule.lock()
     }
 
     /// For questions that change nothing outside.
@@ -181,7 +182,7 @@ impl Hub {
 
     /// A task that `drain` waits for. Nothing starts once the engine is stopped.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let alive = self.alive.lock().clone();
         if let Some(alive) = alive {
             self.runtime.spawn(async move {
                 task.await;
@@ -191,7 +192,7 @@ impl Hub {
     }
 
     pub(crate) fn bell(&self, path: usize) -> Arc<Semaphore> {
-        let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bells = self.bells.lock();
         Arc::clone(bells.entry(path).or_insert_with(|| Arc::new(Semaphore::new(0))))
     }
 
@@ -218,7 +219,7 @@ impl Hub {
     }
 
     pub(crate) fn in_flight(&self) -> MutexGuard<'_, HashMap<(ServerId, MessageId), String>> {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+        self.in_flight.lock()
     }
 
     /// Without its marks a crash could not be told from a delivery, so nothing is sent; it is tried again soon.
@@ -238,12 +239,12 @@ impl Hub {
 
     /// The store may or may not have marked it as begun, so it is given back and claimed anew.
     pub(crate) fn give_back_later(&self, key: (ServerId, MessageId)) {
-        self.given_back.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+        self.given_back.lock().push(key);
     }
 
     /// Gives back what had to wait for the store.
     pub(crate) async fn give_back_now(&self) -> Result<(), StoreError> {
-        let keys = std::mem::take(&mut *self.given_back.lock().unwrap_or_else(PoisonError::into_inner));
+        let keys = std::mem::take(&mut *self.given_back.lock());
         if keys.is_empty() {
             return Ok(());
         }
@@ -282,7 +283,7 @@ impl Hub {
     pub(crate) fn begin_stop(self: &Arc<Self>) -> Vec<Entry> {
         let waiting = self.schedule().stop();
         let _ = self.stopping.send(true);
-        self.alive.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.alive.lock().take();
         waiting
     }
 

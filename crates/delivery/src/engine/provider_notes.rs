@@ -2,8 +2,9 @@
 //! On failure a note is dropped; the domain's next lookup makes it again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use postroad_model::DomainName;
 use postroad_store::{OTHER_PROVIDER, Store};
 use tokio::sync::mpsc;
@@ -80,5 +81,5 @@ impl ProviderNoter {
 }
 
 fn lock(known: &Mutex<HashMap<DomainName, String>>) -> MutexGuard<'_, HashMap<DomainName, String>> {
-    known.lock().unwrap_or_else(PoisonError::into_inner)
+    known.lock()
 }

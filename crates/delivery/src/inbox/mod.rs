@@ -7,8 +7,9 @@ mod wait;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use postroad_model::Clock;
 use tokio::sync::watch;
 
@@ -93,7 +94,7 @@ impl Inbox {
 
     fn messages(&self) -> MutexGuard<'_, Messages> {
         // Nothing under the lock can leave it half-done.
-        self.shared.messages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.messages.lock()
     }
 }
 

@@ -20,7 +20,8 @@ use std::fmt;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 pub use flight::{Answered, FlightKey, Recovered, RecoveredOutcome};
 
@@ -102,7 +103,7 @@ impl Journal {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing between the changes of a state can panic, so that it is whole even then.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -6,9 +6,10 @@ mod own_domains;
 mod personal;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use postroad_mail::{
     Canonical, ReturnPathKey, RewritePlan, TrackKey, find_from_domain, has_utf8_header, received,
 };
@@ -139,7 +140,7 @@ impl Preparer {
     }
 
     fn shared_send(&self, info: Arc<SendInfo>) -> Arc<PreparedSend> {
-        let mut sends = self.sends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sends = self.sends.lock();
         if let Some(send) = sends.get(&info.id).and_then(Weak::upgrade) {
             return send;
         }

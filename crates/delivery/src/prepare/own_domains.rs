@@ -2,10 +2,11 @@
 //! come back to. Where it adds nothing, the installation's are used.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use postroad_mail::{Signer, SignerError};
 use postroad_model::{Clock, DomainKeyId, DomainName, ServerId, Timestamp};
 use postroad_store::{DomainDelivery, KeyAlgorithm, Store, StoreError};
@@ -111,8 +112,8 @@ impl OwnDomains {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<(ServerId, DomainName), Entry>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> parking_lot::MutexGuard<'_, HashMap<(ServerId, DomainName), Entry>> {
+        self.known.lock()
     }
 }
 

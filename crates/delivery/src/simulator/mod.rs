@@ -12,8 +12,9 @@ mod visits;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use postroad_model::{Clock, DomainName, EmailAddress};
 use postroad_smtp::Reply;
 use postroad_smtp::server::{MailFrom, RcptTo, ReversePath, StandardReply};
@@ -92,7 +93,7 @@ impl Policy for Simulator {
             Behaviour::SayFirst { times, reply } => {
                 // The return path is the message's own, so it tells one message's attempts from another's.
                 let attempt = format!("{} {}", rcpt.address.mailbox_key(), mail_from.path);
-                let mut repeats = self.repeats.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut repeats = self.repeats.lock();
                 let is_early = repeats.count(attempt) <= times;
                 Answer::Say(if is_early { reply } else { StandardReply::RecipientOk.into() })
             }

@@ -1,7 +1,9 @@
 //! Hands freshly accepted messages to whoever delivers them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 use super::fresh::{Fresh, FreshSink};
 
@@ -13,11 +15,11 @@ pub(crate) struct HandOver {
 
 impl HandOver {
     pub(crate) fn attach(&self, sink: Option<Arc<dyn FreshSink>>) {
-        *self.sink.write().unwrap_or_else(PoisonError::into_inner) = sink;
+        *self.sink.write() = sink;
     }
 
     pub(crate) fn sink(&self) -> Option<Sink> {
-        self.sink.read().unwrap_or_else(PoisonError::into_inner).clone().map(Sink)
+        self.sink.read().clone().map(Sink)
     }
 }
 

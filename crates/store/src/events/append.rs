@@ -1,7 +1,5 @@
 //! Append events, with the outbox rows of the webhooks that subscribe to them.
 
-use std::sync::PoisonError;
-
 use postroad_model::{EventId, IdGenerator, MessageId, ServerId, Timestamp};
 
 use super::event::{EventRow, NewEvent};
@@ -28,7 +26,7 @@ impl Store {
 pub(crate) async fn append(sql: &Sql<'_>, event: EventRow<'_>) -> Result<()> {
     match sql {
         Sql::Sqlite(connection) => {
-            let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let connection = connection.lock();
             insert_event(&connection, &event)
         }
         Sql::Postgres(transaction) => {

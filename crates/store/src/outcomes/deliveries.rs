@@ -1,7 +1,6 @@
 //! Delivery records: add one, list those of a message with their SMTP transcripts.
 
 use std::borrow::Cow;
-use std::sync::PoisonError;
 
 use postroad_model::{DeliveryId, MessageId, ServerId, Status, Timestamp};
 
@@ -171,7 +170,7 @@ impl Store {
 pub(crate) async fn add(sql: &Sql<'_>, row: DeliveryRow<'_>) -> Result<()> {
     match sql {
         Sql::Sqlite(connection) => {
-            let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let connection = connection.lock();
             insert_delivery(&connection, &row)
         }
         Sql::Postgres(transaction) => {

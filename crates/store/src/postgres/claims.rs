@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use postroad_model::{MessageId, ServerId};
 
 pub(super) type Key = (ServerId, MessageId);
@@ -46,7 +46,7 @@ impl Claims {
     }
 
     fn held(&self) -> MutexGuard<'_, HashSet<Key>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }
 

@@ -5,7 +5,7 @@
 //! A lease that ends later than any lease can was taken before the database's clock went back. Its node may well live: the
 //! lease is shortened to its usual length, so that a dead node's claims come back in time and a living one's stay.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::Object;
@@ -99,7 +99,7 @@ async fn renew(database: &Database, identity: &str, clock: &Arc<dyn Clock>) -> R
             .await?
             .ok_or_else(|| StoreError::Unavailable(OpenError::NoFreeNode.to_string()))?;
         let slot = database.node.as_ref().expect("only nodes keep a lease");
-        *slot.write().unwrap_or_else(PoisonError::into_inner) = new;
+        *slot.write() = new;
     }
     Ok(())
 }

@@ -36,10 +36,11 @@ use crate::{Job, JobWithIds, Role, Settings};
 use claims::Claims;
 use connect::Canceller;
 use deadpool_postgres::{ClientWrapper, Object, Pool};
+use parking_lot::RwLock;
 use pipeline::BusyConnection;
 use postroad_model::{Clock, IdGenerator, MessageId, SendId, ServerId};
 use std::future::Future;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// No statement of ours takes this long on a healthy database.
@@ -255,7 +256,7 @@ impl Database {
     fn node(&self) -> Result<Node, StoreError> {
         let node =
             self.node.as_ref().ok_or_else(|| StoreError::Internal("a tool has no node number".into()))?;
-        Ok(node.read().unwrap_or_else(PoisonError::into_inner).clone())
+        Ok(node.read().clone())
     }
 
     /// With about so many bytes to send.

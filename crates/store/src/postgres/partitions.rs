@@ -2,9 +2,9 @@
 //! ahead). Ids are time-ordered, so a week is a range of ids.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
 use deadpool_postgres::{Object, Pool};
+use parking_lot::Mutex;
 
 use super::bounded;
 use crate::error::StoreError;
@@ -32,10 +32,10 @@ impl Partitions {
     /// Makes those for ids from `oldest` to `newest`.
     pub(super) async fn ensure(&self, pool: &Pool, oldest: i64, newest: i64) -> Result<(), StoreError> {
         for week in oldest / WEEK_IDS..=newest / WEEK_IDS {
-            let is_made = self.made.lock().unwrap_or_else(PoisonError::into_inner).contains(&week);
+            let is_made = self.made.lock().contains(&week);
             if !is_made {
                 bounded(make(pool, week)).await?;
-                self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(week);
+                self.made.lock().insert(week);
                 if let Err(error) = make_ahead(pool, week).await {
                     // There are two more weeks to try in.
                     tracing::warn!(%error, week, "creating partitions ahead failed; retrying");

@@ -1,7 +1,5 @@
 //! Remove expired bodies on SQLite, where a body row does not name its server and large bodies are files.
 
-use std::sync::PoisonError;
-
 use postroad_model::SendId;
 
 use super::bounds;
@@ -43,7 +41,7 @@ impl Store {
             removal.stage = RemovalStage::End;
             return Ok(0);
         };
-        let gone = || self.bodies_gone.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = || self.bodies_gone.lock();
         let after = after.unwrap_or_else(|| gone().get(&cut.server_id).copied().unwrap_or(0));
         let limits = (SENDS_AT_ONCE, BODIES_AT_ONCE);
         let found = self.read(move |sql| Box::pin(find_bodies_of(sql, cut, after, limits))).await?;

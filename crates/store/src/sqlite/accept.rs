@@ -1,13 +1,11 @@
 //! `accept` inside the writer's group: five inserts for a send with one recipient, all statements cached.
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use postroad_model::{
     EventId, EventKind, IdGenerator, MessageId, ServerId, Status, SuppressionReason, Timestamp,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::lock;
 use super::rows::{insert_delivery, insert_event};
 use crate::accept::initial::{HoldCause, HoldCauses, InitialRow, counted, hold_beyond, hour_of, is_checked};
 use crate::accept::{Accepted, NewRecipient, NewSend, hourly_limit};
@@ -39,7 +37,7 @@ pub(super) fn accept(
     send: &NewSend,
     ids: &IdGenerator,
 ) -> Result<Written, StoreError> {
-    let connection = &*lock(connection);
+    let connection = &*connection.lock();
     if let Some(key) = &send.idempotency
         && let Some(answer) = claim_key(connection, send, key)?
     {

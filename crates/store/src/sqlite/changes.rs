@@ -1,9 +1,10 @@
 //! The work of delivery's verbs in the writer's group. Claims in memory go along: they change with the transaction, and
 //! are put right after its commit or rollback.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use postroad_model::{IdGenerator, MessageId, Timestamp};
 use rusqlite::Connection;
 
@@ -11,7 +12,7 @@ use super::accept::Queued;
 use super::claims::{After, Claims, Key};
 use super::finish::Settled;
 use super::operation::Work;
-use super::{accept, finish, lock, ready};
+use super::{accept, finish, ready};
 use crate::JobWithIds;
 use crate::accept::hand_over::Sink;
 use crate::accept::{Accepted, Fresh, NewSend};
@@ -53,11 +54,11 @@ impl Work for AcceptWork {
         let send = self.send.as_ref().ok_or_else(|| StoreError::Internal("a send was gone".into()))?;
         let server_id = send.info.server_id;
         for entry in self.queued.drain(..) {
-            lock(&self.claims).forget((server_id, entry.message_id));
+            self.claims.lock().forget((server_id, entry.message_id));
         }
         let accept::Written { accepted, queued } = accept::accept(connection, send, &self.ids)?;
         if self.sink.is_some() {
-            let mut claims = lock(&self.claims);
+            let mut claims = self.claims.lock();
             for entry in queued.iter().filter(|entry| entry.pending) {
                 claims.hold((server_id, entry.message_id), entry.due_at);
             }
@@ -74,7 +75,7 @@ impl Work for AcceptWork {
             self.queued.drain(..).partition(|entry| is_delivered && entry.pending);
         let fresh: Vec<MessageId> = fresh.into_iter().map(|entry| entry.message_id).collect();
         {
-            let mut claims = lock(&self.claims);
+            let mut claims = self.claims.lock();
             if result.is_err() {
                 for id in fresh {
                     claims.release((server_id, id));
@@ -116,14 +117,14 @@ impl Work for SettleWork {
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<Vec<bool>, StoreError> {
         for (key, _) in self.under_way.drain(..) {
-            lock(&self.claims).undo_settling(key);
+            self.claims.lock().undo_settling(key);
         }
-        let connection = lock(connection);
+        let connection = connection.lock();
         let (mut settled, mut counts) = (Vec::with_capacity(self.outcomes.len()), SourceTally::default());
         for outcome in &self.outcomes {
             let key = outcome.key();
             {
-                let mut claims = lock(&self.claims);
+                let mut claims = self.claims.lock();
                 // Claimed for another attempt, perhaps by the very commit that recorded this outcome.
                 let relation = claims.claimed_for(key).map(|due_at| outcome.relation_to(due_at));
                 if let Some(relation @ (AttemptMatch::Recorded | AttemptMatch::Other)) = relation {
@@ -154,7 +155,7 @@ impl Work for SettleWork {
     }
 
     fn after(&mut self, result: &Result<Vec<bool>, StoreError>) {
-        let mut claims = lock(&self.claims);
+        let mut claims = self.claims.lock();
         for (key, after) in self.under_way.drain(..) {
             match result {
                 Ok(_) => claims.end_settling(key, after),
@@ -183,7 +184,7 @@ impl<T: Send + 'static> Work for ChangeWaitingWork<T> {
         let done = || StoreError::Internal("a change was made twice".into());
         let (too_late, job) = self.work.take().ok_or_else(done)?;
         {
-            let mut claims = lock(&self.claims);
+            let mut claims = self.claims.lock();
             if claims.is_begun(self.key) {
                 return Ok((too_late, Entry::Unchanged));
             }
@@ -193,7 +194,7 @@ impl<T: Send + 'static> Work for ChangeWaitingWork<T> {
     }
 
     fn after(&mut self, result: &Result<(T, Entry), StoreError>) {
-        let mut claims = lock(&self.claims);
+        let mut claims = self.claims.lock();
         let (key, is_ours) = (self.key, self.is_ours);
         match result {
             Ok((_, Entry::Gone)) if is_ours => claims.end_settling(key, Some(After::Gone)),
@@ -231,7 +232,7 @@ impl Work for ChangeFreeWork {
     }
 
     fn after(&mut self, result: &Result<Vec<(Key, Entry)>, StoreError>) {
-        let mut claims = lock(&self.claims);
+        let mut claims = self.claims.lock();
         match result {
             Ok(changes) => {
                 for (key, entry) in changes {
@@ -264,7 +265,7 @@ impl Work for PullBackWork {
         let page = queue::list_late(&sql, self.now, self.pause_max, self.after, self.limit);
         let (late, next) = ready(page)?;
         for late in late {
-            if !lock(&self.claims).is_held(late.key) {
+            if !self.claims.lock().is_held(late.key) {
                 ready(late.put_right(&sql))?;
                 self.changed.push((late.key, late.due_at));
             }
@@ -273,7 +274,7 @@ impl Work for PullBackWork {
     }
 
     fn after(&mut self, result: &Result<(usize, Option<QueuePosition>), StoreError>) {
-        let mut claims = lock(&self.claims);
+        let mut claims = self.claims.lock();
         if result.is_err() {
             claims.look_again();
             return;

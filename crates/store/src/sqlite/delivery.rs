@@ -7,7 +7,7 @@ use postroad_model::{IdGenerator, Timestamp};
 
 use super::changes::{AcceptWork, ChangeFreeWork, ChangeWaitingWork, PullBackWork, SettleWork};
 use super::claims::Key;
-use super::{Engine, lock, queue};
+use super::{Engine, queue};
 use crate::JobWithIds;
 use crate::accept::{Accepted, NewSend};
 use crate::clock_back::queue::QueuePosition;
@@ -82,7 +82,7 @@ impl Engine {
     }
 
     pub(crate) fn is_claimed(&self, key: Key) -> bool {
-        lock(&self.claims).is_held(key)
+        self.claims.lock().is_held(key)
     }
 
     pub(crate) fn release(&self, keys: Vec<Key>) {
@@ -114,6 +114,6 @@ impl Engine {
 
     /// Takes a begin back: the message is not on the wire after all, and stays claimed.
     pub(crate) fn unbegin(&self, key: Key) {
-        lock(&self.claims).take_back_begin(key);
+        self.claims.lock().take_back_begin(key);
     }
 }

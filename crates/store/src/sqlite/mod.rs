@@ -17,8 +17,9 @@ pub(crate) mod rows;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use postroad_model::{IdGenerator, SendId};
 use rusqlite::Connection;
 
@@ -100,7 +101,7 @@ impl Engine {
         match (file, &accepted) {
             (_, Ok(Accepted::Stored)) => self.remove_doubtful_bodies().await,
             // The group may be on disk although its flush was reported as failed.
-            (Some(id), Err(StoreError::Unavailable(_))) => lock(&self.doubtful_bodies).push(id),
+            (Some(id), Err(StoreError::Unavailable(_))) => self.doubtful_bodies.lock().push(id),
             (Some(id), Ok(Accepted::Repeated(_)) | Err(StoreError::Internal(_))) => self.bodies.remove(id),
             _ => {}
         }
@@ -134,7 +135,7 @@ impl Engine {
         if body.is_large() {
             match &written {
                 Ok(done) if is_stored(done) => self.remove_doubtful_bodies().await,
-                Err(StoreError::Unavailable(_)) => lock(&self.doubtful_bodies).push(id),
+                Err(StoreError::Unavailable(_)) => self.doubtful_bodies.lock().push(id),
                 _ => self.bodies.remove(id),
             }
         }
@@ -144,12 +145,12 @@ impl Engine {
     /// After a commit, groups that failed before it can no longer come back to life: what they wrote to the log is
     /// overwritten. Files that they left and no row names are garbage then, on a disk that may just have been full.
     async fn remove_doubtful_bodies(&self) {
-        let doubtful = std::mem::take(&mut *lock(&self.doubtful_bodies));
+        let doubtful = std::mem::take(&mut *self.doubtful_bodies.lock());
         for id in doubtful {
             match self.inline_body(id).await {
                 Ok(None) => self.bodies.remove(id),
                 Ok(Some(_)) => {}
-                Err(_) => lock(&self.doubtful_bodies).push(id),
+                Err(_) => self.doubtful_bodies.lock().push(id),
             }
         }
     }
@@ -176,7 +177,7 @@ impl Engine {
     async fn inline_body(&self, send_id: SendId) -> Result<Option<Option<Vec<u8>>>, StoreError> {
         self.readers
             .run(move |connection| {
-                let connection = lock(connection);
+                let connection = connection.lock();
                 let mut statement =
                     connection.prepare_cached("SELECT data FROM bodies WHERE send_id = ?1")?;
                 let mut rows = statement.query([send_id.0])?;
@@ -187,10 +188,6 @@ impl Engine {
             })
             .await
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes the id generator from the highest id handed out before.
@@ -251,7 +248,7 @@ struct DiskReserve {
 impl DiskReserve {
     fn check(&self) -> Result<(), StoreError> {
         const EVERY: std::time::Duration = std::time::Duration::from_millis(500);
-        let mut checked = lock(&self.checked);
+        let mut checked = self.checked.lock();
         let free = match *checked {
             Some((at, free)) if at.elapsed() < EVERY => free,
             _ => {

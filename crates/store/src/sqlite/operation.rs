@@ -1,8 +1,8 @@
 //! What the writer's group is made of: the work of one caller, and the answer it waits for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 

@@ -1,12 +1,11 @@
 //! Handing out queue entries on SQLite, and beginning them. Writes nothing: the process owns the store.
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::claims::{Claims, Key};
-use super::{lock, ready};
+use super::ready;
 use crate::error::StoreError;
 use crate::messages::message;
 use crate::queue::{Begin, Begun, Claimed};
@@ -22,7 +21,7 @@ pub(super) fn claim(
     due_by: Timestamp,
     limit: usize,
 ) -> Result<Vec<Claimed>, StoreError> {
-    let connection = lock(connection);
+    let connection = connection.lock();
     let mut claimed = Vec::new();
     let filled = take_behind(&connection, claims, due_by, limit, &mut claimed)
         .and_then(|()| take_ahead(&connection, claims, due_by, limit, &mut claimed));
@@ -46,7 +45,7 @@ fn take_behind(
          WHERE server_id = ?1 AND message_id = ?2 AND due_at = ?3 AND scheduled = 0",
     )?;
     while claimed.len() < limit {
-        let mut claims = lock(claims);
+        let mut claims = claims.lock();
         let Some(entry) = claims.first_behind(due_by) else { break };
         let ((due_at, message_id), server_id) = entry;
         let found = statement
@@ -77,7 +76,7 @@ fn take_ahead(
     )?;
     while claimed.len() < limit {
         // Locked before the read begins: what is not held then, and is in the table, is free.
-        let mut claims = lock(claims);
+        let mut claims = claims.lock();
         let (after, after_id) = claims.cursor();
         let mut rows =
             statement.query(params![after.as_micros(), after_id.0, due_by.as_micros(), CHUNK as i64])?;
@@ -122,14 +121,14 @@ pub(super) fn adopt(
     claims: &Mutex<Claims>,
     keys: &[Key],
 ) -> Result<Vec<Claimed>, StoreError> {
-    let connection = lock(connection);
+    let connection = connection.lock();
     let mut statement = connection.prepare_cached(
         "SELECT server_id, message_id, domain, due_at, expires_at, attempts, pool_id, source_id FROM queue
          WHERE server_id = ?1 AND message_id = ?2",
     )?;
     let mut adopted = Vec::new();
     for (server_id, message_id) in keys {
-        let mut claims = lock(claims);
+        let mut claims = claims.lock();
         let found =
             statement.query_row(params![server_id.0, message_id.0], |row| Ok(read(row))).optional()?;
         if let Some(found) = found.transpose()?
@@ -179,7 +178,7 @@ pub(super) fn begin_fresh(claims: &Mutex<Claims>, entries: &[Begin]) -> Vec<Begu
 }
 
 fn mark_begun(claims: &Mutex<Claims>, entries: &[Begin], answers: &mut [Begun]) {
-    let mut claims = lock(claims);
+    let mut claims = claims.lock();
     for (entry, answer) in entries.iter().zip(answers) {
         let is_there = !matches!(answer, Begun::Gone);
         if !(is_there && claims.begin((entry.server_id, entry.message_id), entry.due_at)) {
@@ -190,7 +189,7 @@ fn mark_begun(claims: &Mutex<Claims>, entries: &[Begin], answers: &mut [Begun]) 
 
 /// The caller hung up before it had the answers.
 pub(super) fn undo_begin(claims: &Mutex<Claims>, entries: &[Begin], answers: &[Begun]) {
-    let mut claims = lock(claims);
+    let mut claims = claims.lock();
     for (entry, answer) in entries.iter().zip(answers) {
         if !matches!(answer, Begun::Gone) {
             claims.take_back_begin((entry.server_id, entry.message_id));
@@ -199,7 +198,7 @@ pub(super) fn undo_begin(claims: &Mutex<Claims>, entries: &[Begin], answers: &[B
 }
 
 pub(super) fn release(claims: &Mutex<Claims>, keys: impl IntoIterator<Item = Key>) {
-    release_in(&mut lock(claims), keys);
+    release_in(&mut claims.lock(), keys);
 }
 
 pub(super) fn release_in(claims: &mut Claims, keys: impl IntoIterator<Item = Key>) {

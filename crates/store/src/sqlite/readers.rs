@@ -2,10 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
@@ -35,7 +36,7 @@ impl Readers {
                 .name(format!("store-reader-{number}"))
                 .spawn(move || {
                     // Whoever holds the lock waits for the next question, the others wait for the lock.
-                    let take = || waiting.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
+                    let take = || waiting.lock().blocking_recv();
                     while let Some(job) = take() {
                         job(&connection);
                     }

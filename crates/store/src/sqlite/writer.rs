@@ -2,10 +2,11 @@
 //! once, and then answers all callers. No timed window: while one group is flushed the next one gathers.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use postroad_model::IdGenerator;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
@@ -184,7 +185,7 @@ impl WriterThread {
     fn store_last_id(&mut self) -> Result<(), StoreError> {
         let last = self.ids.last();
         if last > self.stored_id {
-            let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let connection = self.connection.lock();
             connection.prepare_cached("UPDATE nodes SET last_id = ?1 WHERE node = 0")?.execute([last])?;
             self.stored_id = last;
         }
@@ -193,11 +194,11 @@ impl WriterThread {
 
     /// Since the connection was opened.
     fn rows_written(&self) -> u64 {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner).total_changes()
+        self.connection.lock().total_changes()
     }
 
     fn execute(&self, text: &str) -> Result<(), StoreError> {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = self.connection.lock();
         connection.prepare_cached(text)?.execute([])?;
         Ok(())
     }
@@ -206,7 +207,7 @@ impl WriterThread {
     fn reopen(&mut self) {
         self.stored_id = 0;
         {
-            let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let connection = self.connection.lock();
             if !connection.is_autocommit()
                 && let Err(error) = connection.execute_batch("ROLLBACK")
             {
@@ -240,7 +241,7 @@ mod tests {
 
         fn run(&mut self, connection: &Mutex<Connection>) -> Result<i64, StoreError> {
             self.runs.fetch_add(1, Ordering::Relaxed);
-            let connection = connection.lock().unwrap();
+            let connection = connection.lock();
             connection.execute("INSERT INTO numbers VALUES (?1)", [self.number]).unwrap();
             if self.is_slow {
                 thread::sleep(Duration::from_millis(300));

@@ -1,7 +1,6 @@
 //! Suppress addresses. An existing entry stays unless it has ended or the new one lasts longer.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::PoisonError;
 
 use postroad_model::{ServerId, Timestamp};
 
@@ -72,7 +71,7 @@ async fn write(
     let mut written = HashSet::new();
     match sql {
         Sql::Sqlite(connection) => {
-            let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let connection = connection.lock();
             let mut seen = HashSet::new();
             for (new, key) in new.iter().zip(keys).filter(|(_, key)| seen.insert(*key)) {
                 if insert_suppression(&connection, server_id, new, now)? {

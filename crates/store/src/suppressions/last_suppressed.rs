@@ -2,8 +2,8 @@
 //! again, unless an address was suppressed since. For SQLite, where every change is made in this process.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use postroad_model::{ServerId, Timestamp};
 
 use crate::queue::Begin;
@@ -30,6 +30,6 @@ impl LastSuppressed {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ServerId, Timestamp>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
