@@ -1,13 +1,12 @@
 //! Numbers of sets of dimensions. Each server has its own, assigned by whoever moves its mark.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use postroad_model::ServerId;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::breakdown::Breakdown;
-use super::counter_sets_postgres;
-use super::dimensions::Dimensions;
+use super::dimensions::{Breakdown, Dimensions, each_column};
 use super::tally::Tally;
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
@@ -63,27 +62,8 @@ async fn find_known(
     server_id: ServerId,
     sets: &[(Breakdown, Dimensions)],
 ) -> Result<HashMap<usize, (i64, i64)>, StoreError> {
-    let text = if sql.is_sqlite() {
-        "SELECT wanted.key, d.id, d.last_day FROM json_each($2) AS wanted
-         CROSS JOIN counter_dimensions d ON d.server_id = $1 AND d.shape = wanted.value ->> 0
-             AND d.domain = wanted.value ->> 1 AND d.tag = wanted.value ->> 2 AND d.provider = wanted.value ->> 3
-             AND d.template = wanted.value ->> 4 AND d.pool_id = wanted.value ->> 5
-             AND d.credential_id = wanted.value ->> 6"
-    } else {
-        "SELECT wanted.place - 1, d.id, d.last_day
-         FROM json_array_elements(CAST($2::text AS json)) WITH ORDINALITY AS wanted (value, place)
-         JOIN counter_dimensions d ON d.server_id = $1 AND d.shape = (wanted.value ->> 0)::bigint
-             AND d.domain = wanted.value ->> 1 AND d.tag = wanted.value ->> 2 AND d.provider = wanted.value ->> 3
-             AND d.template = wanted.value ->> 4 AND d.pool_id = (wanted.value ->> 5)::bigint
-             AND d.credential_id = (wanted.value ->> 6)::bigint"
-    };
-    let wanted: Vec<_> = sets
-        .iter()
-        .map(|(breakdown, set)| {
-            let Dimensions { domain, tag, provider, template, pool_id, credential_id } = set;
-            json!([breakdown.code(), domain, tag, provider, template, pool_id, credential_id])
-        })
-        .collect();
+    let wanted: Vec<Vec<Value>> = sets.iter().map(|(breakdown, set)| with_code(*breakdown, set)).collect();
+    let text = &Texts::of(sql).find;
     let rows = sql.query(text, &[server_id.0.into(), to_json(&wanted).into()]).await?;
     rows.iter().map(|row| Ok((row.int(0)? as usize, (row.int(1)?, row.int(2)?)))).collect()
 }
@@ -94,39 +74,90 @@ pub(crate) async fn write(
     server_id: ServerId,
     changes: &SetChanges,
 ) -> Result<bool, StoreError> {
-    if let Sql::Postgres(transaction) = sql {
-        return counter_sets_postgres::write(transaction, server_id, changes).await;
-    }
-    for number in &changes.touched {
-        let touched = sql
-            .execute(
-                "UPDATE counter_dimensions SET last_day = $3 WHERE server_id = $1 AND id = $2",
-                &[server_id.0.into(), (*number).into(), changes.last_day.into()],
-            )
-            .await?;
-        if touched == 0 {
+    let texts = Texts::of(sql);
+    if !changes.touched.is_empty() {
+        let params = [server_id.0.into(), to_json(&changes.touched).into(), changes.last_day.into()];
+        if sql.execute(&texts.touch, &params).await? < changes.touched.len() as u64 {
             return Ok(false);
         }
     }
-    for (number, breakdown, set) in &changes.new {
-        sql.execute(
-            "INSERT INTO counter_dimensions
-                 (server_id, id, shape, domain, tag, provider, template, pool_id, credential_id, last_day)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-            &[
-                server_id.0.into(),
-                (*number).into(),
-                breakdown.code().into(),
-                set.domain.as_str().into(),
-                set.tag.as_str().into(),
-                set.provider.as_str().into(),
-                set.template.as_str().into(),
-                set.pool_id.into(),
-                set.credential_id.into(),
-                changes.last_day.into(),
-            ],
-        )
-        .await?;
+    if !changes.new.is_empty() {
+        let row = |(number, breakdown, set): &(i64, Breakdown, Dimensions)| {
+            let mut row = with_code(*breakdown, set);
+            row.push(json!(number));
+            row
+        };
+        let rows: Vec<Vec<Value>> = changes.new.iter().map(row).collect();
+        let params = [server_id.0.into(), changes.last_day.into(), to_json(&rows).into()];
+        sql.execute(&texts.insert, &params).await?;
     }
     Ok(true)
+}
+
+/// The code of the breakdown, and then the values of the dimensions.
+fn with_code(breakdown: Breakdown, set: &Dimensions) -> Vec<Value> {
+    [json!(breakdown.code())].into_iter().chain(set.values()).collect()
+}
+
+/// Statements with the columns of the dimensions. Sets come as a JSON array for each: code, dimensions, number.
+struct Texts {
+    find: String,
+    touch: String,
+    insert: String,
+}
+
+impl Texts {
+    fn of(sql: &Sql<'_>) -> &'static Self {
+        static SQLITE: LazyLock<Texts> = LazyLock::new(Texts::sqlite);
+        static POSTGRES: LazyLock<Texts> = LazyLock::new(Texts::postgres);
+        if sql.is_sqlite() { &SQLITE } else { &POSTGRES }
+    }
+
+    fn sqlite() -> Self {
+        let names = each_column(|_, column| format!(", {}", column.name));
+        let values = each_column(|place, _| format!(", value ->> {}", place + 1));
+        let equal =
+            each_column(|place, column| format!(" AND d.{} = wanted.value ->> {}", column.name, place + 1));
+        let number = Dimensions::COLUMNS.len() + 1;
+        Self {
+            find: format!(
+                "SELECT wanted.key, d.id, d.last_day FROM json_each($2) AS wanted
+                 CROSS JOIN counter_dimensions d ON d.server_id = $1 AND d.shape = wanted.value ->> 0{equal}"
+            ),
+            touch: "UPDATE counter_dimensions SET last_day = $3
+                    WHERE server_id = $1 AND id IN (SELECT value FROM json_each($2))"
+                .to_owned(),
+            insert: format!(
+                "INSERT INTO counter_dimensions (server_id, last_day, id, shape{names})
+                 SELECT $1, $2, value ->> {number}, value ->> 0{values} FROM json_each($3)"
+            ),
+        }
+    }
+
+    fn postgres() -> Self {
+        let names = each_column(|_, column| format!(", {}", column.name));
+        let cast = |is_text: bool, row: &str, place: usize| {
+            if is_text { format!("{row} ->> {place}") } else { format!("({row} ->> {place})::bigint") }
+        };
+        let values = each_column(|place, column| format!(", {}", cast(column.is_text, "value", place + 1)));
+        let equal = each_column(|place, column| {
+            format!(" AND d.{} = {}", column.name, cast(column.is_text, "wanted.value", place + 1))
+        });
+        let number = Dimensions::COLUMNS.len() + 1;
+        Self {
+            find: format!(
+                "SELECT wanted.place - 1, d.id, d.last_day
+                 FROM json_array_elements(CAST($2::text AS json)) WITH ORDINALITY AS wanted (value, place)
+                 JOIN counter_dimensions d ON d.server_id = $1 AND d.shape = (wanted.value ->> 0)::bigint{equal}"
+            ),
+            touch: "UPDATE counter_dimensions SET last_day = $3 WHERE server_id = $1 AND id = ANY (ARRAY(
+                        SELECT n::bigint FROM json_array_elements_text(CAST($2::text AS json)) AS touched (n)))"
+                .to_owned(),
+            insert: format!(
+                "INSERT INTO counter_dimensions (server_id, last_day, id, shape{names})
+                 SELECT $1::bigint, $2::bigint, (value ->> {number})::bigint, (value ->> 0)::bigint{values}
+                 FROM json_array_elements(CAST($3::text AS json)) AS value"
+            ),
+        }
+    }
 }

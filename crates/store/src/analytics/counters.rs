@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use postroad_model::{EventCursor, ServerId};
 use serde_json::json;
 
-use super::breakdown::Breakdown;
 use super::counter_sets::SetChanges;
 use super::day_counts::DayCounts;
+use super::dimensions::Breakdown;
 use super::sums::Sums;
 use super::tally::Tally;
 use super::{counter_sets, counters_postgres};

@@ -1,20 +1,170 @@
-//! Dimensions that messages are counted by.
+//! Dimensions that messages are counted by, each one entry of one table.
+//!
+//! A new one needs an entry here, its columns in a migration, its value in `uncounted`, and its public name in
+//! `app/src/analytics/dimension.rs`.
 
-/// Tags of a server that are told apart, and likewise its templates.
+use serde_json::{Value, json};
+
+use crate::Result;
+use crate::sql::Row;
+
+/// Labels of a server that are told apart: so many tags, and as many templates.
 pub const LABELS_MAX: usize = 1_000;
-
-/// What those beyond read.
+/// The label under which those beyond the limit are counted.
 pub const OTHER_LABELS: &str = "(other)";
 
-/// What a message is counted by. Texts are empty and ids 0 for "none".
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Dimensions {
+/// A column of `counter_dimensions`.
+pub(crate) struct DimensionColumn {
+    pub(crate) name: &'static str,
+    pub(crate) is_text: bool,
+}
+
+/// A dimension whose values senders choose freely, so that their number has a limit.
+pub(crate) struct LimitedDimension {
+    pub(crate) breakdown: Breakdown,
+    pub(crate) column: &'static str,
+    /// Its values, in log lines.
+    pub(crate) plural: &'static str,
+}
+
+/// The type of a dimension's values.
+trait DimensionType: Sized {
+    const IS_TEXT: bool;
+
+    fn read(row: &Row, at: usize) -> Result<Self>;
+}
+
+impl DimensionType for String {
+    const IS_TEXT: bool = true;
+
+    fn read(row: &Row, at: usize) -> Result<Self> {
+        row.text(at)
+    }
+}
+
+impl DimensionType for i64 {
+    const IS_TEXT: bool = false;
+
+    fn read(row: &Row, at: usize) -> Result<Self> {
+        row.int(at)
+    }
+}
+
+/// Of each dimension: its breakdown and that one's number in the database, its column, and the plural of its values if
+/// their number is limited.
+macro_rules! dimensions {
+    ($($(#[$doc:meta])* $breakdown:ident = $code:literal, $column:ident: $kind:ty $(, limited $plural:literal)?;)+) => {
+        /// Values of the dimensions of a message. Texts are empty and ids 0 for "none".
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct Dimensions {
+            $($(#[$doc])* pub $column: $kind,)+
+        }
+
+        impl Dimensions {
+            pub(crate) const COLUMNS: &[DimensionColumn] =
+                &[$(DimensionColumn { name: stringify!($column), is_text: <$kind as DimensionType>::IS_TEXT },)+];
+
+            pub(crate) const LIMITED: &[LimitedDimension] = &[$($(LimitedDimension {
+                breakdown: Breakdown::$breakdown,
+                column: stringify!($column),
+                plural: $plural,
+            },)?)+];
+
+            /// In the order of `COLUMNS`.
+            pub(crate) fn values(&self) -> Vec<Value> {
+                vec![$(json!(self.$column),)+]
+            }
+
+            /// Reads `COLUMNS`, which begin at `first`.
+            pub(crate) fn read(row: &Row, first: usize) -> Result<Self> {
+                let mut at = first..;
+                let mut next = || at.next().unwrap_or_default();
+                Ok(Self { $($column: DimensionType::read(row, next())?,)+ })
+            }
+
+            /// The value of a dimension with a text.
+            pub(crate) fn label_mut(&mut self, limited: &LimitedDimension) -> Option<&mut String> {
+                $($(if limited.plural == $plural {
+                    return Some(&mut self.$column);
+                })?)+
+                None
+            }
+        }
+
+        /// Dimensions that a set of counters tells apart. A chart by tag reads the counters of single tags, not those of
+        /// every combination that a tag is part of.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Breakdown {
+            /// None: everything is counted together. Its only set has the number 0.
+            Total,
+            $($(#[$doc])* $breakdown,)+
+            /// All of them at once: for questions about more than one.
+            Full,
+        }
+
+        impl Breakdown {
+            pub const ALL: [Self; Dimensions::COLUMNS.len() + 2] =
+                [Self::Total, $(Self::$breakdown,)+ Self::Full];
+
+            /// Those whose sets are numbered.
+            pub const NUMBERED: [Self; Dimensions::COLUMNS.len() + 1] = [$(Self::$breakdown,)+ Self::Full];
+
+            /// Its number in the database.
+            pub(crate) const fn code(self) -> i64 {
+                match self {
+                    Self::Total => 0,
+                    $(Self::$breakdown => $code,)+
+                    // Stored, so that it stays when dimensions are added.
+                    Self::Full => 63,
+                }
+            }
+
+            /// The dimensions it tells apart; the others are left empty.
+            pub(crate) fn part_of(self, full: &Dimensions) -> Dimensions {
+                match self {
+                    Self::Total => Dimensions::default(),
+                    $(Self::$breakdown => {
+                        Dimensions { $column: full.$column.clone(), ..Dimensions::default() }
+                    })+
+                    Self::Full => full.clone(),
+                }
+            }
+        }
+    };
+}
+
+dimensions! {
     /// Of the From header.
-    pub domain: String,
-    pub tag: String,
+    Domain = 1, domain: String;
+    Tag = 2, tag: String, limited "tags";
     /// Whose mail servers the recipient's domain has.
-    pub provider: String,
-    pub template: String,
-    pub pool_id: i64,
-    pub credential_id: i64,
+    Provider = 4, provider: String;
+    Template = 8, template: String, limited "templates";
+    Pool = 16, pool_id: i64;
+    Credential = 32, credential_id: i64;
+}
+
+/// For each column of the dimensions, in their order.
+pub(crate) fn each_column(write: impl Fn(usize, &DimensionColumn) -> String) -> String {
+    Dimensions::COLUMNS.iter().enumerate().map(|(place, column)| write(place, column)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn breakdown_keeps_its_own_dimension_and_no_code_is_given_twice() {
+        let full = Dimensions { tag: "a".to_owned(), pool_id: 7, ..Dimensions::default() };
+        assert_eq!(
+            Breakdown::Tag.part_of(&full),
+            Dimensions { tag: "a".to_owned(), ..Dimensions::default() }
+        );
+        assert_eq!(Breakdown::Full.part_of(&full), full);
+        assert_eq!(Breakdown::Total.part_of(&full), Dimensions::default());
+        let mut codes: Vec<i64> = Breakdown::ALL.into_iter().map(Breakdown::code).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), Breakdown::ALL.len());
+    }
 }

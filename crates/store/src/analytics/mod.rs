@@ -1,8 +1,6 @@
 //! Analytics: adds events up into counters by span of time and dimensions, and reads them back.
 
-mod breakdown;
 mod counter_sets;
-mod counter_sets_postgres;
 mod counters;
 mod counters_postgres;
 mod counts;
@@ -20,9 +18,8 @@ mod uncounted;
 mod used_pools;
 mod varint;
 
-pub use breakdown::Breakdown;
 pub use counts::{Counts, Metric};
-pub use dimensions::{Dimensions, LABELS_MAX, OTHER_LABELS};
+pub use dimensions::{Breakdown, Dimensions, LABELS_MAX, OTHER_LABELS};
 pub use fold::CountProgress;
 pub use grain::Grain;
 pub use histogram::Histogram;

@@ -1,14 +1,14 @@
 //! Read counters back.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use postroad_model::ServerId;
 
-use super::breakdown::Breakdown;
 use super::counters::encoded;
 use super::counts::Counts;
 use super::day_counts::{add_days, block_start};
-use super::dimensions::Dimensions;
+use super::dimensions::{Breakdown, Dimensions, each_column};
 use super::grain::Grain;
 use super::sums::Sums;
 use crate::error::StoreError;
@@ -158,27 +158,20 @@ pub(crate) async fn list_dimensions(
     since_day: i64,
     sets_max: usize,
 ) -> Result<Option<Vec<(i64, Dimensions)>>, StoreError> {
-    let rows = sql
-        .query(
-            "SELECT id, domain, tag, provider, template, pool_id, credential_id FROM counter_dimensions
-             WHERE server_id = $1 AND shape = $2 AND last_day >= $3 LIMIT $4",
-            &[server_id.0.into(), breakdown.code().into(), since_day.into(), (sets_max as i64 + 1).into()],
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        let columns = each_column(|_, column| format!(", {}", column.name));
+        format!(
+            "SELECT id{columns} FROM counter_dimensions
+             WHERE server_id = $1 AND shape = $2 AND last_day >= $3 LIMIT $4"
         )
-        .await?;
+    });
+    let params =
+        [server_id.0.into(), breakdown.code().into(), since_day.into(), (sets_max as i64 + 1).into()];
+    let rows = sql.query(&TEXT, &params).await?;
     if rows.len() > sets_max {
         return Ok(None);
     }
-    let dimensions = |row: &Row| {
-        let found = Dimensions {
-            domain: row.text(1)?,
-            tag: row.text(2)?,
-            provider: row.text(3)?,
-            template: row.text(4)?,
-            pool_id: row.int(5)?,
-            credential_id: row.int(6)?,
-        };
-        Ok((row.int(0)?, found))
-    };
+    let dimensions = |row: &Row| Ok((row.int(0)?, Dimensions::read(row, 1)?));
     rows.iter().map(dimensions).collect::<Result<_, _>>().map(Some)
 }
 

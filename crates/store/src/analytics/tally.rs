@@ -9,10 +9,9 @@ use std::time::Duration;
 use postroad_model::{DomainName, EventCursor, EventKind, MessageId, Timestamp};
 use serde::Deserialize;
 
-use super::breakdown::Breakdown;
 use super::counts::{Counts, Metric};
 use super::day_counts::{DayCounts, block_start};
-use super::dimensions::Dimensions;
+use super::dimensions::{Breakdown, Dimensions};
 use super::grain::Grain;
 use super::sums::Sums;
 
@@ -47,12 +46,8 @@ pub(crate) struct CountedEvent {
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) rcpt_to: String,
-    pub(crate) from_domain: String,
-    pub(crate) tag: String,
-    pub(crate) template: String,
-    /// The one that it left from, or is to leave from.
-    pub(crate) pool_id: i64,
-    pub(crate) credential_id: i64,
+    /// Without the provider. The pool is the one that it left from, or is to leave from.
+    pub(crate) dimensions: Dimensions,
     /// When it was accepted, or is scheduled for.
     pub(crate) wanted_at: Timestamp,
 }
@@ -183,14 +178,7 @@ impl Tally {
                 continue;
             }
             let provider = providers.get(&recipient_domain).map_or(OTHER_PROVIDER, String::as_str);
-            let full = Dimensions {
-                domain: event.facts.from_domain.clone(),
-                tag: event.facts.tag.clone(),
-                provider: provider.to_owned(),
-                template: event.facts.template.clone(),
-                pool_id: event.facts.pool_id,
-                credential_id: event.facts.credential_id,
-            };
+            let full = Dimensions { provider: provider.to_owned(), ..event.facts.dimensions.clone() };
             let sets = tally.indexes_of(full, &mut indexes);
             tally.add(event.at, sets, recipient_domain, &adds);
         }

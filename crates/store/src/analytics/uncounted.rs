@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use postroad_model::{EventCursor, EventKind, MessageId, PoolId, ServerId, Timestamp};
 use serde::Deserialize;
 
+use super::dimensions::Dimensions;
 use super::tally::{CountedEvent, CountingRules, EventData, Facts, Hold};
 use super::{label_limit, used_pools};
 use crate::error::StoreError;
@@ -133,11 +134,14 @@ fn counted_event(row: &Row, server_pool: i64) -> Result<Option<CountedEvent>, St
         },
         facts: Facts {
             rcpt_to: row.text(8)?,
-            from_domain: row.text(9)?,
-            tag: row.text_opt(10)?.unwrap_or_default(),
-            template: options.template.unwrap_or_default(),
-            pool_id: options.pool_id.map_or(server_pool, |pool| pool.0),
-            credential_id: row.int_opt(11)?.unwrap_or(0),
+            dimensions: Dimensions {
+                domain: row.text(9)?,
+                tag: row.text_opt(10)?.unwrap_or_default(),
+                provider: String::new(),
+                template: options.template.unwrap_or_default(),
+                pool_id: options.pool_id.map_or(server_pool, |pool| pool.0),
+                credential_id: row.int_opt(11)?.unwrap_or(0),
+            },
             wanted_at: options.send_at.map_or(accepted_at, |at| at.max(accepted_at)),
         },
     }))

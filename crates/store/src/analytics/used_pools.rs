@@ -28,7 +28,7 @@ pub(crate) async fn find(
         let later = delivered.get(&event.message_id).filter(|_| comes_after_delivery(event.kind));
         if let Some(name) = event.data.used_pool().or_else(|| later?.used_pool()) {
             // 0 for the machine's own choice, and for a pool that is gone.
-            event.facts.pool_id = ids.get(name).copied().unwrap_or(0);
+            event.facts.dimensions.pool_id = ids.get(name).copied().unwrap_or(0);
         }
     }
     Ok(())
