@@ -1,8 +1,8 @@
-//! What can go wrong, named for what the caller can do about it.
+//! Errors, named for what the caller can do about them.
 
 use std::path::PathBuf;
 
-/// Why a verb did not do its work. Nothing of it was written, unless it says otherwise.
+/// Why an operation failed. Nothing of it was written, unless the variant says otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// Full disk, dead database, too much waiting: the same call may work later.
@@ -11,10 +11,10 @@ pub enum StoreError {
     /// A name or key is taken already.
     #[error("it exists already")]
     Conflict,
-    /// What the verb should change, or put something under, does not exist.
+    /// The row to change, or to put something under, does not exist.
     #[error("it does not exist")]
     NotFound,
-    /// Something else still needs what the verb should remove.
+    /// Something else still needs the row to remove.
     #[error("it is in use")]
     InUse,
     /// Another node has been working with the same idempotency key for longer than we wait.
@@ -57,7 +57,7 @@ impl OpenError {
     }
 }
 
-/// What `Unavailable` says after `lock_timeout` ended a wait.
+/// Text of `Unavailable` after `lock_timeout` ended a wait.
 const ROWS_LOCKED: &str = "rows are locked by another transaction";
 
 impl StoreError {

@@ -36,18 +36,18 @@ impl Store {
         self.change(move |sql| Box::pin(set(sql, new, now))).await
     }
 
-    /// Both a person's and an automatic one. Whether there was any.
+    /// Removes the gates of a scope, a person's and an automatic one. Returns whether there was any.
     pub async fn remove_gate(&self, scope: GateScope) -> Result<bool> {
         self.change(move |sql| Box::pin(remove(sql, scope))).await
     }
 
-    /// Those that have not ended.
+    /// Lists gates that have not ended.
     pub async fn list_gates(&self) -> Result<Vec<Gate>> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(list(sql, now))).await
     }
 
-    /// Forgets gates that ended; returns how many.
+    /// Removes gates that have ended; returns how many.
     pub async fn purge_gates(&self) -> Result<u64> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(purge(sql, now))).await
@@ -81,7 +81,7 @@ pub(crate) async fn set(sql: &Sql<'_>, new: NewGate, now: Timestamp) -> Result<(
     Ok(())
 }
 
-/// Both a person's and an automatic one. Whether there was any.
+/// Removes the gates of a scope, a person's and an automatic one. Returns whether there was any.
 pub(crate) async fn remove(sql: &Sql<'_>, scope: GateScope) -> Result<bool, StoreError> {
     let removed = sql
         .execute(
@@ -92,7 +92,7 @@ pub(crate) async fn remove(sql: &Sql<'_>, scope: GateScope) -> Result<bool, Stor
     Ok(removed > 0)
 }
 
-/// Those that have not ended.
+/// Lists gates that have not ended.
 pub(crate) async fn list(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<Gate>, StoreError> {
     let rows = sql
         .query(

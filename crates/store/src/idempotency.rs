@@ -12,12 +12,12 @@ pub struct Idempotency {
     pub key: String,
     /// Hash of the request without the key.
     pub fingerprint: [u8; 32],
-    /// What the first request is answered, and so every repetition.
+    /// The answer of the first request, and so of every repetition.
     pub answer: String,
     pub expires_at: Timestamp,
 }
 
-/// What a key was used for first.
+/// The first use of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
     pub fingerprint: [u8; 32],
@@ -34,7 +34,7 @@ impl Store {
         self.read(move |sql| Box::pin(find(sql, server_id, key, now))).await
     }
 
-    /// Forgets idempotency keys whose day is over, at most `limit`; returns how many.
+    /// Removes expired idempotency keys, at most `limit`; returns how many.
     pub async fn purge_idempotency_keys(&self, limit: usize) -> Result<u64> {
         let now = self.clock.now();
         self.write(move |sql| Box::pin(purge(sql, now, limit as i64))).await
@@ -64,7 +64,7 @@ pub(crate) async fn find(
     }))
 }
 
-/// Forgets keys whose day is over, at most `limit` at a time; returns how many.
+/// Removes expired keys, at most `limit`; returns how many.
 pub(crate) async fn purge(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
     sql.execute(
         "DELETE FROM idempotency_keys WHERE (server_id, key) IN

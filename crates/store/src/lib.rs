@@ -1,5 +1,6 @@
-//! What is durable, as domain verbs. Two engines implement them and one conformance suite runs against both. Only
-//! this crate holds SQL; nothing here knows HTTP, SMTP or MIME.
+//! Durable storage: one folder or file for each subject, with its records, its SQL and its methods of `Store`. Two
+//! engines, SQLite and PostgreSQL, run the same operations, and one conformance suite runs against both. Only this crate
+//! holds SQL; nothing here knows HTTP, SMTP or MIME.
 
 mod accept;
 mod analytics;
@@ -78,7 +79,7 @@ pub use webhooks::{
     WebhookNext, WebhookOutcome, WebhookSecret, WebhookWork,
 };
 
-/// Where and how to open a store.
+/// Settings of a store.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub database: Database,
@@ -111,7 +112,7 @@ impl Database {
     }
 }
 
-/// Who opens the store.
+/// The kind of process that opens the store.
 #[derive(Debug, Clone)]
 pub enum Role {
     /// A running service. `identity` is kept in its data folder, so that a restart is known to be the same node.
@@ -120,10 +121,10 @@ pub enum Role {
     Tool,
 }
 
-/// A verb's body: runs on a connection of either engine, inside one transaction.
+/// The body of an operation. Runs on a connection of either engine, inside one transaction.
 type Job<T> = Box<dyn for<'a> FnOnce(&'a Sql<'a>) -> BoxFuture<'a, Result<T>> + Send>;
 
-/// Likewise, for verbs that make new ids.
+/// Likewise, for operations that make new ids.
 type JobWithIds<T> =
     Box<dyn for<'a> FnOnce(&'a Sql<'a>, Arc<IdGenerator>) -> BoxFuture<'a, Result<T>> + Send>;
 
@@ -132,11 +133,11 @@ type JobWithIds<T> =
 pub struct Store {
     engine: Arc<Engine>,
     clock: Arc<dyn Clock>,
-    /// Where freshly accepted messages go.
+    /// Hands freshly accepted messages to delivery.
     hand_over: Arc<HandOver>,
     /// Counted up by every change that the delivery engine should see at once.
     changes: Arc<watch::Sender<u64>>,
-    /// Rung after every commit that appended events.
+    /// Notified after every commit that appended events.
     notifier: Arc<EventNotifier>,
     last_suppressed: Arc<LastSuppressed>,
     /// SQLite: before which send no text is left of a server, as its own retention found.

@@ -20,25 +20,25 @@ pub struct PacingNote {
     pub per_minute: Option<u32>,
     /// Connections that it seems to take at once.
     pub connections: Option<u32>,
-    /// How long its greylisting lasts.
+    /// Duration of its greylisting.
     pub greylist_secs: Option<u32>,
-    /// Its words.
+    /// The receiver's reply that led to it.
     pub reason: String,
     pub learned_at: Timestamp,
 }
 
 impl Store {
-    /// Writes down what was found out about receivers.
+    /// Saves notes about receivers. Of two about the same receiver the newer one stays.
     pub async fn save_pacing_notes(&self, notes: Vec<PacingNote>) -> Result<()> {
         self.write(move |sql| Box::pin(async move { save(sql, &notes).await })).await
     }
 
-    /// What was found out since then, here or on other nodes, the newest first.
+    /// Notes made since then, here or on other nodes, the newest first.
     pub async fn list_pacing_notes(&self, since: Timestamp, limit: usize) -> Result<Vec<PacingNote>> {
         self.read(move |sql| Box::pin(list(sql, since, limit))).await
     }
 
-    /// Forgets what was found out before then; returns how much.
+    /// Removes notes made before then; returns how many.
     pub async fn purge_pacing_notes(&self, before: Timestamp) -> Result<u64> {
         self.write(move |sql| Box::pin(purge(sql, before))).await
     }

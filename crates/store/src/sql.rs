@@ -1,7 +1,7 @@
 //! One SQL text for two engines: values, rows and a statement runner that is either a SQLite connection or a
 //! PostgreSQL transaction. Texts use `$1`; SQLite gets them as `?1`.
 //!
-//! On SQLite the futures never wait, so a verb written once as `async fn` also runs inside the writer thread.
+//! On SQLite the futures never wait, so an operation written once as `async fn` also runs inside the writer thread.
 
 use std::borrow::Cow;
 use std::pin::pin;
@@ -15,9 +15,9 @@ use crate::error::StoreError;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// What a verb runs its statements on.
+/// The connection or transaction that an operation runs its statements on.
 pub(crate) enum Sql<'a> {
-    /// In a mutex only so that the verb's future may be sent to other threads; it is never contended.
+    /// In a mutex only so that the operation's future may be sent to other threads; it is never contended.
     Sqlite(&'a Mutex<rusqlite::Connection>),
     Postgres(&'a deadpool_postgres::Transaction<'a>),
     /// For single questions: no transaction around it, so no round trips for its begin and end.
@@ -168,7 +168,7 @@ impl From<String> for Value {
     }
 }
 
-/// PostgreSQL's text cannot hold NUL. The doors refuse it, but a remote server's reply may bring one, and a reply
+/// PostgreSQL's text cannot hold NUL. The entry points refuse it, but a remote server's reply may bring one, and a reply
 /// that cannot be stored would stop delivery.
 pub(crate) fn storable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
@@ -335,7 +335,7 @@ impl RowView<'_> {
     }
 }
 
-/// Where the JSON is wrong, without its words: they may be an address.
+/// Says where the JSON is wrong without quoting it, because it may hold an address.
 pub(crate) fn damaged_json(at: usize, error: &serde_json::Error) -> StoreError {
     let (line, column) = (error.line(), error.column());
     StoreError::Internal(format!("column {at} holds JSON of another form (line {line}, column {column})"))

@@ -14,7 +14,7 @@ use crate::sql::Sql;
 use crate::suppressions::{NewSuppression, add};
 use crate::{Engine, Result, Store};
 
-/// Whoever got a message can fetch its links for ever; this many events of one message tell enough.
+/// Whoever got a message can fetch its links for ever; this many events of one message are enough.
 const EVENTS_PER_MESSAGE_MAX: i64 = 1_000;
 
 /// Nobody reads and clicks as fast; scanners do.
@@ -52,7 +52,7 @@ pub enum TrackingEventKind {
         link: String,
     },
     Unsubscribe {
-        /// Who gets no more mail.
+        /// The address that gets no more mail.
         address: String,
     },
 }
@@ -85,7 +85,7 @@ impl Store {
     }
 }
 
-/// Where the message stands.
+/// State of the message.
 pub(crate) struct MessageState {
     pub(crate) last_seq: i64,
     pub(crate) marks: i64,
@@ -100,7 +100,7 @@ pub(crate) fn sort(tracked: &mut [NewTrackingEvent]) {
         .sort_by_key(|tracked_event| (tracked_event.server_id, tracked_event.message_id, tracked_event.at));
 }
 
-/// Of messages that are not there nothing is told.
+/// Messages that are gone get no event.
 pub(crate) async fn record(
     sql: &Sql<'_>,
     ids: &IdGenerator,
@@ -164,7 +164,7 @@ async fn find(sql: &Sql<'_>, server_id: ServerId, id: MessageId) -> Result<Optio
 }
 
 impl MessageState {
-    /// Marks the hit; the event has the number that is the last now. `None` if there is nothing to tell.
+    /// Marks the tracking event; its event has the number that is the last now. `None` if there is none to append.
     pub(crate) fn take(&mut self, tracked_event: &NewTrackingEvent) -> Option<NewEvent> {
         let (marks, event) = self.event_for(tracked_event)?;
         self.marks |= marks;
@@ -216,7 +216,7 @@ impl MessageState {
     }
 }
 
-/// Who unsubscribes is suppressed, however often it was told, and whether or not the message is still there. Simulator
+/// An unsubscription suppresses the address, however often it is repeated and even if the message is gone. Simulator
 /// recipients never are by what they do.
 pub(crate) fn suppression(
     tracked_event: &NewTrackingEvent,

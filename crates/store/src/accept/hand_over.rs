@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 
 use super::fresh::{Fresh, FreshSink};
 
-/// Where fresh messages go; nowhere as long as nobody delivers.
+/// Receiver of fresh messages; none as long as nobody delivers.
 #[derive(Debug, Default)]
 pub(crate) struct HandOver {
     sink: RwLock<Option<Arc<dyn FreshSink>>>,

@@ -8,7 +8,7 @@ use crate::events::NewEvent;
 
 const HOUR_MICROS: i64 = 3_600_000_000;
 
-/// What to tell when the messages of an hour have grown from `before` to `after`.
+/// Events of an hour whose messages have grown from `before` to `after`.
 pub(crate) fn crossed(limit: u32, hour: i64, before: i64, after: i64) -> Vec<NewEvent> {
     // Also a limit of nothing is reached by a first message only.
     let full = i64::from(limit).max(1);

@@ -13,14 +13,14 @@ use super::send::{InitialState, NewRecipient, NewSend};
 use crate::events::NewEvent;
 use crate::events::held::sentence as held_sentence;
 
-/// How long a recipient that the store holds back is kept (contract 5).
+/// Duration of a hold by the store (contract 5).
 pub(crate) const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 /// `queue.scheduled` of a message that counts against the hourly limit when it becomes due.
 pub(crate) const SCHEDULED: i64 = 1;
 /// Likewise of one that does not count: the limit does not apply to it, or it has counted before.
 pub(crate) const SCHEDULED_UNCOUNTED: i64 = 2;
 
-/// What stands against sending to a recipient, found in the transaction that accepts it.
+/// Why a recipient is held, found in the transaction that accepts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HoldCause {
     Suppressed { reason: SuppressionReason, details: String, since: Timestamp },
@@ -35,7 +35,7 @@ impl HoldCause {
         }
     }
 
-    /// What is recorded of a message that is held for it: our sentence, the event, and when the hold ends.
+    /// Record of a message that is held: our sentence, the event, and when the hold ends.
     pub(crate) fn hold(&self, now: Timestamp) -> (String, NewEvent, Timestamp) {
         let details = self.sentence();
         let event = self.event(&details);
@@ -50,7 +50,7 @@ impl HoldCause {
     }
 }
 
-/// The objections of a batch, by message.
+/// Hold causes of a batch, by message.
 pub(crate) type HoldCauses = HashMap<MessageId, HoldCause>;
 
 /// Whether this recipient's address has to be looked up. What is held or only a test is not sent anyway.

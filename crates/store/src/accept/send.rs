@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::idempotency::{Idempotency, StoredAnswer};
 use crate::messages::StoredBody;
 
-/// What all messages of a send share; never changed after acceptance.
+/// Facts that all messages of a send share; never changed after acceptance.
 #[derive(Debug, Clone)]
 pub struct SendInfo {
     pub server_id: ServerId,
@@ -36,11 +36,11 @@ pub struct SendInfo {
     pub created_at: Timestamp,
 }
 
-/// Wishes of the sender that delivery and tracking act on.
+/// Options of the sender that delivery and tracking act on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SendOptions {
-    /// What each recipient's copy has of its own. Most sends have nothing, and should not carry the room for it.
+    /// Tracking of each recipient's copy. Boxed: most sends have none, and should not carry the room for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracking: Option<Box<SendTracking>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -54,7 +54,7 @@ pub struct SendOptions {
     /// The pool to send from instead of the server's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool_id: Option<PoolId>,
-    /// How it came in: the `Received` header says it.
+    /// The protocol it came in by, for the `Received` header.
     #[serde(skip_serializing_if = "Protocol::is_http")]
     pub protocol: Protocol,
     /// The host that took it, which its `Received` header and the installation's signature name, whoever sends it. Messages of
@@ -63,11 +63,11 @@ pub struct SendOptions {
     pub host: Option<DomainName>,
 }
 
-/// How the copies of a send are tracked, as decided when it was accepted.
+/// Tracking of the copies of a send, as decided when it was accepted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SendTracking {
-    /// Where links lead: `https://track.example.com`.
+    /// Base of the tracked links: `https://track.example.com`.
     pub base_url: String,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub opens: bool,
@@ -124,7 +124,7 @@ pub enum InitialState {
     TestSent { details: String },
 }
 
-/// How `accept` ended.
+/// Result of `accept`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
     /// The send is on stable storage.

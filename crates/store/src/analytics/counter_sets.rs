@@ -11,7 +11,7 @@ use super::tally::Tally;
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 
-/// What counting a batch changes about the server's sets.
+/// Changes of the server's sets by a batch.
 pub(crate) struct SetChanges {
     /// Of the tally's sets, in their order.
     pub(crate) numbers: Vec<i64>,
@@ -56,7 +56,7 @@ async fn first_free(sql: &Sql<'_>, server_id: ServerId) -> Result<i64, StoreErro
     Ok(last.map_or(Ok(0), |row| row.int(0))? + 1)
 }
 
-/// Numbers and last days, by the place of the set.
+/// Numbers and last days, by the index of the set.
 async fn find_known(
     sql: &Sql<'_>,
     server_id: ServerId,

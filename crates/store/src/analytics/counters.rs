@@ -28,7 +28,7 @@ pub(crate) struct Additions {
     recipient_domains: Vec<((i64, String), Vec<u8>)>,
 }
 
-/// What the counters are with a batch added. Read after the mark that the batch begins at.
+/// Counters with a batch added. Read after the mark that the batch begins at.
 pub(crate) async fn prepare(
     sql: &Sql<'_>,
     server_id: ServerId,

@@ -7,7 +7,7 @@ const METRICS: usize = Metric::ALL.len();
 
 macro_rules! metrics {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
-        /// What is counted. The numbers are stored: metrics are only ever added at the end.
+        /// Metrics that are counted. Their numbers are stored: new ones go to the end.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Metric {
             $($(#[$doc])* $variant),+

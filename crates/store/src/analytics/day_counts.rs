@@ -11,7 +11,7 @@ use crate::error::StoreError;
 /// Days (UTC) that are kept together.
 const DAYS: i64 = 32;
 
-/// By the place of the day in its block.
+/// By the index of the day in its block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DayCounts(BTreeMap<u64, Counts>);
 
@@ -31,7 +31,7 @@ impl DayCounts {
         self.0.entry(day as u64).or_default().add(counts);
     }
 
-    /// Each day as its place, the length of its counts, and the counts.
+    /// Each day as its index, the length of its counts, and the counts.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (day, counts) in &self.0 {

@@ -12,7 +12,7 @@ const FOLD_EVENTS_MAX: usize = 500;
 /// Rows that it writes, or little more: few enough to hold nobody up.
 const FOLD_ROWS_MAX: usize = 1_000;
 
-/// How much of a server's events one turn of counting took.
+/// Progress of one turn of counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountProgress {
     /// Nothing was left.

@@ -13,7 +13,7 @@ const MILLIS_MAX: u64 = 7 * 24 * 3_600 * 1_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
-    /// Places on the scale and how often they were hit, in order, none of them zero.
+    /// Steps of the scale and their counts, in order, none of them zero.
     counts: Vec<(u16, u64)>,
 }
 
@@ -52,7 +52,7 @@ impl Histogram {
         }
     }
 
-    /// Each place as its distance from the one before.
+    /// Each step as its distance from the one before.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(2 * self.counts.len());
         let mut before = 0;

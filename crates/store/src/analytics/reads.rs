@@ -26,7 +26,7 @@ pub struct CounterRow {
 }
 
 impl Store {
-    /// The counters of one shape, of spans that begin in one of these ranges (from, and before; seconds since 1970). At most
+    /// The counters of one breakdown, of spans that begin in one of these ranges (from, and before; seconds since 1970). At most
     /// `limit` rows, in no order.
     pub async fn list_counters(
         &self,
@@ -86,7 +86,7 @@ fn counter_row(mut row: Row) -> Result<CounterRow, StoreError> {
     Ok(CounterRow { dimensions: row.int(0)?, at: row.int(1)?, sums })
 }
 
-/// Of one shape in these ranges; at most `limit` rows, in no order.
+/// Of one breakdown in these ranges; at most `limit` rows, in no order.
 pub(crate) async fn list_counters(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -125,7 +125,7 @@ pub(crate) async fn find_counters(
     numbers: &[i64],
     spans: &[i64],
 ) -> Result<Vec<CounterRow>, StoreError> {
-    // Left to themselves, both engines might walk through all that is of the shape.
+    // Left to themselves, both engines might scan all counters of the breakdown.
     let text = if sql.is_sqlite() {
         "SELECT c.dimensions, c.at, c.counts, c.first_attempt, c.sent
          FROM json_each($4) AS span CROSS JOIN json_each($5) AS wanted

@@ -23,7 +23,7 @@ const CLICKED: TrackingMetrics =
 /// The provider of recipient domains that belong to none we know.
 pub const OTHER_PROVIDER: &str = "other";
 
-/// What is left out.
+/// Exceptions from counting.
 #[derive(Debug, Clone)]
 pub struct CountingRules {
     /// Recipients here are played, not delivered to.
@@ -63,7 +63,7 @@ impl Facts {
     }
 }
 
-/// What counting needs of an event's data. Another shape than expected counts as nothing said.
+/// Fields of an event's data that counting needs. Unexpected data counts as none.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct EventData {
@@ -127,7 +127,7 @@ impl CountedEvent {
     }
 }
 
-/// A row of counters; `set` is the place in `Tally::sets`, `None` for the total.
+/// A row of counters; `set` is the index in `Tally::sets`, `None` for the total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) grain: Grain,
@@ -135,7 +135,7 @@ pub(crate) struct Key {
     pub(crate) at: i64,
 }
 
-/// What a batch adds.
+/// Additions of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) sets: Vec<(Breakdown, Dimensions)>,
@@ -144,11 +144,11 @@ pub(crate) struct Tally {
     pub(crate) recipient_domains: HashMap<(i64, String), DayCounts>,
     /// The start of the last day that something was counted on.
     pub(crate) last_day: i64,
-    /// How many of the events are in it, from the first.
+    /// Number of events in it, from the first.
     pub(crate) taken: usize,
 }
 
-/// Where the sets of a batch stand in `Tally::sets`.
+/// Indexes of a batch's sets in `Tally::sets`.
 #[derive(Default)]
 struct SetIndexes {
     of_full: HashMap<Dimensions, [usize; Breakdown::NUMBERED.len()]>,
@@ -185,7 +185,7 @@ impl Tally {
         tally
     }
 
-    /// The sets that a message of these dimensions counts in, one of each shape.
+    /// The sets that a message of these dimensions counts in, one of each breakdown.
     fn indexes_of(
         &mut self,
         full: Dimensions,

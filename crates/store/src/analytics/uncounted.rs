@@ -22,7 +22,7 @@ pub(crate) struct Uncounted {
     pub(crate) holds: HashMap<MessageId, Vec<Hold>>,
 }
 
-/// What counting reads of a send's options. Sends that were made of a template name it there.
+/// A send's options that counting reads. Sends that were made of a template name it there.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct CountedOptions {
@@ -64,7 +64,7 @@ pub(crate) async fn read_uncounted(
     for row in &rows {
         events.extend(counted_event(row, pool_id)?);
     }
-    // Before tags and templates get their places: what is left out needs none.
+    // Before tags and templates are counted against their limit: these need none.
     events.retain(|event| event.facts.recipient_domain() != rules.simulator_domain.as_str());
     used_pools::find(sql, server_id, &mut events).await?;
     label_limit::merge_beyond_limit(sql, server_id, &mut events).await?;

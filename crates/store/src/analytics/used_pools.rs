@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::pools;
 use crate::sql::{Sql, to_json};
 
-/// Puts the pools that were used in place of those that were wished for.
+/// Replaces the pools that were asked for by those that were used.
 pub(crate) async fn find(
     sql: &Sql<'_>,
     server_id: ServerId,

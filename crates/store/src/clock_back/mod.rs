@@ -19,7 +19,7 @@ const OUTBOX_PAGE: i64 = 5_000;
 const LEAD_MAX: Duration = Duration::from_mins(1);
 
 impl Store {
-    /// Whether the clock is behind what it said before: the newest id, which is kept over restarts, was made later than now.
+    /// Whether the clock is behind an earlier reading: the newest id, which is kept over restarts, was made later than now.
     pub fn is_clock_behind(&self) -> bool {
         self.ids().is_ok_and(|ids| moment_of(ids.last()).since(self.clock.now()) > LEAD_MAX)
     }

@@ -13,7 +13,7 @@ use crate::queue::scheduled;
 use crate::queue::waiting::Key;
 use crate::sql::Sql;
 
-/// Where a look through the queue goes on.
+/// Due time and message: where the next page of the queue begins.
 pub(crate) type QueuePosition = (Timestamp, MessageId);
 
 /// A free queue entry that is due later than its own schedule allows.

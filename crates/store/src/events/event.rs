@@ -11,7 +11,7 @@ use crate::{Result, Store};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
     pub kind: EventKind,
-    /// What the event says beyond the message: a JSON object.
+    /// Details beyond the message: a JSON object.
     pub data: String,
 }
 

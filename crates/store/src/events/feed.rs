@@ -7,7 +7,7 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// What to read of a server's stream of events.
+/// A page of a server's event feed.
 #[derive(Debug, Clone, Copy)]
 pub struct FeedQuery {
     pub server_id: ServerId,
@@ -15,16 +15,16 @@ pub struct FeedQuery {
     pub kinds: EventSet,
     /// Only those of one message.
     pub message_id: Option<MessageId>,
-    /// How many events are looked at; fewer may be wanted.
+    /// Events to look at; fewer may match.
     pub limit: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedPage {
     pub events: Vec<FeedEvent>,
-    /// Where to go on.
+    /// Cursor of the next page.
     pub next: EventCursor,
-    /// Whether there may be more by now.
+    /// There may be more.
     pub has_more: bool,
 }
 
@@ -110,7 +110,7 @@ pub(crate) async fn feed(sql: &Sql<'_>, query: FeedQuery) -> Result<FeedPage, St
     Ok(page)
 }
 
-/// Behind everything that is told by now.
+/// Behind everything that `feed` gives by now.
 pub(crate) async fn feed_end(sql: &Sql<'_>, server_id: ServerId) -> Result<EventCursor, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT 0, id FROM events WHERE server_id = $1 ORDER BY id DESC LIMIT 1"

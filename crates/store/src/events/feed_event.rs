@@ -10,8 +10,8 @@ use crate::sql::Row;
 /// The number of `columns`: what follows them in a row begins here.
 pub(crate) const COLUMNS: usize = 19;
 
-/// An event and its message, if it is about one that still exists. Nothing in it ever changes, so that whoever is told
-/// twice is told the same.
+/// An event and its message, if it is about one that still exists. Nothing in it ever changes: an event that is
+/// delivered twice has the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedEvent {
     pub server_id: ServerId,
@@ -28,7 +28,7 @@ pub struct FeedEvent {
     pub message: Option<EventMessage>,
 }
 
-/// What never changes of a message.
+/// Facts of a message that never change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventMessage {
     pub id: MessageId,
@@ -54,7 +54,7 @@ macro_rules! columns {
     };
 }
 
-/// How the columns of an event's message are found.
+/// Joins that find the columns of an event's message.
 macro_rules! joins {
     () => {
         "LEFT JOIN messages m ON m.server_id = e.server_id AND m.id = e.message_id

@@ -25,18 +25,18 @@ impl NewEvent {
 }
 
 impl Suppression {
-    /// What is said of a message that it holds.
+    /// The sentence in the delivery record of a message that it holds.
     pub fn sentence(&self) -> String {
         sentence(self.reason, &self.details, self.created_at)
     }
 
-    /// What is told of a message that it holds.
+    /// The event of a message that it holds.
     pub fn held_event(&self) -> NewEvent {
         NewEvent::held_suppressed(&self.sentence(), self.reason, self.created_at)
     }
 }
 
-/// What is said of a message whose recipient is suppressed.
+/// The sentence in the delivery record of a message whose recipient is suppressed.
 pub(crate) fn sentence(reason: SuppressionReason, details: &str, since: Timestamp) -> String {
     let what = format!("The address is suppressed: {reason} since {since}");
     if details.is_empty() { what } else { format!("{what}: {details}") }

@@ -40,7 +40,7 @@ impl EventNotifier {
         self.notify_shards(u64::MAX);
     }
 
-    /// One bit for each bell.
+    /// One bit for each shard.
     fn notify_shards(&self, mask: u64) {
         for (shard, channel) in self.shards.iter().enumerate() {
             if mask & 1 << shard != 0 {
@@ -51,7 +51,7 @@ impl EventNotifier {
     }
 }
 
-/// Ids count up by one: neighbours have different bells.
+/// Ids count up by one: neighbours have different shards.
 fn shard_of(server_id: ServerId) -> usize {
     server_id.0.rem_euclid(SHARDS as i64) as usize
 }

@@ -1,4 +1,4 @@
-//! Outcomes of delivery attempts, and the delivery records that tell of them.
+//! Outcomes of delivery attempts, and their delivery records.
 
 pub(crate) mod deliveries;
 mod finish;

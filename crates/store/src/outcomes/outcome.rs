@@ -8,7 +8,7 @@ use super::deliveries::NewDelivery;
 use crate::events::NewEvent;
 use crate::suppressions::NewSuppression;
 
-/// What became of a claimed message. `delivery.status` is the message's new status; a `SoftFail` goes back into the
+/// Result of a claimed message. `delivery.status` is the message's new status; a `SoftFail` goes back into the
 /// queue for `delivery.next_attempt_at`, or at once if it has none.
 #[derive(Debug, Clone)]
 pub struct Outcome {
@@ -23,7 +23,7 @@ pub struct Outcome {
     pub hold_expiry: Option<Timestamp>,
     /// A `SoftFail` that stays claimed by this node, because it keeps the next attempt in its own schedule.
     pub keep_claim: bool,
-    /// What the outcome says of the recipient's address for later sends.
+    /// Suppression of the recipient's address, if the outcome calls for it.
     pub suppress: Option<NewSuppression>,
     /// The SMTP conversation.
     pub transcript: Option<String>,
@@ -63,12 +63,12 @@ impl Outcome {
     }
 }
 
-/// How an outcome relates to the queue entry it is for.
+/// Relation of an outcome to its queue entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptMatch {
     /// The entry waits for this outcome.
     Same,
-    /// An earlier commit of this outcome stands, though its answer was lost.
+    /// An earlier commit recorded this outcome, though its answer was lost.
     Recorded,
     /// The entry is at another attempt.
     Other,

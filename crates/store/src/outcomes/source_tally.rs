@@ -8,7 +8,7 @@ use postroad_model::{SourceId, Status};
 use super::outcome::Outcome;
 use crate::pools::source_days::day_of;
 
-/// What is counted together: a source, a group of receivers, a day.
+/// Counted together: a source, a group of receivers, a day.
 pub(crate) type SourceDayKey = (SourceId, Arc<str>, i64);
 
 /// Sent and bounced, in the order in which rows are locked.

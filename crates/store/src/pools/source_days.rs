@@ -16,7 +16,7 @@ pub struct SourceCounts {
     pub complained: u64,
 }
 
-/// What a source did on one UTC day at one group of receivers.
+/// Counts of a source on one UTC day at one group of receivers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceDay {
     /// Midnight, when it began.
@@ -26,7 +26,7 @@ pub struct SourceDay {
 }
 
 impl Store {
-    /// What a source did, day by day, in time order.
+    /// Counts of a source, day by day, in time order.
     pub async fn source_days(&self, id: SourceId) -> Result<Vec<SourceDay>> {
         self.read(move |sql| Box::pin(list_days(sql, id))).await
     }

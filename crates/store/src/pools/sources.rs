@@ -29,7 +29,7 @@ pub struct Source {
     /// `None` for an address that is warm.
     pub warmup_started_at: Option<Timestamp>,
     pub warmup_paused_reason: Option<String>,
-    /// When the warm-up was paused; from then on the days of its plan stand still.
+    /// When the warm-up was paused; from then on the days of its plan do not advance.
     pub warmup_paused_at: Option<Timestamp>,
     /// Days of earlier pauses, which the plan does not count.
     pub warmup_days_paused: u32,

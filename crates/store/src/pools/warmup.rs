@@ -18,12 +18,12 @@ pub struct WarmupPause {
     pub reason: String,
     /// The name of the address's pool.
     pub pool: String,
-    /// Those to be told: they send from the pool.
+    /// Servers that send from the pool; each gets an event.
     pub servers: Vec<ServerId>,
 }
 
 impl Store {
-    /// Begins a warm-up anew; `started_at` of `None` says that the address is warm.
+    /// Restarts a warm-up; `started_at` of `None` says that the address is warm.
     pub async fn set_source_warmup(&self, id: SourceId, started_at: Option<Timestamp>) -> Result<()> {
         let now = self.clock.now();
         self.change(move |sql| Box::pin(set_warmup(sql, id, started_at, now))).await
@@ -36,7 +36,8 @@ impl Store {
         self.change(move |sql| Box::pin(resume_warmup(sql, id, now))).await
     }
 
-    /// Pauses a warm-up that is running, and tells the servers that send from there. `false` if somebody was faster.
+    /// Pauses a warm-up that is running, with an event for the servers that send from there. `false` if it was paused
+    /// already.
     pub async fn pause_warmup(&self, pause: WarmupPause) -> Result<bool> {
         let now = self.clock.now();
         let paused = self
@@ -50,7 +51,7 @@ impl Store {
     }
 }
 
-/// Begins a warm-up anew; `started_at` of `None` says that the address is warm.
+/// Restarts a warm-up; `started_at` of `None` says that the address is warm.
 pub(crate) async fn set_warmup(
     sql: &Sql<'_>,
     id: SourceId,
@@ -87,7 +88,7 @@ pub(crate) async fn resume_warmup(sql: &Sql<'_>, id: SourceId, now: Timestamp) -
     judge_from_now(sql, id, now).await
 }
 
-/// What was counted today does not pause the warm-up again.
+/// Counts of today so far do not pause the warm-up again.
 async fn judge_from_now(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(), StoreError> {
     sql.execute(
         "UPDATE source_days SET sent_before = sent, bounced_before = bounced, complained_before = complained
@@ -98,7 +99,7 @@ async fn judge_from_now(sql: &Sql<'_>, id: SourceId, now: Timestamp) -> Result<(
     Ok(())
 }
 
-/// Pauses a warm-up that is running, and tells these servers. `false` if somebody was faster.
+/// Pauses a warm-up that is running, with an event for these servers. `false` if it was paused already.
 pub(crate) async fn pause_warmup(
     sql: &Sql<'_>,
     ids: &IdGenerator,

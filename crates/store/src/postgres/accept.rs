@@ -1,5 +1,5 @@
-//! A batch of accepts as one transaction: a flight that asks what stands against it, and one that writes it all and
-//! commits. Idempotency keys take a flight before them, to learn which of them are new, and large bodies one for each piece.
+//! A batch of accepts as one transaction: a round trip that reads the hold causes, and one that writes everything and
+//! commits. Idempotency keys take a round trip before them, to learn which are new, and large bodies one for each piece.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +16,7 @@ use crate::accept::{Accepted, NewSend};
 use crate::error::StoreError;
 use crate::idempotency::StoredAnswer;
 
-/// How one of the sends ended.
+/// Result of one of the sends.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     pub(super) accepted: Accepted,
@@ -97,7 +97,7 @@ impl Batch<'_> {
             let with_answers = self.sends.iter().zip(&accepted);
             with_answers.filter(|(_, accepted)| **accepted == Accepted::Stored).map(|(send, _)| send)
         };
-        // Before the objections, which lock the hour's row.
+        // Before the hold causes, which lock the hour's row.
         insert_large_bodies(client, &mut is_begun, new()).await?;
         let Found { causes, server_events } =
             hold_causes::find(client, &mut is_begun, new().collect()).await?;
@@ -149,7 +149,7 @@ impl Batch<'_> {
     }
 }
 
-/// A connection keeps as much memory as the largest flight it ever sent, twice, and a large message stands in memory while
+/// A connection keeps as much memory as the largest pipeline it ever sent, twice, and a large message is in memory while
 /// it is sent. So such a body goes in statements of one piece each.
 async fn insert_large_bodies(
     client: &ClientWrapper,

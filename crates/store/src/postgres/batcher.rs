@@ -1,4 +1,4 @@
-//! Gathers accepts into batches: while one batch is on its way the next one gathers. One batch at a time per lane.
+//! Gathers accepts into batches: while one batch is on its way the next one gathers. One batch at a time of each kind.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ fn hand_over(sink: Option<&Sink>, send: NewSend, outcome: &accept::Outcome) {
     }
 }
 
-/// Takes the sends out whose key stands in the batch already; they get what becomes of the first.
+/// Takes out the sends whose key is in the batch already; they get the outcome of the first.
 fn split_off_followers(batch: &mut Vec<Waiting>) -> Vec<Waiting> {
     let mut seen = HashSet::new();
     let is_repeated = |waiting: &mut Waiting| {

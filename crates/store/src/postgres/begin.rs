@@ -20,11 +20,11 @@ use crate::queue::{Begin, Begun};
 use crate::sql::damaged_json;
 use crate::suppressions::Suppression;
 
-/// Marks the entries; tells of each whether an address of its server was suppressed since it was due, with ten seconds for the
+/// Marks the entries; returns for each whether an address of its server was suppressed since it was due, with ten seconds for the
 /// clocks of other nodes. That is seen by the newest one, because for a bound that it does not know the planner would
 /// read the whole table.
 ///
-/// The rows are found one by one and then taken by their place, so that the plan can be kept (`flight`). `coalesce` and `+ 0`
+/// The rows are found one by one and then taken by their place, so that the plan can be kept (`pipeline`). `coalesce` and `+ 0`
 /// keep the index of claims out of it, which would be read as a whole: a comparison with `claimed_node` would imply what it is limited
 /// to.
 const MARK: &str =

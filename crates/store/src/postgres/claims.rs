@@ -1,4 +1,4 @@
-//! What this node has claimed, as far as it knows: a claim that was committed while its answer was lost (the caller
+//! Claims of this node that it knows of. A claim that was committed while its answer was lost (the caller
 //! hung up, or the connection died) is nobody's, and goes back before the next one.
 
 use std::collections::HashSet;

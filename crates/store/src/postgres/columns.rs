@@ -77,7 +77,7 @@ impl<'a> Bodies<'a> {
     }
 }
 
-/// What the rows of a batch are made with.
+/// Shared inputs for the rows of a batch.
 pub(super) struct RowContext<'a> {
     pub(super) ids: &'a IdGenerator,
     pub(super) causes: &'a HoldCauses,

@@ -26,10 +26,10 @@ const CANCEL_MAX: Duration = Duration::from_secs(3);
 ///
 /// The other two time-outs are for what our own limits cannot end; a large body on a slow link takes its time.
 ///
-/// Statements are planned each time, but for those of `flight`. A kept plan that was made while the queue was empty reads
+/// Statements are planned each time, except those of `pipeline`. A kept plan that was made while the queue was empty reads
 /// all of it for every batch as soon as it is not, until the table is analysed: that costs more than planning once a batch.
 ///
-/// What is asked often goes by an index and in its order, as on SQLite. A planner that does not know yet how large a
+/// Frequent queries go by an index and in its order, as on SQLite. A planner that does not know yet how large a
 /// table has become would rather read all of it, or fetch and sort what is wanted in pieces; compiling never pays.
 const SESSION: &str = "-c statement_timeout=90s -c lock_timeout=1s -c idle_in_transaction_session_timeout=90s \
                        -c plan_cache_mode=force_custom_plan -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off";

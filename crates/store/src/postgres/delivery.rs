@@ -1,4 +1,4 @@
-//! The verbs of delivery on PostgreSQL, with what this node knows of its claims.
+//! Operations of delivery on PostgreSQL, with the claims that this node knows of.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! The order of events is that of their transactions' numbers, which a cluster counts from the beginning. A dump that
 //! is restored into another cluster brings events with numbers that lie ahead there: new ones would come before those
-//! that were read, and none be told. So a constant is added to the numbers, and raised when a store is opened there.
+//! that were read, and no reader would see them. So a constant is added to the numbers, and raised when a store is opened there.
 //!
-//! It stands as a literal in two SQL functions, which the planner puts in the place of their calls: neither an insert
-//! nor a bound of an index costs a look into a table, and a prepared statement is planned anew when they change.
+//! It is a literal in two SQL functions, which the planner puts in the place of their calls: neither an insert
+//! nor a bound of an index costs a look into a table, and a prepared statement is planned again when they change.
 
 use deadpool_postgres::Transaction;
 

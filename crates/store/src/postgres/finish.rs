@@ -1,5 +1,5 @@
-//! `finish` on PostgreSQL: two flights, whatever the number of outcomes. The first locks the entries and reads where
-//! their messages stand, the second writes everything and commits.
+//! `finish` on PostgreSQL: two round trips, whatever the number of outcomes. The first locks the entries and reads the
+//! state of their messages, the second writes everything and commits.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -92,7 +92,7 @@ struct Changes<'a> {
     source_days: SourceDays<'a>,
 }
 
-/// Where a locked message stands.
+/// State of a locked message.
 struct MessageState {
     status: Status,
     last_seq: i64,
@@ -100,7 +100,7 @@ struct MessageState {
     due_at: Timestamp,
 }
 
-/// What became of one outcome.
+/// Result of one outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
     /// It is recorded, now or by a commit whose answer was lost.

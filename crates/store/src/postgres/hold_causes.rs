@@ -1,4 +1,4 @@
-//! What stands against sending to some recipients of a batch: one question for all suppressions, one for all hourly
+//! Causes to hold some recipients of a batch: one query for all suppressions, one for all hourly
 //! limits.
 
 use std::collections::{BTreeMap, HashMap};
@@ -40,10 +40,10 @@ const LOCK_SERVER: &str = "SELECT name FROM servers WHERE id = $1 FOR NO KEY UPD
 
 const LAST_SEQ: &str = "SELECT coalesce(max(seq), 0) FROM events WHERE server_id = $1 AND message_id = 0";
 
-/// What a batch meets.
+/// Hold causes and events of a batch.
 pub(super) struct Found {
     pub(super) causes: HoldCauses,
-    /// To be told with it.
+    /// Written with the batch.
     pub(super) server_events: Vec<ServerEvent>,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct ServerEvent {
     pub(super) event: NewEvent,
 }
 
-/// What a batch adds to an hour of a server.
+/// Messages that a batch adds to an hour of a server.
 struct Added {
     limit: u32,
     /// Of the latest send.
@@ -95,7 +95,7 @@ pub(super) async fn find(
     Ok(Found { causes, server_events })
 }
 
-/// Gives events of a server their `seq`. Their hour is locked: no other node tells of this limit now; and then the
+/// Gives events of a server their `seq`. Their hour is locked: no other node writes an event of this limit now; and then the
 /// server: none numbers an event of it.
 async fn numbered(
     client: &ClientWrapper,

@@ -37,7 +37,7 @@ pub(super) async fn shorten_too_long(client: &impl GenericClient) -> Result<(), 
     Ok(())
 }
 
-/// `None` if all numbers are taken. `before` is the place this process had, if it had one.
+/// `None` if all numbers are taken. `before` is the lease this process had, if it had one.
 pub(super) async fn take(
     client: &mut Object,
     identity: &str,
@@ -104,7 +104,7 @@ async fn renew(database: &Database, identity: &str, clock: &Arc<dyn Clock>) -> R
     Ok(())
 }
 
-/// The same as a statement of a verb.
+/// The same inside an operation.
 pub(super) async fn note_ids(sql: &Sql<'_>, node: &Node, kind: BatchKind) -> Result<(), StoreError> {
     let noted = sql
         .execute(

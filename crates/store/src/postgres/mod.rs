@@ -1,8 +1,8 @@
 //! The shared engine: any number of nodes on one PostgreSQL. Accepts are gathered into batches, each one
-//! transaction sent in one flight; node numbers are leased.
+//! transaction sent in one pipeline; node numbers are leased.
 //!
 //! On failure (dead or unreachable database) callers are answered "unavailable" after at most a few seconds, broken
-//! connections are thrown away, and the pool connects anew by itself.
+//! connections are thrown away, and the pool reconnects by itself.
 
 mod accept;
 mod batcher;
@@ -49,7 +49,7 @@ const EXCHANGE_MAX: Duration = Duration::from_secs(5);
 /// Slower than this a link to the database is not worth waiting for.
 const LINK_BYTES_PER_SECOND_MIN: usize = 500_000;
 
-/// What runs on the database: shared by the engine's handle and its batchers.
+/// Shared by the engine's handle and its batchers.
 #[derive(Debug)]
 struct Database {
     pool: Pool,
@@ -61,7 +61,7 @@ struct Database {
     hand_over: Arc<HandOver>,
 }
 
-/// This process's leased place among the nodes.
+/// This process's leased node number.
 #[derive(Debug, Clone)]
 struct Node {
     number: u8,
@@ -83,7 +83,7 @@ enum BatchKind {
 pub(crate) struct Engine {
     database: Arc<Database>,
     accepts: batcher::Batcher,
-    /// A lane of its own: a key that another node is just using makes its batch wait, and only it.
+    /// A batcher of its own: a key that another node is just using makes its batch wait, and only it.
     accepts_with_key: batcher::Batcher,
     heartbeat: Option<tokio::task::JoinHandle<()>>,
 }

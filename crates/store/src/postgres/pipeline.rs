@@ -24,7 +24,7 @@ pub(super) const BEGIN_WITH_KEPT_PLANS: &str = "BEGIN; SET LOCAL plan_cache_mode
 const KEEP_PLANS: &str = "SET LOCAL plan_cache_mode = force_generic_plan";
 const PLAN_EACH_TIME: &str = "SET LOCAL plan_cache_mode = force_custom_plan";
 
-/// What goes into a transaction, in this order.
+/// Statements of a transaction, in this order.
 #[derive(Default)]
 pub(super) struct Pipeline<'a> {
     /// Without it the transaction is begun.
@@ -36,7 +36,7 @@ pub(super) struct Pipeline<'a> {
     pub(super) in_order: Vec<Statement<'a>>,
 }
 
-/// Sends all statements and the COMMIT in one flight. If one of them fails, PostgreSQL turns the COMMIT into a ROLLBACK,
+/// Sends all statements and the COMMIT at once. If one of them fails, PostgreSQL turns the COMMIT into a ROLLBACK,
 /// and we see the error of the one that failed.
 pub(super) async fn commit(client: &ClientWrapper, pipeline: Pipeline<'_>) -> Result<(), StoreError> {
     let planned = prepare(client, pipeline.planned_each_time).await?;

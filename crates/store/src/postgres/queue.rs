@@ -199,7 +199,7 @@ pub(super) async fn reap(client: &ClientWrapper, limit: usize) -> Result<u64, St
     Ok(client.execute(&statement, &[&(limit as i64)]).await?)
 }
 
-/// What the process that had this node's folder before us had begun.
+/// Messages that the process with this node's folder before us had begun.
 pub(super) async fn list_previous(client: &ClientWrapper, node: &Node) -> Result<Vec<Key>, StoreError> {
     let statement = client.prepare_cached(LIST_PREVIOUS).await?;
     let rows = client.query(&statement, &[&i64::from(node.number), &node.epoch, &node.owner_since]).await?;

@@ -1,5 +1,5 @@
-//! Opens, clicks and unsubscriptions on PostgreSQL: two flights, whatever their number. The first locks the messages and
-//! reads where they stand, the second writes everything and commits.
+//! Opens, clicks and unsubscriptions on PostgreSQL: two round trips, whatever their number. The first locks the
+//! messages and reads their state, the second writes everything and commits.
 
 use std::collections::HashMap;
 

@@ -128,7 +128,7 @@ pub(crate) async fn retry(
             None => (Retried::NotWaiting, Entry::Unchanged),
         });
     }
-    // Whoever has claimed it for its old time is told that it is gone.
+    // A claim for its old time ends: `begin` answers `Gone`.
     let text = if sql.is_sqlite() {
         "UPDATE queue SET due_at = $3 WHERE server_id = $1 AND message_id = $2"
     } else {

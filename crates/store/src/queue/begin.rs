@@ -17,7 +17,7 @@ pub struct Begin {
     pub needs_message: bool,
 }
 
-/// Whether it may.
+/// Answer of `begin` for one message.
 #[derive(Debug)]
 pub enum Begun {
     /// With the message, if it was needed.

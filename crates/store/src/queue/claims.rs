@@ -16,7 +16,7 @@ pub struct Claimed {
     pub due_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub attempts: u32,
-    /// The pool its sender wished for.
+    /// The pool its sender asked for.
     pub pool_id: Option<PoolId>,
     /// The source address of its last attempt, which the next one should keep.
     pub source_id: Option<SourceId>,
@@ -81,7 +81,7 @@ impl Store {
         }
     }
 
-    /// Claims messages that nodes which are gone had begun, 15 minutes after they did: so long they can come back and tell.
+    /// Claims messages that nodes which are gone had begun, 15 minutes after they did: until then they can come back with their journal.
     /// These may have arrived: to be finished with a record that says so. Until then nobody sends them: should this node be
     /// gone too, or give them back, the next call hands them out again.
     pub async fn adopt_abandoned(&self, limit: usize) -> Result<Vec<Claimed>> {
@@ -92,7 +92,7 @@ impl Store {
         }
     }
 
-    /// What this node had begun when it ended. On SQLite nobody knows but its journal.
+    /// Messages that this node had begun when it ended. On SQLite only its journal knows.
     pub async fn list_previous_begun(&self) -> Result<Vec<(ServerId, MessageId)>> {
         match &*self.engine {
             Engine::Sqlite { .. } => Ok(Vec::new()),

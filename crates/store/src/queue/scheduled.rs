@@ -69,7 +69,7 @@ impl Store {
     }
 }
 
-/// Whether some are due.
+/// Whether scheduled messages are due.
 pub(crate) async fn has_due(sql: &Sql<'_>, now: Timestamp) -> Result<bool, StoreError> {
     let text = "SELECT message_id FROM queue WHERE scheduled > 0 AND due_at <= $1 LIMIT 1";
     Ok(sql.query_opt(text, &[now.into()]).await?.is_some())

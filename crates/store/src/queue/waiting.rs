@@ -11,7 +11,7 @@ use crate::sql::Sql;
 
 pub(crate) type Key = (ServerId, MessageId);
 
-/// What a change means for the message's queue entry.
+/// Effect of a change on the message's queue entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// As it was.
@@ -21,7 +21,7 @@ pub(crate) enum Entry {
     Queued(Timestamp),
 }
 
-/// Where a message stands.
+/// State of a message.
 pub(crate) struct MessageState {
     pub(crate) status: Status,
     pub(crate) last_seq: i64,
@@ -55,7 +55,7 @@ pub(crate) async fn find(sql: &Sql<'_>, key: Key) -> Result<Option<MessageState>
     .transpose()
 }
 
-/// Gives a message a new status, with the delivery record and the event that tell of it. `false` if it cannot take
+/// Gives a message a new status, with the delivery record and the event of the change. `false` if it cannot take
 /// it, or somebody was faster: then nothing is written.
 pub(crate) async fn settle(
     sql: &Sql<'_>,

@@ -40,7 +40,7 @@ impl OldestNeeded {
             OldRows::Events => {
                 or_all(self.unposted_event).min(or_all(self.uncounted_event).saturating_sub(SPREAD))
             }
-            // Which of the older ones a webhook waits for is asked of each: there are few.
+            // Older ones are checked one by one for a webhook that waits for them: there are few.
             OldRows::EventsOfMessages => live.min(or_all(self.unposted_event)),
             OldRows::Messages => live.min(or_all(self.message_with_events)),
             OldRows::Sends => live.min(or_all(self.message_with_events).saturating_sub(SPREAD)),

@@ -33,7 +33,7 @@ pub(crate) struct Cut {
     pub(crate) before_id: i64,
 }
 
-/// Where a removal goes on.
+/// The next step of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RemovalStage {
     Start,
@@ -41,12 +41,12 @@ pub(crate) enum RemovalStage {
     Bodies {
         after: i64,
     },
-    /// SQLite's bodies by their sends: of the server at this place of the cuts, after this one; `None` at its first.
+    /// SQLite's bodies by their sends: of the server at this index of the cuts, after this one; `None` at its first.
     BodiesOf {
         server: usize,
         after: Option<i64>,
     },
-    /// Row by row: the server at this place of the cuts, and no server's rows from this one on.
+    /// Row by row: the server at this index of the cuts, and no server's rows from this one on.
     Rows {
         server: usize,
         before_id: i64,
@@ -82,7 +82,7 @@ pub(crate) struct DroppedWeeks {
 }
 
 impl Store {
-    /// Begins to remove rows with ids before this one. What is still to be delivered, counted or told to a webhook stays,
+    /// Begins to remove rows with ids before this one. Rows that are still to be delivered, counted or posted to a webhook stay,
     /// with what belongs to it; nobody's needs keep another server's rows.
     pub async fn begin_removal(&self, which: OldRows, before_id: i64) -> Result<Removal> {
         let cuts = self.read(move |sql| Box::pin(bounds::list_cuts(sql, which, before_id))).await?;

@@ -24,7 +24,7 @@ pub struct NewReturn {
     pub effect: Option<ReturnEffect>,
 }
 
-/// What it means for the message it is about, if that can still take it.
+/// Effect on the message it is about, if that can still take it.
 #[derive(Debug, Clone)]
 pub struct ReturnEffect {
     /// For a bounce: its record, whose status is the message's new one. A complaint leaves the status alone.
@@ -36,7 +36,7 @@ pub struct ReturnEffect {
     pub counts_for_source: bool,
 }
 
-/// What became of it.
+/// Result of `take_return`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
     /// False for a repetition, and when the message has enough of them already.

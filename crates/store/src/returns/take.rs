@@ -47,7 +47,7 @@ impl Store {
     }
 }
 
-/// Where the message stands that it is about.
+/// State of the message that it is about.
 struct MessageState {
     status: Status,
     last_seq: i64,
@@ -63,7 +63,7 @@ pub(crate) async fn take(sql: &Sql<'_>, ids: &IdGenerator, new: NewReturn) -> Re
         Some(effect) => is_new(sql, &new, effect, &state).await?,
         None => false,
     };
-    // What has an effect is kept in any case: the event names it.
+    // Mail with an effect is kept in any case: the event names it.
     let is_stored = has_effect || is_wanted(sql, &new).await?;
     // The body first: it may take its time, and the counts that follow are rows which others wait for.
     if is_stored {

@@ -30,7 +30,7 @@ pub enum Ceiling {
     MessagesDays(u32),
 }
 
-/// How an update by a server's own key ended.
+/// Result of an update by a server's own key.
 #[derive(Debug, Clone)]
 pub enum ServerUpdate {
     Done(Box<Server>),

@@ -1,4 +1,4 @@
-//! What operators and customers set up: accounts, servers with their ceilings, credentials, settings.
+//! The set-up by operators and customers: accounts, servers with their ceilings, credentials, settings.
 
 mod accounts;
 pub(crate) mod ceilings;

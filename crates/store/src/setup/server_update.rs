@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 use crate::{Result, Store};
 
-/// What is not named stays as it is.
+/// Settings to change; those that are not named stay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerChange {
     pub name: Option<String>,

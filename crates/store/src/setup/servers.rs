@@ -23,7 +23,7 @@ pub struct Server {
     pub name: String,
     pub mode: ServerMode,
     pub suspended_reason: Option<String>,
-    /// Where its mail leaves from; `None` for the installation's default.
+    /// The pool its mail leaves from; `None` for the installation's default.
     pub pool_id: Option<PoolId>,
     /// Paces; never refuses.
     pub send_rate: Option<SendRate>,
@@ -31,13 +31,13 @@ pub struct Server {
     pub hourly_limit: Option<u32>,
     pub tracking: ServerTracking,
     pub retention: ServerRetention,
-    /// What its own key may not exceed.
+    /// Limits of its own key.
     pub ceilings: super::Ceilings,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// How many days a server's mail is kept, where that is shorter than the installation's; `None`: as the installation's.
+/// Days that a server's mail is kept, where that is shorter than the installation's; `None`: as the installation's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ServerRetention {
     /// The text of messages.
@@ -46,7 +46,7 @@ pub struct ServerRetention {
     pub messages_days: Option<u32>,
 }
 
-/// What is tracked of a server's mail unless a domain or a message says otherwise.
+/// Tracking of a server's mail unless a domain or a message says otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ServerTracking {
     pub opens: bool,

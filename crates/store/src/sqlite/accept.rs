@@ -18,7 +18,7 @@ use crate::outcomes::deliveries::DeliveryRow;
 use crate::sql::to_json;
 use crate::suppressions::record::recipient_key;
 
-/// What was written of a send.
+/// Rows written for a send.
 pub(super) struct Written {
     pub(super) accepted: Accepted,
     /// Its queue entries.
@@ -57,7 +57,7 @@ pub(super) fn accept(
     Ok(Written { accepted: Accepted::Stored, queued })
 }
 
-/// What stands against sending to some of the recipients.
+/// Causes to hold some of the recipients.
 fn causes(connection: &Connection, send: &NewSend, ids: &IdGenerator) -> Result<HoldCauses, StoreError> {
     let mut causes = HoldCauses::new();
     let mut find = connection.prepare_cached(

@@ -1,4 +1,4 @@
-//! The work of delivery's verbs in the writer's group. Claims in memory go along: they change with the transaction, and
+//! Work of delivery's operations in the writer's group. Claims in memory go along: they change with the transaction, and
 //! are put right after its commit or rollback.
 
 use std::sync::Arc;

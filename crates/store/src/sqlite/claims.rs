@@ -9,7 +9,7 @@ use postroad_model::{MessageId, ServerId, Timestamp};
 
 pub(super) type Key = (ServerId, MessageId);
 
-/// Where an entry stands in the queue.
+/// Position of an entry in the queue.
 pub(super) type QueuePosition = (Timestamp, MessageId);
 
 const START: QueuePosition = (Timestamp::from_micros(i64::MIN), MessageId(0));
@@ -34,7 +34,7 @@ struct Claim {
     settling: bool,
 }
 
-/// What a committed change means for the claim.
+/// Effect of a committed change on the claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     /// The entry left the queue.
@@ -77,7 +77,7 @@ impl Claims {
         self.behind.remove(entry);
     }
 
-    /// To be told of every entry that is free in the queue, after the commit: a claim that went on meanwhile may
+    /// To be called for every entry that is free in the queue, after the commit: a claim that went on meanwhile may
     /// have passed it before it could be seen.
     pub(super) fn note_queued(&mut self, (server_id, message_id): Key, due_at: Timestamp) {
         let position = (due_at, message_id);
@@ -86,7 +86,7 @@ impl Claims {
         }
     }
 
-    /// After a commit whose end is unknown: there may be entries that nobody told of.
+    /// After a commit whose end is unknown: there may be entries that nobody noted.
     pub(super) fn look_again(&mut self) {
         self.cursor = START;
         self.behind.clear();

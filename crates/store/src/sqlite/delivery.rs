@@ -1,4 +1,4 @@
-//! The verbs of delivery on SQLite: claims in memory go along with what the writer and the readers do.
+//! Operations of delivery on SQLite. Claims in memory go along with what the writer and the readers do.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -13,10 +13,10 @@ use crate::outcomes::outcome::AttemptMatch;
 use crate::outcomes::source_tally::SourceTally;
 use crate::sql::storable;
 
-/// What became of one outcome.
+/// Result of one outcome.
 pub(super) enum Settled {
     Recorded(After),
-    /// An earlier commit of it stands, though it was reported as failed. Nothing was written.
+    /// An earlier commit recorded it, though it was reported as failed. Nothing was written.
     Before(After),
     /// The message cannot take it any more. Nothing was written.
     No,

@@ -1,7 +1,7 @@
 //! The embedded engine: one writer thread with group commit, a few reader threads, large bodies as files.
 //!
 //! On failure (full disk, I/O error) the group being written is rolled back and answered "unavailable", the
-//! connection is opened anew, and the next group is tried: it recovers by itself when the cause is gone.
+//! connection is reopened, and the next group is tried: it recovers by itself when the cause is gone.
 
 mod accept;
 mod body_files;
@@ -193,7 +193,7 @@ impl Engine {
 /// Makes the id generator from the highest id handed out before.
 pub(crate) type IdsAfter = dyn Fn(i64) -> IdGenerator;
 
-/// Runs a verb whose future never waits, because its `Sql` is a SQLite connection.
+/// Runs an operation whose future never waits, because its `Sql` is a SQLite connection.
 fn run_now<T>(job: Job<T>, connection: &Mutex<Connection>) -> Result<T, StoreError> {
     let sql = Sql::Sqlite(connection);
     ready(job(&sql))

@@ -1,4 +1,4 @@
-//! What the writer's group is made of: the work of one caller, and the answer it waits for.
+//! Operations of the writer's group: the work of one caller, and the answer it waits for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

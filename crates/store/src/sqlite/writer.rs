@@ -17,11 +17,11 @@ use crate::error::{OpenError, StoreError};
 
 const GROUP_OPERATIONS_MAX: usize = 1_024;
 const GROUP_BYTES_MAX: usize = 4 << 20;
-/// Operations differ: one that tells many webhooks writes thousands of rows.
+/// Operations differ: one with an event for many webhooks writes thousands of rows.
 const GROUP_ROWS_MAX: u64 = 10_000;
-/// How many operations may wait; more callers wait outside, which is the back-pressure.
+/// Length of the queue of operations; more callers wait outside, which is the back-pressure.
 const QUEUE_LENGTH: usize = 4_096;
-/// How long a caller waits for a place in the queue before it is told to try again.
+/// Longest wait for room in the queue, before the caller gets `Unavailable`.
 const ENQUEUE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]

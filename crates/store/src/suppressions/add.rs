@@ -16,15 +16,15 @@ use crate::{Result, Store};
 pub(crate) const AT_ONCE: usize = 250;
 
 impl Store {
-    /// Suppresses an address; one that is suppressed already keeps its older entry, unless that is over or the new
-    /// one lasts longer. Returns the entry that stands.
+    /// Suppresses an address; one that is suppressed already keeps its older entry, unless that has ended or the new
+    /// one lasts longer. Returns the entry in force.
     pub async fn add_suppression(&self, server_id: ServerId, new: NewSuppression) -> Result<Suppression> {
         let added = self.add_suppressions(server_id, vec![new]).await?.pop();
         added.map(|added| added.stored).ok_or(StoreError::NotFound)
     }
 
-    /// The same for many, in the order given. Not all or nothing: after a failure some may stand, and adding them
-    /// again does no harm.
+    /// The same for many, in the order given. Not all or nothing: after a failure some may be stored, and adding
+    /// them again does no harm.
     pub async fn add_suppressions(
         &self,
         server_id: ServerId,

@@ -21,7 +21,7 @@ impl LastSuppressed {
         }
     }
 
-    /// Has those read again whose acceptance may have missed it.
+    /// Forces a re-read of entries accepted before the suppression was added.
     pub(crate) fn have_read(&self, entries: &mut [Begin]) {
         let last = self.lock();
         for entry in entries {

@@ -8,7 +8,7 @@ use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
 impl Store {
-    /// Unless it is over.
+    /// `None` if it has ended.
     pub async fn find_suppression(
         &self,
         server_id: ServerId,
@@ -100,7 +100,7 @@ pub(crate) async fn list(
     sql.query(text, &params).await?.iter().map(read).collect()
 }
 
-/// By address: what stands the whole time is in some page, whatever is added and removed meanwhile.
+/// By address: an entry that exists the whole time is in some page, whatever is added and removed meanwhile.
 pub(crate) async fn list_by_address(
     sql: &Sql<'_>,
     server_id: ServerId,

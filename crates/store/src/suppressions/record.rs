@@ -24,16 +24,16 @@ pub struct Suppression {
     pub expires_at: Option<Timestamp>,
 }
 
-/// How adding an address ended.
+/// Result of adding an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedSuppression {
-    /// The entry that stands now.
+    /// The entry in force.
     pub stored: Suppression,
-    /// Whether it is the one that was given; otherwise one that lasts at least as long was there.
+    /// It is the new one; otherwise one that lasts at least as long was there.
     pub is_new: bool,
 }
 
-/// Which suppressions to list.
+/// Filter of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SuppressionFilter {
     pub reason: Option<SuppressionReason>,
@@ -43,7 +43,7 @@ pub struct SuppressionFilter {
     pub until: Option<Timestamp>,
 }
 
-/// Where a list went on: after this entry.
+/// The entry after which a list continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuppressionCursor {
     pub created_at: Timestamp,
@@ -54,7 +54,7 @@ pub struct SuppressionCursor {
 pub(crate) fn address_key(address: &str) -> String {
     match EmailAddress::parse(address) {
         Ok(address) => address.mailbox_key(),
-        // Not one we would send to, but it may stand on a list.
+        // Not one we would send to, but it may be on an imported list.
         Err(_) => address.to_ascii_lowercase(),
     }
 }

@@ -11,12 +11,12 @@ use crate::sql::{Sql, storable, to_json};
 use crate::{Result, Store};
 
 impl Store {
-    /// Whether it was suppressed.
+    /// Returns whether it was suppressed.
     pub async fn remove_suppression(&self, server_id: ServerId, address: String) -> Result<bool> {
         Ok(self.remove_suppressions(server_id, vec![address]).await?.contains(&true))
     }
 
-    /// Whether each was suppressed, in the order given; not all or nothing.
+    /// Returns whether each was suppressed, in the order given; not all or nothing.
     pub async fn remove_suppressions(
         &self,
         server_id: ServerId,

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
-/// What came of telling a webhook of an event.
+/// Outcome of posting an event to a webhook.
 #[derive(Debug, Clone)]
 pub struct WebhookOutcome {
     pub server_id: ServerId,
@@ -22,12 +22,12 @@ pub struct WebhookOutcome {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebhookNext {
-    /// It was told.
+    /// It was posted.
     Done,
     RetryAt(Timestamp),
-    /// It is not told any more.
+    /// It is not posted any more.
     GiveUp,
-    /// The webhook's format has no words for it, as it may be after a change: not told, and no failure of the receiver.
+    /// The webhook's format cannot express it, as may be after a change: not posted, and no failure of the receiver.
     Unspeakable,
     /// Not from the queue: a test.
     Nothing,
@@ -122,7 +122,7 @@ pub(crate) async fn settle(
     Ok(())
 }
 
-/// What attempts say about their endpoint, in the order of time: several are under way at once, and one that hung for
+/// Updates the endpoint's health, in the order of time: several are under way at once, and one that hung for
 /// long says nothing against a success that came after it began.
 async fn note_state(
     sql: &Sql<'_>,
@@ -164,7 +164,7 @@ async fn settle_one(sql: &Sql<'_>, ids: &IdGenerator, outcome: &WebhookOutcome) 
     }
 }
 
-/// What was replayed while the attempt was under way stays, and is told again.
+/// An event that was replayed while the attempt was under way stays, and is posted again.
 async fn remove(
     sql: &Sql<'_>,
     key: (ServerId, WebhookId),
@@ -255,7 +255,7 @@ pub(crate) async fn find(
     row.as_ref().map(read).transpose()
 }
 
-/// Of all webhooks that were told of an event, in time order.
+/// Of all webhooks that an event was posted to, in time order.
 pub(crate) async fn list_of_event(
     sql: &Sql<'_>,
     server_id: ServerId,

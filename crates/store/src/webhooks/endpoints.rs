@@ -53,7 +53,7 @@ pub struct Webhook {
     pub updated_at: Timestamp,
 }
 
-/// What to change; `None` stays as it is.
+/// Changes of a webhook; `None` stays as it is.
 #[derive(Debug, Clone, Default)]
 pub struct WebhookChange {
     pub url: Option<String>,
@@ -120,14 +120,14 @@ impl Store {
         self.write(move |sql| Box::pin(rotate_secret(sql, server_id, id, secret, previous_until, now))).await
     }
 
-    /// What it was still to be told is forgotten. Disabled first, so that nothing is added meanwhile.
+    /// Its waiting events are removed. Disabled first, so that nothing is added meanwhile.
     pub async fn delete_webhook(&self, server_id: ServerId, id: WebhookId) -> Result<()> {
         let change = WebhookChange { enabled: Some(false), ..WebhookChange::default() };
         self.change_webhook(server_id, id, change).await?;
         self.write(move |sql| Box::pin(delete(sql, server_id, id))).await
     }
 
-    /// Disables an endpoint, tells of it, and forgets what it was to be told. `false` if it was disabled before, or if
+    /// Disables an endpoint, appends the event of it, and removes its waiting events. `false` if it was disabled before, or if
     /// it has to be failing since `failing_before` and is not: a success came meanwhile.
     pub async fn disable_webhook(
         &self,
@@ -215,7 +215,7 @@ pub(crate) async fn list_enabled(sql: &Sql<'_>) -> Result<Vec<Webhook>, StoreErr
     sql.query(text, &[]).await?.iter().map(read).collect()
 }
 
-/// Who enables one again forgives what it did before.
+/// Enabling it again clears its failures.
 pub(crate) async fn update(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -268,7 +268,7 @@ pub(crate) async fn delete(sql: &Sql<'_>, server_id: ServerId, id: WebhookId) ->
     sql.change(text, &[server_id.0.into(), id.0.into()]).await
 }
 
-/// Forgets some of what a webhook was to be told; returns how much.
+/// Removes some of a webhook's waiting events; returns how many.
 pub(crate) async fn purge_queue(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -304,7 +304,7 @@ fn read(row: &Row) -> Result<Webhook, StoreError> {
     })
 }
 
-/// Disables an endpoint and tells of it. `false` if it was disabled before, or is not failing since `failing_before`.
+/// Disables an endpoint and appends the event of it. `false` if it was disabled before, or is not failing since `failing_before`.
 pub(crate) async fn disable(
     sql: &Sql<'_>,
     ids: &IdGenerator,

@@ -10,13 +10,13 @@ use crate::events::{FeedEvent, feed_event};
 use crate::sql::{Row, Sql};
 use crate::{Engine, Result, Store};
 
-/// How long a node has what it claimed. An attempt takes 15 seconds at most.
+/// Duration of a node's claim. An attempt takes 15 seconds at most.
 pub(crate) const CLAIMED_FOR: Duration = Duration::from_mins(2);
 
 /// Rows that one write forgets.
 const ORPHANS_AT_ONCE: i64 = 500;
 
-/// When a webhook has something to be told.
+/// Due time of a webhook's next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WebhookDue {
     pub server_id: ServerId,
@@ -24,7 +24,7 @@ pub struct WebhookDue {
     pub due_at: Timestamp,
 }
 
-/// An event that a webhook is to be told of now.
+/// An event to post to a webhook now.
 #[derive(Debug, Clone)]
 pub struct WebhookWork {
     pub event: FeedEvent,
@@ -33,13 +33,13 @@ pub struct WebhookWork {
 }
 
 impl Store {
-    /// When each enabled webhook has something to be told next, those with nothing left out.
+    /// Due times of the next event of each enabled webhook; webhooks with none are left out.
     pub async fn list_due_webhooks(&self) -> Result<Vec<WebhookDue>> {
         let now = self.clock.now();
         self.read(move |sql| Box::pin(due(sql, now))).await
     }
 
-    /// Hands out what a webhook is to be told now, oldest first. On SQLite a claim is only a look, and what the
+    /// Hands out the events to post to a webhook now, oldest first. On SQLite a claim is only a look, and what the
     /// caller has already (`held`) is left out; on PostgreSQL nobody else gets it for two minutes: to be taken in small
     /// portions.
     pub async fn claim_webhook_work(
@@ -65,7 +65,7 @@ impl Store {
                 .await?
             }
         };
-        // All that is due was seen: what is left of it can never be told.
+        // All due rows were seen: those that are left have no event and can never be posted.
         if works.len() < limit && self.read(move |sql| Box::pin(has_orphans(sql, server_id, id, now))).await?
         {
             self.write(move |sql| Box::pin(remove_orphans(sql, server_id, id, now))).await?;
@@ -96,7 +96,7 @@ impl Store {
     }
 }
 
-/// When each enabled webhook has something to be told next: one look into the index for each.
+/// Due times of the next event of each enabled webhook: one index lookup for each.
 pub(crate) async fn due(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<WebhookDue>, StoreError> {
     let text = if sql.is_sqlite() {
         "SELECT server_id, id, due_at FROM (
@@ -191,7 +191,7 @@ macro_rules! orphans {
     };
 }
 
-/// Whether events are to be told that are gone, as when they were replayed just when they became too old.
+/// Whether rows are left whose event is gone, as when it was replayed just when it became too old.
 pub(crate) async fn has_orphans(
     sql: &Sql<'_>,
     server_id: ServerId,

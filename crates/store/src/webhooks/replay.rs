@@ -10,12 +10,12 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
-/// The id of an event is made at most this long after what it tells of.
+/// The id of an event is made at most this long after the moment it happened.
 const ID_DELAY_MAX: Duration = Duration::from_hours(1);
 /// Events that a replay puts into the queue at once.
 const REPLAY_EVENTS: i64 = 500;
 
-/// What to tell a webhook again.
+/// Events to post to a webhook again.
 #[derive(Debug, Clone, Copy)]
 pub enum Replay {
     Event(EventId),
@@ -27,7 +27,7 @@ pub enum Replay {
     },
 }
 
-/// How far a replay came.
+/// Progress of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replayed {
     pub events: u64,
@@ -71,7 +71,7 @@ pub(crate) async fn replay_events(
             (rows, None)
         }
         Replay::Between { from, to, after } => {
-            // Ids are made after the moment they tell of, and soon after it.
+            // Ids are made soon after the moment of their event.
             let first = first_id_at(from).max(after.0 + 1);
             let last = first_id_at(to.plus(ID_DELAY_MAX));
             let rows = sql
@@ -99,7 +99,7 @@ pub(crate) async fn replay_events(
             continue;
         }
         events += 1;
-        // One that is just being told is told again: who asks for a replay has seen the post, or missed it.
+        // One that is just being posted is posted again: the caller has seen the post, or missed it.
         let text = if sql.is_sqlite() {
             "INSERT INTO webhook_queue (server_id, webhook_id, event_id, due_at, attempts) VALUES ($1, $2, $3, $4, 0)
              ON CONFLICT (server_id, webhook_id, event_id) DO UPDATE SET due_at = excluded.due_at"

@@ -1,4 +1,4 @@
-//! The operator's desk: looking at the queue, retrying, cancelling; and holds that end.
+//! The operator's view of the queue: list, retry, cancel; and holds that end.
 
 use std::time::Duration;
 
