@@ -26,6 +26,14 @@ pub(crate) mod suppression_rows;
 mod table;
 mod tracking_events;
 
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{ClientWrapper, Object, Pool};
+use parking_lot::RwLock;
+use postroad_model::{Clock, IdGenerator, MessageId, SendId, ServerId};
+
 use crate::accept::hand_over::HandOver;
 use crate::accept::{Accepted, NewSend};
 use crate::error::{OpenError, StoreError};
@@ -35,13 +43,7 @@ use crate::sql::Sql;
 use crate::{Job, JobWithIds, Role, Settings};
 use claims::Claims;
 use connect::Canceller;
-use deadpool_postgres::{ClientWrapper, Object, Pool};
-use parking_lot::RwLock;
 use pipeline::BusyConnection;
-use postroad_model::{Clock, IdGenerator, MessageId, SendId, ServerId};
-use std::future::Future;
-use std::sync::Arc;
-use std::time::Duration;
 
 /// No statement of ours takes this long on a healthy database.
 const EXCHANGE_MAX: Duration = Duration::from_secs(5);
