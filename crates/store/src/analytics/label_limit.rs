@@ -27,7 +27,7 @@ pub(crate) async fn merge_beyond_limit(
                 wanted.push(label.clone());
             }
         }
-        let counted = Limited { sql, server_id, limited, texts };
+        let counted = Limited { sql, server_id, dimension: limited, texts };
         let beyond = counted.find_beyond_limit(wanted).await?;
         if beyond.is_empty() {
             continue;
@@ -83,7 +83,7 @@ impl Texts {
 struct Limited<'a> {
     sql: &'a Sql<'a>,
     server_id: ServerId,
-    limited: &'static LimitedDimension,
+    dimension: &'static LimitedDimension,
     texts: &'static Texts,
 }
 
@@ -101,7 +101,7 @@ impl Limited<'_> {
         let room = LABELS_MAX.saturating_sub(self.count().await?);
         let beyond = wanted.split_off(wanted.len().min(room));
         if !beyond.is_empty() && self.find_known(&[OTHER_LABELS.to_owned()]).await?.is_empty() {
-            let what = self.limited.plural;
+            let what = self.dimension.plural;
             tracing::warn!(
                 server = self.server_id.0,
                 "the server uses more than {LABELS_MAX} different {what}: those beyond are counted as {OTHER_LABELS}"
@@ -112,13 +112,14 @@ impl Limited<'_> {
 
     async fn find_known(&self, labels: &[String]) -> Result<HashSet<String>, StoreError> {
         let text = if self.sql.is_sqlite() { &self.texts.known_sqlite } else { &self.texts.known_postgres };
-        let params = [self.server_id.0.into(), self.limited.breakdown.code().into(), to_json(&labels).into()];
+        let params =
+            [self.server_id.0.into(), self.dimension.breakdown.code().into(), to_json(&labels).into()];
         self.sql.query(text, &params).await?.iter().map(|row| row.text(0)).collect()
     }
 
     /// How many there are; the limit at most.
     async fn count(&self) -> Result<usize, StoreError> {
-        let (code, limit) = (self.limited.breakdown.code(), LABELS_MAX as i64);
+        let (code, limit) = (self.dimension.breakdown.code(), LABELS_MAX as i64);
         let params = [self.server_id.0.into(), code.into(), OTHER_LABELS.into(), limit.into()];
         Ok(self.sql.query(&self.texts.count, &params).await?.len())
     }

@@ -81,7 +81,9 @@ async fn write(
         }
         Sql::Postgres(transaction) => {
             let mut rows = SuppressionRows::default();
-            new.iter().for_each(|new| rows.push(server_id, new, now));
+            for suppression in new {
+                rows.push(server_id, suppression, now);
+            }
             if let Some((text, params)) = rows.statement() {
                 let statement = transaction.prepare_cached(text).await?;
                 let addresses = transaction.query(&statement, &params).await?;
