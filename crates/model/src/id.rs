@@ -46,4 +46,6 @@ ids! {
     WebhookId,
     /// One attempt to post an event to a webhook.
     WebhookAttemptId,
+    /// A template or layout of a server.
+    TemplateId,
 }

@@ -41,7 +41,7 @@ pub use gate::{GateAction, GateScope};
 pub use hold::HoldReason;
 pub use id::{
     AccountId, CredentialId, DeliveryId, DomainId, DomainKeyId, EventId, MessageId, PoolId, SendId, ServerId,
-    SourceId, WebhookAttemptId, WebhookId,
+    SourceId, TemplateId, WebhookAttemptId, WebhookId,
 };
 pub use idgen::IdGenerator;
 pub use limits::Limits;

@@ -26,6 +26,7 @@ mod setup;
 mod sql;
 mod sqlite;
 mod suppressions;
+mod templates;
 mod tracking;
 mod webhooks;
 
@@ -73,6 +74,10 @@ pub use setup::{
     ServerChange, ServerRetention, ServerTracking, ServerUpdate,
 };
 pub use suppressions::{AddedSuppression, NewSuppression, Suppression, SuppressionCursor, SuppressionFilter};
+pub use templates::{
+    NewTemplate, Template, TemplateChange, TemplateContent, TemplateFormat, TemplateKind, TemplateRef,
+    TemplateTexts, TemplateVersion, TemplateVersionInfo,
+};
 pub use tracking::{NewTrackingEvent, TrackingEventKind};
 pub use webhooks::{
     NewWebhook, NewWebhookAttempt, Replay, Replayed, Webhook, WebhookAttempt, WebhookChange, WebhookDue,

@@ -40,6 +40,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     18 => "0018_warm_up_by_provider.sql",
     19 => "0019_pacing_notes.sql",
     20 => "0020_domain_owners_keys_checks.sql",
+    21 => "0021_templates.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

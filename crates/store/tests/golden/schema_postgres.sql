@@ -387,6 +387,33 @@ TABLE suppressions
     CREATE INDEX suppressions_by_reason ON public.suppressions USING btree (server_id, reason, created_at, address)
     CREATE INDEX suppressions_by_time ON public.suppressions USING btree (server_id, created_at, address)
 
+TABLE template_versions
+    server_id bigint NOT NULL
+    template_id bigint NOT NULL
+    version bigint NOT NULL
+    layout_id bigint
+    content text NOT NULL
+    created_at bigint NOT NULL
+    published_at bigint
+    PRIMARY KEY (server_id, template_id, version)
+    CREATE INDEX template_versions_by_layout ON public.template_versions USING btree (server_id, layout_id) WHERE (layout_id IS NOT NULL)
+
+TABLE templates
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY
+    server_id bigint NOT NULL
+    alias text
+    name text NOT NULL
+    kind text NOT NULL
+    latest bigint NOT NULL
+    published bigint
+    previous bigint
+    created_at bigint NOT NULL
+    updated_at bigint NOT NULL
+    PRIMARY KEY (id)
+    FOREIGN KEY (server_id) REFERENCES servers(id)
+    CREATE UNIQUE INDEX templates_by_alias ON public.templates USING btree (server_id, alias)
+    CREATE INDEX templates_by_server ON public.templates USING btree (server_id, id)
+
 TABLE webhook_attempts
     server_id bigint NOT NULL
     id bigint NOT NULL

@@ -33,5 +33,6 @@ mod schema;
 mod server_events;
 mod setup;
 mod suppressions;
+mod templates;
 mod tracking_events;
 mod webhooks;

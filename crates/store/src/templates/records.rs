@@ -1,0 +1,153 @@
+//! Templates as they go in and come out.
+
+use std::collections::BTreeMap;
+
+use postroad_model::{ServerId, TemplateId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// What a template is called by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum TemplateRef {
+    Id(TemplateId),
+    Alias(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TemplateKind {
+    /// Mails are made of it.
+    Standard,
+    /// Stands around the bodies of others.
+    Layout,
+}
+
+impl TemplateKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Layout => "layout",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Standard, Self::Layout].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// What `html_body` is written in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TemplateFormat {
+    #[default]
+    Html,
+    Mjml,
+}
+
+impl TemplateFormat {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Html => "html",
+            Self::Mjml => "mjml",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Html, Self::Mjml].into_iter().find(|format| format.as_str() == text)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct NewTemplate {
+    pub server_id: ServerId,
+    pub alias: Option<String>,
+    pub name: String,
+    pub kind: TemplateKind,
+    pub content: TemplateContent,
+}
+
+/// A template without its texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    pub id: TemplateId,
+    pub server_id: ServerId,
+    pub alias: Option<String>,
+    pub name: String,
+    pub kind: TemplateKind,
+    /// The newest version.
+    pub latest: i64,
+    /// The version that mails are made of.
+    pub published: Option<i64>,
+    /// The version that was published before it.
+    pub previous: Option<i64>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// What to change; `None` stays as it is.
+#[derive(Debug, Clone, Default)]
+pub struct TemplateChange {
+    /// `Some(None)` takes the alias away.
+    pub alias: Option<Option<String>>,
+    pub name: Option<String>,
+    /// Becomes a new version.
+    pub content: Option<TemplateContent>,
+}
+
+/// Everything that a version says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TemplateContent {
+    pub texts: TemplateTexts,
+    /// By language tag, such as `de` or `de-AT`. A text that a language lacks is that of the next more general one.
+    pub locales: BTreeMap<String, TemplateTexts>,
+    pub format: TemplateFormat,
+    /// Whether style sheets are written into the elements.
+    pub inline_css: bool,
+    /// The layout around the bodies.
+    pub layout: Option<TemplateId>,
+    /// What the template is tried with.
+    pub sample_model: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// The texts of one language.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TemplateTexts {
+    pub subject: Option<String>,
+    /// As its author wrote it.
+    pub html_body: Option<String>,
+    /// Likewise; without it one is made of the HTML.
+    pub plain_body: Option<String>,
+    /// What was made of `html_body` when it was saved, if that is another text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub built_html: Option<String>,
+    /// Likewise, for the plain text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub built_plain: Option<String>,
+}
+
+impl TemplateTexts {
+    /// The HTML that is rendered.
+    pub fn html(&self) -> Option<&str> {
+        self.built_html.as_deref().or(self.html_body.as_deref())
+    }
+
+    /// The plain text that is rendered.
+    pub fn plain(&self) -> Option<&str> {
+        self.plain_body.as_deref().or(self.built_plain.as_deref())
+    }
+}
+
+/// A version without its texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TemplateVersionInfo {
+    pub version: i64,
+    pub created_at: Timestamp,
+    /// When it was published last.
+    pub published_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateVersion {
+    pub info: TemplateVersionInfo,
+    pub content: TemplateContent,
+}

@@ -1,0 +1,85 @@
+//! The methods of `Store` about templates.
+
+use postroad_model::{ServerId, TemplateId};
+
+use super::records::{
+    NewTemplate, Template, TemplateChange, TemplateRef, TemplateVersion, TemplateVersionInfo,
+};
+use super::{statements, versions};
+use crate::{Result, Store};
+
+impl Store {
+    /// With its first version, not published. `Conflict` if the alias is taken, `InUse` if the server has `most` already.
+    pub async fn create_template(&self, new: NewTemplate, most: usize) -> Result<Template> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(statements::create(sql, new, most as i64, now))).await
+    }
+
+    pub async fn find_template(
+        &self,
+        server_id: ServerId,
+        template: TemplateRef,
+    ) -> Result<Option<Template>> {
+        self.read(move |sql| Box::pin(statements::find(sql, server_id, template))).await
+    }
+
+    /// In the order of their ids, beginning after `after`.
+    pub async fn list_templates(
+        &self,
+        server_id: ServerId,
+        after: Option<TemplateId>,
+        limit: usize,
+    ) -> Result<Vec<Template>> {
+        self.read(move |sql| Box::pin(statements::list(sql, server_id, after, limit as i64))).await
+    }
+
+    /// Changes alias and name, and adds a version if there is a new content; of the oldest only `history` are kept beside
+    /// those that are published or were. `Conflict` if the alias is taken.
+    pub async fn change_template(
+        &self,
+        server_id: ServerId,
+        id: TemplateId,
+        change: TemplateChange,
+        history: usize,
+    ) -> Result<Template> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(statements::change(sql, server_id, id, change, history as i64, now)))
+            .await
+    }
+
+    /// Makes mails of this version from now on. `NotFound` without the template or the version.
+    pub async fn publish_template(
+        &self,
+        server_id: ServerId,
+        id: TemplateId,
+        version: i64,
+    ) -> Result<Template> {
+        let now = self.clock.now();
+        self.write(move |sql| Box::pin(statements::publish(sql, server_id, id, version, now))).await
+    }
+
+    /// With all its versions. `InUse` while a template has it as its layout.
+    pub async fn delete_template(&self, server_id: ServerId, id: TemplateId) -> Result<()> {
+        self.write(move |sql| Box::pin(statements::delete(sql, server_id, id))).await
+    }
+
+    pub async fn find_template_version(
+        &self,
+        server_id: ServerId,
+        id: TemplateId,
+        version: i64,
+    ) -> Result<Option<TemplateVersion>> {
+        self.read(move |sql| Box::pin(versions::find(sql, server_id, id, version))).await
+    }
+
+    /// Newest first, beginning before `before`.
+    pub async fn list_template_versions(
+        &self,
+        server_id: ServerId,
+        id: TemplateId,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<TemplateVersionInfo>> {
+        self.read(move |sql| Box::pin(versions::list(sql, server_id, id, before, limit as i64))).await
+    }
+}

@@ -1,0 +1,145 @@
+//! Templates: versions that never change, which one is published, layouts, bounds.
+
+use postroad_model::TemplateId;
+use postroad_store::{
+    NewTemplate, StoreError, Template, TemplateChange, TemplateContent, TemplateKind, TemplateRef,
+    TemplateTexts,
+};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines!(
+    a_template_is_found_by_id_and_alias_and_by_nobody_else,
+    every_change_of_texts_is_a_version_and_old_ones_go,
+    publishing_remembers_what_was_published_before,
+    an_alias_is_taken_once_and_free_again_after_deletion,
+    a_layout_stays_while_it_is_used,
+    a_server_has_only_so_many,
+);
+
+const HISTORY: usize = 3;
+
+fn content(subject: &str) -> TemplateContent {
+    let texts = TemplateTexts { subject: Some(subject.into()), ..TemplateTexts::default() };
+    TemplateContent { texts, ..TemplateContent::default() }
+}
+
+fn new(fixture: &Fixture, alias: &str) -> NewTemplate {
+    NewTemplate {
+        server_id: fixture.server,
+        alias: Some(alias.into()),
+        name: format!("The {alias}"),
+        kind: TemplateKind::Standard,
+        content: content("one"),
+    }
+}
+
+async fn create(fixture: &Fixture, alias: &str) -> Template {
+    fixture.store.create_template(new(fixture, alias), 100).await.expect("the store works")
+}
+
+async fn change(fixture: &Fixture, id: TemplateId, subject: &str) -> Template {
+    let change = TemplateChange { content: Some(content(subject)), ..TemplateChange::default() };
+    fixture.store.change_template(fixture.server, id, change, HISTORY).await.expect("the store works")
+}
+
+async fn versions(fixture: &Fixture, id: TemplateId) -> Vec<i64> {
+    let found = fixture.store.list_template_versions(fixture.server, id, None, 100).await;
+    found.expect("the store works").into_iter().map(|info| info.version).collect()
+}
+
+async fn a_template_is_found_by_id_and_alias_and_by_nobody_else(fixture: Fixture) {
+    let made = create(&fixture, "welcome").await;
+    assert_eq!((made.latest, made.published, made.previous), (1, None, None));
+    for by in [TemplateRef::Id(made.id), TemplateRef::Alias("welcome".into())] {
+        let found = fixture.store.find_template(fixture.server, by.clone()).await.expect("the store works");
+        assert_eq!(found.as_ref(), Some(&made));
+        let foreign = fixture.store.find_template(fixture.other_server, by).await.expect("the store works");
+        assert_eq!(foreign, None);
+    }
+    let (other, id) = (fixture.other_server, made.id);
+    assert!(fixture.store.find_template_version(other, id, 1).await.expect("the store works").is_none());
+    assert!(fixture.store.list_template_versions(other, id, None, 9).await.expect("it works").is_empty());
+    assert!(matches!(fixture.store.publish_template(other, id, 1).await, Err(StoreError::NotFound)));
+    assert!(matches!(fixture.store.delete_template(other, id).await, Err(StoreError::NotFound)));
+    let change = TemplateChange { name: Some("x".into()), ..TemplateChange::default() };
+    assert!(matches!(fixture.store.change_template(other, id, change, 3).await, Err(StoreError::NotFound)));
+    let second = create(&fixture, "second").await;
+    let page = fixture.store.list_templates(fixture.server, Some(made.id), 10).await.expect("it works");
+    assert_eq!(page, [second]);
+}
+
+async fn every_change_of_texts_is_a_version_and_old_ones_go(fixture: Fixture) {
+    let id = create(&fixture, "welcome").await.id;
+    fixture.store.publish_template(fixture.server, id, 1).await.expect("the store works");
+    let renamed =
+        TemplateChange { name: Some("Other".into()), alias: Some(None), ..TemplateChange::default() };
+    let renamed =
+        fixture.store.change_template(fixture.server, id, renamed, HISTORY).await.expect("it works");
+    assert_eq!((renamed.latest, renamed.name.as_str(), renamed.alias), (1, "Other", None));
+    for at in 2..=6 {
+        assert_eq!(change(&fixture, id, &format!("text {at}")).await.latest, at);
+    }
+    assert_eq!(versions(&fixture, id).await, [6, 5, 4, 1], "the published one stays");
+    let found = fixture.store.find_template_version(fixture.server, id, 5).await.expect("the store works");
+    assert_eq!(found.expect("it is kept").content, content("text 5"));
+    assert!(matches!(fixture.store.publish_template(fixture.server, id, 2).await, Err(StoreError::NotFound)));
+    let template = fixture.store.find_template(fixture.server, TemplateRef::Id(id)).await.expect("it works");
+    assert_eq!(template.expect("it is there").published, Some(1), "nothing half done");
+}
+
+async fn publishing_remembers_what_was_published_before(fixture: Fixture) {
+    let id = create(&fixture, "welcome").await.id;
+    change(&fixture, id, "two").await;
+    let publish = async |version| {
+        let made = fixture.store.publish_template(fixture.server, id, version).await.expect("it works");
+        (made.published, made.previous)
+    };
+    assert_eq!(publish(1).await, (Some(1), None));
+    assert_eq!(publish(2).await, (Some(2), Some(1)));
+    assert_eq!(publish(2).await, (Some(2), Some(1)), "again changes nothing");
+    assert_eq!(publish(1).await, (Some(1), Some(2)));
+}
+
+async fn an_alias_is_taken_once_and_free_again_after_deletion(fixture: Fixture) {
+    let first = create(&fixture, "welcome").await;
+    let again = fixture.store.create_template(new(&fixture, "welcome"), 100).await;
+    assert!(matches!(again, Err(StoreError::Conflict)), "{again:?}");
+    let foreign = NewTemplate { server_id: fixture.other_server, ..new(&fixture, "welcome") };
+    fixture.store.create_template(foreign, 100).await.expect("each server has its own");
+    let second = create(&fixture, "second").await;
+    let taken = TemplateChange { alias: Some(Some("welcome".into())), ..TemplateChange::default() };
+    let taken = fixture.store.change_template(fixture.server, second.id, taken, HISTORY).await;
+    assert!(matches!(taken, Err(StoreError::Conflict)), "{taken:?}");
+    fixture.store.delete_template(fixture.server, first.id).await.expect("it works");
+    assert!(versions(&fixture, first.id).await.is_empty());
+    create(&fixture, "welcome").await;
+}
+
+async fn a_layout_stays_while_it_is_used(fixture: Fixture) {
+    let layout = NewTemplate { kind: TemplateKind::Layout, ..new(&fixture, "frame") };
+    let layout = fixture.store.create_template(layout, 100).await.expect("it works");
+    let framed = TemplateContent { layout: Some(layout.id), ..content("x") };
+    let used = NewTemplate { content: framed.clone(), ..new(&fixture, "welcome") };
+    let used = fixture.store.create_template(used, 100).await.expect("it works");
+    let refused = fixture.store.delete_template(fixture.server, layout.id).await;
+    assert!(matches!(refused, Err(StoreError::InUse)), "{refused:?}");
+    let kept = fixture.store.find_template(fixture.server, TemplateRef::Alias("frame".into())).await;
+    assert!(kept.expect("it works").is_some(), "nothing of it is gone");
+    change(&fixture, used.id, "without").await;
+    fixture.store.delete_template(fixture.server, layout.id).await.expect("only history has it");
+    let gone = NewTemplate { content: framed, ..new(&fixture, "third") };
+    let gone = fixture.store.create_template(gone, 100).await;
+    assert!(matches!(gone, Err(StoreError::NotFound)), "{gone:?}");
+    let no_layout = TemplateContent { layout: Some(used.id), ..content("x") };
+    let no_layout = NewTemplate { content: no_layout, ..new(&fixture, "fourth") };
+    assert!(matches!(fixture.store.create_template(no_layout, 100).await, Err(StoreError::NotFound)));
+}
+
+async fn a_server_has_only_so_many(fixture: Fixture) {
+    for alias in ["a", "b"] {
+        fixture.store.create_template(new(&fixture, alias), 2).await.expect("there is room");
+    }
+    let refused = fixture.store.create_template(new(&fixture, "c"), 2).await;
+    assert!(matches!(refused, Err(StoreError::InUse)), "{refused:?}");
+}
