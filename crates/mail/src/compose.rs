@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use aws_lc_rs::digest;
 use postroad_model::{EmailAddress, Limits, Mailbox};
 
-use crate::header_check::is_field_name;
+use crate::header_block::HeaderBlock;
+use crate::header_check::{has_prefix, is_field_name};
 use crate::header_line::{HeaderLine, clean, clean_decoded};
 use crate::part::{AttachmentPart, TextPart};
 
@@ -48,6 +49,44 @@ pub fn compose(c: &Composition<'_>) -> Vec<u8> {
     let tree = Tree::new(c);
     let mut out = Vec::with_capacity(tree.size_hint() + header_size_hint(c));
     write_headers(c, &mut out);
+    out.extend_from_slice(b"MIME-Version: 1.0\r\n");
+    tree.write(&mut out);
+    if !out.ends_with(b"\r\n") {
+        out.extend_from_slice(b"\r\n");
+    }
+    out
+}
+
+/// The texts and files of a message whose other headers there are already.
+#[derive(Debug, Clone)]
+pub struct NewContent<'a> {
+    /// Instead of the one there is, if any.
+    pub subject: Option<&'a str>,
+    pub plain_body: Option<&'a str>,
+    pub html_body: Option<&'a str>,
+    pub attachments: &'a [Attachment<'a>],
+}
+
+/// The headers of a message around another content. What describes the content before goes away with it.
+pub(crate) fn with_content(message: &[u8], message_id: &str, content: &NewContent<'_>) -> Vec<u8> {
+    let NewContent { subject, plain_body, html_body, attachments } = *content;
+    let tree = Tree::of(plain_body, html_body, attachments, message_id);
+    let mut out = Vec::with_capacity(tree.size_hint() + 4_096);
+    for field in HeaderBlock::new(message) {
+        let is_gone = has_prefix(field.name, "Content-")
+            || field.is("MIME-Version")
+            || (field.is("Subject") && subject.is_some());
+        if !is_gone {
+            out.extend_from_slice(&message[field.start..field.end]);
+            // The last header may end with the message.
+            if !out.ends_with(b"\r\n") {
+                out.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+    if let Some(subject) = subject {
+        write_subject(&mut out, subject);
+    }
     out.extend_from_slice(b"MIME-Version: 1.0\r\n");
     tree.write(&mut out);
     if !out.ends_with(b"\r\n") {
@@ -152,21 +191,29 @@ struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     fn new(c: &Composition<'a>) -> Self {
-        let html = c.html_body.map(|body| TextPart::new("html", body));
-        let plain = match c.plain_body {
+        Self::of(c.plain_body, c.html_body, c.attachments, c.message_id)
+    }
+
+    fn of(
+        plain_body: Option<&'a str>,
+        html_body: Option<&'a str>,
+        attachments: &'a [Attachment<'a>],
+        message_id: &str,
+    ) -> Self {
+        let html = html_body.map(|body| TextPart::new("html", body));
+        let plain = match plain_body {
             // The API asks for a body; a message without one is still a message.
             None if html.is_none() => Some(""),
             body => body,
         };
         let plain = plain.map(|body| TextPart::new("plain", body));
-        let (inline, attached) = c
-            .attachments
+        let (inline, attached) = attachments
             .iter()
             .map(AttachmentPart::new)
             .partition(|part| part.has_content_id() && html.is_some());
         let mut tree = Self { plain, html, inline, attached, stem: String::new() };
         tree.stem = (0..=u8::MAX)
-            .map(|attempt| boundary_stem(c.message_id, attempt))
+            .map(|attempt| boundary_stem(message_id, attempt))
             .find(|stem| !tree.contains(stem))
             .expect("nobody finds 256 SHA-256 values that depend on each other");
         tree

@@ -35,7 +35,7 @@ pub use address_list::{AddressListProblem, find_addresses, find_spelled_addresse
 pub use classify::{
     EnhancedCode, Phase as ReplyPhase, Reply, ReplyProblem, Signal, Verdict, classify, classify_in,
 };
-pub use compose::{Attachment, Composition, compose};
+pub use compose::{Attachment, Composition, NewContent, compose};
 pub use dkim::{Canonical, Signer, SignerError};
 pub use dkim_key::{DkimKey, DkimKeyError, dkim_txt};
 pub use header_check::{

@@ -6,6 +6,7 @@ use std::ops::Range;
 use postroad_model::Limits;
 
 use crate::address_list::{AddressListProblem, parse_address_list};
+use crate::compose::{NewContent, with_content};
 use crate::eight_bit::encode_field;
 use crate::encoded_word::decode_words;
 use crate::header_block::{Field, HeaderBlock};
@@ -81,6 +82,14 @@ impl RawMessage {
     /// The tag the message asks for, if it is not blank.
     pub fn tag(&self) -> Option<&str> {
         ["x-postroad-tag", "x-postal-tag"].into_iter().find_map(|name| self.control(name))
+    }
+
+    /// Puts other texts and files into the message; its headers stay, but for those that describe the content.
+    pub fn replace_content(&mut self, content: &NewContent<'_>) {
+        self.bytes = with_content(&self.bytes, &self.message_id, content);
+        if let Some(subject) = content.subject {
+            subject.clone_into(&mut self.subject);
+        }
     }
 
     /// The first value of a control header that is not blank; `name` in lower case.
