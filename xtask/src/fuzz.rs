@@ -12,8 +12,18 @@ use postroad_test_programs::install;
 use crate::cargo::target_folder;
 
 /// The names in `TARGETS` of `crates/fuzz`; its tests hold the same list.
-const TARGETS: &[&str] =
-    &["addresses", "csv", "http", "mime", "reports", "returned", "smtp-client", "smtp-server", "tokens"];
+const TARGETS: &[&str] = &[
+    "addresses",
+    "csv",
+    "http",
+    "mime",
+    "reports",
+    "returned",
+    "smtp-client",
+    "smtp-server",
+    "templates",
+    "tokens",
+];
 
 /// Flags of `cargo fuzz` on the nightly toolchain, without the sanitizers.
 const RUST_FLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \

@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
+use postroad_app::templates::{RenderFailure, TemplateProblem};
 use postroad_app::{Caller, FieldProblem, Refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -107,6 +108,7 @@ pub(crate) struct FailureEnvelope<'a> {
 
 /// Every HTTP 200 answer is one of these two; check `status`.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::large_enum_variant, reason = "no value of it is ever made")]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used; the two are written from different places")]
 pub(crate) enum Answer<T> {
@@ -133,6 +135,22 @@ pub(crate) struct ErrorOut<'a> {
     /// their number.
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<Vec<FieldErrorOut<'a>>>,
+    /// With TemplateVariableMissing: the variable that the model lacks, as the template writes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variable: Option<&'a str>,
+    /// With TemplateVariableMissing: the nearest name that the model has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    did_you_mean: Option<OrNull<&'a str>>,
+    /// With TemplateVariableMissing and TemplateRenderingFailed: which text it is in, such as `html_body`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<&'a str>,
+    /// Likewise, the line from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    /// Likewise, the column from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
     /// With InternalError: quote this to support; the same as the header X-Request-Id.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
@@ -144,13 +162,22 @@ pub(crate) struct ErrorOut<'a> {
 pub(crate) struct OrNull<T>(pub(crate) Option<T>);
 
 /// One invalid field.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct FieldErrorOut<'a> {
     /// JSON pointer to the field.
     #[schema(example = "/to/3")]
-    pointer: &'a str,
+    pointer: Cow<'a, str>,
     #[schema(example = "`to/3` should be a `String` but is a `Integer`")]
     message: Cow<'a, str>,
+    /// With TemplateInvalid: which text, such as `html_body` or `locales/de/subject`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<&'a str>,
+    /// Likewise, the line from 1; 0 if the whole text is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    /// Likewise, the column from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
 }
 
 /// Writes the answer to a call.
@@ -236,6 +263,11 @@ fn describe<'a>(info: &'a RequestInfo, failure: &'a Failure) -> FailureAnswer<'a
         token: None,
         id: None,
         errors: None,
+        variable: None,
+        did_you_mean: None,
+        part: None,
+        line: None,
+        column: None,
         request_id: None,
     };
     match reason {
@@ -246,6 +278,20 @@ fn describe<'a>(info: &'a RequestInfo, failure: &'a Failure) -> FailureAnswer<'a
         Reason::Refused(Refusal::Validation(problems) | Refusal::CeilingExceeded(problems)) => {
             data.errors = Some(field_errors(problems, *problems_left_out));
         }
+        Reason::TemplateInvalid(problems) => {
+            let shown = problems.iter().take(PROBLEMS_SHOWN_MAX).map(template_error);
+            data.errors = Some(shown.collect());
+        }
+        Reason::Refused(Refusal::TemplateRendering(failure)) => match &**failure {
+            RenderFailure::VariableMissing { variable, part, line, column, nearest, .. } => {
+                data.variable = Some(variable);
+                data.did_you_mean = Some(OrNull(nearest.as_deref()));
+                (data.part, data.line, data.column) = (Some(part.as_str()), Some(*line), Some(*column));
+            }
+            RenderFailure::Failed { part, line, .. } => {
+                (data.part, data.line) = (Some(part.as_str()), Some(*line));
+            }
+        },
         _ => {}
     }
     let flags = Flags { warnings: warnings.clone(), ..Flags::default() };
@@ -258,13 +304,27 @@ fn field_errors(problems: &[FieldProblem], left_out: usize) -> Vec<FieldErrorOut
     let mut errors: Vec<_> = problems.iter().take(PROBLEMS_SHOWN_MAX).map(field_error).collect();
     let more = problems.len() - errors.len() + left_out;
     if more > 0 {
-        errors.push(FieldErrorOut { pointer: "", message: format!("and {more} more").into() });
+        errors.push(FieldErrorOut { message: format!("and {more} more").into(), ..FieldErrorOut::default() });
     }
     errors
 }
 
 fn field_error(problem: &FieldProblem) -> FieldErrorOut<'_> {
-    FieldErrorOut { pointer: &problem.pointer, message: problem.message.as_str().into() }
+    FieldErrorOut {
+        pointer: problem.pointer.as_str().into(),
+        message: problem.message.as_str().into(),
+        ..FieldErrorOut::default()
+    }
+}
+
+fn template_error(problem: &TemplateProblem) -> FieldErrorOut<'_> {
+    FieldErrorOut {
+        pointer: format!("/{}", problem.part).into(),
+        message: problem.message.as_str().into(),
+        part: Some(&problem.part),
+        line: Some(problem.line),
+        column: Some(problem.column),
+    }
 }
 
 fn with_code(mut response: Response, code: &'static str) -> Response {

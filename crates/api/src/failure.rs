@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use axum::http::header::{ALLOW, RETRY_AFTER};
 use axum::http::{HeaderName, Method, StatusCode};
+use postroad_app::templates::{TemplateProblem, TemplateRefusal};
 use postroad_app::{FieldProblem, Refusal, WebhookRefusal};
 use postroad_model::Scope;
 use postroad_store::StoreError;
@@ -55,6 +56,13 @@ pub(crate) enum Reason {
     EventNotFound,
     TooManyWebhooks,
     SuppressionNotFound,
+    TemplateNotFound,
+    TemplateVersionNotFound,
+    TemplateInvalid(Vec<TemplateProblem>),
+    NothingToRollBackTo,
+    TemplateAliasTaken,
+    TemplateInUse,
+    TooManyTemplates,
     Refused(Refusal),
     /// The same call may work later; the text is for the log.
     Unavailable(String),
@@ -160,6 +168,37 @@ impl Reason {
             Self::SuppressionNotFound => {
                 error(ok, "SuppressionNotFound", "The address is not suppressed".into())
             }
+            Self::TemplateNotFound => {
+                error(ok, "TemplateNotFound", "No template found matching provided ID or alias".into())
+            }
+            Self::TemplateVersionNotFound => error(
+                ok,
+                "TemplateVersionNotFound",
+                "The template has no such version; templates/versions lists those that are kept".into(),
+            ),
+            Self::TemplateInvalid(problems) => {
+                let first = problems.first().map(|problem| problem.message.as_str());
+                let message = format!("The template has a mistake: {}", first.unwrap_or("it is not valid"));
+                error(ok, "TemplateInvalid", message.into())
+            }
+            Self::NothingToRollBackTo => error(
+                ok,
+                "NothingToRollBackTo",
+                "No other version was published before; name one with `version`".into(),
+            ),
+            Self::TemplateAliasTaken => {
+                error(ok, "TemplateAliasTaken", "Another template of the server has this alias".into())
+            }
+            Self::TemplateInUse => error(
+                ok,
+                "TemplateInUse",
+                "Templates have this layout around them; give them another layout first".into(),
+            ),
+            Self::TooManyTemplates => error(
+                ok,
+                "TooManyTemplates",
+                "The server has the maximum number of templates; delete one first".into(),
+            ),
             Self::Refused(refusal @ Refusal::Validation(_)) => Row {
                 status: FailureStatus::ParameterError,
                 ..error(ok, refusal.code(), refusal.message().into())
@@ -227,6 +266,24 @@ impl From<WebhookRefusal> for Failure {
     }
 }
 
+impl From<TemplateRefusal> for Failure {
+    fn from(refusal: TemplateRefusal) -> Self {
+        match refusal {
+            TemplateRefusal::Validation(problems) => Self::validation(problems),
+            TemplateRefusal::Invalid(problems) => Reason::TemplateInvalid(problems).into(),
+            TemplateRefusal::NotFound => Reason::TemplateNotFound.into(),
+            TemplateRefusal::VersionNotFound => Reason::TemplateVersionNotFound.into(),
+            TemplateRefusal::NotPublished => Refusal::TemplateNotPublished.into(),
+            TemplateRefusal::NothingToRollBackTo => Reason::NothingToRollBackTo.into(),
+            TemplateRefusal::AliasTaken => Reason::TemplateAliasTaken.into(),
+            TemplateRefusal::InUse => Reason::TemplateInUse.into(),
+            TemplateRefusal::TooMany => Reason::TooManyTemplates.into(),
+            TemplateRefusal::Render(failure) => Refusal::TemplateRendering(Box::new(failure)).into(),
+            TemplateRefusal::Store(refusal) => refusal.into(),
+        }
+    }
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Refusal::from(error).into()
@@ -255,6 +312,16 @@ pub(crate) enum ErrorCode {
     EventNotFound,
     TooManyWebhooks,
     SuppressionNotFound,
+    TemplateNotFound,
+    TemplateVersionNotFound,
+    TemplateInvalid,
+    TemplateVariableMissing,
+    TemplateRenderingFailed,
+    TemplateNotPublished,
+    NothingToRollBackTo,
+    TemplateAliasTaken,
+    TemplateInUse,
+    TooManyTemplates,
     InvalidServerAPIKey,
     ServerSuspended,
     AccessDenied,
@@ -272,6 +339,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use postroad_app::AddressList;
+    use postroad_app::templates::RenderFailure;
     use utoipa::PartialSchema;
 
     use super::*;
@@ -291,6 +359,20 @@ mod tests {
             Refusal::AttachmentMissingData,
             Refusal::IdempotencyConflict,
             Refusal::IdempotencyInProgress,
+            Refusal::TemplateNotPublished,
+            Refusal::TemplateRendering(Box::new(RenderFailure::Failed {
+                part: String::new(),
+                line: 0,
+                message: String::new(),
+            })),
+            Refusal::TemplateRendering(Box::new(RenderFailure::VariableMissing {
+                variable: String::new(),
+                part: String::new(),
+                line: 0,
+                column: 0,
+                nearest: None,
+                message: String::new(),
+            })),
         ];
         let mut reasons: Vec<Reason> = refusals.into_iter().map(Reason::Refused).collect();
         reasons.extend([
@@ -309,6 +391,13 @@ mod tests {
             Reason::EventNotFound,
             Reason::TooManyWebhooks,
             Reason::SuppressionNotFound,
+            Reason::TemplateNotFound,
+            Reason::TemplateVersionNotFound,
+            Reason::TemplateInvalid(Vec::new()),
+            Reason::NothingToRollBackTo,
+            Reason::TemplateAliasTaken,
+            Reason::TemplateInUse,
+            Reason::TooManyTemplates,
             Reason::Unavailable("cause".into()),
             Reason::Internal("cause".into()),
         ]);

@@ -41,6 +41,7 @@ mod server_settings;
 mod settings;
 mod state;
 mod suppressions;
+mod templates;
 mod unsent;
 mod watched_io;
 mod webhooks;

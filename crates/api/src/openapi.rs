@@ -5,7 +5,7 @@ use utoipa::openapi::{Content, Ref, RefOr, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
 use crate::envelope::FailureEnvelope;
-use crate::{analytics, events, messages, send, server_settings, suppressions, webhooks};
+use crate::{analytics, events, messages, send, server_settings, suppressions, templates, webhooks};
 
 /// The document as a value.
 pub fn openapi() -> utoipa::openapi::OpenApi {
@@ -54,6 +54,17 @@ pub fn openapi_json() -> String {
         suppressions::remove::handle,
         suppressions::import::handle,
         suppressions::export::handle,
+        templates::create::handle,
+        templates::get::handle,
+        templates::list::handle,
+        templates::update::handle,
+        templates::delete::handle,
+        templates::render::handle,
+        templates::validate::handle,
+        templates::versions::handle,
+        templates::publish::handle,
+        templates::rollback::handle,
+        templates::diff::handle,
         server_settings::get::handle,
         server_settings::update::handle,
     ),
@@ -64,6 +75,7 @@ pub fn openapi_json() -> String {
         (name = "webhooks", description = "Events posted to your URLs; `read` or `full` to look, `full` to change"),
         (name = "events", description = "The same events, pulled; keys of scope `read` or `full`"),
         (name = "suppressions", description = "Addresses that get no more mail; `read` or `full` to look, `full` to change"),
+        (name = "templates", description = "Mails with variables in them; `read` or `full` to look and try, `full` to change"),
         (name = "server", description = "The settings of the key's server; `read` or `full` to look, `full` to change"),
     ),
     components(schemas(FailureEnvelope<'static>)),
@@ -237,6 +249,26 @@ mod tests {
         assert_eq!(asked(suppressions::remove::read), documented("RemoveSuppressionIn"));
         assert_eq!(asked(suppressions::import::read), documented("ImportSuppressionsIn"));
         assert_eq!(asked(suppressions::export::read), documented("ExportSuppressionsIn"));
+    }
+
+    #[test]
+    fn documented_fields_of_templates_are_those_that_are_read() {
+        fn asked<T>(
+            read: impl Fn(&[u8], &mut Findings) -> Result<T, crate::failure::Failure>,
+        ) -> BTreeSet<String> {
+            let mut findings = Findings::default();
+            assert!(read(b"{}", &mut findings).is_ok());
+            findings.asked
+        }
+        assert_eq!(asked(templates::create::read), documented("CreateTemplateIn"));
+        assert_eq!(asked(templates::get::read), documented("TemplateVersionIn"));
+        assert_eq!(asked(templates::list::read), documented("ListTemplatesIn"));
+        assert_eq!(asked(templates::update::read), documented("UpdateTemplateIn"));
+        assert_eq!(asked(templates::delete::read), documented("TemplateNameIn"));
+        assert_eq!(asked(templates::render::read), documented("RenderTemplateIn"));
+        assert_eq!(asked(templates::validate::read), documented("ValidateTemplateIn"));
+        assert_eq!(asked(templates::versions::read), documented("TemplateVersionsIn"));
+        assert_eq!(asked(templates::diff::read), documented("DiffTemplateIn"));
     }
 
     #[test]

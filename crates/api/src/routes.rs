@@ -16,7 +16,7 @@ use crate::envelope::{Success, json};
 use crate::failure::Failure;
 use crate::openapi::openapi_json;
 use crate::state::ApiState;
-use crate::{analytics, events, health, messages, send, server_settings, suppressions, webhooks};
+use crate::{analytics, events, health, messages, send, server_settings, suppressions, templates, webhooks};
 
 pub(crate) fn router(state: Arc<ApiState>) -> Router {
     let openapi = Bytes::from(openapi_json());
@@ -51,6 +51,17 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .route("/api/v1/suppressions/remove", call(Scope::Full, suppressions::remove::handle))
         .route("/api/v1/suppressions/import", call(Scope::Full, suppressions::import::handle))
         .route("/api/v1/suppressions/export", call(Scope::Read, suppressions::export::handle))
+        .route("/api/v1/templates/create", call(Scope::Full, templates::create::handle))
+        .route("/api/v1/templates/get", call(Scope::Read, templates::get::handle))
+        .route("/api/v1/templates/list", call(Scope::Read, templates::list::handle))
+        .route("/api/v1/templates/update", call(Scope::Full, templates::update::handle))
+        .route("/api/v1/templates/delete", call(Scope::Full, templates::delete::handle))
+        .route("/api/v1/templates/render", call(Scope::Read, templates::render::handle))
+        .route("/api/v1/templates/validate", call(Scope::Read, templates::validate::handle))
+        .route("/api/v1/templates/versions", call(Scope::Read, templates::versions::handle))
+        .route("/api/v1/templates/publish", call(Scope::Full, templates::publish::handle))
+        .route("/api/v1/templates/rollback", call(Scope::Full, templates::rollback::handle))
+        .route("/api/v1/templates/diff", call(Scope::Read, templates::diff::handle))
         .route("/api/v1/server/get", call(Scope::Read, server_settings::get::handle))
         .route("/api/v1/server/update", call(Scope::Full, server_settings::update::handle))
         .route(

@@ -21,6 +21,7 @@ mod secrets;
 pub mod send;
 mod server_settings;
 pub mod suppressions;
+pub mod templates;
 pub mod tracking_events;
 mod ttl_cache;
 mod webhook_key;
@@ -137,6 +138,8 @@ struct Inner {
     analytics_reads: analytics::Reads,
     /// Calls that wait for events.
     waiting: feed::Waiting,
+    /// Templates that were just used, compiled.
+    templates: templates::Templates,
 }
 
 impl App {
@@ -177,6 +180,7 @@ impl App {
                 warm_up_days,
                 analytics_reads,
                 waiting: feed::Waiting::default(),
+                templates: templates::Templates::default(),
             }),
         }
     }
@@ -204,5 +208,6 @@ impl App {
         self.inner.maintenance.clear();
         self.inner.pools.clear();
         self.inner.bound_networks.clear();
+        self.inner.templates.forget();
     }
 }

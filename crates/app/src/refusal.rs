@@ -4,6 +4,8 @@ use std::fmt;
 
 use postroad_store::StoreError;
 
+use crate::templates::RenderFailure;
+
 /// A send that was not accepted. Nothing was stored, except possibly after `Unavailable`: a commit whose answer
 /// was lost may have succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +23,10 @@ pub enum Refusal {
     AttachmentMissingData,
     /// An SMTP message in a mail loop. Over HTTP this is a `Validation` of `data`.
     MailLoop,
+    /// The template cannot be rendered with this model.
+    TemplateRendering(Box<RenderFailure>),
+    /// The template has no version that mails are made of.
+    TemplateNotPublished,
     /// The idempotency key was used for another request.
     IdempotencyConflict,
     /// The first request with this idempotency key is still in progress.
@@ -82,6 +88,8 @@ impl Refusal {
             Self::UnauthenticatedFromAddress => "UnauthenticatedFromAddress",
             Self::AttachmentMissingName => "AttachmentMissingName",
             Self::AttachmentMissingData => "AttachmentMissingData",
+            Self::TemplateRendering(failure) => failure.code(),
+            Self::TemplateNotPublished => "TemplateNotPublished",
             Self::IdempotencyConflict => "IdempotencyConflict",
             Self::IdempotencyInProgress => "IdempotencyInProgress",
             Self::Unavailable(_) => "ServiceUnavailable",
@@ -118,6 +126,8 @@ impl Refusal {
             }
             Self::AttachmentMissingName => "An attachment is missing a name",
             Self::AttachmentMissingData => "An attachment is missing data",
+            Self::TemplateRendering(failure) => failure.message(),
+            Self::TemplateNotPublished => "The template is a draft; publish it with templates/publish first",
             Self::IdempotencyConflict => "The idempotency key was used before for a different request",
             Self::IdempotencyInProgress => {
                 "A request with the same idempotency key is still being processed; try again in a moment"

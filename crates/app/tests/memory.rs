@@ -81,7 +81,9 @@ async fn text_fields(service: &Service) {
         ("html_body", |text, draft| draft.html_body = Some(text.into())),
         ("name of a header", |text, draft| draft.headers = vec![(text.to_owned(), "x".to_owned())]),
         ("value of a header", |text, draft| draft.headers = vec![("X-A".to_owned(), text.to_owned())]),
-        ("template", |text, draft| draft.template = Some(TemplateDraft { name: Some(text.into()) })),
+        ("template", |text, draft| {
+            draft.template = Some(TemplateDraft { name: Some(text.into()), ..TemplateDraft::default() });
+        }),
         ("key of metadata", |text, draft| draft.metadata = vec![(text.to_owned(), "x".to_owned())]),
         ("value of metadata", |text, draft| draft.metadata = vec![("x".to_owned(), text.to_owned())]),
         ("send_at", |text, draft| draft.send_at = Some(text.into())),

@@ -32,6 +32,8 @@ pub(crate) fn refused(refusal: &Refusal) -> Reply {
         | Refusal::TooManyAddresses(_)
         | Refusal::AttachmentMissingName
         | Refusal::AttachmentMissingData
+        | Refusal::TemplateRendering(_)
+        | Refusal::TemplateNotPublished
         | Refusal::CeilingExceeded(_) => one_line(550, &format!("5.6.0 {}", refusal.message())),
     }
 }

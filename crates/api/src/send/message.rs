@@ -14,6 +14,7 @@ use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_array, expect_text};
 use crate::json::Json;
+use crate::templates::read_model;
 
 /// Send an e-mail
 ///
@@ -181,11 +182,10 @@ fn template<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Option<Temp
         None => None,
     };
     let alias = template.text("alias", findings);
-    // Only the types are checked: templates do not exist yet.
-    template.object("model", findings);
-    template.text("locale", findings);
+    let model = read_model(&mut template, "model", findings).unwrap_or_default();
+    let locale = template.text("locale", findings);
     template.finish(findings);
-    Some(TemplateDraft { name: id.or(alias) })
+    Some(TemplateDraft { name: id.or(alias), model, locale })
 }
 
 fn list_unsubscribe<'a>(fields: &mut Fields<'a>, findings: &mut Findings) -> Option<ListUnsubscribe<'a>> {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use utoipa::ToSchema;
 
-/// E-mail to compose. Needs at least one of `to`, `cc`, `bcc` and one of `plain_body`, `html_body`.
+/// E-mail to compose. Needs at least one of `to`, `cc`, `bcc` and one of `plain_body`, `html_body`, `template`.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({
     "to": ["Ann <ann@example.net>"],
@@ -32,8 +32,8 @@ pub(crate) struct SendMessageIn {
     sender: Option<String>,
     /// Address for replies.
     reply_to: Option<String>,
-    /// May be empty, but must be present.
-    subject: String,
+    /// May be empty, but must be present, except with a `template`: a non-empty one overrides the template's.
+    subject: Option<String>,
     /// For filtering in analytics, at most 255 bytes.
     tag: Option<String>,
     plain_body: Option<String>,
@@ -101,9 +101,10 @@ pub(crate) enum HeaderValueIn {
 pub(crate) struct TemplateIn {
     id: Option<TemplateIdIn>,
     alias: Option<String>,
-    /// Values of the template's variables.
+    /// Values of the template's variables, at most 1 MiB of JSON.
     #[schema(value_type = Option<Object>)]
     model: Option<serde_json::Value>,
+    /// Language tag such as `de-AT`: its texts, else those of `de`, else the default ones.
     locale: Option<String>,
 }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::idempotency::IdempotencyRequest;
 use super::tracking::TrackingOverride;
 use crate::Caller;
+use crate::templates::Model;
 
 /// Who sends, and how.
 #[derive(Debug)]
@@ -61,7 +62,11 @@ impl MessageDraft<'_> {
             attachments: self.attachments.into_iter().map(AttachmentDraft::into_owned).collect(),
             headers: self.headers,
             bounce: self.bounce,
-            template: self.template.map(|template| TemplateDraft { name: into_owned(template.name) }),
+            template: self.template.map(|template| TemplateDraft {
+                name: into_owned(template.name),
+                model: template.model,
+                locale: into_owned(template.locale),
+            }),
             metadata: self.metadata,
             send_at: into_owned(self.send_at),
             expires_at: into_owned(self.expires_at),
@@ -113,10 +118,12 @@ impl AttachmentDraft<'_> {
     }
 }
 
-/// A reference to a template; `name` is its id or alias as given.
-#[derive(Debug)]
+/// A template to make the message of; `name` is its id or alias as given.
+#[derive(Debug, Default)]
 pub struct TemplateDraft<'a> {
     pub name: Option<Cow<'a, str>>,
+    pub model: Model,
+    pub locale: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Default)]

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::accept::Checked;
 use super::answer::SendAnswer;
 use super::draft::{AttachmentDraft, MessageDraft, SendContext};
+use super::template::FilledIn;
 use super::{addresses, base64_text, options};
 use crate::{AddressList, App, FieldProblem, Refusal};
 
@@ -29,15 +30,19 @@ impl App {
         draft: MessageDraft<'_>,
     ) -> Result<SendAnswer, Refusal> {
         let context = &context;
-        self.once_sealed(context, draft, |draft| async move {
+        self.once_sealed(context, draft, |mut draft| async move {
             self.check_envelope(context, &draft).await?;
+            let template = match draft.template.take() {
+                Some(template) => self.fill_in(context.caller.server_id, &mut draft, template).await?,
+                None => FilledIn::default(),
+            };
             let pool_id = match &draft.ip_pool {
                 Some(name) => self.find_pool_for(context.caller.server_id, name).await?,
                 None => None,
             };
             let track = draft.track;
             // From here on only the message is kept, not the request.
-            let (mut checked, unsubscribe) = self.compose_checked(draft, pool_id)?;
+            let (mut checked, unsubscribe) = self.compose_checked(draft, pool_id, template)?;
             checked.options.tracking =
                 self.decide_tracking(&context.caller, &checked.from_domain, track, unsubscribe).await?;
             checked.seal().await
@@ -106,10 +111,11 @@ impl App {
         &self,
         mut draft: MessageDraft<'_>,
         pool_id: Option<PoolId>,
+        template: FilledIn,
     ) -> Result<(Checked, Option<OwnUnsubscribe>), Refusal> {
         let limits = &self.inner.limits;
         let now = self.inner.clock.now();
-        let mut problems = Vec::new();
+        let mut problems = template.problems;
         check_subject(draft.subject.as_deref(), limits, &mut problems);
         let [to, cc, bcc] =
             [&draft.to, &draft.cc, &draft.bcc].map(|list| addresses::parse_list(list, &mut problems));
@@ -123,7 +129,7 @@ impl App {
                 .map(|text| parse_reply_to("/headers/Reply-To", &text, &mut problems))
                 .unwrap_or_default(),
         };
-        let checked_options = options::check(&draft, limits, now, pool_id, &mut problems);
+        let checked_options = options::check(&draft, limits, now, pool_id, template.name, &mut problems);
         headers.custom.extend(checked_options.headers);
         let contents = check_attachments(&mut draft.attachments, limits, &mut problems);
         check_size(&draft, &contents, limits, &mut problems);

@@ -14,6 +14,7 @@ mod pool;
 mod raw;
 mod submission_options;
 mod submit;
+mod template;
 mod tracking;
 
 pub use answer::{AcceptedMessage, SendAnswer};

@@ -26,15 +26,11 @@ pub(super) fn check(
     limits: &Limits,
     now: Timestamp,
     pool_id: Option<PoolId>,
+    template: Option<String>,
     problems: &mut Vec<FieldProblem>,
 ) -> CheckedOptions {
     if let Some(tag) = &draft.tag {
         check_tag("/tag", tag, limits, problems);
-    }
-    if let Some(template) = &draft.template {
-        let name = shown(template.name.as_deref().unwrap_or_default());
-        problems
-            .push(FieldProblem::new("/template", format!("There is no template `{name}` on this server")));
     }
     if let Some(pool) = draft.ip_pool.as_ref().filter(|_| pool_id.is_none()) {
         let message = format!("There is no IP pool `{}` for this server", shown(pool));
@@ -62,6 +58,7 @@ pub(super) fn check(
             pool_id,
             protocol: Protocol::Http,
             host: None,
+            template,
         },
         headers,
         unsubscribe,
@@ -126,7 +123,7 @@ pub(super) fn pointer_token(text: &str) -> String {
 }
 
 /// The beginning of a text that an answer quotes: answers do not repeat megabytes.
-fn shown(text: &str) -> &str {
+pub(super) fn shown(text: &str) -> &str {
     &text[..text.floor_char_boundary(256)]
 }
 

@@ -15,6 +15,16 @@ pub(super) struct SubmissionOptions {
     pub(super) test: bool,
     pub(super) track: TrackingOverride,
     pub(super) idempotency_key: Option<String>,
+    /// The template that the message is made of; its body is the model.
+    pub(super) template: Option<TemplateCall>,
+}
+
+/// A template by header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TemplateCall {
+    /// Id or alias.
+    pub(super) name: String,
+    pub(super) locale: Option<String>,
 }
 
 /// Everything that is wrong is told at once, as for the HTTP API.
@@ -49,6 +59,10 @@ pub(super) fn read(raw: &RawMessage, limits: &Limits) -> Result<SubmissionOption
         test: is_test.unwrap_or(false),
         track: TrackingOverride { opens, clicks },
         idempotency_key,
+        template: raw.control("x-postroad-template").map(|name| TemplateCall {
+            name: name.to_owned(),
+            locale: raw.control("x-postroad-template-locale").map(str::to_owned),
+        }),
     })
 }
 

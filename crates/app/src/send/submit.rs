@@ -47,6 +47,13 @@ impl App {
         })?;
         self.authorise_built(caller.server_id, &raw).await?;
         let options = submission_options::read(&raw, &self.inner.limits)?;
+        let (raw, template) = match options.template.clone() {
+            Some(call) => {
+                let (raw, name) = self.fill_in_submission(caller.server_id, raw, call).await?;
+                (raw, Some(name))
+            }
+            None => (raw, None),
+        };
         let from_domain = built_domain(&raw);
         let tracking = self.decide_tracking(&caller, &from_domain, options.track, None).await?;
         let idempotency = options.idempotency_key.zip(fingerprint);
@@ -64,7 +71,7 @@ impl App {
             bytes: raw.bytes,
             tag: options.tag,
             metadata: options.metadata,
-            options: SendOptions { tracking, protocol, ..SendOptions::default() },
+            options: SendOptions { tracking, protocol, template, ..SendOptions::default() },
             bounce,
             recipients: envelope.recipients,
             warnings: Vec::new(),

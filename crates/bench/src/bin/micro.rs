@@ -7,14 +7,17 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
+use postroad_app::templates::StandaloneTemplate;
 use postroad_mail::{
     Canonical, Composition, DkimKey, Personal, RewritePlan, RewriteSettings, Signer, TrackKey, compose,
 };
 use postroad_model::{DomainName, EmailAddress, Mailbox, MessageId, ServerId, Timestamp};
 use postroad_smtp::server::{ServerConfig, ServerSession};
 use postroad_smtp::{Body, ClientConfig, ClientSession, Event, HeloName, OutgoingMessage, TlsMode};
+use postroad_store::{TemplateContent, TemplateTexts};
+use serde_json::json;
 
 const BODY_BYTES: usize = 10_000;
 const WRITE_BYTES: usize = 64 << 10;
@@ -22,7 +25,7 @@ const WRITE_BYTES: usize = 64 << 10;
 /// One function: prepared once, then called repeatedly.
 type Part = (&'static str, fn() -> anyhow::Result<Box<dyn FnMut()>>);
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     ("compose", composing),
     ("dkim-canonical", canonicalizing),
     ("dkim-sign-rsa-2048", signing_with_rsa),
@@ -31,6 +34,7 @@ const PARTS: [Part; 8] = [
     ("rewrite-copy", copying),
     ("smtp-server-message", receiving),
     ("smtp-client-message", sending),
+    ("template-render-30-kb", rendering),
 ];
 
 fn main() -> anyhow::Result<()> {
@@ -79,6 +83,35 @@ fn composition<'a>((from, to): &'a (Mailbox, Mailbox), html: &'a str) -> Composi
 
 fn message() -> anyhow::Result<Vec<u8>> {
     Ok(compose(&composition(&mailboxes()?, &html())))
+}
+
+/// A mail of 30 kB with a table of 100 rows.
+fn rendering() -> anyhow::Result<Box<dyn FnMut()>> {
+    let row =
+        "<tr><td>{{ row.title }}</td><td>{{ row.count }}</td><td>{{ row.price|currency('EUR') }}</td></tr>";
+    let filling =
+        "<p>Text that all mails of this kind have in common, as in most mails of shops.</p>\n".repeat(220);
+    let html = format!(
+        "<h1>Hello {{{{ name }}}}</h1>{filling}<table>{{% for row in rows %}}{row}{{% endfor %}}</table>"
+    );
+    let texts = TemplateTexts {
+        subject: Some("Order {{ number }}".to_owned()),
+        html_body: Some(html),
+        plain_body: Some("Hello {{ name }}".to_owned()),
+        ..TemplateTexts::default()
+    };
+    let content = TemplateContent { texts, ..TemplateContent::default() };
+    let Ok(template) = StandaloneTemplate::build(content) else { bail!("the template has a mistake") };
+    let rows: Vec<_> =
+        (0..100).map(|n| json!({"title": format!("Thing {n}"), "count": n, "price": 9.5})).collect();
+    let serde_json::Value::Object(model) = json!({"name": "Ann", "number": 4711, "rows": rows}) else {
+        bail!("the model is an object")
+    };
+    let html = template.render(&model, Some("de")).ok().and_then(|made| made.html_body).unwrap_or_default();
+    ensure!((28_000..34_000).contains(&html.len()), "the mail has {} bytes", html.len());
+    Ok(Box::new(move || {
+        black_box(template.render(black_box(&model), Some("de")).is_ok());
+    }))
 }
 
 fn composing() -> anyhow::Result<Box<dyn FnMut()>> {

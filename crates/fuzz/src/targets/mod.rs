@@ -9,6 +9,7 @@ mod reports;
 mod returned;
 mod smtp_client;
 mod smtp_server;
+mod templates;
 mod tokens;
 
 /// Parser of untrusted bytes.
@@ -33,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     returned::TARGET,
     smtp_client::TARGET,
     smtp_server::TARGET,
+    templates::TARGET,
     tokens::TARGET,
 ];
 

@@ -63,5 +63,6 @@ linear! {
     returned: "returned";
     smtp_client: "smtp-client";
     smtp_server: "smtp-server";
+    templates: "templates";
     tokens: "tokens";
 }

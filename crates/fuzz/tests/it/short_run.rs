@@ -42,5 +42,6 @@ short_runs! {
     returned: "returned", 6_000;
     smtp_client: "smtp-client", 20_000;
     smtp_server: "smtp-server", 20_000;
+    templates: "templates", 1_000;
     tokens: "tokens", 40_000;
 }

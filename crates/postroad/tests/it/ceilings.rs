@@ -104,6 +104,11 @@ both_engines! {
             ("/api/v1/suppressions/add", json!({"address": "a@example.com"})),
             ("/api/v1/suppressions/remove", json!({"address": "a@example.com"})),
             ("/api/v1/suppressions/import", json!({"csv": "a@example.com"})),
+            ("/api/v1/templates/create", json!({"name": "x", "subject": "x", "html_body": "x"})),
+            ("/api/v1/templates/update", json!({"id": 1})),
+            ("/api/v1/templates/delete", json!({"id": 1})),
+            ("/api/v1/templates/publish", json!({"id": 1})),
+            ("/api/v1/templates/rollback", json!({"id": 1})),
         ];
         for (path, body) in cases {
             let answer = world.call_as(&test, path, &body).await;

@@ -31,6 +31,7 @@ mod smtp;
 mod smtp_clients;
 mod smtp_crowd;
 mod suppressions;
+mod templates;
 mod terminal;
 mod test_mode;
 mod tracking;

@@ -242,6 +242,26 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
     visit.call("suppressions/get", json!({"address": "none@example.com"})).await;
     visit.call("suppressions/get", json!({})).await;
 
+    let template = json!({
+        "alias": "t", "name": "T", "subject": "Hi {{ a }}", "html_body": "<style>p { color: red }</style><p>{{ a }}</p>",
+        "locales": {"de": {"subject": "Hallo {{ a }}"}}, "sample_model": {"a": "x"}, "publish": true
+    });
+    visit.call("templates/create", template).await;
+    visit.call("templates/create", json!({"name": "x", "subject": "{{", "html_body": "{% if %}"})).await;
+    visit.call("templates/update", json!({"alias": "t", "subject": "Hello {{ a }}", "publish": true})).await;
+    visit.call("templates/validate", json!({"subject": "x", "html_body": "{{ a.b }}"})).await;
+    visit.call("templates/validate", json!({"subject": "x", "html_body": "{{ a"})).await;
+    visit.call("templates/list", json!({"limit": 1})).await;
+    visit.call("templates/render", json!({"alias": "t", "model": {"a": 1}})).await;
+    visit.call("templates/render", json!({"alias": "t", "model": {"ab": 1}})).await;
+    for action in ["get", "versions", "diff", "publish", "rollback", "delete"] {
+        visit.call(&format!("templates/{action}"), json!({"alias": "t"})).await;
+        visit.call(&format!("templates/{action}"), json!({"alias": "none"})).await;
+    }
+    for action in ["update", "validate", "list"] {
+        visit.call(&format!("templates/{action}"), json!({"alias": "none", "limit": 0, "id": "x"})).await;
+    }
+
     visit.call("server/get", json!({"odd": 1})).await;
     visit
         .call("server/update", json!({"hourly_limit": 1000, "tracking": {"excluded_hosts": ["a.example"]}}))

@@ -61,6 +61,9 @@ pub struct SendOptions {
     /// older versions have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<DomainName>,
+    /// The template that it was made of, by its alias, or by its id if it has none. Analytics go by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
 }
 
 /// Tracking of the copies of a send, as decided when it was accepted.

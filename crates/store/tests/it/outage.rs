@@ -166,7 +166,7 @@ async fn dead_postgres_is_survived() {
     let before = outage.fixture.row_counts().await;
     outage.proxy.cut();
     for _ in 0..2 {
-        outage.expect_unavailable(Duration::from_secs(5)).await;
+        Box::pin(outage.expect_unavailable(Duration::from_secs(5))).await;
     }
     assert_eq!(outage.fixture.row_counts().await, before, "nothing was written");
     outage.proxy.restore();
@@ -178,7 +178,7 @@ async fn dead_postgres_is_survived() {
 async fn silent_postgres_is_survived() {
     let outage = Outage::prepare().await;
     outage.proxy.stall();
-    outage.expect_unavailable(Duration::from_secs(9)).await;
+    Box::pin(outage.expect_unavailable(Duration::from_secs(9))).await;
     outage.proxy.restore();
     outage.expect_recovery().await;
     outage.expect_whole_or_nothing().await;

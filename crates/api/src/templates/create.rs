@@ -1,0 +1,96 @@
+//! templates/create: a template and its first version.
+
+use std::collections::BTreeMap;
+
+use postroad_app::templates::TemplateFields;
+use utoipa::ToSchema;
+
+use super::shared_params::read_fields;
+use super::template_out::{TemplateOut, shown};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// A template to be.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({
+    "alias": "welcome",
+    "name": "Welcome mail",
+    "subject": "Welcome, {{ name }}",
+    "html_body": "<p>Hello {{ name }}</p>",
+    "publish": true
+}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct CreateTemplateIn {
+    /// Letters, digits, dots, dashes and underscores, a letter first; unique on the server.
+    alias: Option<String>,
+    /// For people, up to 200 characters.
+    name: String,
+    /// `standard` (if left out) or `layout`, which stands around the bodies of others.
+    r#type: Option<String>,
+    /// Jinja syntax, one line, up to 2,000 bytes. A layout has none.
+    subject: Option<String>,
+    /// Jinja syntax, up to 512 KiB. Variables are HTML-escaped.
+    html_body: Option<String>,
+    /// Jinja syntax, up to 512 KiB. Made of the HTML if left out.
+    plain_body: Option<String>,
+    /// What `html_body` is written in: `html` (if left out) or `mjml`.
+    format: Option<String>,
+    /// Whether style sheets are written into the elements; true if left out.
+    inline_css: Option<bool>,
+    /// Alias or id of a layout.
+    layout: Option<String>,
+    /// Texts of languages, by language tag: `{"de": {"subject": …, "html_body": …, "plain_body": …}}`; up to 30.
+    locales: Option<BTreeMap<String, TemplateTextsIn>>,
+    /// What the template is tried with, up to 64 KiB of JSON.
+    #[schema(value_type = Option<Object>)]
+    sample_model: Option<serde_json::Value>,
+    /// Make mails of it at once; false if left out.
+    publish: Option<bool>,
+}
+
+/// The texts of one language; what is left out comes from the next more general one.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "the shape for the OpenAPI document")]
+pub(crate) struct TemplateTextsIn {
+    subject: Option<String>,
+    html_body: Option<String>,
+    plain_body: Option<String>,
+}
+
+/// Create a template
+///
+/// Its texts become version 1, a draft unless `publish` is true. Mistakes in them are answered with their lines.
+#[utoipa::path(
+    post,
+    path = "/api/v1/templates/create",
+    tag = "templates",
+    operation_id = "createTemplate",
+    request_body = CreateTemplateIn,
+    responses((status = 200, body = Answer<TemplateOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> {
+    let mut findings = Findings::default();
+    let (fields, publish) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let created = call.app.create_template(&call.caller, fields, publish).await;
+    let created = created.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
+    shown(&call, created, warnings).await
+}
+
+/// The fields of the request; their names are those of `CreateTemplateIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(TemplateFields, bool), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    if fields.is_absent("name") {
+        findings.missing("name");
+    }
+    let given = read_fields(&mut fields, "alias", findings);
+    let publish = fields.flag("publish", findings).unwrap_or(false);
+    fields.finish(findings);
+    Ok((given, publish))
+}

@@ -1,0 +1,58 @@
+//! templates/delete: a template and all its versions.
+
+use postroad_store::TemplateRef;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::shared_params::read_template;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which template, by `id` or `alias`.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"alias": "welcome"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct TemplateNameIn {
+    id: Option<i64>,
+    alias: Option<String>,
+}
+
+/// What was deleted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeletedTemplateOut {
+    id: i64,
+    deleted: bool,
+}
+
+/// Delete a template
+///
+/// Mails that were accepted are not changed. A layout that templates use is not deleted.
+#[utoipa::path(
+    post,
+    path = "/api/v1/templates/delete",
+    tag = "templates",
+    operation_id = "deleteTemplate",
+    request_body = TemplateNameIn,
+    responses((status = 200, body = Answer<DeletedTemplateOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<DeletedTemplateOut>, Failure> {
+    let mut findings = Findings::default();
+    let template = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let deleted = call.app.delete_template(&call.caller, template).await.map_err(Failure::from);
+    Success::with_warnings(deleted.map(|id| DeletedTemplateOut { id: id.0, deleted: true }), warnings)
+}
+
+/// The fields of the request; their names are those of `TemplateNameIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<TemplateRef, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let template = read_template(&mut fields, findings);
+    fields.finish(findings);
+    Ok(template)
+}

@@ -1,0 +1,116 @@
+//! templates/diff: what changes in the mail between two versions.
+
+use std::borrow::Cow;
+
+use postroad_app::templates::{Model, TextDiff};
+use postroad_store::TemplateRef;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::model::read_model;
+use super::shared_params::{read_integer, read_template};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Flags, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Of which template, by `id` or `alias`, and which versions.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"alias": "welcome", "from": 1, "to": 2}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct DiffTemplateIn {
+    id: Option<i64>,
+    alias: Option<String>,
+    /// The version before; the published one if left out.
+    from: Option<i64>,
+    /// The version after; the newest if left out.
+    to: Option<i64>,
+    /// What both are rendered with; the sample model of `to` if left out, or else the suggested one.
+    #[schema(value_type = Option<Object>)]
+    model: Option<serde_json::Value>,
+    /// Language tag such as `de-AT`.
+    locale: Option<String>,
+}
+
+/// Two versions of a mail.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TemplateDiffOut {
+    from: i64,
+    to: i64,
+    /// What both were rendered with.
+    #[schema(value_type = Object)]
+    model: Model,
+    /// Whether anything changes.
+    changed: bool,
+    parts: Vec<TextDiffOut>,
+}
+
+/// One text before and after.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TextDiffOut {
+    /// `subject`, `html_body` or `plain_body`.
+    part: &'static str,
+    changed: bool,
+    from: Option<String>,
+    to: Option<String>,
+    /// As `diff -u` shows it; empty if nothing changes.
+    diff: String,
+}
+
+/// What a request asks for.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    template: TemplateRef,
+    versions: (Option<i64>, Option<i64>),
+    model: Option<Model>,
+    locale: Option<String>,
+}
+
+/// Compare two versions of a template
+///
+/// Both are rendered with the same model, so that the answer shows what changes in a customer's mail.
+#[utoipa::path(
+    post,
+    path = "/api/v1/templates/diff",
+    tag = "templates",
+    operation_id = "diffTemplate",
+    request_body = DiffTemplateIn,
+    responses((status = 200, body = Answer<TemplateDiffOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<TemplateDiffOut>, Failure> {
+    let mut findings = Findings::default();
+    let Wanted { template, versions, model, locale } = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let found = call.app.diff_template(&call.caller, template, versions, model, locale).await;
+    let found = found.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
+    let parts: Vec<TextDiffOut> = found.parts.into_iter().map(TextDiffOut::from).collect();
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let bytes: usize = parts.iter().map(|part| length(&part.from) + length(&part.to) + part.diff.len()).sum();
+    let memory = call.reserve_answer(2 * bytes + 4_096).await?.into();
+    let changed = parts.iter().any(|part| part.changed);
+    let data = TemplateDiffOut { from: found.from, to: found.to, model: found.model, changed, parts };
+    Ok(Success { data, flags: Flags { warnings, ..Flags::default() }, memory })
+}
+
+impl From<TextDiff> for TextDiffOut {
+    fn from(text: TextDiff) -> Self {
+        let TextDiff { part, from, to, diff } = text;
+        Self { part, changed: from != to, from, to, diff }
+    }
+}
+
+/// The fields of the request; their names are those of `DiffTemplateIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let template = read_template(&mut fields, findings);
+    let from = read_integer(&mut fields, "from", findings);
+    let to = read_integer(&mut fields, "to", findings);
+    let model = read_model(&mut fields, "model", findings);
+    let locale = fields.text("locale", findings).map(Cow::into_owned);
+    fields.finish(findings);
+    Ok(Wanted { template, versions: (from, to), model, locale })
+}

@@ -1,0 +1,54 @@
+//! templates/get: a template with one of its versions.
+
+use postroad_app::templates::VersionRequest;
+use utoipa::ToSchema;
+
+use super::shared_params::{read_integer, read_template};
+use super::template_out::{TemplateOut, shown};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which template, by `id` or `alias`, and which version of it.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"alias": "welcome"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct TemplateVersionIn {
+    id: Option<i64>,
+    alias: Option<String>,
+    version: Option<i64>,
+}
+
+/// Get a template
+///
+/// The newest version, or the one that `version` names. An id of another server is an unknown id.
+#[utoipa::path(
+    post,
+    path = "/api/v1/templates/get",
+    tag = "templates",
+    operation_id = "getTemplate",
+    request_body = TemplateVersionIn,
+    responses((status = 200, body = Answer<TemplateOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<TemplateOut>, Failure> {
+    let mut findings = Findings::default();
+    let VersionRequest { template, version } = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let found = call.app.find_template(&call.caller, template, version).await;
+    let found = found.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
+    shown(&call, found, warnings).await
+}
+
+/// The fields of the request; their names are those of `TemplateVersionIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<VersionRequest, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let template = read_template(&mut fields, findings);
+    let version = read_integer(&mut fields, "version", findings);
+    fields.finish(findings);
+    Ok(VersionRequest { template, version })
+}

@@ -1,0 +1,63 @@
+//! templates/list: the templates and layouts of the server, oldest first.
+
+use postroad_model::TemplateId;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::template_out::TemplateHeadOut;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, AnswerMemory, Flags, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
+
+/// Which page.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"limit": 50}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct ListTemplatesIn {
+    /// Up to 500; 50 if left out.
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TemplateListOut {
+    items: Vec<TemplateHeadOut>,
+}
+
+/// List templates
+///
+/// Without their texts, which templates/get shows.
+#[utoipa::path(
+    post,
+    path = "/api/v1/templates/list",
+    tag = "templates",
+    operation_id = "listTemplates",
+    request_body = ListTemplatesIn,
+    responses((status = 200, body = Answer<TemplateListOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<TemplateListOut>, Failure> {
+    let mut findings = Findings::default();
+    let (limit, after) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let (found, has_more) = call.app.list_templates(&call.caller, after, limit).await?;
+    let next = found.last().filter(|_| has_more).map(|template| template.id.0.to_string());
+    let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
+    let items = found.into_iter().map(TemplateHeadOut::from).collect();
+    Ok(Success { data: TemplateListOut { items }, flags, memory: AnswerMemory::Small })
+}
+
+/// The fields of the request; their names are those of `ListTemplatesIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(usize, Option<TemplateId>), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
+    let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(TemplateId));
+    fields.finish(findings);
+    Ok((limit, after))
+}

@@ -1,0 +1,88 @@
+//! templates/render: the texts of a mail, without sending it.
+
+use std::borrow::Cow;
+
+use postroad_app::templates::RenderRequest;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::model::read_model;
+use super::shared_params::{read_integer, read_template};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Flags, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Which template, by `id` or `alias`, and with what.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"alias": "welcome", "model": {"name": "Ann"}}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct RenderTemplateIn {
+    id: Option<i64>,
+    alias: Option<String>,
+    /// The published version if left out, or the newest if none is published.
+    version: Option<i64>,
+    /// What the template's variables stand for, at most 1 MiB of JSON.
+    #[schema(value_type = Option<Object>)]
+    model: Option<serde_json::Value>,
+    /// Language tag such as `de-AT`.
+    locale: Option<String>,
+}
+
+/// The texts of a mail.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RenderedTemplateOut {
+    subject: Option<String>,
+    html_body: Option<String>,
+    plain_body: Option<String>,
+    /// Of which version.
+    version: i64,
+}
+
+/// Render a template
+///
+/// A variable that the model lacks is answered with TemplateVariableMissing: its name, its line and the nearest name that
+/// there is.
+#[utoipa::path(
+    post,
+    path = "/api/v1/templates/render",
+    tag = "templates",
+    operation_id = "renderTemplate",
+    request_body = RenderTemplateIn,
+    responses((status = 200, body = Answer<RenderedTemplateOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<RenderedTemplateOut>, Failure> {
+    let mut findings = Findings::default();
+    let request = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let rendered = call.app.render_template(&call.caller, request).await;
+    let (_, version, texts) =
+        rendered.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
+    let all = [&texts.subject, &texts.html_body, &texts.plain_body];
+    let bytes = 2 * all.into_iter().flatten().map(String::len).sum::<usize>() + 1_024;
+    let memory = call.reserve_answer(bytes).await?.into();
+    let data = RenderedTemplateOut {
+        subject: texts.subject,
+        html_body: texts.html_body,
+        plain_body: texts.plain_body,
+        version,
+    };
+    Ok(Success { data, flags: Flags { warnings, ..Flags::default() }, memory })
+}
+
+/// The fields of the request; their names are those of `RenderTemplateIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<RenderRequest, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let request = RenderRequest {
+        template: read_template(&mut fields, findings),
+        version: read_integer(&mut fields, "version", findings),
+        model: read_model(&mut fields, "model", findings).unwrap_or_default(),
+        locale: fields.text("locale", findings).map(Cow::into_owned),
+    };
+    fields.finish(findings);
+    Ok(request)
+}

@@ -1,0 +1,117 @@
+//! Parameters that several of the calls take.
+
+use std::borrow::Cow;
+
+use postroad_app::templates::{TemplateFields, TextFields};
+use postroad_model::TemplateId;
+use postroad_store::TemplateRef;
+
+use super::model::read_model;
+use crate::fields::{Fields, Findings};
+use crate::json::Json;
+
+/// Languages of one template that are read; `app` says how many there may be.
+const LOCALES_READ_MAX: usize = 100;
+
+/// `id` or `alias`; one of them has to be there.
+pub(super) fn read_template(fields: &mut Fields<'_>, findings: &mut Findings) -> TemplateRef {
+    find_template(fields, findings).unwrap_or_else(|| {
+        if findings.problems.is_empty() {
+            findings.problem("/id", "`id` or `alias` parameter is required but is missing");
+        }
+        TemplateRef::Id(TemplateId(0))
+    })
+}
+
+/// The same where neither need be there.
+pub(super) fn find_template(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<TemplateRef> {
+    let id = read_integer(fields, "id", findings).map(|id| TemplateRef::Id(TemplateId(id)));
+    let alias = fields.text("alias", findings).map(|alias| TemplateRef::Alias(alias.into_owned()));
+    id.or(alias)
+}
+
+/// `None` if it is not there or no integer; the latter is noted.
+pub(super) fn read_integer(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    findings: &mut Findings,
+) -> Option<i64> {
+    match fields.take(name, findings)? {
+        // One that nothing can have stands for "not found".
+        Json::Number(number) if !number.is_float() => Some(number.as_i64().unwrap_or(0)),
+        other => {
+            findings.wrong_type(&fields.pointer(name), "Integer", other.type_name());
+            None
+        }
+    }
+}
+
+/// Alias and name beside what `read_texts` reads; `alias` is the field that sets it.
+pub(super) fn read_fields(
+    fields: &mut Fields<'_>,
+    alias: &'static str,
+    findings: &mut Findings,
+) -> TemplateFields {
+    TemplateFields {
+        alias: read_text(fields, alias, findings),
+        name: fields.text("name", findings).map(Cow::into_owned),
+        ..read_texts(fields, findings)
+    }
+}
+
+/// What the versions of a template are made of, each if it is given.
+pub(super) fn read_texts(fields: &mut Fields<'_>, findings: &mut Findings) -> TemplateFields {
+    TemplateFields {
+        kind: fields.text("type", findings).map(Cow::into_owned),
+        subject: read_text(fields, "subject", findings),
+        html_body: read_text(fields, "html_body", findings),
+        plain_body: read_text(fields, "plain_body", findings),
+        format: fields.text("format", findings).map(Cow::into_owned),
+        inline_css: fields.flag("inline_css", findings),
+        layout: read_layout(fields, findings),
+        locales: read_locales(fields, findings),
+        sample_model: read_model(fields, "sample_model", findings)
+            .map(|model| Some(model).filter(|model| !model.is_empty())),
+        ..TemplateFields::default()
+    }
+}
+
+/// An empty text takes away what there is.
+#[expect(clippy::option_option, reason = "absent, taken away, or given")]
+fn read_text(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Option<Option<String>> {
+    let given = fields.text(name, findings).map(Cow::into_owned);
+    given.map(|text| Some(text).filter(|text| !text.is_empty()))
+}
+
+/// The id or the alias of a layout; an empty text is none.
+#[expect(clippy::option_option, reason = "absent, taken away, or given")]
+fn read_layout(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Option<String>> {
+    match fields.take("layout", findings)? {
+        Json::Number(number) if !number.is_float() => Some(Some(number.as_str().to_owned())),
+        Json::Text(text) => Some(Some(text.into_owned()).filter(|text| !text.is_empty())),
+        other => {
+            findings.wrong_type("/layout", "String", other.type_name());
+            None
+        }
+    }
+}
+
+fn read_locales(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Vec<(String, TextFields)>> {
+    if fields.is_absent("locales") {
+        fields.take("locales", findings);
+        return None;
+    }
+    let Some(given) = fields.loose_object("locales", findings) else { return Some(Vec::new()) };
+    let mut locales = Vec::new();
+    for (pointer, name, json) in given.into_entries().take(LOCALES_READ_MAX) {
+        let Some(mut texts) = Fields::inside(pointer, json, findings) else { continue };
+        let read = TextFields {
+            subject: texts.text("subject", findings).map(Cow::into_owned),
+            html_body: texts.text("html_body", findings).map(Cow::into_owned),
+            plain_body: texts.text("plain_body", findings).map(Cow::into_owned),
+        };
+        texts.finish(findings);
+        locales.push((name.into_owned(), read));
+    }
+    Some(locales)
+}

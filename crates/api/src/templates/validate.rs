@@ -1,0 +1,120 @@
+//! templates/validate: look at texts without saving them.
+
+use std::collections::BTreeMap;
+
+use postroad_app::templates::{TemplateFields, TemplateProblem};
+use postroad_store::TemplateRef;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::create::TemplateTextsIn;
+use super::shared_params::{find_template, read_texts};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Flags, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Texts, put over those of a template if `id` or `alias` names one.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"subject": "Hello {{ name }}", "html_body": "<p>{{ user.name }</p>"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct ValidateTemplateIn {
+    id: Option<i64>,
+    alias: Option<String>,
+    /// `standard` (if left out) or `layout`, which stands around the bodies of others.
+    r#type: Option<String>,
+    /// Jinja syntax, one line, up to 2,000 bytes. A layout has none.
+    subject: Option<String>,
+    /// Jinja syntax, up to 512 KiB. Variables are HTML-escaped.
+    html_body: Option<String>,
+    /// Jinja syntax, up to 512 KiB. Made of the HTML if left out.
+    plain_body: Option<String>,
+    /// What `html_body` is written in: `html` (if left out) or `mjml`.
+    format: Option<String>,
+    /// Whether style sheets are written into the elements; true if left out.
+    inline_css: Option<bool>,
+    /// Alias or id of a layout.
+    layout: Option<String>,
+    /// Texts of languages, by language tag: `{"de": {"subject": …, "html_body": …, "plain_body": …}}`; up to 30.
+    locales: Option<BTreeMap<String, TemplateTextsIn>>,
+    /// What the template is tried with, up to 64 KiB of JSON.
+    #[schema(value_type = Option<Object>)]
+    sample_model: Option<serde_json::Value>,
+}
+
+/// What can be said of the texts.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ValidationOut {
+    valid: bool,
+    errors: Vec<TemplateProblemOut>,
+    /// As `user.name` and `items[].price`.
+    variables: Vec<String>,
+    /// A value for each variable, by what it is used as.
+    #[schema(value_type = Object)]
+    suggested_model: serde_json::Map<String, serde_json::Value>,
+}
+
+/// One mistake.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TemplateProblemOut {
+    /// Which text, such as `html_body` or `locales/de/subject`.
+    part: String,
+    /// From 1; 0 if the whole text is meant.
+    line: usize,
+    /// From 1, in characters.
+    column: usize,
+    message: String,
+}
+
+/// About what an answer takes: the list of variables, and the model made of them.
+const ANSWER_BYTES: usize = 256 << 10;
+
+/// Validate a template
+///
+/// Saves nothing. The first mistake of each text is told with line and column.
+#[utoipa::path(
+    post,
+    path = "/api/v1/templates/validate",
+    tag = "templates",
+    operation_id = "validateTemplate",
+    request_body = ValidateTemplateIn,
+    responses((status = 200, body = Answer<ValidationOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<ValidationOut>, Failure> {
+    let mut findings = Findings::default();
+    let (template, fields) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let memory = call.reserve_answer(ANSWER_BYTES).await?.into();
+    let found = call.app.validate_template(&call.caller, template, fields).await;
+    let found = found.map_err(|refusal| Failure::from(refusal).with_warnings(warnings.clone()))?;
+    let data = ValidationOut {
+        valid: found.is_valid(),
+        errors: found.problems.into_iter().map(TemplateProblemOut::from).collect(),
+        variables: found.variables,
+        suggested_model: found.suggested_model,
+    };
+    Ok(Success { data, flags: Flags { warnings, ..Flags::default() }, memory })
+}
+
+impl From<TemplateProblem> for TemplateProblemOut {
+    fn from(problem: TemplateProblem) -> Self {
+        let TemplateProblem { part, line, column, message } = problem;
+        Self { part, line, column, message }
+    }
+}
+
+/// The fields of the request; their names are those of `ValidateTemplateIn`.
+pub(crate) fn read(
+    text: &[u8],
+    findings: &mut Findings,
+) -> Result<(Option<TemplateRef>, TemplateFields), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let template = find_template(&mut fields, findings);
+    let given = read_texts(&mut fields, findings);
+    fields.finish(findings);
+    Ok((template, given))
+}

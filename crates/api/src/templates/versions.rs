@@ -1,0 +1,76 @@
+//! templates/versions: the versions of a template that are kept, newest first.
+
+use postroad_store::TemplateRef;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::shared_params::read_template;
+use super::template_out::TemplateVersionOut;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, AnswerMemory, Flags, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+use crate::page::{LIMIT_DEFAULT, LIMIT_MAX, Pagination, read_cursor, read_limit};
+
+/// Of which template, by `id` or `alias`, and which page.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"alias": "welcome"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct TemplateVersionsIn {
+    id: Option<i64>,
+    alias: Option<String>,
+    /// Up to 500; 50 if left out.
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TemplateVersionListOut {
+    items: Vec<TemplateVersionOut>,
+}
+
+/// What a request asks for.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    template: TemplateRef,
+    limit: usize,
+    before: Option<i64>,
+}
+
+/// List the versions of a template
+///
+/// Newest first. The newest 30 are kept, and those that are published or were published last.
+#[utoipa::path(
+    post,
+    path = "/api/v1/templates/versions",
+    tag = "templates",
+    operation_id = "listTemplateVersions",
+    request_body = TemplateVersionsIn,
+    responses((status = 200, body = Answer<TemplateVersionListOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<TemplateVersionListOut>, Failure> {
+    let mut findings = Findings::default();
+    let Wanted { template, limit, before } = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let (template, found, has_more) =
+        call.app.list_template_versions(&call.caller, template, before, limit).await?;
+    let next = found.last().filter(|_| has_more).map(|info| info.version.to_string());
+    let flags = Flags { pagination: Some(Pagination::new(limit, next)), warnings, ..Flags::default() };
+    let items = found.into_iter().map(|info| TemplateVersionOut::new(info, template.published)).collect();
+    Ok(Success { data: TemplateVersionListOut { items }, flags, memory: AnswerMemory::Small })
+}
+
+/// The fields of the request; their names are those of `TemplateVersionsIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let template = read_template(&mut fields, findings);
+    let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
+    let before = read_cursor(&mut fields, findings, |text| text.parse().ok());
+    fields.finish(findings);
+    Ok(Wanted { template, limit, before })
+}

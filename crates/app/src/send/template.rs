@@ -1,0 +1,156 @@
+//! Messages made of templates: the texts come from the template, everything else from the request.
+
+use std::borrow::Cow;
+
+use postroad_mail::{Attachment, AttachmentView, NewContent, RawMessage};
+use postroad_model::ServerId;
+
+use super::accept::aside_if_large;
+use super::draft::{MessageDraft, TemplateDraft};
+use super::message::too_large;
+use super::options::shown;
+use super::submission_options::TemplateCall;
+use crate::templates::{MODEL_BYTES_MAX, Model, RenderFailure, TemplateRefusal, reference};
+use crate::{App, FieldProblem, Refusal};
+
+/// What a template did to a draft.
+#[derive(Debug, Default)]
+pub(super) struct FilledIn {
+    /// What analytics know it by.
+    pub(super) name: Option<String>,
+    pub(super) problems: Vec<FieldProblem>,
+}
+
+impl App {
+    /// Puts the texts of a template into a draft. A subject of the draft's own stays.
+    pub(super) async fn fill_in(
+        &self,
+        server_id: ServerId,
+        draft: &mut MessageDraft<'_>,
+        template: TemplateDraft<'_>,
+    ) -> Result<FilledIn, Refusal> {
+        let name = template.name.as_deref().unwrap_or_default();
+        let locale = template.locale.map(Cow::into_owned);
+        let mail = match self.render_mail(server_id, reference(name), template.model, locale).await {
+            Ok(mail) => mail,
+            Err(TemplateRefusal::NotFound) => {
+                // The texts are not there; that they are missing is no second problem.
+                draft.subject.get_or_insert_default();
+                return Ok(FilledIn { name: None, problems: vec![no_template("/template", name)] });
+            }
+            Err(other) => return Err(send_refusal(other)),
+        };
+        let mut problems = Vec::new();
+        for (pointer, body) in [("/plain_body", &draft.plain_body), ("/html_body", &draft.html_body)] {
+            if body.is_some() {
+                let field = pointer.trim_start_matches('/');
+                let message = format!("`{field}` comes from the template; leave it out");
+                problems.push(FieldProblem::new(pointer, message));
+            }
+        }
+        if draft.subject.as_deref().is_none_or(|subject| subject.trim().is_empty()) {
+            draft.subject = Some(mail.rendered.subject.unwrap_or_default().into());
+        }
+        draft.plain_body = mail.rendered.plain_body.map(Cow::Owned);
+        draft.html_body = mail.rendered.html_body.map(Cow::Owned);
+        Ok(FilledIn { name: Some(mail.template), problems })
+    }
+
+    /// Makes a submitted message whose body is a model into the mail of its template.
+    pub(super) async fn fill_in_submission(
+        &self,
+        server_id: ServerId,
+        raw: RawMessage,
+        call: TemplateCall,
+    ) -> Result<(RawMessage, String), Refusal> {
+        let bytes = raw.bytes.len();
+        let (raw, read) = aside_if_large(bytes, move || {
+            let read = read_model(&raw.bytes);
+            (raw, read)
+        })
+        .await?;
+        let (model, files) = read.map_err(|message| Refusal::Validation(vec![in_data(message)]))?;
+        let mail = match self.render_mail(server_id, reference(&call.name), model, call.locale).await {
+            Err(TemplateRefusal::NotFound) => {
+                return Err(Refusal::Validation(vec![no_template("/data", &call.name)]));
+            }
+            other => other.map_err(send_refusal)?,
+        };
+        let bytes_max = self.inner.limits.message_bytes_max;
+        let rendered = mail.rendered;
+        let raw = aside_if_large(bytes, move || {
+            let mut raw = raw;
+            let subject = rendered.subject.filter(|_| raw.subject.trim().is_empty());
+            let attachments: Vec<Attachment<'_>> = files
+                .iter()
+                .map(|file| Attachment {
+                    name: &file.filename,
+                    content_type: &file.content_type,
+                    content: Cow::Borrowed(&file.content),
+                    content_id: None,
+                })
+                .collect();
+            let content = NewContent {
+                subject: subject.as_deref(),
+                plain_body: rendered.plain_body.as_deref(),
+                html_body: rendered.html_body.as_deref(),
+                attachments: &attachments,
+            };
+            raw.replace_content(&content);
+            raw
+        })
+        .await?;
+        if raw.bytes.len() > bytes_max {
+            return Err(Refusal::Validation(vec![too_large(&self.inner.limits)]));
+        }
+        Ok((raw, mail.template))
+    }
+}
+
+/// The model in the body of a message, and the files beside it.
+fn read_model(bytes: &[u8]) -> Result<(Model, Vec<AttachmentView>), String> {
+    let view = postroad_mail::view(bytes);
+    let mut attachments = view.attachments;
+    let json = attachments.iter().position(|file| file.content_type == "application/json");
+    let text = match (view.plain_body, json) {
+        (Some(text), _) if !text.trim().is_empty() => text,
+        (_, Some(at)) => String::from_utf8(attachments.remove(at).content)
+            .map_err(|_| "The model in the body of the message is not UTF-8".to_owned())?,
+        _ => "{}".to_owned(),
+    };
+    if text.len() > MODEL_BYTES_MAX {
+        return Err(format!("The model in the body of the message is larger than {MODEL_BYTES_MAX} bytes"));
+    }
+    let model = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
+        // Without its words, which may quote a value.
+        let (line, column) = (error.line(), error.column());
+        format!("The body of a message by template must be a JSON object, its model; it is not at line {line} column {column}")
+    })?;
+    Ok((model, attachments))
+}
+
+fn no_template(pointer: &str, name: &str) -> FieldProblem {
+    FieldProblem::new(pointer, format!("There is no template `{}` on this server", shown(name)))
+}
+
+fn in_data(message: String) -> FieldProblem {
+    FieldProblem::new("/data", message)
+}
+
+fn send_refusal(refusal: TemplateRefusal) -> Refusal {
+    match refusal {
+        TemplateRefusal::NotPublished => Refusal::TemplateNotPublished,
+        TemplateRefusal::Render(failure) => Refusal::TemplateRendering(Box::new(failure)),
+        TemplateRefusal::Store(refusal) => refusal,
+        TemplateRefusal::Validation(problems) => Refusal::Validation(problems),
+        TemplateRefusal::Invalid(problems) => {
+            // It compiled when it was saved, so an older release saved it.
+            let found = problems.into_iter().next();
+            let (part, line, message) =
+                found.map_or_else(Default::default, |found| (found.part, found.line, found.message));
+            let message = format!("The template cannot be rendered any more: {message}; save it again");
+            Refusal::TemplateRendering(Box::new(RenderFailure::Failed { part, line, message }))
+        }
+        other => Refusal::Internal(format!("a template that is published cannot be used: {other:?}")),
+    }
+}

@@ -1,0 +1,205 @@
+//! Making, changing, publishing and removing templates.
+
+use postroad_model::TemplateId;
+use postroad_store::{NewTemplate, TemplateChange, TemplateContent, TemplateKind, TemplateRef};
+
+use super::content::{self, TemplateFields};
+use super::find::FoundTemplate;
+use super::limits::{TEMPLATES_PER_SERVER, VERSIONS_KEPT};
+use super::refusal::TemplateRefusal;
+use super::render::aside;
+use crate::{App, Caller, FieldProblem};
+use postroad_store::StoreError;
+
+/// Which version is meant.
+#[derive(Debug)]
+pub struct VersionRequest {
+    pub template: TemplateRef,
+    pub version: Option<i64>,
+}
+
+impl App {
+    /// Makes a template with its first version, and publishes that if `publish` says so.
+    pub async fn create_template(
+        &self,
+        caller: &Caller,
+        fields: TemplateFields,
+        publish: bool,
+    ) -> Result<FoundTemplate, TemplateRefusal> {
+        let mut problems = Vec::new();
+        let kind = checked_kind(fields.kind.as_deref(), &mut problems);
+        let alias = fields.alias.clone().flatten();
+        content::check_alias(alias.as_deref(), &mut problems);
+        let name = fields.name.clone().unwrap_or_default();
+        content::check_name(&name, &mut problems);
+        let before = TemplateContent { inline_css: true, ..TemplateContent::default() };
+        let content = self.built(caller, kind, fields, before, problems).await?;
+        let new = NewTemplate { server_id: caller.server_id, alias, name, kind, content };
+        let store = &self.inner.store;
+        let created =
+            store.create_template(new, TEMPLATES_PER_SERVER).await.map_err(|error| match error {
+                StoreError::InUse => TemplateRefusal::TooMany,
+                StoreError::NotFound => no_layout(),
+                other => other.into(),
+            })?;
+        self.inner.templates.forget();
+        if publish {
+            return self.publish_version(caller, created.id, created.latest).await;
+        }
+        self.with_version(created, None).await
+    }
+
+    /// Changes what is given. Texts become a new version, which is published if `publish` says so.
+    pub async fn change_template(
+        &self,
+        caller: &Caller,
+        template: TemplateRef,
+        fields: TemplateFields,
+        publish: bool,
+    ) -> Result<FoundTemplate, TemplateRefusal> {
+        let before = self.find_template(caller, template, None).await?;
+        let id = before.template.id;
+        let mut problems = Vec::new();
+        let alias = fields.alias.clone();
+        content::check_alias(alias.as_ref().and_then(Option::as_deref), &mut problems);
+        let name = fields.name.clone();
+        if let Some(name) = &name {
+            content::check_name(name, &mut problems);
+        }
+        if fields.kind.as_deref().is_some_and(|kind| kind != before.template.kind.as_str()) {
+            let message = "`type` is decided when a template is made";
+            problems.push(FieldProblem::new("/type", message));
+        }
+        let content = if fields.has_content() {
+            let kind = before.template.kind;
+            Some(self.built(caller, kind, fields, before.version.content, problems).await?)
+        } else if problems.is_empty() {
+            None
+        } else {
+            return Err(TemplateRefusal::Validation(problems));
+        };
+        let change = TemplateChange { alias, name, content };
+        let changed = self.inner.store.change_template(caller.server_id, id, change, VERSIONS_KEPT).await;
+        self.inner.templates.forget();
+        let changed = changed?;
+        if publish {
+            return self.publish_version(caller, id, changed.latest).await;
+        }
+        self.with_version(changed, None).await
+    }
+
+    /// Makes mails of the newest version, or of the one that is named.
+    pub async fn publish_template(
+        &self,
+        caller: &Caller,
+        request: VersionRequest,
+    ) -> Result<FoundTemplate, TemplateRefusal> {
+        let found = self.inner.store.find_template(caller.server_id, request.template).await?;
+        let template = found.ok_or(TemplateRefusal::NotFound)?;
+        let version = request.version.unwrap_or(template.latest);
+        self.publish_version(caller, template.id, version).await
+    }
+
+    /// Makes mails of the version before the published one again, or of the one that is named.
+    pub async fn roll_back_template(
+        &self,
+        caller: &Caller,
+        request: VersionRequest,
+    ) -> Result<FoundTemplate, TemplateRefusal> {
+        let found = self.inner.store.find_template(caller.server_id, request.template).await?;
+        let template = found.ok_or(TemplateRefusal::NotFound)?;
+        let version = request.version.or(template.previous).ok_or(TemplateRefusal::NothingToRollBackTo)?;
+        self.publish_version(caller, template.id, version).await
+    }
+
+    pub async fn delete_template(
+        &self,
+        caller: &Caller,
+        template: TemplateRef,
+    ) -> Result<TemplateId, TemplateRefusal> {
+        let store = &self.inner.store;
+        let template =
+            store.find_template(caller.server_id, template).await?.ok_or(TemplateRefusal::NotFound)?;
+        store.delete_template(caller.server_id, template.id).await?;
+        self.inner.templates.forget();
+        Ok(template.id)
+    }
+
+    async fn publish_version(
+        &self,
+        caller: &Caller,
+        id: TemplateId,
+        version: i64,
+    ) -> Result<FoundTemplate, TemplateRefusal> {
+        // It compiled when it was saved; a newer release may be stricter, and nobody's mails should stop for that.
+        let compiled = self.compiled_template(caller.server_id, id, version).await?;
+        // An old version may have had a layout that is gone.
+        self.layout_of(caller.server_id, &compiled).await.map_err(|refusal| match refusal {
+            TemplateRefusal::NotFound => no_layout(),
+            other => other,
+        })?;
+        let published = self.inner.store.publish_template(caller.server_id, id, version).await;
+        self.inner.templates.forget();
+        self.with_version(published?, Some(version)).await
+    }
+
+    /// The content that is saved: checked, with its layout, and built.
+    pub(super) async fn built(
+        &self,
+        caller: &Caller,
+        kind: TemplateKind,
+        fields: TemplateFields,
+        before: TemplateContent,
+        mut problems: Vec<FieldProblem>,
+    ) -> Result<TemplateContent, TemplateRefusal> {
+        let layout = fields.layout.clone();
+        let mut content = fields.apply(before, &mut problems);
+        if let Some(layout) = layout {
+            content.layout = match layout {
+                Some(name) => self.find_layout(caller, &name, &mut problems).await?,
+                None => None,
+            };
+        }
+        if !problems.is_empty() {
+            return Err(TemplateRefusal::Validation(problems));
+        }
+        let engine = self.inner.templates.engine.clone();
+        aside(move || content::build(&engine, kind, content).map(|(content, _)| content)).await
+    }
+
+    async fn find_layout(
+        &self,
+        caller: &Caller,
+        name: &str,
+        problems: &mut Vec<FieldProblem>,
+    ) -> Result<Option<TemplateId>, TemplateRefusal> {
+        let found = self.inner.store.find_template(caller.server_id, reference(name)).await?;
+        let layout = found.filter(|layout| layout.kind == TemplateKind::Layout);
+        if layout.is_none() {
+            let TemplateRefusal::Validation(problem) = no_layout() else { return Ok(None) };
+            problems.extend(problem);
+        }
+        Ok(layout.map(|layout| layout.id))
+    }
+}
+
+/// An alias begins with a letter, an id does not.
+pub(crate) fn reference(name: &str) -> TemplateRef {
+    match name.parse() {
+        Ok(id) => TemplateRef::Id(TemplateId(id)),
+        Err(_) => TemplateRef::Alias(name.to_owned()),
+    }
+}
+
+fn no_layout() -> TemplateRefusal {
+    let message = "There is no such layout on this server";
+    TemplateRefusal::Validation(vec![FieldProblem::new("/layout", message)])
+}
+
+fn checked_kind(text: Option<&str>, problems: &mut Vec<FieldProblem>) -> TemplateKind {
+    let kind = text.map_or(Some(TemplateKind::Standard), TemplateKind::parse);
+    if kind.is_none() {
+        problems.push(FieldProblem::new("/type", "`type` should be `standard` or `layout`"));
+    }
+    kind.unwrap_or(TemplateKind::Standard)
+}

@@ -1,0 +1,214 @@
+//! A version of a template that can be rendered: its texts in every language, compiled.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use minijinja::Value;
+use minijinja::value::Serde;
+use postroad_model::TemplateId;
+use postroad_store::{TemplateContent, TemplateTexts};
+use serde_json::Map;
+
+use super::engine::{CompiledText, Engine, Escaping, TextFailure};
+use super::filters::Regional;
+use super::language::{Place, TemplateProblem};
+use super::refusal::RenderFailure;
+use super::work::{Context, OUTPUT_BYTES_MAX};
+
+/// A model: the variables of a template.
+pub type Model = Map<String, serde_json::Value>;
+
+/// The texts of a mail.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RenderedTemplate {
+    pub subject: Option<String>,
+    pub html_body: Option<String>,
+    pub plain_body: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct CompiledTemplate {
+    texts: CompiledTexts,
+    locales: BTreeMap<String, CompiledTexts>,
+    pub(super) layout: Option<TemplateId>,
+    /// What it takes of memory, roughly.
+    pub(super) bytes: usize,
+    /// How long the last rendering took; 0 before the first.
+    last_us: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct CompiledTexts {
+    subject: Option<CompiledText>,
+    html: Option<CompiledText>,
+    plain: Option<CompiledText>,
+}
+
+/// A place for all that is wrong with the texts.
+pub(super) type Problems = Vec<TemplateProblem>;
+
+impl CompiledTemplate {
+    /// Compiles the texts that were saved, or tells every mistake in them.
+    pub(super) fn compile(engine: &Engine, content: &TemplateContent) -> Result<Self, Problems> {
+        let mut problems = Problems::new();
+        let texts = CompiledTexts::compile(engine, &content.texts, "", &mut problems);
+        let locales: BTreeMap<String, CompiledTexts> = content
+            .locales
+            .iter()
+            .map(|(locale, texts)| {
+                let prefix = format!("locales/{locale}/");
+                (locale.clone(), CompiledTexts::compile(engine, texts, &prefix, &mut problems))
+            })
+            .collect();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let bytes = locales.values().chain([&texts]).map(CompiledTexts::bytes).sum();
+        Ok(Self { texts, locales, layout: content.layout, bytes, last_us: AtomicU64::new(0) })
+    }
+
+    /// Every text, for what can be said of the variables.
+    pub(super) fn each_text(&self) -> impl Iterator<Item = &CompiledText> {
+        self.locales
+            .values()
+            .chain([&self.texts])
+            .flat_map(|texts| [&texts.subject, &texts.html, &texts.plain].into_iter().flatten())
+    }
+
+    /// Whether it is soon done: as far as the last time shows.
+    pub(super) fn is_quick(&self, limit_us: u64) -> bool {
+        (1..=limit_us).contains(&self.last_us.load(Ordering::Relaxed))
+    }
+
+    /// Renders the texts of a mail in a language, with a layout around its bodies.
+    pub(super) fn render(
+        &self,
+        layout: Option<&Self>,
+        model: &Model,
+        locale: Option<&str>,
+    ) -> Result<RenderedTemplate, RenderFailure> {
+        let started = Instant::now();
+        let context = Context::new(Value::from(Serde(model)), Regional::of(locale));
+        let mut left = OUTPUT_BYTES_MAX;
+        let mut rendered = RenderedTemplate::default();
+        let fields: [(&str, Select, &mut Option<String>); 3] = [
+            ("subject", |texts| texts.subject.as_ref(), &mut rendered.subject),
+            ("html_body", |texts| texts.html.as_ref(), &mut rendered.html_body),
+            ("plain_body", |texts| texts.plain.as_ref(), &mut rendered.plain_body),
+        ];
+        for (field, select, out) in fields {
+            let Some((text, prefix)) = self.find(locale, select) else { continue };
+            let failed = |prefix: String| move |failure| explain(format!("{prefix}{field}"), failure);
+            let mut made = text.render(&context, model, left).map_err(failed(prefix))?;
+            if let Some((text, prefix)) =
+                layout.filter(|_| field != "subject").and_then(|l| l.find(locale, select))
+            {
+                let content = match field {
+                    "html_body" => Value::from_safe_string(made),
+                    _ => Value::from(made),
+                };
+                let around = context.around(content);
+                made = text.render(&around, model, left).map_err(failed(format!("layout/{prefix}")))?;
+            }
+            left -= made.len();
+            *out = Some(made);
+        }
+        check_subject(&mut rendered)?;
+        self.last_us.store((started.elapsed().as_micros() as u64).max(1), Ordering::Relaxed);
+        Ok(rendered)
+    }
+
+    /// The text of the most special language that has one, and where it stands: `de-AT`, then `de`, then the default.
+    fn find(&self, locale: Option<&str>, select: Select) -> Option<(&CompiledText, String)> {
+        let mut tag = locale.map(canonical_locale);
+        while let Some(name) = tag {
+            if let Some(text) = self.locales.get(&name).and_then(select) {
+                return Some((text, format!("locales/{name}/")));
+            }
+            tag = name.rsplit_once('-').map(|(general, _)| general.to_owned());
+        }
+        select(&self.texts).map(|text| (text, String::new()))
+    }
+}
+
+type Select = fn(&CompiledTexts) -> Option<&CompiledText>;
+
+impl CompiledTexts {
+    fn compile(engine: &Engine, texts: &TemplateTexts, prefix: &str, problems: &mut Problems) -> Self {
+        let mut text = |part: &str, source: Option<&str>, escaping| {
+            let compiled = engine.compile(source?, escaping);
+            compiled.map_err(|found| problems.push(problem(format!("{prefix}{part}"), found))).ok()
+        };
+        Self {
+            subject: text("subject", texts.subject.as_deref(), Escaping::None),
+            html: text("html_body", texts.html(), Escaping::Html),
+            plain: text("plain_body", texts.plain(), Escaping::None),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        [&self.subject, &self.html, &self.plain].into_iter().flatten().map(|text| text.bytes).sum()
+    }
+}
+
+pub(super) fn problem(part: String, (place, message): (Place, String)) -> TemplateProblem {
+    TemplateProblem { part, line: place.line, column: place.column, message }
+}
+
+/// As `locales` are kept: the language in small letters, a script as a name, a region in capitals.
+pub(super) fn canonical_locale(text: &str) -> String {
+    let part = |(at, part): (usize, &str)| match (at, part.len()) {
+        (0, _) => part.to_ascii_lowercase(),
+        (_, 2) => part.to_ascii_uppercase(),
+        (_, 4) => part[..1].to_ascii_uppercase() + &part[1..].to_ascii_lowercase(),
+        _ => part.to_ascii_lowercase(),
+    };
+    let is_tag = text.len() <= 35
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    if !is_tag {
+        return String::new();
+    }
+    text.split(['-', '_']).enumerate().map(part).collect::<Vec<_>>().join("-")
+}
+
+/// A subject is one line. What a variable brings of line breaks would begin another header.
+fn check_subject(rendered: &mut RenderedTemplate) -> Result<(), RenderFailure> {
+    let Some(subject) = &mut rendered.subject else { return Ok(()) };
+    if subject.trim().len() < subject.len() {
+        *subject = subject.trim_matches([' ', '\t']).to_owned();
+    }
+    if subject.chars().any(|c| c.is_control() && c != '\t') {
+        let message = "the subject has a line break or control character, which a variable brought";
+        return Err(RenderFailure::Failed {
+            part: "subject".to_owned(),
+            line: 1,
+            message: format!("The template cannot be rendered: {message}"),
+        });
+    }
+    Ok(())
+}
+
+fn explain(part: String, failure: TextFailure) -> RenderFailure {
+    match failure {
+        TextFailure::Missing { variable, place, nearest } => {
+            let hint = nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            let message = format!(
+                "The model has no variable `{variable}`, which the template needs in `{part}`, line {}{hint}",
+                place.line
+            );
+            RenderFailure::VariableMissing {
+                variable,
+                part,
+                line: place.line,
+                column: place.column,
+                nearest,
+                message,
+            }
+        }
+        TextFailure::Failed { line, message } => {
+            let message = format!("The template cannot be rendered: {message} (`{part}`, line {line})");
+            RenderFailure::Failed { part, line, message }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The fields of a template as they are saved: checked, with all that is made of them.
+
+use std::collections::BTreeMap;
+
+use postroad_store::{Template, TemplateContent, TemplateFormat, TemplateKind, TemplateTexts};
+
+use super::compiled::{CompiledTemplate, Model, Problems, canonical_locale, problem};
+use super::engine::Engine;
+use super::language::Segment;
+use super::language::{Place, check};
+use super::limits::{
+    ALIAS_BYTES_MAX, BODY_BYTES_MAX, CONTENT_BYTES_MAX, LOCALES_MAX, NAME_CHARS_MAX, SAMPLE_BYTES_MAX,
+    SUBJECT_BYTES_MAX,
+};
+use super::markup::{Styles, inline_css, mjml_to_html, plain_text};
+use super::refusal::TemplateRefusal;
+use super::work::CONTENT;
+use crate::FieldProblem;
+
+/// The texts of one language as they are given.
+#[derive(Debug, Clone, Default)]
+pub struct TextFields {
+    pub subject: Option<String>,
+    pub html_body: Option<String>,
+    pub plain_body: Option<String>,
+}
+
+/// The fields of a template as they are given. `None` stays as it is, or is not there; `Some(None)` is taken away.
+#[derive(Debug, Clone, Default)]
+pub struct TemplateFields {
+    pub alias: Option<Option<String>>,
+    pub name: Option<String>,
+    /// `standard` or `layout`; decided when a template is made.
+    pub kind: Option<String>,
+    pub subject: Option<Option<String>>,
+    pub html_body: Option<Option<String>>,
+    pub plain_body: Option<Option<String>>,
+    /// `html` or `mjml`.
+    pub format: Option<String>,
+    pub inline_css: Option<bool>,
+    /// Id or alias of the layout.
+    pub layout: Option<Option<String>>,
+    /// By language tag; all of them at once.
+    pub locales: Option<Vec<(String, TextFields)>>,
+    pub sample_model: Option<Option<Model>>,
+}
+
+impl TemplateFields {
+    /// Whether a new version is needed.
+    pub(super) fn has_content(&self) -> bool {
+        self.subject.is_some()
+            || self.html_body.is_some()
+            || self.plain_body.is_some()
+            || self.format.is_some()
+            || self.inline_css.is_some()
+            || self.layout.is_some()
+            || self.locales.is_some()
+            || self.sample_model.is_some()
+    }
+
+    /// Puts what is given over what there is. The layout is looked up by the caller.
+    pub(super) fn apply(self, before: TemplateContent, problems: &mut Vec<FieldProblem>) -> TemplateContent {
+        let mut content = before;
+        let texts = &mut content.texts;
+        let fields = [
+            (&mut texts.subject, self.subject),
+            (&mut texts.html_body, self.html_body),
+            (&mut texts.plain_body, self.plain_body),
+        ];
+        for (field, given) in fields {
+            if let Some(given) = given {
+                *field = given.filter(|text| !text.is_empty());
+            }
+        }
+        if let Some(format) = self.format {
+            match TemplateFormat::parse(&format) {
+                Some(format) => content.format = format,
+                None => problems.push(FieldProblem::new("/format", "`format` should be `html` or `mjml`")),
+            }
+        }
+        if let Some(inline_css) = self.inline_css {
+            content.inline_css = inline_css;
+        }
+        if let Some(locales) = self.locales {
+            content.locales = checked_locales(locales, problems);
+        }
+        if let Some(sample) = self.sample_model {
+            let bytes = sample
+                .as_ref()
+                .map_or(0, |sample| serde_json::to_string(sample).map_or(0, |text| text.len()));
+            if bytes > SAMPLE_BYTES_MAX {
+                let message = format!("`sample_model` is larger than {SAMPLE_BYTES_MAX} bytes of JSON");
+                problems.push(FieldProblem::new("/sample_model", message));
+            }
+            content.sample_model = sample;
+        }
+        check_sizes(&content, problems);
+        content
+    }
+}
+
+pub(super) fn check_alias(alias: Option<&str>, problems: &mut Vec<FieldProblem>) {
+    let Some(alias) = alias else { return };
+    let is_word = alias.len() <= ALIAS_BYTES_MAX
+        && alias.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic())
+        && alias.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+    if !is_word {
+        let message = format!(
+            "`alias` should be 1 to {ALIAS_BYTES_MAX} letters, digits, dots, dashes and underscores, a letter first"
+        );
+        problems.push(FieldProblem::new("/alias", message));
+    }
+}
+
+pub(super) fn check_name(name: &str, problems: &mut Vec<FieldProblem>) {
+    if !(1..=NAME_CHARS_MAX).contains(&name.chars().count()) || name.chars().any(char::is_control) {
+        let message = format!("`name` should be 1 to {NAME_CHARS_MAX} characters without control characters");
+        problems.push(FieldProblem::new("/name", message));
+    }
+}
+
+fn checked_locales(
+    locales: Vec<(String, TextFields)>,
+    problems: &mut Vec<FieldProblem>,
+) -> BTreeMap<String, TemplateTexts> {
+    if locales.len() > LOCALES_MAX {
+        let message = format!("`locales` has more than {LOCALES_MAX} languages");
+        problems.push(FieldProblem::new("/locales", message));
+        return BTreeMap::new();
+    }
+    let mut checked = BTreeMap::new();
+    for (tag, fields) in locales {
+        let name = canonical_locale(&tag);
+        let is_tag = (2..=8).contains(&name.split('-').next().unwrap_or_default().len())
+            && name.split('-').all(|part| (1..=8).contains(&part.len()))
+            && name.starts_with(|c: char| c.is_ascii_alphabetic());
+        let shown: String = tag.chars().take(40).collect();
+        if !is_tag {
+            let message = format!("`{shown}` is no language tag such as `de` or `de-AT`");
+            problems.push(FieldProblem::new("/locales", message));
+            continue;
+        }
+        let texts = TemplateTexts {
+            subject: fields.subject.filter(|text| !text.is_empty()),
+            html_body: fields.html_body.filter(|text| !text.is_empty()),
+            plain_body: fields.plain_body.filter(|text| !text.is_empty()),
+            ..TemplateTexts::default()
+        };
+        if checked.insert(name, texts).is_some() {
+            problems.push(FieldProblem::new("/locales", format!("`locales` has `{shown}` twice")));
+        }
+    }
+    checked
+}
+
+fn check_sizes(content: &TemplateContent, problems: &mut Vec<FieldProblem>) {
+    let mut total = 0;
+    let all = content.locales.iter().map(|(name, texts)| (format!("/locales/{name}"), texts));
+    for (pointer, texts) in all.chain([(String::new(), &content.texts)]) {
+        let fields = [
+            ("subject", &texts.subject, SUBJECT_BYTES_MAX),
+            ("html_body", &texts.html_body, BODY_BYTES_MAX),
+            ("plain_body", &texts.plain_body, BODY_BYTES_MAX),
+        ];
+        for (field, text, most) in fields {
+            let Some(text) = text else { continue };
+            total += text.len();
+            if text.len() > most {
+                let message = format!("`{field}` is longer than {most} bytes");
+                problems.push(FieldProblem::new(format!("{pointer}/{field}"), message));
+            }
+            if text.contains('\0')
+                || (field == "subject" && text.chars().any(|c| c.is_control() && c != '\t'))
+            {
+                let message =
+                    format!("`{field}` must not contain control characters or, in a subject, line breaks");
+                problems.push(FieldProblem::new(format!("{pointer}/{field}"), message));
+            }
+        }
+    }
+    if total > CONTENT_BYTES_MAX {
+        let message = format!("The texts of the template are longer than {CONTENT_BYTES_MAX} bytes together");
+        problems.push(FieldProblem::new("", message));
+    }
+}
+
+/// Makes what is made when a template is saved, and compiles it. Takes its time: not for async threads.
+pub(super) fn build(
+    engine: &Engine,
+    kind: TemplateKind,
+    mut content: TemplateContent,
+) -> Result<(TemplateContent, CompiledTemplate), TemplateRefusal> {
+    let mut problems = Problems::new();
+    let (format, inlines) = (content.format, content.inline_css);
+    let all = content.locales.iter_mut().map(|(name, texts)| (format!("locales/{name}/"), texts));
+    for (prefix, texts) in all.chain([(String::new(), &mut content.texts)]) {
+        build_texts(texts, &prefix, format, inlines, kind, &mut problems);
+    }
+    let has_body = content.texts.html().is_some() || content.texts.plain().is_some();
+    let whole = |part: &str, message: &str| {
+        problem(part.to_owned(), (Place { line: 0, column: 0 }, message.to_owned()))
+    };
+    if !has_body && problems.is_empty() {
+        problems.push(whole("html_body", "a template needs a `html_body`, a `plain_body` or both"));
+    }
+    if kind == TemplateKind::Standard && content.texts.subject.is_none() {
+        problems.push(whole("subject", "a template needs a `subject`"));
+    }
+    if kind == TemplateKind::Layout && content.layout.is_some() {
+        problems.push(whole("layout", "a layout has no layout around it"));
+    }
+    if !problems.is_empty() {
+        return Err(TemplateRefusal::Invalid(problems));
+    }
+    let compiled = CompiledTemplate::compile(engine, &content).map_err(TemplateRefusal::Invalid)?;
+    if kind == TemplateKind::Layout {
+        check_layout(&compiled)?;
+    }
+    Ok((content, compiled))
+}
+
+/// Each body of a layout has a place for what it stands around.
+fn check_layout(compiled: &CompiledTemplate) -> Result<(), TemplateRefusal> {
+    let has_content = compiled.each_text().all(|text| {
+        text.lookups()
+            .iter()
+            .any(|lookup| matches!(lookup.path.as_deref(), Some([Segment::Name(name)]) if name == CONTENT))
+    });
+    if has_content {
+        return Ok(());
+    }
+    let message = "each body of a layout needs `{{ content }}`, where the body of a template comes in";
+    let place = (Place { line: 0, column: 0 }, message.to_owned());
+    Err(TemplateRefusal::Invalid(vec![problem("html_body".to_owned(), place)]))
+}
+
+fn build_texts(
+    texts: &mut TemplateTexts,
+    prefix: &str,
+    format: TemplateFormat,
+    inlines: bool,
+    kind: TemplateKind,
+    problems: &mut Problems,
+) {
+    (texts.built_html, texts.built_plain) = (None, None);
+    if kind == TemplateKind::Layout {
+        texts.subject = None;
+    }
+    let Some(source) = texts.html_body.as_deref() else { return };
+    let part = format!("{prefix}html_body");
+    // Here mistakes have the places that the author knows.
+    if let Err(found) = check(source) {
+        problems.push(problem(part, found));
+        return;
+    }
+    let html = match format {
+        TemplateFormat::Html => Ok(source.to_owned()),
+        TemplateFormat::Mjml => mjml_to_html(source),
+    };
+    let html = match html {
+        Ok(html) => html,
+        Err(found) => {
+            problems.push(problem(part, found));
+            return;
+        }
+    };
+    if texts.plain_body.is_none() {
+        texts.built_plain = Some(plain_text(&html));
+    }
+    let styles = if kind == TemplateKind::Layout { Styles::Kept } else { Styles::Removed };
+    let built = if inlines { inline_css(&html, styles) } else { Ok(html) };
+    match built {
+        Ok(built) if built.len() > BODY_BYTES_MAX => {
+            let message = format!("the HTML that is made of it is longer than {BODY_BYTES_MAX} bytes");
+            problems.push(problem(part, (Place { line: 0, column: 0 }, message)));
+        }
+        Ok(built) => texts.built_html = (built != source).then_some(built),
+        Err(message) => problems.push(problem(part, (Place { line: 0, column: 0 }, message))),
+    }
+}
+
+/// How mails name a template: by its alias, or by its id if it has none.
+pub(super) fn shown_name(template: &Template) -> String {
+    template.alias.clone().unwrap_or_else(|| template.id.to_string())
+}

@@ -1,0 +1,128 @@
+//! Compiles and renders single texts with minijinja.
+
+use std::sync::Arc;
+
+use minijinja::value::ValueKind;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
+
+use super::filters;
+use super::filters::texts::write_escaped;
+use super::language::{self, Lookup, Place, check};
+use super::missing;
+use super::work::{BoundedOutput, Context, FUEL, OUTPUT_BYTES_MAX, TOO_MUCH_WORK, invalid, written};
+
+const NAME: &str = "text";
+
+/// Whether variables are escaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Escaping {
+    Html,
+    None,
+}
+
+/// What all texts share: filters and bounds. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Engine {
+    html: Environment<'static>,
+    plain: Environment<'static>,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        let mut plain = Environment::empty();
+        plain.set_syntax(language::syntax());
+        plain.set_fuel(Some(FUEL));
+        plain.set_undefined_behavior(UndefinedBehavior::Strict);
+        plain.set_auto_escape_callback(|_| AutoEscape::None);
+        plain.set_formatter(write_value);
+        filters::register(&mut plain);
+        let mut html = plain.clone();
+        html.set_auto_escape_callback(|_| AutoEscape::Html);
+        Self { html, plain }
+    }
+}
+
+/// A list or map in a mail is a mistake, and writing one out can take any time.
+fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
+    match value.kind() {
+        ValueKind::Seq | ValueKind::Iterable => Err(invalid(
+            "a list cannot be written; go through it with `{% for %}`, or use `join` or `tojson`",
+        )),
+        ValueKind::Map | ValueKind::Plain | ValueKind::Bytes => {
+            Err(invalid("an object cannot be written; write its parts, or use `tojson`"))
+        }
+        // `null` in a model is a value that is not there: a blank, and not the word none.
+        // Undefined comes here only from an `if` without `else`.
+        ValueKind::None | ValueKind::Undefined => Ok(()),
+        ValueKind::String if matches!(state.auto_escape(), AutoEscape::Html) && !value.is_safe() => {
+            write_escaped(out, value.as_str().unwrap_or_default()).map_err(Error::from)
+        }
+        _ => out.write_str(&written(value)?).map_err(Error::from),
+    }
+}
+
+/// A text that can be rendered.
+#[derive(Debug)]
+pub(super) struct CompiledText {
+    environment: Environment<'static>,
+    lookups: Vec<Lookup>,
+    /// What it takes of memory, roughly.
+    pub(super) bytes: usize,
+}
+
+/// Why a text could not be rendered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TextFailure {
+    Missing { variable: String, place: Place, nearest: Option<String> },
+    Failed { line: usize, message: String },
+}
+
+impl Engine {
+    pub(super) fn compile(&self, source: &str, escaping: Escaping) -> Result<CompiledText, (Place, String)> {
+        let lowered = check(source)?;
+        let mut environment = match escaping {
+            Escaping::Html => self.html.clone(),
+            Escaping::None => self.plain.clone(),
+        };
+        let bytes = 4 * lowered.text.len() + 200 * lowered.lookups.len() + 4_096;
+        environment.add_template_owned(NAME, lowered.text).map_err(|error| {
+            let message = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+            (Place { line: error.line().unwrap_or(1), column: 1 }, message)
+        })?;
+        Ok(CompiledText { environment, lookups: lowered.lookups, bytes })
+    }
+}
+
+impl CompiledText {
+    pub(super) fn lookups(&self) -> &[Lookup] {
+        &self.lookups
+    }
+
+    /// Renders at most `bytes_max`, with what `context` has left of work.
+    pub(super) fn render(
+        &self,
+        context: &Arc<Context>,
+        model: &serde_json::Map<String, serde_json::Value>,
+        bytes_max: usize,
+    ) -> Result<String, TextFailure> {
+        let mut output = BoundedOutput { bytes: Vec::new(), bytes_max };
+        let template = self.environment.get_template(NAME).map_err(|error| failed(&error))?;
+        let root = Value::from_dyn_object(Arc::clone(context));
+        match template.render_captured_to(root, &mut output) {
+            Ok(_) => Ok(String::from_utf8(output.bytes).expect("minijinja writes texts")),
+            Err(error) if error.kind() == ErrorKind::UndefinedError => {
+                Err(missing::explain(&error, &self.lookups, model))
+            }
+            Err(error) => Err(failed(&error)),
+        }
+    }
+}
+
+fn failed(error: &Error) -> TextFailure {
+    let message = match error.kind() {
+        ErrorKind::OutOfFuel => TOO_MUCH_WORK.to_owned(),
+        ErrorKind::WriteFailure => format!("the rendered texts are larger than {OUTPUT_BYTES_MAX} bytes"),
+        kind => error.detail().map_or_else(|| kind.to_string(), str::to_owned),
+    };
+    TextFailure::Failed { line: error.line().unwrap_or_default(), message }
+}

@@ -1,0 +1,173 @@
+//! minijinja's own filters and tests, each call paid for by what its arguments weigh.
+
+use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, State, Value, filters, functions, tests};
+
+use crate::templates::language::Hint;
+use crate::templates::work::{Context, invalid};
+
+/// The longest row that `batch` and `slice` make: they fill rows up.
+const ROW_MAX: i64 = 1_000;
+const RANGE_MAX: usize = 10_000;
+
+/// What the first argument may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    /// A text or a number: a list would be written out as one, which can take any time.
+    Text,
+    Number,
+    List,
+    Map,
+    Any,
+}
+
+type Row = (&'static str, Takes, fn() -> Value);
+
+const FILTERS: [Row; 39] = [
+    ("safe", Takes::Text, || Value::from_function(filters::safe)),
+    ("lower", Takes::Text, || Value::from_function(filters::lower)),
+    ("upper", Takes::Text, || Value::from_function(filters::upper)),
+    ("title", Takes::Text, || Value::from_function(filters::title)),
+    ("capitalize", Takes::Text, || Value::from_function(filters::capitalize)),
+    ("trim", Takes::Text, || Value::from_function(filters::trim)),
+    ("string", Takes::Text, || Value::from_function(filters::string)),
+    ("split", Takes::Text, || Value::from_function(filters::split)),
+    ("lines", Takes::Text, || Value::from_function(filters::lines)),
+    ("urlencode", Takes::Text, || Value::from_function(filters::urlencode)),
+    ("round", Takes::Number, || Value::from_function(filters::round)),
+    ("abs", Takes::Number, || Value::from_function(filters::abs)),
+    ("int", Takes::Text, || Value::from_function(filters::int)),
+    ("float", Takes::Text, || Value::from_function(filters::float)),
+    ("bool", Takes::Any, || Value::from_function(filters::bool)),
+    ("default", Takes::Any, || Value::from_function(filters::default)),
+    ("d", Takes::Any, || Value::from_function(filters::default)),
+    ("length", Takes::Any, || Value::from_function(filters::length)),
+    ("count", Takes::Any, || Value::from_function(filters::length)),
+    ("first", Takes::List, || Value::from_function(filters::first)),
+    ("last", Takes::List, || Value::from_function(filters::last)),
+    ("min", Takes::List, || Value::from_function(filters::min)),
+    ("max", Takes::List, || Value::from_function(filters::max)),
+    ("sum", Takes::List, || Value::from_function(filters::sum)),
+    ("sort", Takes::List, || Value::from_function(filters::sort)),
+    ("reverse", Takes::List, || Value::from_function(filters::reverse)),
+    ("unique", Takes::List, || Value::from_function(filters::unique)),
+    ("list", Takes::Any, || Value::from_function(filters::list)),
+    ("batch", Takes::List, || Value::from_function(filters::batch)),
+    ("slice", Takes::List, || Value::from_function(filters::slice)),
+    ("groupby", Takes::List, || Value::from_function(filters::groupby)),
+    ("map", Takes::List, || Value::from_function(filters::map)),
+    ("select", Takes::List, || Value::from_function(filters::select)),
+    ("reject", Takes::List, || Value::from_function(filters::reject)),
+    ("selectattr", Takes::List, || Value::from_function(filters::selectattr)),
+    ("rejectattr", Takes::List, || Value::from_function(filters::rejectattr)),
+    ("items", Takes::Map, || Value::from_function(filters::items)),
+    ("dictsort", Takes::Map, || Value::from_function(filters::dictsort)),
+    ("attr", Takes::Map, || Value::from_function(filters::attr)),
+];
+
+pub(super) fn takes(name: &str) -> Option<Hint> {
+    let (_, takes, _) = FILTERS.iter().find(|(known, _, _)| *known == name)?;
+    Some(match takes {
+        Takes::Number => Hint::Number,
+        Takes::List => Hint::List,
+        Takes::Map => Hint::Map,
+        Takes::Text | Takes::Any => Hint::Any,
+    })
+}
+
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    FILTERS.iter().map(|(name, _, _)| *name)
+}
+
+pub(super) fn register(environment: &mut Environment<'static>) {
+    for (name, takes, function) in FILTERS {
+        let function = function();
+        environment.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+            call(state, name, takes, &function, &args.into_values())
+        });
+    }
+    environment.add_function("range", range);
+    environment.add_test("defined", tests::is_defined);
+    environment.add_test("undefined", tests::is_undefined);
+    environment.add_test("none", tests::is_none);
+    environment.add_test("true", tests::is_true);
+    environment.add_test("false", tests::is_false);
+    environment.add_test("boolean", tests::is_boolean);
+    environment.add_test("odd", tests::is_odd);
+    environment.add_test("even", tests::is_even);
+    environment.add_test("divisibleby", tests::is_divisibleby);
+    environment.add_test("number", tests::is_number);
+    environment.add_test("integer", tests::is_integer);
+    environment.add_test("int", tests::is_integer);
+    environment.add_test("float", tests::is_float);
+    environment.add_test("string", tests::is_string);
+    environment.add_test("sequence", tests::is_sequence);
+    environment.add_test("iterable", tests::is_iterable);
+    environment.add_test("mapping", tests::is_mapping);
+    environment.add_test("startingwith", tests::is_startingwith);
+    environment.add_test("endingwith", tests::is_endingwith);
+    environment.add_test("lower", tests::is_lower);
+    environment.add_test("upper", tests::is_upper);
+    environment.add_test("safe", tests::is_safe);
+    // For `select` and its like.
+    environment.add_test("eq", tests::is_eq);
+    environment.add_test("ne", tests::is_ne);
+    environment.add_test("lt", tests::is_lt);
+    environment.add_test("le", tests::is_le);
+    environment.add_test("gt", tests::is_gt);
+    environment.add_test("ge", tests::is_ge);
+}
+
+fn call(
+    state: &mut State<'_, '_>,
+    name: &str,
+    takes: Takes,
+    function: &Value,
+    args: &[Value],
+) -> Result<Value, Error> {
+    let context = Context::of(state)?;
+    let first = args.first().ok_or_else(|| invalid(format!("`{name}` needs a value")))?;
+    if first.is_undefined() && !matches!(name, "default" | "d") {
+        return Err(minijinja::ErrorKind::UndefinedError.into());
+    }
+    let is_composite = matches!(
+        first.kind(),
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map | ValueKind::Plain | ValueKind::Bytes
+    );
+    if matches!(takes, Takes::Text | Takes::Number) && is_composite {
+        return Err(invalid(format!("`{name}` takes a text or a number, not a {}", super::kind_of(first))));
+    }
+    // What comes behind it are names, numbers and short texts; in `default` it is any value, which is not looked into.
+    if !matches!(name, "default" | "d" | "length" | "count" | "first" | "attr") {
+        args.iter().try_for_each(|arg| context.charge_value(arg))?;
+    }
+    if matches!(name, "batch" | "slice") && args.get(1).and_then(Value::as_i64).is_none_or(|n| n > ROW_MAX) {
+        return Err(invalid(format!("`{name}` takes a number up to {ROW_MAX}")));
+    }
+    if name == "round" && args.get(1).and_then(Value::as_i64).is_some_and(|digits| digits.abs() > 20) {
+        return Err(invalid("`round` takes at most 20 digits"));
+    }
+    let made = function.call(state, args)?;
+    // What is made when it is looked at would be made each time.
+    if made.kind() == ValueKind::Iterable {
+        let entries: Vec<Value> = made.try_iter()?.collect();
+        context.charge(entries.len() as u64)?;
+        return Ok(Value::from(entries));
+    }
+    Ok(made)
+}
+
+fn range(
+    state: &State<'_, '_>,
+    lower: isize,
+    upper: Option<isize>,
+    step: Option<isize>,
+) -> Result<Value, Error> {
+    let range = functions::range(lower, upper, step)?;
+    let count = range.len().unwrap_or(usize::MAX);
+    if count > RANGE_MAX {
+        return Err(invalid(format!("`range` makes at most {RANGE_MAX} numbers")));
+    }
+    Context::of(state)?.charge(count as u64)?;
+    Ok(Value::from(range.try_iter()?.collect::<Vec<_>>()))
+}

@@ -1,0 +1,50 @@
+//! `plural`: the form of a word that a number needs in the language of the mail.
+#![expect(clippy::needless_pass_by_value, reason = "minijinja gives filters their arguments by value")]
+
+use icu_plurals::{PluralCategory, PluralRules, PluralRulesOptions};
+use minijinja::value::Kwargs;
+use minijinja::{Environment, Error, ErrorKind, State, Value};
+
+use crate::templates::work::{Context, invalid};
+
+const WORK: u64 = 100;
+
+pub(super) fn register(environment: &mut Environment<'static>) {
+    environment.add_filter("plural", plural);
+}
+
+/// `n|plural("item", "items")`; further forms by name: `n|plural(one=…, few=…, many=…, other=…)`.
+fn plural(
+    state: &State<'_, '_>,
+    value: &Value,
+    one: Option<&str>,
+    other: Option<&str>,
+    kwargs: Kwargs,
+) -> Result<String, Error> {
+    if value.is_undefined() {
+        return Err(ErrorKind::UndefinedError.into());
+    }
+    let context = Context::of(state)?;
+    let locale = context.regional.locale(&kwargs)?;
+    context.charge(WORK)?;
+    let number = value.as_i64().ok_or_else(|| invalid("`plural` takes a whole number"))?;
+    let zero = kwargs.get::<Option<&str>>("zero")?;
+    let two = kwargs.get::<Option<&str>>("two")?;
+    let few = kwargs.get::<Option<&str>>("few")?;
+    let many = kwargs.get::<Option<&str>>("many")?;
+    let one = one.or(kwargs.get("one")?);
+    let other = other.or(kwargs.get("other")?);
+    kwargs.assert_all_used()?;
+    let other = other.ok_or_else(|| invalid("`plural` needs at least two forms, `one` and `other`"))?;
+    let rules = PluralRules::try_new(locale.into(), PluralRulesOptions::default())
+        .map_err(|_| invalid("plurals are not known in this language"))?;
+    let form = match rules.category_for(number.unsigned_abs()) {
+        PluralCategory::Zero => zero,
+        PluralCategory::One => one,
+        PluralCategory::Two => two,
+        PluralCategory::Few => few,
+        PluralCategory::Many => many,
+        PluralCategory::Other => Some(other),
+    };
+    Ok(form.unwrap_or(other).to_owned())
+}

@@ -1,0 +1,59 @@
+//! Language and time zone of a rendering.
+
+use icu_locale_core::Locale;
+use jiff::tz::TimeZone;
+use minijinja::Error;
+use minijinja::value::Kwargs;
+
+use crate::templates::work::invalid;
+
+/// Numbers and dates are written so, unless a filter says otherwise.
+#[derive(Debug, Clone)]
+pub(crate) struct Regional {
+    pub(super) locale: Locale,
+}
+
+impl Default for Regional {
+    fn default() -> Self {
+        Self { locale: Locale::try_from_str("en").expect("`en` is a language tag") }
+    }
+}
+
+impl Regional {
+    /// English for a tag that is none.
+    pub(crate) fn of(locale: Option<&str>) -> Self {
+        locale.and_then(parse).map_or_else(Self::default, |locale| Self { locale })
+    }
+
+    /// The language that a filter names, or else that of the mail.
+    pub(super) fn locale(&self, kwargs: &Kwargs) -> Result<Locale, Error> {
+        match kwargs.get::<Option<&str>>("locale")? {
+            None => Ok(self.locale.clone()),
+            Some(text) => {
+                parse(text).ok_or_else(|| invalid(format!("`{}` is no language tag", shortened(text))))
+            }
+        }
+    }
+}
+
+fn parse(text: &str) -> Option<Locale> {
+    if text.len() > 35 {
+        return None;
+    }
+    Locale::try_from_str(&text.replace('_', "-")).ok()
+}
+
+/// The time zone that a filter names, such as `Europe/Vienna`, or else UTC.
+pub(super) fn time_zone(kwargs: &Kwargs) -> Result<TimeZone, Error> {
+    match kwargs.get::<Option<&str>>("tz")? {
+        None => Ok(TimeZone::UTC),
+        Some(name) if name.len() <= 64 => {
+            TimeZone::get(name).map_err(|_| invalid(format!("there is no time zone `{}`", shortened(name))))
+        }
+        Some(_) => Err(invalid("there is no such time zone")),
+    }
+}
+
+pub(super) fn shortened(text: &str) -> &str {
+    &text[..text.floor_char_boundary(60)]
+}

@@ -1,0 +1,106 @@
+//! `escape`, `replace`, `tojson` and `nl2br`.
+
+use std::fmt::{self, Write as _};
+use std::io;
+
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
+
+use super::operators::too_long;
+use crate::templates::work::{BoundedOutput, BoundedText, Context, TEXT_BYTES_MAX, invalid, written};
+
+pub(super) fn register(environment: &mut Environment<'static>) {
+    environment.add_filter("escape", escape);
+    environment.add_filter("e", escape);
+    environment.add_filter("replace", replace);
+    environment.add_filter("tojson", to_json);
+    environment.add_filter("nl2br", nl2br);
+}
+
+/// Writes a text so that it is text in HTML, also inside of an attribute's value.
+pub(in crate::templates) fn write_escaped(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
+    let mut kept = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let escaped = match byte {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'"' => "&quot;",
+            b'\'' => "&#39;",
+            _ => continue,
+        };
+        out.write_str(&text[kept..at])?;
+        out.write_str(escaped)?;
+        kept = at + 1;
+    }
+    out.write_str(&text[kept..])
+}
+
+/// Escapes a text once, also where nothing is escaped by itself.
+fn escape(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+    let context = Context::of(state)?;
+    if value.is_safe() {
+        return Ok(value.clone());
+    }
+    let mut out = BoundedText::default();
+    write_escaped(&mut out, &written(value)?).map_err(|_| too_long())?;
+    Ok(Value::from_safe_string(out.finish(&context)?))
+}
+
+fn replace(state: &State<'_, '_>, value: &Value, from: &str, to: &str) -> Result<Value, Error> {
+    if value.is_undefined() {
+        return Err(ErrorKind::UndefinedError.into());
+    }
+    let context = Context::of(state)?;
+    let text = value.as_str().ok_or_else(|| invalid("`replace` takes a text"))?;
+    context.charge_text(text.len())?;
+    if from.is_empty() {
+        return Ok(value.clone());
+    }
+    let mut out = BoundedText::default();
+    let mut rest = text;
+    while let Some(at) = rest.find(from) {
+        write!(out, "{}{to}", &rest[..at]).map_err(|_| too_long())?;
+        rest = &rest[at + from.len()..];
+    }
+    out.write_str(rest).map_err(|_| too_long())?;
+    let out = out.finish(&context)?;
+    Ok(if value.is_safe() { Value::from_safe_string(out) } else { Value::from(out) })
+}
+
+/// JSON that can stand in HTML, inside of a script too.
+fn to_json(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+    if value.is_undefined() {
+        return Err(ErrorKind::UndefinedError.into());
+    }
+    let context = Context::of(state)?;
+    context.charge_value(value)?;
+    let mut out = BoundedOutput { bytes: Vec::new(), bytes_max: TEXT_BYTES_MAX };
+    serde_json::to_writer(&mut out as &mut dyn io::Write, value).map_err(|_| too_long())?;
+    let text = String::from_utf8(out.bytes).expect("JSON is text");
+    let text =
+        text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026").replace('\'', "\\u0027");
+    Ok(Value::from_safe_string(text))
+}
+
+/// Escaped, with a `<br>` for each line break.
+fn nl2br(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+    if value.is_undefined() {
+        return Err(ErrorKind::UndefinedError.into());
+    }
+    let context = Context::of(state)?;
+    let text = value.as_str().ok_or_else(|| invalid("`nl2br` takes a text"))?;
+    // In plain text a line break is one already.
+    if !matches!(state.auto_escape(), AutoEscape::Html) {
+        return Ok(value.clone());
+    }
+    context.charge_text(text.len())?;
+    let mut out = BoundedText::default();
+    for (at, line) in text.lines().enumerate() {
+        let between = if at == 0 { "" } else { "<br>\n" };
+        let done = out
+            .write_str(between)
+            .and_then(|()| if value.is_safe() { out.write_str(line) } else { write_escaped(&mut out, line) });
+        done.map_err(|_| too_long())?;
+    }
+    Ok(Value::from_safe_string(out.finish(&context)?))
+}

@@ -1,0 +1,80 @@
+//! Reads a source text: bounds, syntax, what is allowed. Gives the text that minijinja compiles.
+
+use minijinja::machinery::{Token, parse, tokenize};
+use minijinja::syntax::SyntaxConfig;
+
+use super::lookups::Lookup;
+use super::lower::Lowering;
+use super::problem::{Lines, Place};
+
+/// Tokens of one tag. Longer ones nest so deep that readers of the tree would overflow their stack.
+const TOKENS_PER_TAG_MAX: usize = 300;
+/// `elif` of one text; each nests the next.
+const ELIF_MAX: usize = 100;
+/// Tags of one text: each costs memory when it is compiled.
+const TAGS_MAX: usize = 10_000;
+
+/// A source text that can be compiled.
+#[derive(Debug)]
+pub(crate) struct Lowered {
+    /// With the same lines as the source.
+    pub(crate) text: String,
+    /// Every variable that it reads.
+    pub(crate) lookups: Vec<Lookup>,
+}
+
+/// Reads a source text; the first mistake is told with its place.
+pub(crate) fn check(source: &str) -> Result<Lowered, (Place, String)> {
+    let lines = Lines::new(source);
+    check_bounds(source, &lines)?;
+    let tree = parse(source, "template", syntax()).map_err(|error| syntax_problem(&error, source, &lines))?;
+    let mut lowering = Lowering::new(source, &lines);
+    lowering.statement(&tree)?;
+    Ok(lowering.finish())
+}
+
+/// The last line break of a text belongs to it.
+pub(crate) fn syntax() -> SyntaxConfig {
+    SyntaxConfig::builder().keep_trailing_newline(true).build().expect("the usual delimiters are valid")
+}
+
+fn check_bounds(source: &str, lines: &Lines<'_>) -> Result<(), (Place, String)> {
+    let (mut tags, mut tokens, mut elifs, mut is_first) = (0, 0, 0, false);
+    for token in tokenize(source, false, syntax()) {
+        // The parser tells what is wrong.
+        let Ok((token, span)) = token else { return Ok(()) };
+        let too_many = |what: &str, most: usize| {
+            Err((lines.place(span.start_offset), format!("there are more than {most} {what}")))
+        };
+        match token {
+            Token::VariableStart | Token::BlockStart => {
+                (tags, tokens, is_first) = (tags + 1, 0, true);
+                if tags > TAGS_MAX {
+                    return too_many("tags in one text", TAGS_MAX);
+                }
+                continue;
+            }
+            Token::Ident("elif") if is_first => {
+                elifs += 1;
+                if elifs > ELIF_MAX {
+                    return too_many("`elif` in one text", ELIF_MAX);
+                }
+            }
+            _ => {}
+        }
+        (tokens, is_first) = (tokens + 1, false);
+        if tokens > TOKENS_PER_TAG_MAX {
+            return too_many("words and signs in one tag", TOKENS_PER_TAG_MAX);
+        }
+    }
+    Ok(())
+}
+
+fn syntax_problem(error: &minijinja::Error, source: &str, lines: &Lines<'_>) -> (Place, String) {
+    let message = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    let place = match error.range() {
+        Some(range) => lines.place(range.start.min(source.len()) as u32),
+        None => Place { line: error.line().unwrap_or(1), column: 1 },
+    };
+    (place, message)
+}

@@ -1,0 +1,448 @@
+//! Writes expressions again: every operator becomes a filter of ours, and only known filters, tests and functions stay.
+
+use std::fmt::Write as _;
+
+use minijinja::Value;
+use minijinja::machinery::Span;
+use minijinja::machinery::ast::{BinOpKind, CallArg, CompareOpKind, Expr, UnaryOpKind};
+use minijinja::value::ValueKind;
+
+use super::lookups::{Hint, Lookup, Segment};
+use super::lower::{Checked, Lowering};
+use crate::templates::filters;
+
+/// The filter that stands for all operators.
+pub(crate) const OPERATOR: &str = "postroad_operator";
+/// The filter that stands for slices.
+pub(crate) const SLICE: &str = "postroad_slice";
+/// Tests that look at one value only.
+const TESTS: [&str; 22] = [
+    "defined",
+    "undefined",
+    "none",
+    "true",
+    "false",
+    "boolean",
+    "odd",
+    "even",
+    "divisibleby",
+    "number",
+    "integer",
+    "int",
+    "float",
+    "string",
+    "sequence",
+    "iterable",
+    "mapping",
+    "startingwith",
+    "endingwith",
+    "lower",
+    "upper",
+    "safe",
+];
+/// Tests that are operators by another name.
+const OPERATOR_TESTS: [(&str, &str); 13] = [
+    ("eq", "=="),
+    ("equalto", "=="),
+    ("sameas", "=="),
+    ("ne", "!="),
+    ("lt", "<"),
+    ("lessthan", "<"),
+    ("le", "<="),
+    ("gt", ">"),
+    ("greaterthan", ">"),
+    ("ge", ">="),
+    ("in", "in"),
+    ("==", "=="),
+    ("!=", "!="),
+];
+
+impl Lowering<'_> {
+    pub(super) fn expression(&mut self, expr: &Expr<'_>, hint: Hint) -> Checked<()> {
+        match expr {
+            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.lookup(expr, hint, false),
+            Expr::Const(constant) => self.constant(&constant.value, constant.span()),
+            Expr::Slice(slice) => {
+                self.operand(&slice.expr, Hint::List)?;
+                write!(self.out, "|{SLICE}(").expect("strings take everything");
+                for (at, part) in [&slice.start, &slice.stop, &slice.step].into_iter().enumerate() {
+                    self.out.push_str(if at == 0 { "" } else { ", " });
+                    match part {
+                        Some(part) => self.expression(part, Hint::Number)?,
+                        None => self.out.push_str("none"),
+                    }
+                }
+                self.out.push(')');
+                Ok(())
+            }
+            Expr::UnaryOp(unary) => {
+                let (sign, hint) = match unary.op {
+                    UnaryOpKind::Not => ("(not ", Hint::Any),
+                    UnaryOpKind::Neg => ("(-", Hint::Number),
+                };
+                self.out.push_str(sign);
+                self.operand(&unary.expr, hint)?;
+                self.out.push(')');
+                Ok(())
+            }
+            Expr::BinOp(binary) => match binary.op {
+                BinOpKind::ScAnd => self.logical(&binary.left, "and", &binary.right),
+                BinOpKind::ScOr => self.logical(&binary.left, "or", &binary.right),
+                op => self.operator(&binary.left, operator_sign(op), &binary.right),
+            },
+            Expr::Compare(compare) => match compare.ops.as_slice() {
+                [one] => self.operator(&compare.expr, compare_sign(one.op), &one.expr),
+                _ => self.refuse(compare.span(), "write `a < b and b < c` instead of `a < b < c`"),
+            },
+            Expr::IfExpr(condition) => {
+                self.out.push('(');
+                self.expression(&condition.true_expr, hint)?;
+                self.out.push_str(" if ");
+                self.expression(&condition.test_expr, Hint::Any)?;
+                if let Some(other) = &condition.false_expr {
+                    self.out.push_str(" else ");
+                    self.expression(other, hint)?;
+                }
+                self.out.push(')');
+                Ok(())
+            }
+            Expr::Filter(filter) => {
+                let Some(inner) = &filter.expr else {
+                    return self.refuse(filter.span(), "a filter needs a value before it");
+                };
+                let Some(takes) = filters::takes(filter.name) else {
+                    let message = unknown("filter", filter.name, filters::names());
+                    return self.refuse(filter.span(), message);
+                };
+                if matches!(filter.name, "default" | "d") && is_path(inner) {
+                    self.lookup(inner, hint, true)?;
+                } else {
+                    self.operand(inner, takes)?;
+                }
+                self.out.push('|');
+                self.out.push_str(filter.name);
+                self.arguments(&filter.args)
+            }
+            Expr::Test(test) => self.test(test.name, &test.expr, &test.args, test.span()),
+            Expr::Call(call) => {
+                let is_allowed = match &call.expr {
+                    Expr::Var(name) => name.id == "range" && self.scopes.find("range").is_none(),
+                    Expr::GetAttr(attr) => {
+                        attr.name == "cycle" && matches!(&attr.expr, Expr::Var(name) if name.id == "loop")
+                    }
+                    _ => false,
+                };
+                if !is_allowed {
+                    let message = "the only functions are `range(…)` and `loop.cycle(…)`";
+                    return self.refuse(call.span(), message);
+                }
+                self.out.push_str(if matches!(call.expr, Expr::Var(_)) { "range" } else { "loop.cycle" });
+                self.arguments(&call.args)
+            }
+            Expr::List(list) => self.items("[", &list.items, "]"),
+            Expr::Tuple(tuple) => self.items("[", &tuple.items, "]"),
+            Expr::Map(map) => {
+                self.out.push('{');
+                for (at, (key, value)) in map.keys.iter().zip(&map.values).enumerate() {
+                    self.out.push_str(if at == 0 { "" } else { ", " });
+                    self.expression(key, Hint::Any)?;
+                    self.out.push_str(": ");
+                    self.expression(value, Hint::Any)?;
+                }
+                self.out.push('}');
+                Ok(())
+            }
+        }
+    }
+
+    /// An expression before a filter: in parentheses where it would be read otherwise.
+    fn operand(&mut self, expr: &Expr<'_>, hint: Hint) -> Checked<()> {
+        let is_plain = match expr {
+            Expr::Var(_)
+            | Expr::GetAttr(_)
+            | Expr::GetItem(_)
+            | Expr::Const(_)
+            | Expr::Slice(_)
+            | Expr::Filter(_)
+            | Expr::Call(_)
+            | Expr::List(_)
+            | Expr::Map(_)
+            | Expr::Compare(_) => true,
+            Expr::BinOp(binary) => !matches!(binary.op, BinOpKind::ScAnd | BinOpKind::ScOr),
+            _ => false,
+        };
+        if is_plain {
+            return self.expression(expr, hint);
+        }
+        self.out.push('(');
+        self.expression(expr, hint)?;
+        self.out.push(')');
+        Ok(())
+    }
+
+    fn logical(&mut self, left: &Expr<'_>, word: &str, right: &Expr<'_>) -> Checked<()> {
+        self.out.push('(');
+        self.expression(left, Hint::Any)?;
+        write!(self.out, " {word} ").expect("strings take everything");
+        self.expression(right, Hint::Any)?;
+        self.out.push(')');
+        Ok(())
+    }
+
+    fn operator(&mut self, left: &Expr<'_>, sign: &str, right: &Expr<'_>) -> Checked<()> {
+        let is_number =
+            |expr: &Expr<'_>| matches!(expr, Expr::Const(c) if c.value.kind() == ValueKind::Number);
+        let hint = match sign {
+            "-" | "*" | "/" | "//" | "%" | "**" => Hint::Number,
+            "+" | "<" | "<=" | ">" | ">=" | "==" if is_number(left) || is_number(right) => Hint::Number,
+            _ => Hint::Any,
+        };
+        self.operand(left, hint)?;
+        write!(self.out, "|{OPERATOR}('{sign}', ").expect("strings take everything");
+        self.expression(right, if sign == "in" || sign == "not in" { Hint::List } else { hint })?;
+        self.out.push(')');
+        Ok(())
+    }
+
+    fn test(&mut self, name: &str, expr: &Expr<'_>, args: &[CallArg<'_>], span: Span) -> Checked<()> {
+        if let Some((_, sign)) = OPERATOR_TESTS.iter().find(|(test, _)| *test == name) {
+            return match args {
+                [CallArg::Pos(right)] => self.operator(expr, sign, right),
+                _ => self.refuse(span, format!("the test `{name}` takes one value")),
+            };
+        }
+        if !TESTS.contains(&name) {
+            return self.refuse(span, unknown("test", name, TESTS.into_iter()));
+        }
+        self.out.push('(');
+        if matches!(name, "defined" | "undefined") && is_path(expr) {
+            self.lookup(expr, Hint::Any, true)?;
+        } else {
+            self.operand(expr, Hint::Any)?;
+        }
+        self.out.push_str(" is ");
+        self.out.push_str(name);
+        if !args.is_empty() {
+            self.arguments(args)?;
+        }
+        self.out.push(')');
+        Ok(())
+    }
+
+    fn arguments(&mut self, args: &[CallArg<'_>]) -> Checked<()> {
+        self.out.push('(');
+        for (at, argument) in args.iter().enumerate() {
+            self.out.push_str(if at == 0 { "" } else { ", " });
+            match argument {
+                CallArg::Pos(value) => self.expression(value, Hint::Any)?,
+                CallArg::Kwarg(name, value) => {
+                    self.out.push_str(name);
+                    self.out.push('=');
+                    self.expression(value, Hint::Any)?;
+                }
+                CallArg::PosSplat(value) | CallArg::KwargSplat(value) => {
+                    return self.refuse(value.span(), "arguments are written one by one, without `*`");
+                }
+            }
+        }
+        self.out.push(')');
+        Ok(())
+    }
+
+    fn items(&mut self, open: &str, items: &[Expr<'_>], close: &str) -> Checked<()> {
+        self.out.push_str(open);
+        for (at, item) in items.iter().enumerate() {
+            self.out.push_str(if at == 0 { "" } else { ", " });
+            self.expression(item, Hint::Any)?;
+        }
+        self.out.push_str(close);
+        Ok(())
+    }
+
+    fn constant(&mut self, value: &Value, span: Span) -> Checked<()> {
+        match value.kind() {
+            ValueKind::String => {
+                self.out.push('"');
+                for c in value.as_str().unwrap_or_default().chars() {
+                    match c {
+                        '"' => self.out.push_str("\\\""),
+                        '\\' => self.out.push_str("\\\\"),
+                        // On one line, or the lines of the template would not be those of its source.
+                        '\n' => self.out.push_str("\\n"),
+                        '\r' => self.out.push_str("\\r"),
+                        other => self.out.push(other),
+                    }
+                }
+                self.out.push('"');
+            }
+            ValueKind::Number | ValueKind::Bool | ValueKind::None => {
+                write!(self.out, "{value}").expect("strings take everything");
+            }
+            _ => return self.refuse(span, "this constant is not available"),
+        }
+        Ok(())
+    }
+
+    /// A variable, or a part of one.
+    fn lookup(&mut self, expr: &Expr<'_>, hint: Hint, is_optional: bool) -> Checked<()> {
+        let start = self.out.len();
+        self.path_text(expr)?;
+        let is_local = root_of(expr).is_some_and(|root| self.scopes.find(root).is_some());
+        let path = self.path_of(expr);
+        if path.is_none() && !is_local {
+            return Ok(());
+        }
+        self.lookups.push(Lookup {
+            path,
+            text: self.out[start..].to_owned(),
+            place: self.lines.place(expr.span().start_offset),
+            tag_line: self.tag_line,
+            is_optional,
+            hint,
+        });
+        Ok(())
+    }
+
+    fn path_text(&mut self, expr: &Expr<'_>) -> Checked<()> {
+        match expr {
+            Expr::Var(name) => self.out.push_str(name.id),
+            Expr::GetAttr(attr) => {
+                self.path_text(&attr.expr)?;
+                self.out.push('.');
+                self.out.push_str(attr.name);
+            }
+            Expr::GetItem(item) => {
+                self.path_text(&item.expr)?;
+                self.out.push('[');
+                self.expression(&item.subscript_expr, Hint::Any)?;
+                self.out.push(']');
+            }
+            Expr::Call(_) | Expr::List(_) | Expr::Map(_) => self.expression(expr, Hint::Any)?,
+            other => {
+                self.out.push('(');
+                self.expression(other, Hint::Any)?;
+                self.out.push(')');
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a value comes from in the model, if it is a part of it.
+    pub(super) fn path_of(&self, expr: &Expr<'_>) -> Option<Vec<Segment>> {
+        match expr {
+            Expr::Var(name) => match self.scopes.find(name.id) {
+                Some(binding) => binding.path.clone(),
+                None => Some(vec![Segment::Name(name.id.to_owned())]),
+            },
+            Expr::GetAttr(attr) => {
+                let mut path = self.path_of(&attr.expr)?;
+                path.push(Segment::Name(attr.name.to_owned()));
+                Some(path)
+            }
+            Expr::GetItem(item) => {
+                let mut path = self.path_of(&item.expr)?;
+                let Expr::Const(key) = &item.subscript_expr else { return None };
+                path.push(match key.value.as_str() {
+                    Some(name) => Segment::Name(name.to_owned()),
+                    None => Segment::Entry,
+                });
+                Some(path)
+            }
+            _ => None,
+        }
+    }
+
+    /// Of how many steps a value is made.
+    pub(super) fn depth(&self, expr: &Expr<'_>) -> usize {
+        let deepest = |parts: &mut dyn Iterator<Item = &Expr<'_>>| {
+            1 + parts.map(|part| self.depth(part)).max().unwrap_or_default()
+        };
+        match expr {
+            Expr::Var(name) => self.scopes.find(name.id).map_or(0, |binding| binding.depth),
+            Expr::Const(_) => 0,
+            Expr::GetAttr(attr) => self.depth(&attr.expr),
+            Expr::GetItem(item) => self.depth(&item.expr),
+            Expr::Slice(slice) => deepest(&mut [&slice.expr].into_iter()),
+            Expr::UnaryOp(unary) => deepest(&mut [&unary.expr].into_iter()),
+            Expr::BinOp(binary) => deepest(&mut [&binary.left, &binary.right].into_iter()),
+            Expr::Compare(_) | Expr::Test(_) => 1,
+            Expr::IfExpr(condition) => {
+                let branches = [Some(&condition.true_expr), condition.false_expr.as_ref()];
+                deepest(&mut branches.into_iter().flatten())
+            }
+            Expr::Filter(filter) => {
+                deepest(&mut filter.expr.iter().chain(filter.args.iter().map(argument_value)))
+            }
+            Expr::Call(call) => deepest(&mut call.args.iter().map(argument_value)),
+            Expr::List(list) => deepest(&mut list.items.iter()),
+            Expr::Tuple(tuple) => deepest(&mut tuple.items.iter()),
+            Expr::Map(map) => deepest(&mut map.values.iter()),
+        }
+    }
+}
+
+fn argument_value<'e, 'a>(argument: &'e CallArg<'a>) -> &'e Expr<'a> {
+    match argument {
+        CallArg::Pos(value)
+        | CallArg::Kwarg(_, value)
+        | CallArg::PosSplat(value)
+        | CallArg::KwargSplat(value) => value,
+    }
+}
+
+/// The name that a path begins with.
+fn root_of<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
+    match expr {
+        Expr::Var(name) => Some(name.id),
+        Expr::GetAttr(attr) => root_of(&attr.expr),
+        Expr::GetItem(item) => root_of(&item.expr),
+        _ => None,
+    }
+}
+
+fn is_path(expr: &Expr<'_>) -> bool {
+    matches!(expr, Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_))
+}
+
+fn operator_sign(op: BinOpKind) -> &'static str {
+    match op {
+        BinOpKind::Eq => "==",
+        BinOpKind::Ne => "!=",
+        BinOpKind::Lt => "<",
+        BinOpKind::Lte => "<=",
+        BinOpKind::Gt => ">",
+        BinOpKind::Gte => ">=",
+        BinOpKind::Add => "+",
+        BinOpKind::Sub => "-",
+        BinOpKind::Mul => "*",
+        BinOpKind::Div => "/",
+        BinOpKind::FloorDiv => "//",
+        BinOpKind::Rem => "%",
+        BinOpKind::Pow => "**",
+        BinOpKind::Concat => "~",
+        BinOpKind::In => "in",
+        BinOpKind::ScAnd | BinOpKind::ScOr => unreachable!("written as words"),
+    }
+}
+
+fn compare_sign(op: CompareOpKind) -> &'static str {
+    match op {
+        CompareOpKind::Eq => "==",
+        CompareOpKind::Ne => "!=",
+        CompareOpKind::Lt => "<",
+        CompareOpKind::Lte => "<=",
+        CompareOpKind::Gt => ">",
+        CompareOpKind::Gte => ">=",
+        CompareOpKind::In => "in",
+        CompareOpKind::NotIn => "not in",
+    }
+}
+
+/// A sentence about a name that is not known, with the nearest that is.
+fn unknown<'n>(what: &str, name: &str, known: impl Iterator<Item = &'n str>) -> String {
+    let shown: String = name.chars().take(60).collect();
+    match crate::templates::missing::nearest(name, known) {
+        Some(nearest) => format!("there is no {what} `{shown}`; did you mean `{nearest}`?"),
+        None => format!("there is no {what} `{shown}`"),
+    }
+}

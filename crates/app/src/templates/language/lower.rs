@@ -1,0 +1,219 @@
+//! Writes the statements of a template again, line by line, and refuses those that a mail does not need.
+
+use std::fmt::Write as _;
+
+use minijinja::machinery::Span;
+use minijinja::machinery::ast::{Expr, ForLoop, IfCond, Stmt, WithBlock};
+
+use super::check::Lowered;
+use super::lookups::{Hint, Lookup, Segment};
+use super::problem::{Lines, Place};
+use super::scope::{Binding, DEPTH_MAX, Scopes};
+
+pub(super) type Checked<T> = Result<T, (Place, String)>;
+
+pub(super) struct Lowering<'a> {
+    pub(super) lines: &'a Lines<'a>,
+    source_bytes: usize,
+    pub(super) out: String,
+    /// The line of the end of `out`.
+    line: usize,
+    pub(super) scopes: Scopes,
+    pub(super) lookups: Vec<Lookup>,
+    /// The line of the tag that is being written.
+    pub(super) tag_line: usize,
+}
+
+impl<'a> Lowering<'a> {
+    pub(super) fn new(source: &str, lines: &'a Lines<'a>) -> Self {
+        Self {
+            lines,
+            source_bytes: source.len(),
+            out: String::with_capacity(source.len() + source.len() / 4),
+            line: 1,
+            scopes: Scopes::default(),
+            lookups: Vec::new(),
+            tag_line: 1,
+        }
+    }
+
+    pub(super) fn finish(self) -> Lowered {
+        Lowered { text: self.out, lookups: self.lookups }
+    }
+
+    pub(super) fn refuse<T>(&self, span: Span, message: impl Into<String>) -> Checked<T> {
+        let offset = (span.start_offset as usize).min(self.source_bytes) as u32;
+        Err((self.lines.place(offset), message.into()))
+    }
+
+    pub(super) fn statement(&mut self, statement: &Stmt<'_>) -> Checked<()> {
+        match statement {
+            Stmt::Template(template) => self.statements(&template.children),
+            Stmt::EmitRaw(raw) => {
+                self.raw(raw.raw);
+                Ok(())
+            }
+            Stmt::EmitExpr(emit) => {
+                self.open("{{ ", emit.expr.span());
+                self.expression(&emit.expr, Hint::Any)?;
+                self.out.push_str(" }}");
+                Ok(())
+            }
+            Stmt::IfCond(condition) => self.condition(condition),
+            Stmt::ForLoop(each) => self.each(each, each.span()),
+            Stmt::WithBlock(with) => self.with(with, with.span()),
+            Stmt::Set(set) => {
+                self.open("{% set ", set.span());
+                let Expr::Var(target) = &set.target else {
+                    return self.refuse(set.span(), "`set` takes one plain name");
+                };
+                self.out.push_str(target.id);
+                self.out.push_str(" = ");
+                let binding = self.bound(&set.expr, set.span())?;
+                self.scopes.bind(target.id, binding);
+                self.out.push_str(" %}");
+                Ok(())
+            }
+            Stmt::SetBlock(stmt) => self.refuse(stmt.span(), "`set` needs a value: `{% set name = … %}`"),
+            Stmt::FilterBlock(stmt) => self.unavailable(stmt.span(), "filter"),
+            Stmt::AutoEscape(stmt) => self.unavailable(stmt.span(), "autoescape"),
+            Stmt::Do(stmt) => self.unavailable(stmt.span(), "do"),
+        }
+    }
+
+    fn unavailable(&self, span: Span, name: &str) -> Checked<()> {
+        self.refuse(span, format!("`{{% {name} %}}` is not available in templates of mails"))
+    }
+
+    fn statements(&mut self, statements: &[Stmt<'_>]) -> Checked<()> {
+        statements.iter().try_for_each(|statement| self.statement(statement))
+    }
+
+    /// Begins a tag on the line where it stands in the source.
+    fn open(&mut self, text: &str, span: Span) {
+        self.out.push_str(text);
+        self.tag_line = self.lines.line((span.start_offset as usize).min(self.source_bytes) as u32);
+        while self.line < self.tag_line {
+            self.out.push('\n');
+            self.line += 1;
+        }
+    }
+
+    /// Text outside of tags. Braces that would begin a tag are written as values.
+    fn raw(&mut self, text: &str) {
+        self.line += text.bytes().filter(|byte| *byte == b'\n').count();
+        let mut kept = 0;
+        for (at, _) in text.match_indices('{') {
+            if matches!(text.as_bytes().get(at + 1), None | Some(b'{' | b'%' | b'#')) {
+                self.out.push_str(&text[kept..at]);
+                self.out.push_str("{{ '{' }}");
+                kept = at + 1;
+            }
+        }
+        self.out.push_str(&text[kept..]);
+    }
+
+    fn condition(&mut self, condition: &IfCond<'_>) -> Checked<()> {
+        self.open("{% if ", condition.expr.span());
+        self.expression(&condition.expr, Hint::Any)?;
+        self.out.push_str(" %}");
+        self.statements(&condition.true_body)?;
+        if !condition.false_body.is_empty() {
+            self.out.push_str("{% else %}");
+            self.statements(&condition.false_body)?;
+        }
+        self.out.push_str("{% endif %}");
+        Ok(())
+    }
+
+    fn each(&mut self, each: &ForLoop<'_>, span: Span) -> Checked<()> {
+        if each.recursive {
+            return self.refuse(span, "loops cannot be recursive");
+        }
+        self.open("{% for ", each.target.span());
+        let names = self.targets(&each.target)?;
+        write!(self.out, "{} in ", names.join(", ")).expect("strings take everything");
+        let path = self.path_of(&each.iter);
+        let depth = self.depth(&each.iter) + 1;
+        if depth > DEPTH_MAX {
+            return self.refuse(span, too_deep());
+        }
+        self.expression(&each.iter, Hint::List)?;
+        self.scopes.push();
+        self.scopes.bind("loop", Binding::default());
+        for name in &names {
+            let path = path.clone().filter(|_| names.len() == 1).map(|mut path| {
+                path.push(Segment::Entry);
+                path
+            });
+            self.scopes.bind(name, Binding { path, depth });
+        }
+        if let Some(filter) = &each.filter_expr {
+            self.out.push_str(" if ");
+            self.expression(filter, Hint::Any)?;
+        }
+        self.out.push_str(" %}");
+        self.statements(&each.body)?;
+        self.scopes.pop();
+        if !each.else_body.is_empty() {
+            self.out.push_str("{% else %}");
+            self.statements(&each.else_body)?;
+        }
+        self.out.push_str("{% endfor %}");
+        Ok(())
+    }
+
+    fn targets(&self, target: &Expr<'_>) -> Checked<Vec<String>> {
+        let items = match target {
+            Expr::Var(name) => return Ok(vec![name.id.to_owned()]),
+            Expr::List(list) => &list.items,
+            Expr::Tuple(tuple) => &tuple.items,
+            other => return self.refuse(other.span(), "a loop binds plain names"),
+        };
+        items
+            .iter()
+            .map(|item| match item {
+                Expr::Var(name) => Ok(name.id.to_owned()),
+                other => self.refuse(other.span(), "a loop binds plain names"),
+            })
+            .collect()
+    }
+
+    fn with(&mut self, with: &WithBlock<'_>, span: Span) -> Checked<()> {
+        self.open("{% with ", span);
+        let mut bindings = Vec::new();
+        for (at, (target, value)) in with.assignments.iter().enumerate() {
+            let Expr::Var(target) = target else {
+                return self.refuse(target.span(), "`with` binds plain names");
+            };
+            self.out.push_str(if at == 0 { "" } else { ", " });
+            self.out.push_str(target.id);
+            self.out.push_str(" = ");
+            let binding = self.bound(value, span)?;
+            bindings.push((target.id, binding));
+        }
+        self.out.push_str(" %}");
+        self.scopes.push();
+        for (name, binding) in bindings {
+            self.scopes.bind(name, binding);
+        }
+        self.statements(&with.body)?;
+        self.scopes.pop();
+        self.out.push_str("{% endwith %}");
+        Ok(())
+    }
+
+    /// Writes a value that gets a name.
+    fn bound(&mut self, value: &Expr<'_>, span: Span) -> Checked<Binding> {
+        let binding = Binding { path: self.path_of(value), depth: self.depth(value) };
+        if binding.depth > DEPTH_MAX {
+            return self.refuse(span, too_deep());
+        }
+        self.expression(value, Hint::Any)?;
+        Ok(binding)
+    }
+}
+
+fn too_deep() -> String {
+    format!("variables are made of one another more than {DEPTH_MAX} times")
+}

@@ -1,0 +1,47 @@
+//! What is wrong with a template, and where.
+
+/// One mistake in one text of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateProblem {
+    /// The field, such as `html_body` or `locales/de/subject`.
+    pub part: String,
+    /// From 1; 0 if the whole part is meant.
+    pub line: usize,
+    /// From 1, in characters; 0 if the whole line is meant.
+    pub column: usize,
+    pub message: String,
+}
+
+/// A place in a source text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+/// Finds lines and columns of offsets without reading the text again for each.
+#[derive(Debug)]
+pub(super) struct Lines<'a> {
+    source: &'a str,
+    /// Where each line begins.
+    starts: Vec<u32>,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(source: &'a str) -> Self {
+        let ends = source.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = std::iter::once(0).chain(ends.map(|(at, _)| at as u32 + 1)).collect();
+        Self { source, starts }
+    }
+
+    pub(super) fn line(&self, offset: u32) -> usize {
+        self.starts.partition_point(|start| *start <= offset)
+    }
+
+    pub(super) fn place(&self, offset: u32) -> Place {
+        let line = self.line(offset);
+        let start = self.starts[line - 1] as usize;
+        let end = self.source.floor_char_boundary(offset as usize);
+        Place { line, column: self.source[start..end.max(start)].chars().count() + 1 }
+    }
+}

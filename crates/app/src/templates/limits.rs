@@ -1,0 +1,19 @@
+//! What one template may be at most.
+
+/// Of a subject as it is written.
+pub(super) const SUBJECT_BYTES_MAX: usize = 2_000;
+/// Of an HTML or plain body as it is written, and of the HTML that is made of it.
+pub(super) const BODY_BYTES_MAX: usize = 512 << 10;
+/// Of all texts of a version.
+pub(super) const CONTENT_BYTES_MAX: usize = 2 << 20;
+pub(super) const LOCALES_MAX: usize = 30;
+pub(super) const ALIAS_BYTES_MAX: usize = 100;
+pub(super) const NAME_CHARS_MAX: usize = 200;
+/// Of the JSON of a model.
+pub const MODEL_BYTES_MAX: usize = 1 << 20;
+/// Of the JSON of a sample model, which is stored.
+pub(super) const SAMPLE_BYTES_MAX: usize = 64 << 10;
+/// Templates and layouts of one server.
+pub(super) const TEMPLATES_PER_SERVER: usize = 500;
+/// Versions of a template that are kept, beside the published one and the one before it.
+pub(super) const VERSIONS_KEPT: usize = 30;

@@ -1,0 +1,135 @@
+//! Writes style sheets into the elements they are for: many mail programs know no others.
+
+use css_inline::CSSInliner;
+
+use super::nesting::{Syntax, nesting};
+use super::protect::protect;
+
+/// What becomes of the `<style>` elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Styles {
+    /// Only what cannot be written into elements stays, such as `@media`.
+    Removed,
+    /// All stay: a layout's rules are also for what comes into it.
+    Kept,
+}
+
+/// Elements times rules: each rule is tried on each element.
+const TRIALS_MAX: usize = 1_000_000;
+
+/// The HTML with its styles inlined. The HTML itself if it has none, if its elements are not nested as they should be (a
+/// mail whose start and end tags depend on conditions), or if there is too much of it. Fetches nothing.
+pub(crate) fn inline_css(html: &str, styles: Styles) -> Result<String, String> {
+    let has_styles = html.as_bytes().windows(6).any(|part| part.eq_ignore_ascii_case(b"<style"));
+    if !has_styles {
+        return Ok(html.to_owned());
+    }
+    let protected = protect(html);
+    let rules = protected.text.bytes().filter(|byte| matches!(byte, b'{' | b',')).count();
+    let is_fit = nesting(&protected.text, Syntax::Html)
+        .is_some_and(|nesting| nesting.elements.saturating_mul(rules) <= TRIALS_MAX);
+    if !is_fit {
+        return Ok(html.to_owned());
+    }
+    let inliner = CSSInliner::options()
+        .load_remote_stylesheets(false)
+        .keep_link_tags(true)
+        .keep_at_rules(true)
+        .keep_style_tags(styles == Styles::Kept)
+        .build();
+    // Where rows stand in a table without one, a body is put around them, but not around the tags of a loop.
+    let marked = protected.text.replace("<tbody", WRITTEN_BODY);
+    let made = inliner.inline(&marked).map_err(|error| error.to_string())?;
+    let restored = protected.restore(&without_implied_bodies(&made));
+    let is_document = ["<html", "<body", "<!doctype"].iter().any(|mark| contains_any_case(html, mark));
+    Ok(if is_document { restored } else { fragment_of(&restored) })
+}
+
+const WRITTEN_BODY: &str = "<tbody postroadwritten";
+
+/// Takes the bodies of tables away that nobody wrote.
+fn without_implied_bodies(html: &str) -> String {
+    let mut out = String::with_capacity(html.len());
+    let mut written = Vec::new();
+    let mut rest = html;
+    loop {
+        let (open, close) = (rest.find("<tbody"), rest.find("</tbody>"));
+        let at = match (open, close) {
+            (Some(open), close) if close.is_none_or(|close| open < close) => {
+                let is_written = rest[open..].starts_with(WRITTEN_BODY);
+                written.push(is_written);
+                out.push_str(&rest[..open]);
+                if is_written {
+                    out.push_str("<tbody");
+                    let behind = &rest[open + WRITTEN_BODY.len()..];
+                    rest = behind.strip_prefix("=\"\"").unwrap_or(behind);
+                    continue;
+                }
+                rest[open..].find('>').map_or(rest.len(), |end| open + end + 1)
+            }
+            (_, Some(close)) => {
+                out.push_str(&rest[..close]);
+                if written.pop().unwrap_or(true) {
+                    out.push_str("</tbody>");
+                }
+                close + "</tbody>".len()
+            }
+            _ => break,
+        };
+        rest = &rest[at..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn contains_any_case(text: &str, mark: &str) -> bool {
+    text.as_bytes().windows(mark.len()).any(|part| part.eq_ignore_ascii_case(mark.as_bytes()))
+}
+
+/// A part of a document comes back as a part: without the frame that was put around it.
+fn fragment_of(document: &str) -> String {
+    let between = |open: &str, close: &str| {
+        let start = document.find(open)? + open.len();
+        let end = document[start..].rfind(close)? + start;
+        Some(&document[start..end])
+    };
+    match (between("<head>", "</head>"), between("<body>", "</body>")) {
+        (Some(head), Some(body)) => format!("{head}{body}"),
+        _ => document.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn styles_go_into_elements_and_tags_stay_where_they_are() {
+        let html = "<style>td { color: red } .big { font-size: {{ size }}px } @media print { td { color: black } }</style>\
+                    <table>{% for row in rows %}<tr><td class=\"big\">{{ row.a & 1 }}</td></tr>{% endfor %}</table>"
+            .replace(" & 1", "");
+        let made = inline_css(&html, Styles::Removed).unwrap();
+        assert!(made.contains("{% for row in rows %}<tr>"), "{made}");
+        assert!(made.contains("</tr>{% endfor %}"), "{made}");
+        assert!(made.contains("color: red"), "{made}");
+        assert!(made.contains("font-size: {{ size }}px"), "{made}");
+        assert!(made.contains("@media print"), "{made}");
+        assert!(!made.contains("<html"), "a part stays a part: {made}");
+        let written = html.replace("<table>", "<table><tbody><tr><td>h</td></tr></tbody></table><table>");
+        let made = inline_css(&written, Styles::Removed).unwrap();
+        assert_eq!((made.matches("<tbody>").count(), made.matches("</tbody>").count()), (1, 1), "{made}");
+        assert!(!made.contains("postroad"), "{made}");
+        assert_eq!(
+            inline_css("<p>a &amp b</p>", Styles::Removed).unwrap(),
+            "<p>a &amp b</p>",
+            "nothing to do"
+        );
+    }
+
+    #[test]
+    fn nothing_is_fetched() {
+        let html = "<html><head><link rel=\"stylesheet\" href=\"file:///etc/passwd\"><style>@import url(http://127.0.0.1:9/x.css); p { color: red }</style></head><body><p>x</p></body></html>";
+        let made = inline_css(html, Styles::Removed).unwrap();
+        assert!(!made.contains("root:"), "{made}");
+    }
+}

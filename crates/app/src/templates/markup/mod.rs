@@ -1,0 +1,13 @@
+//! What is done with the HTML of a template when it is saved: MJML becomes HTML, style sheets go into the elements,
+//! and a plain text is made. The tags of the template survive all of it.
+
+mod inline;
+mod mjml;
+mod nesting;
+mod plain_text;
+mod position;
+mod protect;
+
+pub(super) use inline::{Styles, inline_css};
+pub(super) use mjml::mjml_to_html;
+pub(super) use plain_text::plain_text;

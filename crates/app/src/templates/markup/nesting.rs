@@ -1,0 +1,225 @@
+//! Whether HTML is nested as its author wrote it. The programs that read it here do so by recursion, or repair what is
+//! misnested at any cost; so they only get what has nothing to repair and is no deeper than mails are.
+//!
+//! Whatever readers of HTML could understand differently counts as misnested.
+
+/// What there is in well-nested HTML.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Nesting {
+    pub(super) elements: usize,
+}
+
+const DEPTH_MAX: usize = 100;
+/// Elements without an end.
+const VOID: [&str; 14] = [
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
+    "wbr",
+];
+/// Elements whose content is read by rules of its own, and that no mail needs.
+const ODD: [&str; 16] = [
+    "script",
+    "plaintext",
+    "xmp",
+    "noembed",
+    "noframes",
+    "noscript",
+    "iframe",
+    "textarea",
+    "svg",
+    "math",
+    "select",
+    "frameset",
+    "template",
+    "object",
+    "applet",
+    "marquee",
+];
+/// Elements whose content is text.
+const RAW: [&str; 2] = ["style", "title"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Syntax {
+    Html,
+    /// MJML: every element has an end, and no content is read by other rules.
+    Mjml,
+}
+
+/// `None` if an element ends where another is open, or anything is out of the ordinary.
+pub(super) fn nesting(text: &str, syntax: Syntax) -> Option<Nesting> {
+    let mut open: Vec<String> = Vec::new();
+    let mut elements = 0;
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at + 1..];
+        let next = *rest.as_bytes().first().unwrap_or(&b' ');
+        if next == b'!' {
+            rest = skip_declaration(&rest[1..])?;
+        } else if next == b'/' {
+            let end = rest.find('>')?;
+            let name = rest[1..end].trim_end().to_ascii_lowercase();
+            if !is_name(&name) || open.pop()? != name {
+                return None;
+            }
+            rest = &rest[end + 1..];
+        } else if next.is_ascii_alphabetic() {
+            let (name, is_closed, behind) = read_tag(rest)?;
+            rest = behind;
+            elements += 1;
+            if syntax == Syntax::Html && ODD.contains(&name.as_str()) {
+                return None;
+            }
+            let is_void = syntax == Syntax::Html && VOID.contains(&name.as_str());
+            if is_void || (is_closed && syntax == Syntax::Mjml) {
+                continue;
+            }
+            if syntax == Syntax::Html && RAW.contains(&name.as_str()) {
+                rest = skip_raw(rest, &name)?;
+                continue;
+            }
+            open.push(name);
+            if open.len() > DEPTH_MAX {
+                return None;
+            }
+        } else if next == b'?' {
+            return None;
+        }
+    }
+    open.is_empty().then_some(Nesting { elements })
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b':'))
+}
+
+/// A comment, or a document type; behind `<!`.
+fn skip_declaration(text: &str) -> Option<&str> {
+    if let Some(comment) = text.strip_prefix("--") {
+        // Browsers end these at once.
+        if comment.starts_with('>') || comment.starts_with("->") {
+            return None;
+        }
+        let end = comment.find("-->")?;
+        if comment[..end].contains("--!>") {
+            return None;
+        }
+        return Some(&comment[end + 3..]);
+    }
+    let end = text.find('>')?;
+    let is_doctype = text.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("doctype"));
+    is_doctype.then(|| &text[end + 1..])
+}
+
+/// Behind `<style>`: what follows its end.
+fn skip_raw<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let mut from = 0;
+    loop {
+        let at = text[from..].find("</")? + from;
+        let behind = &text[at + 2..];
+        if behind.get(..name.len()).is_some_and(|end| end.eq_ignore_ascii_case(name)) {
+            let end = behind.find('>')?;
+            return (behind[name.len()..end].trim().is_empty()).then(|| &behind[end + 1..]);
+        }
+        from = at + 2;
+    }
+}
+
+/// A start tag, from its name on: the name, whether it ends with `/`, and what is behind it.
+fn read_tag(text: &str) -> Option<(String, bool, &str)> {
+    let bytes = text.as_bytes();
+    let name_end = bytes.iter().position(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>'))?;
+    let name = text[..name_end].to_ascii_lowercase();
+    if !is_name(&name) {
+        return None;
+    }
+    let mut at = name_end;
+    let mut is_closed = false;
+    loop {
+        match bytes.get(at)? {
+            b'>' => return Some((name, is_closed, &text[at + 1..])),
+            b'/' => (is_closed, at) = (true, at + 1),
+            byte if byte.is_ascii_whitespace() => at += 1,
+            b'"' | b'\'' | b'=' | b'<' => return None,
+            _ => {
+                is_closed = false;
+                at = read_attribute(bytes, at)?;
+            }
+        }
+    }
+}
+
+/// Where an attribute ends.
+fn read_attribute(bytes: &[u8], mut at: usize) -> Option<usize> {
+    while !matches!(bytes.get(at)?, b'=' | b'/' | b'>') && !bytes[at].is_ascii_whitespace() {
+        if matches!(bytes[at], b'"' | b'\'' | b'<') {
+            return None;
+        }
+        at += 1;
+    }
+    let behind_space = |mut at: usize| {
+        while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
+            at += 1;
+        }
+        at
+    };
+    let equals = behind_space(at);
+    if bytes.get(equals) != Some(&b'=') {
+        return Some(at);
+    }
+    at = behind_space(equals + 1);
+    match bytes.get(at)? {
+        quote @ (b'"' | b'\'') => {
+            let length = bytes[at + 1..].iter().position(|byte| byte == quote)?;
+            Some(at + 1 + length + 1)
+        }
+        b'>' => None,
+        _ => {
+            while !matches!(bytes.get(at)?, b'>') && !bytes[at].is_ascii_whitespace() {
+                if matches!(bytes[at], b'"' | b'\'' | b'<' | b'=' | b'`') {
+                    return None;
+                }
+                at += 1;
+            }
+            Some(at)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_nested_is_counted_and_what_is_odd_is_left_alone() {
+        let elements = |text: &str| nesting(text, Syntax::Html).map(|nesting| nesting.elements);
+        assert_eq!(
+            elements(
+                "<!DOCTYPE html><html><head><title>a < b</title><style>p > a { }</style></head><body class=x id='y'><p>x<br>y<img src=\"a>b\"/></p><!--[if mso]><p><![endif]--></body></html>"
+            ),
+            Some(8)
+        );
+        assert_eq!(elements("1 < 2 <p>x</p>"), Some(1));
+        for odd in [
+            "<p>",
+            "</p>",
+            "<b><i></b></i>",
+            "<!--><b>-->",
+            "<!---><b>-->",
+            "<script></script>",
+            "<p \"><b>\"></p>",
+            "<p ='x'></p>",
+            "<p a=b\"c></p>",
+            "<![CDATA[x]]>",
+            "<?xml?>",
+            "<p",
+            "<title>x",
+        ] {
+            assert_eq!(elements(odd), None, "{odd}");
+        }
+        assert_eq!(elements(&"<b>".repeat(50_000)), None);
+        assert_eq!(
+            nesting("<mjml><mj-body><mj-image src=\"x\" /></mj-body></mjml>", Syntax::Mjml),
+            Some(Nesting { elements: 3 })
+        );
+    }
+}

@@ -1,0 +1,296 @@
+//! The plain text of a template, made of its HTML: one pass, tags of the template stay where they are.
+
+use super::position::Position;
+use super::protect::{Piece, pieces};
+
+/// Elements around whose content an empty line stands, and those with a line break.
+const PARAGRAPHS: [&str; 13] =
+    ["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "table", "blockquote", "pre", "hr"];
+const LINES: [&str; 9] = ["div", "tr", "li", "br", "section", "header", "footer", "article", "center"];
+
+/// Named characters that mails use.
+const NAMED: [(&str, &str); 24] = [
+    ("amp", "&"),
+    ("lt", "<"),
+    ("gt", ">"),
+    ("quot", "\""),
+    ("apos", "'"),
+    ("nbsp", " "),
+    ("copy", "©"),
+    ("reg", "®"),
+    ("trade", "™"),
+    ("hellip", "…"),
+    ("mdash", "—"),
+    ("ndash", "–"),
+    ("lsquo", "‘"),
+    ("rsquo", "’"),
+    ("ldquo", "“"),
+    ("rdquo", "”"),
+    ("bull", "•"),
+    ("middot", "·"),
+    ("euro", "€"),
+    ("pound", "£"),
+    ("yen", "¥"),
+    ("laquo", "«"),
+    ("raquo", "»"),
+    ("zwnj", ""),
+];
+
+pub(crate) fn plain_text(html: &str) -> String {
+    let mut writer = Writer::default();
+    let mut position = Position::Text;
+    for piece in pieces(html) {
+        match piece {
+            Piece::Tag(tag) => writer.tag(&position, tag),
+            Piece::Text(text) => {
+                position = position.advance(text, |before, at, byte| writer.byte(before, text, at, byte));
+                writer.end_of_piece(text);
+            }
+        }
+    }
+    writer.out.trim().to_owned() + "\n"
+}
+
+#[derive(Debug, Default)]
+struct Writer {
+    out: String,
+    /// Line breaks and spaces that come before the next word.
+    breaks: usize,
+    has_space: bool,
+    /// Where the text that is not written yet begins in the piece.
+    text_from: Option<usize>,
+    /// The element and attributes being read, up to a bound.
+    element: String,
+    /// Elements whose text is not for readers.
+    hidden: usize,
+    /// Where the text of a link begins, and where it leads.
+    link: Option<(usize, String)>,
+}
+
+const ELEMENT_BYTES_MAX: usize = 4_096;
+
+impl Writer {
+    fn byte(&mut self, before: &Position, text: &str, at: usize, byte: u8) {
+        match before {
+            Position::Text => {
+                let begins = byte == b'<'
+                    && text
+                        .as_bytes()
+                        .get(at + 1)
+                        .is_some_and(|next| next.is_ascii_alphabetic() || matches!(next, b'/' | b'!'));
+                if begins {
+                    self.flush(text, at);
+                    self.element.clear();
+                } else {
+                    self.text_from.get_or_insert(at);
+                }
+            }
+            Position::Name(_) | Position::Tag(_) | Position::Value(..) => {
+                let is_end = byte == b'>' && !matches!(before, Position::Value(_, quote) if *quote != b' ');
+                if is_end {
+                    let element = std::mem::take(&mut self.element);
+                    self.element_ends(&element);
+                } else if self.element.len() < ELEMENT_BYTES_MAX {
+                    // Bytes of one character come one after another.
+                    let start = text.floor_char_boundary(at);
+                    if start == at {
+                        let end = text.ceil_char_boundary(at + 1);
+                        self.element.push_str(&text[start..end]);
+                    }
+                }
+            }
+            Position::Inside(_) if byte == b'<' => self.element.clear(),
+            Position::Inside(_) | Position::Comment => {}
+        }
+    }
+
+    fn end_of_piece(&mut self, text: &str) {
+        self.flush(text, text.len());
+    }
+
+    /// Statements are kept wherever they stand, or blocks would lose their ends; values where text is, and in links.
+    fn tag(&mut self, position: &Position, tag: &str) {
+        let is_value = tag.trim_start().starts_with("{{");
+        match position {
+            Position::Text if is_value && self.hidden == 0 => {
+                if tag.starts_with(char::is_whitespace) {
+                    self.has_space = true;
+                }
+                self.gap();
+                self.out.push_str(tag.trim());
+                self.has_space = tag.ends_with(char::is_whitespace);
+            }
+            Position::Value(..) if is_value => {
+                if self.element.len() < ELEMENT_BYTES_MAX {
+                    self.element.push_str(tag);
+                }
+            }
+            _ => {
+                for piece in tag_pieces(tag).filter(|piece| piece.starts_with("{%")) {
+                    self.out.push_str(piece);
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self, text: &str, to: usize) {
+        let Some(from) = self.text_from.take() else { return };
+        if self.hidden > 0 {
+            return;
+        }
+        let text = decode(&text[from..to]);
+        self.has_space |= text.starts_with(char::is_whitespace);
+        for word in text.split_whitespace() {
+            self.gap();
+            self.out.push_str(word);
+            self.has_space = true;
+        }
+        if !text.trim().is_empty() {
+            self.has_space = text.ends_with(char::is_whitespace);
+        }
+    }
+
+    fn gap(&mut self) {
+        if self.breaks > 0 && !self.out.is_empty() {
+            self.out.extend(std::iter::repeat_n('\n', self.breaks));
+        } else if self.has_space && !self.out.is_empty() && !self.out.ends_with('\n') {
+            self.out.push(' ');
+        }
+        (self.breaks, self.has_space) = (0, false);
+    }
+
+    fn element_ends(&mut self, element: &str) {
+        let name_end = element.find(|c: char| c.is_whitespace()).unwrap_or(element.len());
+        let name = element[..name_end].trim_end_matches('/').to_ascii_lowercase();
+        let (is_close, name) = match name.strip_prefix('/') {
+            Some(name) => (true, name),
+            None => (false, name.as_str()),
+        };
+        if PARAGRAPHS.contains(&name) {
+            self.breaks = 2;
+        } else if LINES.contains(&name) {
+            self.breaks = self.breaks.max(1);
+        }
+        match (name, is_close) {
+            ("head", false) => self.hidden += 1,
+            ("head", true) => self.hidden = self.hidden.saturating_sub(1),
+            ("td" | "th", _) => self.has_space = true,
+            ("li", false) if self.hidden == 0 => {
+                self.gap();
+                self.out.push('-');
+                self.has_space = true;
+            }
+            ("hr", _) if self.hidden == 0 => {
+                self.gap();
+                self.out.push_str("---");
+                self.breaks = 2;
+            }
+            ("img", false) if self.hidden == 0 => {
+                if let Some(alt) = attribute(element, "alt").filter(|alt| !alt.trim().is_empty()) {
+                    self.gap();
+                    self.out.push_str(alt.trim());
+                }
+            }
+            ("a", false) => {
+                self.link = attribute(element, "href").map(|href| (self.out.len(), href));
+            }
+            ("a", true) => {
+                if let Some((start, href)) = self.link.take() {
+                    let shown = self.out.get(start..).unwrap_or_default().trim();
+                    let is_shown = href.starts_with('#') || href.starts_with("mailto:") || shown == href;
+                    if !is_shown && !href.is_empty() && self.hidden == 0 {
+                        let between = if shown.is_empty() { "" } else { " " };
+                        self.gap_before_link();
+                        self.out.extend([between, "(", &href, ")"]);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A link's target stands on the line of its text.
+    fn gap_before_link(&mut self) {
+        self.has_space = false;
+    }
+}
+
+/// Several tags may stand in one piece.
+fn tag_pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let start = rest.find('{')?;
+        let behind = &rest[start..];
+        let end = match behind.as_bytes().get(1) {
+            Some(b'%') => behind.find("%}"),
+            Some(b'#') => behind.find("#}"),
+            _ => behind.find("}}"),
+        };
+        let end = end.map_or(behind.len(), |end| end + 2);
+        let (piece, after) = behind.split_at(end);
+        rest = after;
+        Some(piece)
+    })
+}
+
+fn attribute(element: &str, name: &str) -> Option<String> {
+    let lower = element.to_ascii_lowercase();
+    let at = lower.match_indices(name).map(|(at, _)| at).find(|at| {
+        let is_start = lower[..*at].ends_with(|c: char| c.is_whitespace());
+        is_start && lower[at + name.len()..].trim_start().starts_with('=')
+    })?;
+    let value = element[at + name.len()..].trim_start().strip_prefix('=')?.trim_start();
+    let value = match value.as_bytes().first() {
+        Some(quote @ (b'"' | b'\'')) => value[1..].split(*quote as char).next().unwrap_or_default(),
+        _ => value.split_whitespace().next().unwrap_or_default(),
+    };
+    Some(decode(value))
+}
+
+fn decode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let name_end = rest.bytes().take(10).position(|byte| byte == b';');
+        let decoded = name_end.and_then(|end| Some((end, named(&rest[..end])?)));
+        match decoded {
+            Some((end, character)) => {
+                out.push_str(&character);
+                rest = &rest[end + 1..];
+            }
+            None => out.push('&'),
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn named(name: &str) -> Option<String> {
+    if let Some(number) = name.strip_prefix('#') {
+        let code = match number.strip_prefix(['x', 'X']) {
+            Some(hex) => u32::from_str_radix(hex, 16).ok()?,
+            None => number.parse().ok()?,
+        };
+        return char::from_u32(code).filter(|c| !c.is_control()).map(String::from);
+    }
+    NAMED.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_see_words_lines_lists_and_where_links_lead() {
+        let html = "<html><head><title>No</title><style>p {}</style></head><body><h1>Hello {{ name }},</h1>\n\
+                    <p>thank   you &amp; welcome.<br>Your order:</p><ul>{% for i in items %}<li>{{ i.n }} &times; {{ i.t }}</li>{% endfor %}</ul>\
+                    <p>See <a href=\"https://x.example/{{ id }}\">your order</a>.</p></body></html>";
+        assert_eq!(
+            plain_text(html),
+            "Hello {{ name }},\n\nthank you & welcome.\nYour order:{% for i in items %}\n\n- {{ i.n }} &times; {{ i.t }}{% endfor %}\n\n\
+             See your order (https://x.example/{{ id }}).\n"
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! Where in HTML a reader is: in text, in a tag, in an attribute's value. Bytes in, one state; nothing is kept.
+
+/// Elements whose content is text whatever it looks like.
+const TEXT_ELEMENTS: [&str; 7] =
+    ["style", "script", "title", "textarea", "mj-title", "mj-preview", "mj-style"];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Position {
+    Text,
+    /// Behind `<`, in the name of an element.
+    Name(String),
+    /// Between the attributes of this element.
+    Tag(String),
+    /// In an attribute's value that ends with this quote; a space for one without quotes.
+    Value(String, u8),
+    Comment,
+    /// In an element whose content is text.
+    Inside(&'static str),
+}
+
+impl Position {
+    /// Goes on behind `text`. `seen` is told every step: the position before it, and the byte.
+    pub(super) fn advance(mut self, text: &str, mut seen: impl FnMut(&Self, usize, u8)) -> Self {
+        let bytes = text.as_bytes();
+        for (at, &byte) in bytes.iter().enumerate() {
+            seen(&self, at, byte);
+            self = self.step(bytes, at, byte);
+        }
+        self
+    }
+
+    fn step(self, bytes: &[u8], at: usize, byte: u8) -> Self {
+        let before = |text: &[u8]| bytes[..=at].ends_with(text);
+        match self {
+            Self::Text if byte == b'<' => match bytes.get(at + 1) {
+                Some(next) if next.is_ascii_alphabetic() || matches!(next, b'/' | b'!') => {
+                    Self::Name(String::new())
+                }
+                _ => Self::Text,
+            },
+            Self::Name(name) if byte == b'>' => opened(&name),
+            Self::Name(name) if byte.is_ascii_whitespace() => Self::Tag(name),
+            Self::Name(mut name) => {
+                if name.len() < 32 {
+                    name.push(byte.to_ascii_lowercase() as char);
+                }
+                if name == "!--" { Self::Comment } else { Self::Name(name) }
+            }
+            Self::Tag(name) => match byte {
+                b'>' if before(b"/>") && !name.starts_with("mj-") => opened(&name),
+                b'>' if before(b"/>") => Self::Text,
+                b'>' => opened(&name),
+                b'"' | b'\'' => Self::Value(name, byte),
+                b'=' if bytes.get(at + 1).is_some_and(|next| !matches!(next, b'"' | b'\'' | b' ' | b'>')) => {
+                    Self::Value(name, b' ')
+                }
+                _ => Self::Tag(name),
+            },
+            Self::Value(name, b' ') if byte == b'>' => opened(&name),
+            Self::Value(name, b' ') if byte.is_ascii_whitespace() => Self::Tag(name),
+            Self::Value(name, quote) if byte == quote && quote != b' ' => Self::Tag(name),
+            Self::Comment if before(b"-->") => Self::Text,
+            Self::Inside(name) if byte == b'<' => {
+                let rest = &bytes[at + 1..];
+                let is_end = rest.first() == Some(&b'/')
+                    && rest.get(1..=name.len()).is_some_and(|end| end.eq_ignore_ascii_case(name.as_bytes()));
+                if is_end { Self::Name(String::new()) } else { Self::Inside(name) }
+            }
+            same => same,
+        }
+    }
+}
+
+fn opened(name: &str) -> Position {
+    match TEXT_ELEMENTS.iter().find(|element| **element == name) {
+        Some(element) => Position::Inside(element),
+        None => Position::Text,
+    }
+}

@@ -1,0 +1,124 @@
+//! Keeps the tags of a template out of the way of programs that read HTML: each is replaced by a word or a comment, and
+//! put back afterwards. A comment can stand between the rows of a table, where text would be moved away.
+
+use std::fmt::Write as _;
+
+use minijinja::machinery::{Token, tokenize};
+
+use super::position::Position;
+use crate::templates::language::syntax;
+
+/// A piece of a source text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    Text(&'a str),
+    /// Tags, comments of the template, and the white space that they take away.
+    Tag(&'a str),
+}
+
+/// Cuts a source text whose syntax is right.
+pub(super) fn pieces(source: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    for (token, span) in tokenize(source, false, syntax()).flatten() {
+        let Token::TemplateData(text) = token else { continue };
+        let (start, end) = (span.start_offset as usize, span.end_offset as usize);
+        // Where the text is not what the span says, it is left in one piece with the tags around it.
+        if start < at || source.get(start..end) != Some(text) {
+            continue;
+        }
+        if at < start {
+            pieces.push(Piece::Tag(&source[at..start]));
+        }
+        pieces.push(Piece::Text(text));
+        at = end;
+    }
+    if at < source.len() {
+        pieces.push(Piece::Tag(&source[at..]));
+    }
+    pieces
+}
+
+/// A source text with its tags replaced.
+#[derive(Debug)]
+pub(super) struct Protected<'a> {
+    pub(super) text: String,
+    tags: Vec<&'a str>,
+}
+
+const WORD: &str = "postroadtag";
+
+pub(super) fn protect(source: &str) -> Protected<'_> {
+    let mut text = String::with_capacity(source.len() + source.len() / 8);
+    let mut tags = Vec::new();
+    let mut position = Position::Text;
+    for piece in pieces(source) {
+        match piece {
+            Piece::Text(data) => {
+                text.push_str(data);
+                position = position.advance(data, |_, _, _| {});
+            }
+            Piece::Tag(tag) => {
+                let number = tags.len();
+                tags.push(tag);
+                let written = match &position {
+                    Position::Text => write!(text, "<!--{WORD}{number}x-->"),
+                    Position::Tag(_) => write!(text, " {WORD}{number}x "),
+                    _ => write!(text, "{WORD}{number}x"),
+                };
+                written.expect("strings take everything");
+            }
+        }
+    }
+    Protected { text, tags }
+}
+
+impl Protected<'_> {
+    /// Puts the tags back into what was made of the text.
+    pub(super) fn restore(&self, made: &str) -> String {
+        let mut out = String::with_capacity(made.len() + made.len() / 8);
+        let mut rest = made;
+        while let Some(at) = rest.find(WORD) {
+            let behind = &rest[at + WORD.len()..];
+            let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+            let tag = behind[..digits].parse::<usize>().ok().and_then(|number| self.tags.get(number));
+            let Some(tag) = tag.filter(|_| behind[digits..].starts_with('x')) else {
+                out.push_str(&rest[..at + WORD.len()]);
+                rest = behind;
+                continue;
+            };
+            let behind = &behind[digits + 1..];
+            let before = &rest[..at];
+            // As it was put in: a comment, an attribute without a value, or a word.
+            if let (Some(before), Some(behind)) = (before.strip_suffix("<!--"), behind.strip_prefix("-->")) {
+                out.push_str(before);
+                rest = behind;
+            } else {
+                out.push_str(before);
+                rest = behind.strip_prefix("=\"\"").unwrap_or(behind);
+            }
+            out.push_str(tag);
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_protected_comes_back() {
+        let source = "<style>p { color: {{ c }} }</style><table {% if a %}x=1{% endif %}>{% for r in rows %}\
+                      <tr><td class=\"{{ r.c }} b\">{{ r.t|default(\"<\") }}</td></tr>{% endfor %}</table>{# note #}\n";
+        let protected = protect(source);
+        assert!(!protected.text.contains("{{") && !protected.text.contains("{%"), "{}", protected.text);
+        assert!(protected.text.contains("<!--postroadtag3x--><tr>"), "{}", protected.text);
+        let restored = protected.restore(&protected.text);
+        assert_eq!(
+            restored.replace("  ", " ").replace(" {%", "{%").replace("%} ", "%}"),
+            source.replace(" {%", "{%").replace("%} ", "%}")
+        );
+    }
+}

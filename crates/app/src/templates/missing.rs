@@ -1,0 +1,118 @@
+//! Names the variable that a rendering misses, and the nearest one that there is.
+
+use serde_json::{Map, Value};
+
+use super::engine::TextFailure;
+use super::language::{Lookup, Place, Segment};
+
+/// Names that are compared; a model may have any number of them.
+const NAMES_MAX: usize = 500;
+const NAME_BYTES_MAX: usize = 100;
+/// How alike two names have to be, from 0 to 1.
+const LIKENESS_MIN: f64 = 0.7;
+
+/// What of the variables in the failed tag is not in the model.
+pub(super) fn explain(
+    error: &minijinja::Error,
+    lookups: &[Lookup],
+    model: &Map<String, Value>,
+) -> TextFailure {
+    let line = error.line().unwrap_or_default();
+    let in_tag = || lookups.iter().filter(|lookup| lookup.tag_line == line && !lookup.is_optional);
+    let absent = in_tag().find_map(|lookup| {
+        let path = lookup.path.as_deref()?;
+        find_absent(model, path).map(|absent| (lookup, absent))
+    });
+    match absent.or_else(|| in_tag().next().map(|lookup| (lookup, Absent { nearest: None }))) {
+        Some((lookup, Absent { nearest })) => {
+            TextFailure::Missing { variable: shortened(&lookup.text), place: lookup.place, nearest }
+        }
+        None => TextFailure::Missing {
+            variable: "a variable".to_owned(),
+            place: Place { line, column: 0 },
+            nearest: None,
+        },
+    }
+}
+
+/// A name that is not there, and the nearest beside it.
+#[derive(Debug, PartialEq, Eq)]
+struct Absent {
+    nearest: Option<String>,
+}
+
+/// `None` if the whole path is there.
+fn find_absent(model: &Map<String, Value>, path: &[Segment]) -> Option<Absent> {
+    let (first, rest) = path.split_first()?;
+    let Segment::Name(name) = first else { return None };
+    match model.get(name) {
+        Some(value) => find_absent_in(value, rest),
+        None => Some(Absent { nearest: nearest(name, model.keys().map(String::as_str)) }),
+    }
+}
+
+fn find_absent_in(value: &Value, path: &[Segment]) -> Option<Absent> {
+    let (first, rest) = path.split_first()?;
+    match (first, value) {
+        (Segment::Name(name), Value::Object(map)) => match map.get(name) {
+            Some(value) => find_absent_in(value, rest),
+            None => Some(Absent { nearest: nearest(name, map.keys().map(String::as_str)) }),
+        },
+        (Segment::Entry, Value::Array(entries)) => {
+            entries.iter().find_map(|entry| find_absent_in(entry, rest))
+        }
+        // What is no object has no parts.
+        (Segment::Name(_), _) => Some(Absent { nearest: None }),
+        (Segment::Entry, _) => None,
+    }
+}
+
+/// The name that is most like another, if one is like it at all.
+pub(super) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
+    if name.len() > NAME_BYTES_MAX {
+        return None;
+    }
+    let likeness = |other: &str| {
+        strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase())
+            .max(strsim::normalized_damerau_levenshtein(name, other))
+    };
+    known
+        .filter(|other| other.len() <= NAME_BYTES_MAX)
+        .take(NAMES_MAX)
+        .map(|other| (likeness(other), other))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, other)| other.to_owned())
+}
+
+fn shortened(text: &str) -> String {
+    text[..text.floor_char_boundary(200)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_stands_beside_the_one_that_is_missing() {
+        let Value::Object(model) = json!({"user": {"name": "x", "mail": "y"}, "items": [{"price": 1}, {}]})
+        else {
+            unreachable!()
+        };
+        let path = |text: &str| -> Vec<Segment> {
+            let segment = |part: &str| match part {
+                "[]" => Segment::Entry,
+                name => Segment::Name(name.to_owned()),
+            };
+            text.split('.').map(segment).collect()
+        };
+        let absent = |text: &str| find_absent(&model, &path(text)).map(|absent| absent.nearest);
+        assert_eq!(absent("user.name"), None);
+        assert_eq!(absent("user.nmae"), Some(Some("name".to_owned())));
+        assert_eq!(absent("usr.name"), Some(Some("user".to_owned())));
+        assert_eq!(absent("items.[].price"), Some(None), "one entry has none");
+        assert_eq!(absent("something_else"), Some(None));
+    }
+}

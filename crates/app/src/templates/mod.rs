@@ -1,0 +1,56 @@
+//! Templates of a server: mails with variables in them, in several languages, in versions.
+
+mod cache;
+mod change;
+mod compiled;
+mod content;
+mod diff;
+mod engine;
+mod filters;
+mod find;
+mod language;
+mod limits;
+mod markup;
+mod missing;
+mod refusal;
+mod render;
+mod standalone;
+mod validate;
+mod variables;
+mod work;
+
+use std::sync::Arc;
+
+use postroad_model::ServerId;
+use postroad_store::{Template, TemplateRef};
+
+pub use change::VersionRequest;
+pub(crate) use change::reference;
+pub use compiled::{Model, RenderedTemplate};
+pub use content::{TemplateFields, TextFields};
+pub use diff::{TemplateDiff, TextDiff};
+pub use find::FoundTemplate;
+pub use language::TemplateProblem;
+pub use limits::MODEL_BYTES_MAX;
+pub use refusal::{RenderFailure, TemplateRefusal};
+pub use render::RenderRequest;
+pub use standalone::StandaloneTemplate;
+pub use validate::Validation;
+
+use crate::ttl_cache::TtlCache;
+
+/// What is kept of templates between requests.
+#[derive(Debug, Default)]
+pub(crate) struct Templates {
+    engine: engine::Engine,
+    /// Templates seen in the last moments: which version is published.
+    heads: TtlCache<(ServerId, TemplateRef), Arc<Template>>,
+    compiled: cache::CompiledCache,
+}
+
+impl Templates {
+    /// After a change in this process.
+    pub(crate) fn forget(&self) {
+        self.heads.clear();
+    }
+}

@@ -1,0 +1,36 @@
+//! A template outside of a store: for benchmarks, fuzzing and tests of the language.
+
+use postroad_store::{TemplateContent, TemplateKind};
+
+use super::compiled::{CompiledTemplate, Model, RenderedTemplate};
+use super::content;
+use super::engine::Engine;
+use super::refusal::{RenderFailure, TemplateRefusal};
+use super::variables;
+
+/// Texts that were built and compiled as saving them does.
+#[derive(Debug)]
+pub struct StandaloneTemplate {
+    pub content: TemplateContent,
+    compiled: CompiledTemplate,
+}
+
+impl StandaloneTemplate {
+    pub fn build(content: TemplateContent) -> Result<Self, TemplateRefusal> {
+        let (content, compiled) = content::build(&Engine::default(), TemplateKind::Standard, content)?;
+        Ok(Self { content, compiled })
+    }
+
+    pub fn render(&self, model: &Model, locale: Option<&str>) -> Result<RenderedTemplate, RenderFailure> {
+        self.compiled.render(None, model, locale)
+    }
+
+    /// As `user.name` and `items[].price`.
+    pub fn variables(&self) -> Vec<String> {
+        variables::variables(&[&self.compiled])
+    }
+
+    pub fn suggested_model(&self) -> Model {
+        variables::suggested_model(&[&self.compiled])
+    }
+}

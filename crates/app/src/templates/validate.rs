@@ -1,0 +1,77 @@
+//! Trying texts out without saving them: mistakes, variables, a model to try them with.
+
+use postroad_store::{TemplateContent, TemplateKind, TemplateRef};
+
+use super::compiled::{CompiledTemplate, Model};
+use super::content::TemplateFields;
+use super::language::TemplateProblem;
+use super::refusal::TemplateRefusal;
+use super::render::aside;
+use super::variables;
+use crate::{App, Caller};
+
+/// What can be said of texts without rendering them.
+#[derive(Debug, Clone)]
+pub struct Validation {
+    pub problems: Vec<TemplateProblem>,
+    /// As `user.name` and `items[].price`.
+    pub variables: Vec<String>,
+    pub suggested_model: Model,
+}
+
+impl App {
+    /// Looks at texts; over those of a template if one is named.
+    pub async fn validate_template(
+        &self,
+        caller: &Caller,
+        template: Option<TemplateRef>,
+        fields: TemplateFields,
+    ) -> Result<Validation, TemplateRefusal> {
+        let (kind, before) = if let Some(template) = template {
+            let found = self.find_template(caller, template, None).await?;
+            (found.template.kind, found.version.content)
+        } else {
+            let is_layout = fields.kind.as_deref() == Some(TemplateKind::Layout.as_str());
+            let kind = if is_layout { TemplateKind::Layout } else { TemplateKind::Standard };
+            (kind, TemplateContent { inline_css: true, ..TemplateContent::default() })
+        };
+        match self.built(caller, kind, fields, before, Vec::new()).await {
+            Ok(content) => self.described(caller, content).await,
+            Err(TemplateRefusal::Invalid(problems)) => {
+                Ok(Validation { problems, variables: Vec::new(), suggested_model: Model::new() })
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    async fn described(
+        &self,
+        caller: &Caller,
+        content: TemplateContent,
+    ) -> Result<Validation, TemplateRefusal> {
+        let engine = self.inner.templates.engine.clone();
+        let compiled =
+            aside(move || CompiledTemplate::compile(&engine, &content).map_err(TemplateRefusal::Invalid))
+                .await?;
+        let layout = self.layout_of(caller.server_id, &compiled).await?;
+        let all: Vec<&CompiledTemplate> =
+            [Some(&compiled), layout.as_deref()].into_iter().flatten().collect();
+        Ok(Validation {
+            problems: Vec::new(),
+            variables: variables::variables(&all),
+            suggested_model: variables::suggested_model(&all),
+        })
+    }
+
+    /// The model that a version is tried with: its own sample, or else a suggested one.
+    pub(super) fn trial_model(content: &TemplateContent, all: &[&CompiledTemplate]) -> Model {
+        content.sample_model.clone().unwrap_or_else(|| variables::suggested_model(all))
+    }
+}
+
+/// For the caller's convenience in tests and pages.
+impl Validation {
+    pub fn is_valid(&self) -> bool {
+        self.problems.is_empty()
+    }
+}

@@ -1,0 +1,107 @@
+//! The variables of a template, and a model that it can be tried with.
+
+use serde_json::{Map, Value, json};
+
+use super::compiled::{CompiledTemplate, Model};
+use super::engine::CompiledText;
+use super::language::{Hint, Lookup, Segment};
+use super::work::CONTENT;
+
+/// Names that are listed; a template can have any number of them.
+const NAMES_MAX: usize = 1_000;
+/// How deep a suggested model goes.
+const DEPTH_MAX: usize = 20;
+
+/// As `user.name` and `items[].price`, in the order of their names.
+pub(super) fn variables(templates: &[&CompiledTemplate]) -> Vec<String> {
+    let mut names: Vec<String> = used(templates).map(|(path, _)| write(path)).collect();
+    names.sort();
+    names.dedup();
+    names.truncate(NAMES_MAX);
+    names
+}
+
+/// A value for each variable, by what it is used as.
+pub(super) fn suggested_model(templates: &[&CompiledTemplate]) -> Model {
+    let mut root = Value::Object(Map::new());
+    let mut seen = Vec::new();
+    for (path, lookup) in used(templates).take(NAMES_MAX * 4) {
+        if path.len() <= DEPTH_MAX {
+            seen.push((path, lookup.hint));
+        }
+    }
+    // Deep paths first: a name that is also used as a whole is an object by then.
+    seen.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+    for (path, hint) in seen {
+        put(&mut root, path, path, hint);
+    }
+    match root {
+        Value::Object(model) => model,
+        _ => Model::new(),
+    }
+}
+
+fn used<'t>(templates: &'t [&CompiledTemplate]) -> impl Iterator<Item = (&'t [Segment], &'t Lookup)> {
+    let lookups = templates.iter().flat_map(|template| template.each_text()).flat_map(CompiledText::lookups);
+    let paths = lookups.filter_map(|lookup| lookup.path.as_deref().map(|path| (path, lookup)));
+    paths.filter(|(path, _)| !matches!(path, [Segment::Name(name)] if name == CONTENT))
+}
+
+fn write(path: &[Segment]) -> String {
+    let mut text = String::new();
+    for segment in path {
+        match segment {
+            Segment::Name(name) => {
+                if !text.is_empty() {
+                    text.push('.');
+                }
+                text.push_str(name);
+            }
+            Segment::Entry => text.push_str("[]"),
+        }
+    }
+    text
+}
+
+fn put(node: &mut Value, rest: &[Segment], whole: &[Segment], hint: Hint) {
+    let Some((first, rest)) = rest.split_first() else {
+        if node.is_null() {
+            *node = sample(whole, hint);
+        }
+        return;
+    };
+    match first {
+        Segment::Name(name) => {
+            if !node.is_object() {
+                *node = json!({});
+            }
+            if let Value::Object(map) = node {
+                put(map.entry(name.clone()).or_insert(Value::Null), rest, whole, hint);
+            }
+        }
+        Segment::Entry => {
+            if !node.is_array() {
+                *node = json!([null]);
+            }
+            if let Some(entry) = node.get_mut(0) {
+                put(entry, rest, whole, hint);
+            }
+        }
+    }
+}
+
+fn sample(path: &[Segment], hint: Hint) -> Value {
+    match hint {
+        Hint::Number => json!(1),
+        Hint::Date => json!("2026-01-31T12:00:00Z"),
+        Hint::List => json!([]),
+        Hint::Map => json!({}),
+        Hint::Any => {
+            let name = path.iter().rev().find_map(|segment| match segment {
+                Segment::Name(name) => Some(name.as_str()),
+                Segment::Entry => None,
+            });
+            json!(format!("{}_value", name.unwrap_or("a")))
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The bounds of one rendering: instructions, work inside of them, output.
+//!
+//! Work is counted in values and in pieces of 64 bytes. Everything that could do much of it in one instruction asks here
+//! before it begins.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use minijinja::value::{Enumerator, Object, Value, ValueKind};
+use minijinja::{Error, ErrorKind, State};
+
+use super::filters::Regional;
+
+/// Instructions of minijinja for one text.
+pub(super) const FUEL: u64 = 400_000;
+/// Work of one rendering.
+const WORK_MAX: u64 = 1_500_000;
+/// What all texts of one mail may come to.
+pub(crate) const OUTPUT_BYTES_MAX: usize = 5 << 20;
+/// A text that is made on the way, such as a joined list.
+pub(super) const TEXT_BYTES_MAX: usize = 1 << 20;
+/// How deep values may be nested: those of a model, and what a template makes of them.
+const NESTED_MAX: usize = 200;
+/// The variable of a layout that stands for the text inside of it.
+pub(super) const CONTENT: &str = "content";
+/// The name that the context of a rendering goes by; no variable can be written so.
+const CONTEXT: &str = "\0context";
+
+/// What a text is rendered with: the model, language and time zone, and what work is left.
+#[derive(Debug)]
+pub(super) struct Context {
+    model: Value,
+    /// In a layout: what stands inside of it.
+    content: Option<Value>,
+    pub(super) regional: Regional,
+    work_left: Arc<AtomicU64>,
+}
+
+impl Context {
+    pub(super) fn new(model: Value, regional: Regional) -> Arc<Self> {
+        Arc::new(Self { model, content: None, regional, work_left: Arc::new(AtomicU64::new(WORK_MAX)) })
+    }
+
+    /// The same for the layout around a text, with the work that is left.
+    pub(super) fn around(&self, content: Value) -> Arc<Self> {
+        Arc::new(Self {
+            model: self.model.clone(),
+            content: Some(content),
+            regional: self.regional.clone(),
+            work_left: Arc::clone(&self.work_left),
+        })
+    }
+
+    /// The context that a filter is called in.
+    pub(super) fn of(state: &State<'_, '_>) -> Result<Arc<Self>, Error> {
+        let context = state.lookup(CONTEXT).and_then(|value| value.downcast_object::<Self>());
+        context.ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "a filter outside of a rendering"))
+    }
+
+    /// Takes that much of the work that is left.
+    pub(super) fn charge(&self, units: u64) -> Result<(), Error> {
+        let left = self.work_left.load(Ordering::Relaxed);
+        if units > left {
+            return Err(Error::new(ErrorKind::OutOfFuel, TOO_MUCH_WORK));
+        }
+        self.work_left.store(left - units, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes what it costs to look at all of a value. A part that stands in several places counts in each.
+    pub(super) fn charge_value(&self, value: &Value) -> Result<(), Error> {
+        self.charge_nested(value, NESTED_MAX)
+    }
+
+    fn charge_nested(&self, value: &Value, levels: usize) -> Result<(), Error> {
+        if levels == 0 {
+            return Err(invalid("values are nested too deep"));
+        }
+        match value.kind() {
+            ValueKind::Undefined => Err(ErrorKind::UndefinedError.into()),
+            ValueKind::String => self.charge_text(value.as_str().map_or(0, str::len)),
+            ValueKind::Seq | ValueKind::Iterable => {
+                self.charge(1)?;
+                value.try_iter()?.try_for_each(|entry| self.charge_nested(&entry, levels - 1))
+            }
+            ValueKind::Map => {
+                self.charge(1)?;
+                for key in value.try_iter()? {
+                    self.charge_nested(&key, levels - 1)?;
+                    self.charge_nested(&value.get_item(&key)?, levels - 1)?;
+                }
+                Ok(())
+            }
+            _ => self.charge(1),
+        }
+    }
+
+    pub(super) fn charge_text(&self, bytes: usize) -> Result<(), Error> {
+        self.charge(1 + bytes as u64 / 64)
+    }
+}
+
+pub(super) const TOO_MUCH_WORK: &str = "the template has too much to do";
+
+impl Object for Context {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        if key == CONTEXT {
+            return Some(Value::from_dyn_object(Arc::clone(self)));
+        }
+        if let Some(content) = self.content.as_ref().filter(|_| key == CONTENT) {
+            return Some(content.clone());
+        }
+        self.model.get_attr(key).ok().filter(|value| !value.is_undefined())
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::NonEnumerable
+    }
+}
+
+pub(super) fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message.into())
+}
+
+/// A value as a mail writes it, without escaping: truth values as JSON does, and nothing for `null`.
+pub(super) fn written(value: &Value) -> Result<Cow<'_, str>, Error> {
+    match value.kind() {
+        ValueKind::Undefined => Err(ErrorKind::UndefinedError.into()),
+        ValueKind::None => Ok("".into()),
+        ValueKind::Bool => Ok(if value.is_true() { "true" } else { "false" }.into()),
+        ValueKind::String => Ok(value.as_str().unwrap_or_default().into()),
+        ValueKind::Number => Ok(value.to_string().into()),
+        other => Err(invalid(format!("a text or a number is needed, not a {other}"))),
+    }
+}
+
+/// A text that is made on the way; writing fails where it becomes too long.
+#[derive(Debug, Default)]
+pub(super) struct BoundedText(String);
+
+impl BoundedText {
+    /// The text, paid for.
+    pub(super) fn finish(self, context: &Context) -> Result<String, Error> {
+        context.charge_text(self.0.len())?;
+        Ok(self.0)
+    }
+}
+
+impl fmt::Write for BoundedText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > TEXT_BYTES_MAX {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+/// The output of a text; writing fails where it becomes too long.
+#[derive(Debug)]
+pub(super) struct BoundedOutput {
+    pub(super) bytes: Vec<u8>,
+    pub(super) bytes_max: usize,
+}
+
+impl io::Write for BoundedOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.bytes_max {
+            return Err(io::Error::other("the text is too long"));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
