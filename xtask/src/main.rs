@@ -25,7 +25,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check what the compiler cannot: crate floors, SQL only in the store, no wall clock, file headers, …
+    /// Check what the compiler cannot: crate layers, SQL only in the store, no wall clock, file headers, …
     ///
     /// `cargo test` runs the same checks. Each line says where, what is wrong, and the fix.
     Tidy,

@@ -3,7 +3,7 @@
 //! `cargo xtask tidy` prints what they find; a test below runs them too, so that `cargo test` fails on a violation.
 
 mod clock;
-mod floors;
+mod layers;
 mod headers;
 mod machine_paths;
 mod manifests;
@@ -23,7 +23,7 @@ use tree::Tree;
 type Check = fn(&Tree) -> Vec<Finding>;
 
 const CHECKS: &[Check] = &[
-    floors::check,
+    layers::check,
     sql::check,
     clock::check,
     migrations::check,

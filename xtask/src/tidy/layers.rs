@@ -1,10 +1,10 @@
-//! A crate uses only crates on floors below it, never its neighbours (ARCHITECTURE.md).
+//! A crate uses only crates of layers below it, never its neighbours (ARCHITECTURE.md).
 
 use super::Finding;
 use super::tree::{File, Tree};
 
-/// The floor plan, by folder under `crates/`.
-const FLOORS: &[(&str, u8)] = &[
+/// The layers, by folder under `crates/`.
+const LAYERS: &[(&str, u8)] = &[
     ("model", 0),
     ("mail", 1),
     ("smtp", 1),
@@ -20,7 +20,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("postroad", 5),
 ];
 
-/// Beside the house: they may use any crate, and no release build may use them.
+/// Outside the layers: they may use any crate, and no release build may use them.
 const TOOLS: &[&str] = &["bench", "fuzz", "test-programs", "testkit", "xtask"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -31,38 +31,38 @@ fn check_manifest(name: &str, file: &File) -> Vec<Finding> {
     let Ok(manifest) = file.text.parse::<toml::Table>() else {
         return vec![Finding::new(&file.path, 1, "not valid TOML")];
     };
-    let floor = floor_of(name);
-    if floor.is_none() && !TOOLS.contains(&name) {
-        let text = format!("the crate {name} has no floor; add it to FLOORS in xtask/src/tidy/floors.rs");
+    let layer = layer_of(name);
+    if layer.is_none() && !TOOLS.contains(&name) {
+        let text = format!("the crate {name} has no layer; add it to LAYERS in xtask/src/tidy/layers.rs");
         return vec![Finding::new(&file.path, 1, text)];
     }
     let tables =
         ["dependencies", "build-dependencies"].iter().filter_map(|table| manifest.get(*table)?.as_table());
     let ours = tables.flat_map(toml::Table::keys).filter_map(|key| Some((key, own_crate(key)?)));
     ours.filter_map(|(key, used)| {
-        let text = complaint(name, floor, used)?;
+        let text = complaint(name, layer, used)?;
         Some(Finding::new(&file.path, file.line_where(|line| line.starts_with(key.as_str())), text))
     })
     .collect()
 }
 
-fn complaint(name: &str, floor: Option<u8>, used: &str) -> Option<String> {
+fn complaint(name: &str, layer: Option<u8>, used: &str) -> Option<String> {
     if TOOLS.contains(&used) {
         let is_allowed = TOOLS.contains(&name);
         return (!is_allowed).then(|| format!("{used} is for tests; move it to [dev-dependencies]"));
     }
-    // Tools may use any crate of the house.
-    let floor = floor?;
-    let below = floor_of(used).is_some_and(|used_floor| used_floor < floor);
+    // Tools may use any crate.
+    let layer = layer?;
+    let below = layer_of(used).is_some_and(|used_layer| used_layer < layer);
     (!below).then(|| {
         format!(
-            "{name} (floor {floor}) may use only crates of lower floors, not {used}; move the code down or up"
+            "{name} (layer {layer}) may use only crates of lower layers, not {used}; move the code down or up"
         )
     })
 }
 
-fn floor_of(name: &str) -> Option<u8> {
-    FLOORS.iter().find(|(known, _)| *known == name).map(|(_, floor)| *floor)
+fn layer_of(name: &str) -> Option<u8> {
+    LAYERS.iter().find(|(known, _)| *known == name).map(|(_, layer)| *layer)
 }
 
 /// `postroad-store` is the crate in `crates/store`, `postroad` the one in `crates/postroad`.
@@ -80,7 +80,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn neighbours_upper_floors_tools_and_strangers_are_found() {
+    fn neighbours_upper_layers_tools_and_strangers_are_found() {
         let found = findings_in(
             check,
             &[
@@ -98,12 +98,12 @@ mod tests {
         assert_eq!(
             found,
             [
-                "crates/store/Cargo.toml:3: store (floor 2) may use only crates of lower floors, not net; \
+                "crates/store/Cargo.toml:3: store (layer 2) may use only crates of lower layers, not net; \
                  move the code down or up",
-                "crates/model/Cargo.toml:2: model (floor 0) may use only crates of lower floors, not app; \
+                "crates/model/Cargo.toml:2: model (layer 0) may use only crates of lower layers, not app; \
                  move the code down or up",
                 "crates/api/Cargo.toml:2: testkit is for tests; move it to [dev-dependencies]",
-                "crates/attic/Cargo.toml:1: the crate attic has no floor; add it to FLOORS in xtask/src/tidy/floors.rs",
+                "crates/attic/Cargo.toml:1: the crate attic has no layer; add it to LAYERS in xtask/src/tidy/layers.rs",
             ]
         );
     }
