@@ -21,10 +21,13 @@ pub(super) fn find_all(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// What some write before the address of which they speak. In lower case.
+const LABELS: [&str; 4] = ["failed recipient", "failed address", "recipient address", "recipient"];
+
 /// The address that a line begins with, and what follows it. Marks of lists and quotes before it do not count, nor
-/// does a reply code, which old Sendmail puts there.
+/// labels, nor a reply code, which old Sendmail puts there.
 pub(super) fn split_leading(line: &str) -> Option<(&str, &str)> {
-    let line = skip_marks(line);
+    let line = skip_label(skip_marks(line));
     let line = skip_marks(skip_codes(line));
     let address = find_all(line).next().filter(|address| line.starts_with(address))?;
     Some((address, &line[address.len()..]))
@@ -32,6 +35,16 @@ pub(super) fn split_leading(line: &str) -> Option<(&str, &str)> {
 
 fn skip_marks(line: &str) -> &str {
     line.trim_start_matches(|c: char| c.is_whitespace() || "<>*\"'-=|#([•・".contains(c))
+}
+
+/// `Failed Recipient: jo@example.com`.
+fn skip_label(line: &str) -> &str {
+    let after = |label: &&str| {
+        let start = line.get(..label.len()).filter(|start| start.eq_ignore_ascii_case(label))?;
+        let rest = line[start.len()..].trim_start();
+        rest.strip_prefix([':', '-']).map(skip_marks)
+    };
+    LABELS.iter().find_map(after).unwrap_or(line)
 }
 
 fn skip_codes(line: &str) -> &str {
@@ -59,7 +72,15 @@ pub(super) fn is_address(text: &str) -> bool {
 pub(super) fn is_daemon(address: &str) -> bool {
     let local = address.split('@').next().unwrap_or(address).to_ascii_lowercase();
     let local: String = local.chars().filter(char::is_ascii_alphanumeric).collect();
-    let names = ["mailerdaemon", "maildaemon", "postmaster", "maildeliverysystem", "maildeliverysubsystem"];
+    let names = [
+        "mailerdaemon",
+        "maildaemon",
+        "mdaemon",
+        "mmdf",
+        "postmaster",
+        "maildeliverysystem",
+        "maildeliverysubsystem",
+    ];
     // Exchange has a long number behind it.
     names.contains(&local.as_str()) || local.starts_with("microsoftexchange")
 }
@@ -93,7 +114,10 @@ mod tests {
         assert_eq!(split_leading("  <jo@example.com>: host"), Some(("jo@example.com", ">: host")));
         assert_eq!(split_leading(" * \"jo@example.com\" x"), Some(("jo@example.com", "\" x")));
         assert_eq!(split_leading("550 5.1.1 <jo@example.com>... No"), Some(("jo@example.com", ">... No")));
+        assert_eq!(split_leading("Failed Recipient: <jo@example.com> x"), Some(("jo@example.com", "> x")));
+        assert_eq!(split_leading("FAILED ADDRESS - jo@example.com"), Some(("jo@example.com", "")));
         assert_eq!(split_leading("Message to jo@example.com"), None);
+        assert_eq!(split_leading("Recipients jo@example.com"), None);
         assert_eq!(split_leading(""), None);
     }
 

@@ -13,9 +13,6 @@ use super::{ReturnedKind, ReturnedRecipient, shorten};
 const EXPIRED: [&str; 4] =
     ["retry timeout exceeded", "will be deleted from queue", "in the queue too long", "message expired"];
 
-/// A reply that names the recipient does so at once.
-const NAMING_BYTES_MAX: usize = 400;
-
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
     /// The other side has given up.
@@ -36,15 +33,15 @@ pub(super) struct Evidence<'a> {
     pub(super) is_alone: bool,
 }
 
-/// The enhanced codes of a refusal.
+/// What is known of a refusal besides its words.
 #[derive(Clone, Copy)]
-struct Codes {
+struct Facts {
     /// It was tried until the time was up.
     is_expired: bool,
-    /// The best there is, be it the Status field.
+    /// The best enhanced code there is, be it the Status field.
     enhanced: Option<EnhancedCode>,
-    /// What the remote host said itself.
-    own: Option<EnhancedCode>,
+    /// As above, but not what was found in words for people: those prove nothing about a recipient.
+    coded: Option<EnhancedCode>,
 }
 
 /// A text with the reply that was made of it, and what `classify` says.
@@ -57,6 +54,7 @@ impl Evidence<'_> {
     pub(super) fn judge(mut self, kind: ReturnedKind, recipient: Option<String>) -> ReturnedRecipient {
         let section = refusals_only(self.section);
         let notice = if self.is_general() { refusals_only(self.notice) } else { String::new() };
+        let field = self.status;
         self.status = self.status.or_else(|| find_marked(&section)).or_else(|| find_marked(&notice));
         let in_diagnostic = find_reply(self.diagnostic);
         let in_section = find_reply(&section);
@@ -77,9 +75,9 @@ impl Evidence<'_> {
             .or_else(|| find_enhanced(self.diagnostic))
             .or_else(in_quoted)
             .or(self.status);
-        let own = find_enhanced(self.diagnostic).or_else(in_quoted);
-        let codes = Codes { enhanced, own, is_expired: self.is_expired(&section, &notice) };
-        let (class, hard) = weigh(kind, &judged, code, codes, phase);
+        let coded = find_enhanced(self.diagnostic).or_else(in_quoted).or(field);
+        let facts = Facts { enhanced, coded, is_expired: self.is_expired(&section, &notice) };
+        let (class, hard) = weigh(kind, &judged, code, facts, phase);
         let class = self.category.filter(|_| judged.verdict.vague).unwrap_or(class);
         // A program knows mailboxes and messages; what it says of permissions is about its own.
         let class =
@@ -163,7 +161,7 @@ fn weigh(
     kind: ReturnedKind,
     judged: &Judged,
     code: Option<u16>,
-    Codes { enhanced, own, is_expired }: Codes,
+    Facts { enhanced, coded, is_expired }: Facts,
     phase: Option<Phase>,
 ) -> (BounceClass, bool) {
     let verdict = judged.verdict;
@@ -172,14 +170,10 @@ fn weigh(
     if code.is_none() && verdict.class == BounceClass::BadMailbox && is_unroutable(judged.reply.text()) {
         return (BounceClass::BadDomain, verdict.hard);
     }
-    // Where a remote host spoke, the status is only what the reporting one made of its basic code.
-    let proof = if code.is_some() { own } else { enhanced };
-    let in_phase = phase.map(|phase| verdict.in_answer_to(phase, proof));
+    let in_phase = phase.map(|phase| verdict.in_answer_to(phase, enhanced));
     let is_doubtful = is_dead && in_phase.is_some_and(|told| told.class != verdict.class);
     // 5.7.1 is a rule of the receiver; one who did not know the user would say so.
-    let is_refused_clearly = phase == Some(Phase::Recipient) && !verdict.vague;
-    let is_contradicted =
-        is_dead && !is_refused_clearly && enhanced.is_some_and(|code| code.subject == 7 && code.detail <= 1);
+    let is_contradicted = is_dead && enhanced.is_some_and(|code| code.subject == 7 && code.detail <= 1);
     if is_doubtful || is_contradicted {
         return (BounceClass::Policy, false);
     }
@@ -191,8 +185,7 @@ fn weigh(
     }
     // A remote host's "unknown user" kills an address if it refused the recipient, or if its code says so. With neither,
     // it is read as after DATA: a filter that lies is not believed.
-    let is_coded = own.is_some_and(|code| code.subject != 0)
-        || enhanced.is_some_and(|code| matches!(code.subject, 1 | 2));
+    let is_coded = coded.is_some_and(|code| code.subject != 0);
     let is_proven = verdict.sure || phase.is_some() || code.is_none() || is_coded;
     if verdict.class == BounceClass::BadMailbox && !is_proven {
         return (BounceClass::Policy, false);
@@ -209,19 +202,15 @@ fn is_unroutable(words: &str) -> bool {
     ["unrouteable address", "unroutable address"].iter().any(|phrase| words.contains(phrase))
 }
 
-/// Whether a reply begins with the recipient as answers to RCPT do: `<jo@example.com>: …` of Postfix,
-/// `<jo@example.com>... …` of Sendmail, the bare address of others. What hosts say after DATA names the command, the
-/// client or nobody.
+/// Whether a reply begins with the recipient as Postfix (`<jo@example.com>: …`) and Sendmail (`<jo@example.com>... …`)
+/// begin their answers to RCPT. What they say after DATA names the command, the client or nobody.
 fn names_recipient(reply: &str, recipient: Option<&str>) -> bool {
     let Some(recipient) = recipient else { return false };
-    let opening = reply[..reply.floor_char_boundary(NAMING_BYTES_MAX)].to_lowercase();
-    let recipient = recipient.to_lowercase();
-    let is_word = |word: &&str| word.contains(|c: char| c.is_alphabetic() || c == '@');
-    let first = opening.split_whitespace().find(is_word).unwrap_or_default();
-    let is_first = first.trim_start_matches('<').starts_with(&recipient);
-    let named = format!("<{recipient}>");
-    let mut rests = opening.match_indices(&named).map(|(at, _)| &opening[at + named.len()..]);
-    is_first || rests.any(|rest| rest.starts_with(':') || rest.starts_with("..."))
+    let words = reply.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit() || c.is_whitespace());
+    let named = words.strip_prefix('<').and_then(|words| words.split_once('>'));
+    named.is_some_and(|(address, rest)| {
+        address.eq_ignore_ascii_case(recipient) && (rest.starts_with(':') || rest.starts_with("..."))
+    })
 }
 
 /// Whether a refusal of the recipient is temporary by its code alone, while code and words both say that there is no
@@ -238,10 +227,12 @@ fn is_unknown_for_long(reply: &Reply) -> bool {
 
 /// Of a transcript of the session, only the refusals: the reporting host's own remarks between them guess, and what
 /// it offers (`250-STARTTLS`) refuses nothing.
-fn refusals_only(section: &str) -> String {
-    // The second is how Postfix tells its postmaster.
+fn refusals_only<'a>(section: &'a str) -> String {
+    // The second is how Postfix tells its postmaster, the third MDaemon's, with the time before it.
     let answer = |line| ["<<< ", "Out: "].into_iter().find_map(|mark| str::strip_prefix(line, mark));
-    let refusals = section.lines().map(str::trim_start).filter_map(answer);
+    let timed = |line: &'a str| line.split_once(" <-- ").map(|(_, answer)| answer);
+    let refusals =
+        section.lines().map(str::trim_start).filter_map(|line| answer(line).or_else(|| timed(line)));
     let is_refusal = |line: &&str| line.starts_with(['4', '5']) && !line.starts_with("503");
     let refusals: Vec<&str> = refusals.filter(is_refusal).collect();
     if refusals.is_empty() { section.to_owned() } else { refusals.join("\n") }

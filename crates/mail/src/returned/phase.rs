@@ -71,12 +71,14 @@ fn phase_at(rest: &str) -> Option<Phase> {
     WORDS.iter().find(|(word, _)| is_there(word)).map(|(_, phase)| *phase)
 }
 
-/// `>>> RCPT To:<…>` and, below it, `<<< 550 …`. A refusal with no command above it is the other side's first word.
+/// `>>> RCPT To:<…>` and, below it, `<<< 550 …`; MDaemon draws its arrows as `-->` and `<--`. A refusal with no command
+/// above it is the other side's first word.
 fn from_transcript(text: &str) -> Option<Phase> {
-    let refused = ["<<< 5", "<<< 4"].into_iter().filter_map(|mark| text.find(mark)).min()?;
+    let refusals = ["<<< 5", "<<< 4", "<-- 5", "<-- 4"];
+    let refused = refusals.into_iter().filter_map(|mark| text.find(mark)).min()?;
     let before = &text[..refused];
     let talk = before.rfind("while talking to").map_or(before, |at| &before[at..]);
-    match talk.rfind(">>> ") {
+    match talk.rfind(">>> ").max(talk.rfind("--> ")) {
         Some(asked) => phase_at(&talk[asked + 4..]),
         None => (talk.len() < before.len()).then_some(Phase::Greeting),
     }

@@ -19,6 +19,7 @@ mod returned_kinds;
 mod returned_limits;
 mod returned_proof;
 mod returned_reports;
+mod returned_systems;
 mod returned_words;
 mod rewriting;
 mod round_trip;

@@ -1,0 +1,125 @@
+//! Notices of mail systems that write no status fields, each in its own way to name recipient, command and reason.
+
+use crate::returned_check::{check, notice};
+
+const FOLLOWS: &str = "----- Original message -----\r\n";
+
+#[track_caller]
+fn check_all(from: &str, subject: &str, words: impl Fn(&str) -> String, cases: &[(&str, &str)]) {
+    for (reason, expected) in cases {
+        check(
+            &notice(from, subject, &words(reason), FOLLOWS),
+            &[&format!("jo@example.com bounce {expected}")],
+        );
+    }
+}
+
+#[test]
+fn hmailserver_shows_what_it_sent() {
+    let words = |reason: &str| {
+        format!(
+            "Your message did not reach some or all of the intended recipients.\r\n\r\nThe following recipient(s) could not be reached:\r\n\r\n\
+             jo@example.com\r\n   Error Type: SMTP\r\n   {reason}\r\n"
+        )
+    };
+    check_all(
+        "mailer-daemon@mx.example.net",
+        "Message undeliverable: Hello",
+        words,
+        &[
+            (
+                "hMailServer sent: RCPT TO:<jo@example.com>\r\n   Remote server replied: 550 No such user",
+                "- 550 bad_mailbox permanent hard",
+            ),
+            (
+                "No mail servers appear to exists for the recipient's address.",
+                "- - bad_domain permanent hard",
+            ),
+            (
+                "Connection to recipients server failed.\r\n   No connection could be made because the target machine actively refused it.",
+                "- - timeout permanent -",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn mdaemon_draws_arrows_and_writes_the_time() {
+    let words = |session: &str| {
+        format!(
+            "The attached message had PERMANENT fatal delivery errors!\r\n\r\nFAILED ADDRESS - <jo@example.com>\r\n\r\n\
+             --- Session Transcript ---\r\n 10:11:12: --> EHLO mx.example.net\r\n 10:11:12: <-- 250-STARTTLS\r\n{session}\r\n--- End Transcript ---\r\n"
+        )
+    };
+    check_all(
+        "MDaemon at mx.example.net <MDaemon@mx.example.net>",
+        "Warning: jo@example.com - no!",
+        words,
+        &[
+            (
+                " 10:11:12: --> RCPT To:<jo@example.com>\r\n 10:11:12: <-- 550 No such user",
+                "- 550 bad_mailbox permanent hard",
+            ),
+            (
+                " 10:11:12: --> DATA\r\n 10:11:12: <-- 354 go\r\n 10:11:12: <-- 550 No such user",
+                "- 550 policy permanent -",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn smartermail_labels_the_recipient() {
+    let words = |reason: &str| {
+        format!(
+            "Could not deliver message to the following recipient(s):\r\n\r\nFailed Recipient: jo@example.com\r\nReason: {reason}\r\n"
+        )
+    };
+    check_all(
+        "System Administrator <postmaster@mx.example.net>",
+        "Delivery Failure",
+        words,
+        &[
+            ("Remote host said: 550 5.1.1 User unknown", "5.1.1 550 bad_mailbox permanent hard"),
+            ("The domain example.com could not be found", "- - bad_domain permanent -"),
+            ("Message exceeded maximum retry attempts", "- - timeout permanent -"),
+        ],
+    );
+}
+
+#[test]
+fn cisco_says_what_the_code_means_before_it_quotes() {
+    let words = |reason: &str| {
+        format!(
+            "The following message to <jo@example.com> was undeliverable.\r\nThe reason for the problem:\r\n{reason}\r\n"
+        )
+    };
+    check_all(
+        "Mail Delivery System <MAILER-DAEMON@mx.example.net>",
+        "Delivery Status Notification (Failure)",
+        words,
+        &[
+            ("5.1.0 - Unknown address error 550-'No such user'", "- 550 bad_mailbox permanent hard"),
+            (
+                "5.1.2 - Bad destination host 'DNS Hard Error looking up example.com (MX): NXDomain'",
+                "5.1.2 - bad_domain permanent hard",
+            ),
+            ("5.4.7 - Delivery expired (message too old) 'timeout'", "5.4.7 - timeout permanent -"),
+        ],
+    );
+}
+
+#[test]
+fn mmdf_puts_the_address_and_the_reason_in_quotes() {
+    let words = |reason: &str| {
+        format!(
+            "    Your message could not be delivered to\r\n'jo@example.com (host: example.com) (queue: smtp)' for the following\r\nreason:  ' {reason}'\r\n"
+        )
+    };
+    check_all(
+        "Memo Service <mmdf@mx.example.net>",
+        "Failed mail  (msg.aa01234)",
+        words,
+        &[("<jo@example.com>... User unknown", "- - bad_mailbox permanent hard")],
+    );
+}
