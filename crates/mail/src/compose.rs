@@ -3,11 +3,10 @@
 //! The bytes depend on the input alone, so composing again gives the same message. Callers validate before; here
 //! nothing is trusted either: no text can add a header line.
 
-use std::borrow::Cow;
-
 use aws_lc_rs::digest;
 use postroad_model::{EmailAddress, Limits, Mailbox};
 
+use crate::attachment::Attachment;
 use crate::header_block::HeaderBlock;
 use crate::header_check::{has_prefix, is_field_name};
 use crate::header_line::{HeaderLine, clean, clean_decoded};
@@ -32,17 +31,6 @@ pub struct Composition<'a> {
     pub attachments: &'a [Attachment<'a>],
     /// Custom headers in order. Headers with a name that is not valid are left out.
     pub headers: &'a [(String, String)],
-}
-
-/// A file that goes with the message; with a `content_id` and an HTML body it is an inline image of that body.
-#[derive(Debug, Clone)]
-pub struct Attachment<'a> {
-    pub name: &'a str,
-    /// May have parameters.
-    pub content_type: &'a str,
-    pub content: Cow<'a, [u8]>,
-    /// With or without angle brackets.
-    pub content_id: Option<&'a str>,
 }
 
 pub fn compose(c: &Composition<'_>) -> Vec<u8> {

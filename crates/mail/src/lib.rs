@@ -5,6 +5,7 @@
 //! input gives the same bytes on every machine.
 
 mod address_list;
+mod attachment;
 mod base32;
 pub mod classify;
 pub mod compose;
@@ -32,10 +33,11 @@ mod varint;
 pub mod view;
 
 pub use address_list::{AddressListProblem, find_addresses, find_spelled_addresses};
+pub use attachment::Attachment;
 pub use classify::{
     EnhancedCode, Phase as ReplyPhase, Reply, ReplyProblem, Signal, Verdict, classify, classify_in,
 };
-pub use compose::{Attachment, Composition, NewContent, compose};
+pub use compose::{Composition, NewContent, compose};
 pub use dkim::{Canonical, Signer, SignerError};
 pub use dkim_key::{DkimKey, DkimKeyError, dkim_txt};
 pub use header_check::{

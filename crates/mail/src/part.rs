@@ -7,7 +7,7 @@ use mail_builder::headers::Header as _;
 use mail_builder::headers::content_type::ContentType as Parameterised;
 use postroad_model::Limits;
 
-use crate::compose::Attachment;
+use crate::attachment::Attachment;
 use crate::content_type::{ContentType, parameter_name};
 use crate::header_line::{HeaderLine, clean, quoted};
 use crate::newline::{crlf_length, crlf_pieces, lines};

@@ -3,8 +3,8 @@
 //! `cargo xtask tidy` prints what they find; a test below runs them too, so that `cargo test` fails on a violation.
 
 mod clock;
-mod layers;
 mod headers;
+mod layers;
 mod machine_paths;
 mod manifests;
 mod migrations;

@@ -3,6 +3,7 @@
 //!
 //! The knowledge is data, `rules/replies.toml`, each rule with the replies that prove it; here is only the machinery.
 
+mod code_number;
 mod pattern;
 mod phase;
 mod phrases;

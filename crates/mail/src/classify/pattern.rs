@@ -1,6 +1,7 @@
 //! Patterns for codes in the rule file: `550`, `5xx`; `5.1.1`, `x.7.x`, `5.7.606-649`.
 
 use super::EnhancedCode;
+use super::code_number::parse_number;
 
 /// A basic code, where `x` stands for any digit.
 #[derive(Debug, Clone, Copy)]
@@ -64,12 +65,6 @@ impl Span {
     fn holds(self, number: u16) -> bool {
         (self.0..=self.1).contains(&number)
     }
-}
-
-/// One to three digits, as RFC 3463 section 2 has it.
-pub(super) fn parse_number(text: &str) -> Option<u16> {
-    let is_number = (1..=3).contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_digit());
-    is_number.then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]

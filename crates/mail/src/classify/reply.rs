@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::pattern::parse_number;
+use super::code_number::parse_number;
 
 /// Longer replies are cut: nobody explains a refusal in more, and the text comes from a stranger.
 const TEXT_BYTES_MAX: usize = 4096;

@@ -8,12 +8,14 @@
 
 mod address;
 mod auto_reply;
+mod enclosed;
 mod evidence;
 mod feedback;
 mod fields;
 mod headers;
 mod notice;
 mod notification;
+mod original;
 mod parts;
 mod phase;
 mod quoted;
@@ -95,7 +97,7 @@ impl ReturnedKind {
 /// Reads a message that came to a return path or to a report address.
 pub fn read(message: &[u8]) -> Returned {
     let parts = Parts::of(message);
-    let parts = parts.enclosed_report().unwrap_or(parts);
+    let parts = enclosed::enclosed_report(&parts).unwrap_or(parts);
     let recipients = feedback::read(&parts)
         .or_else(|| notification::read(&parts))
         .or_else(|| read_status_fields(&parts))

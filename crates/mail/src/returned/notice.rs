@@ -5,49 +5,6 @@ use super::parts::Parts;
 use super::quoted::find_reply;
 use super::{address, auto_reply};
 
-/// Lines after which the original, or its headers, follow. In lower case.
-const ORIGINAL_FOLLOWS: &[&str] = &[
-    "copy of the message",
-    "copy of your message",
-    "copy of the original",
-    "original message follows",
-    "original message headers",
-    "message headers follow",
-    "unsent message follows",
-    "message text follows",
-    "header of the original",
-    "headers of the original",
-    "header of the message",
-    "copy of the message header",
-    "original message -",
-    "- original message",
-    "-original message",
-    "-original mail",
-    "returned message -",
-    "message header follows",
-    "original message is attached",
-    "message body follows",
-    "returned message follows",
-    "undelivered message follows",
-    "your message reads",
-    "your original message",
-    "text of your message",
-    "message that you sent follows",
-    "message was:",
-    "intestazioni originali del messaggio",
-    "en-têtes de message d'origine",
-    "ursprüngliche nachrichtenkopf",
-    "encabezados de mensajes originales",
-    "-original header",
-    "original header",
-    "start of returned message",
-    "begin returned message",
-];
-
-/// Headers with which a copy begins that nobody announced.
-const FIRST_HEADERS: &[&str] =
-    &["received:", "return-path:", "x-received:", "dkim-signature:", "delivered-to:"];
-
 /// In subjects of notices; in lower case.
 const FAILURE_SUBJECTS: &[&str] = &[
     "undeliver",
@@ -198,28 +155,6 @@ const DELAYED: &[&str] = &[
 /// Given up all the same, although the words are those of a delay.
 const GIVEN_UP: &[&str] =
     &["permanent error", "given up", "will be deleted from queue", "will not be retried"];
-
-/// The words, and the original behind them as far as it is there.
-pub(super) fn split_original(text: &str) -> (&str, &str) {
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let lower = line.trim_start_matches(['>', '|', ' ']).to_lowercase();
-        // A line that says so is short; a sentence that happens to contain the words is not.
-        if lower.len() < 120 && ORIGINAL_FOLLOWS.iter().any(|phrase| lower.contains(phrase)) && at > 0 {
-            return (&text[..at], skip_ornaments(&text[at + line.len()..]));
-        }
-        if FIRST_HEADERS.iter().any(|name| lower.starts_with(name)) {
-            return text.split_at(at);
-        }
-        at += line.len();
-    }
-    (text, "")
-}
-
-/// Empty lines and rules between the announcement and the original.
-fn skip_ornaments(text: &str) -> &str {
-    text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '=' | '_' | '*'))
-}
 
 /// Whether a mail system wrote it to tell of a failure. Neither its name nor the subject is enough: postmasters write
 /// letters, and people write about failures.

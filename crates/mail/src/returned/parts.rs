@@ -5,8 +5,7 @@ use mail_parser::decoders::html::html_to_text;
 use crate::mime_tree::{Leaf, leaves};
 
 use super::headers::Headers;
-use super::quoted::find_reply;
-use super::{address, notice, sections};
+use super::{address, original};
 
 /// Nobody explains a failure in more; the rest is the original in some disguise.
 const NOTICE_BYTES_MAX: usize = 256 << 10;
@@ -31,7 +30,7 @@ pub(super) struct Parts {
     /// The original came back as a part of its own: people quote, mail systems enclose.
     pub(super) is_original_enclosed: bool,
     /// The original itself, if it says that it is a report.
-    enclosed_report: Option<Vec<u8>>,
+    pub(super) enclosed_report: Option<Vec<u8>>,
 }
 
 impl Parts {
@@ -73,7 +72,7 @@ impl Parts {
 
     /// Words after the original are the original's.
     fn add_words(&mut self, text: &str) {
-        let (words, original) = notice::split_original(cut(text, NOTICE_BYTES_MAX));
+        let (words, original) = original::split_original(cut(text, NOTICE_BYTES_MAX));
         if !self.original.is_empty() || self.notice.len() + words.len() > NOTICE_BYTES_MAX {
             return;
         }
@@ -86,18 +85,6 @@ impl Parts {
         self.original = Headers::parse(original);
         let kind = self.original.find("content-type").unwrap_or_default().to_ascii_lowercase();
         self.enclosed_report = kind.starts_with("multipart/report").then(|| original.to_vec());
-    }
-
-    /// Gateways pass on a report inside a notice of their own. It is read in place of one that says nothing itself:
-    /// what it refuses, or whom, would be about the report, which is then only the message that came back.
-    pub(super) fn enclosed_report(&self) -> Option<Self> {
-        let says_nothing = self.status.is_none()
-            && self.feedback.is_none()
-            && notice::is_notice(self)
-            && find_reply(&self.notice).is_none()
-            && !sections::begins_with_recipients(self);
-        let enclosed = Self::of(self.enclosed_report.as_deref().filter(|_| says_nothing)?);
-        enclosed.status.is_some().then_some(enclosed)
     }
 
     /// As much of the words as is read anew for each recipient.

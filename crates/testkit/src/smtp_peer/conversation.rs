@@ -7,8 +7,9 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 
 use super::Shared;
+use super::answer::{Answer, Asked, Stage, Then};
 use super::envelope::Envelope;
-use super::script::{Answer, Asked, Script, Stage, Then};
+use super::script::Script;
 use super::wire::{Stream, Wire, hold_open};
 
 pub(super) struct Conversation {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use postroad_model::Timestamp;
 
-use super::script::{Answer, Asked, Stage};
+use super::answer::{Answer, Asked, Stage};
 use crate::hidden_receiver::{HiddenLimits, HiddenReceiver, Offered, Refusal, RefusedAt};
 
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 //!
 //! It runs on its own thread, so that a test may block (for example while starting a daemon) while mail flows.
 
+mod answer;
 mod conversation;
 mod envelope;
 mod limited;
@@ -20,8 +21,9 @@ use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+pub use answer::{Answer, Asked, Stage};
 pub use record::{ConnectionRecord, ReceivedMessage, Record, Transfer};
-pub use script::{Answer, Asked, Script, Stage};
+pub use script::Script;
 pub use tls::PeerTls;
 
 use crate::hidden_receiver::HiddenReceiver;

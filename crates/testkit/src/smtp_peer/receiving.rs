@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use super::answer::Stage;
 use super::conversation::{Conversation, is_positive};
 use super::envelope::Envelope;
 use super::record::{ReceivedMessage, Transfer};
-use super::script::{Script, Stage};
+use super::script::Script;
 
 impl Conversation {
     pub(super) async fn mail(&mut self, line: &str) -> io::Result<()> {
