@@ -33,7 +33,30 @@ impl Store {
     /// Replaces the gate of the same kind, a person's or an automatic one, on the same scope.
     pub async fn set_gate(&self, new: NewGate) -> Result<()> {
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(set(sql, new, now))).await
+        let (action, per_minute) = match new.action {
+            GateAction::Suspend => (SUSPEND, None),
+            GateAction::Slow { per_minute } => (SLOW, Some(i64::from(per_minute))),
+        };
+        self.execute(
+            "INSERT INTO gates (scope_kind, scope_key, automatic, action, per_minute, reason, created_at, ends_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+             ON CONFLICT (scope_kind, scope_key, automatic) DO UPDATE
+                 SET action = excluded.action, per_minute = excluded.per_minute, reason = excluded.reason,
+                     created_at = excluded.created_at, ends_at = excluded.ends_at",
+            vec![
+                new.scope.kind().into(),
+                new.scope.key().into(),
+                new.automatic.into(),
+                action.into(),
+                per_minute.into(),
+                new.reason.into(),
+                now.into(),
+                new.ends_at.into(),
+            ],
+        )
+        .await?;
+        self.note_change();
+        Ok(())
     }
 
     /// Removes the gates of a scope, a person's and an automatic one. Returns whether there was any.
@@ -50,35 +73,8 @@ impl Store {
     /// Removes gates that have ended; returns how many.
     pub async fn purge_gates(&self) -> Result<u64> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(purge(sql, now))).await
+        self.execute("DELETE FROM gates WHERE ends_at <= $1", vec![now.into()]).await
     }
-}
-
-/// Replaces the gate of the same kind, a person's or an automatic one, on the same scope.
-pub(crate) async fn set(sql: &Sql<'_>, new: NewGate, now: Timestamp) -> Result<(), StoreError> {
-    let (action, per_minute) = match new.action {
-        GateAction::Suspend => (SUSPEND, None),
-        GateAction::Slow { per_minute } => (SLOW, Some(i64::from(per_minute))),
-    };
-    sql.execute(
-        "INSERT INTO gates (scope_kind, scope_key, automatic, action, per_minute, reason, created_at, ends_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-         ON CONFLICT (scope_kind, scope_key, automatic) DO UPDATE
-             SET action = excluded.action, per_minute = excluded.per_minute, reason = excluded.reason,
-                 created_at = excluded.created_at, ends_at = excluded.ends_at",
-        &[
-            new.scope.kind().into(),
-            new.scope.key().into(),
-            new.automatic.into(),
-            action.into(),
-            per_minute.into(),
-            new.reason.into(),
-            now.into(),
-            new.ends_at.into(),
-        ],
-    )
-    .await?;
-    Ok(())
 }
 
 /// Removes the gates of a scope, a person's and an automatic one. Returns whether there was any.
@@ -102,10 +98,6 @@ pub(crate) async fn list(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<Gate>, Sto
         )
         .await?;
     rows.iter().map(read).collect()
-}
-
-pub(crate) async fn purge(sql: &Sql<'_>, now: Timestamp) -> Result<u64, StoreError> {
-    sql.execute("DELETE FROM gates WHERE ends_at <= $1", &[now.into()]).await
 }
 
 fn read(row: &Row) -> Result<Gate, StoreError> {

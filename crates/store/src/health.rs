@@ -1,9 +1,5 @@
 //! Health: whether the store takes writes.
 
-use postroad_model::Timestamp;
-
-use crate::error::StoreError;
-use crate::sql::Sql;
 use crate::{Engine, Result, Store};
 
 impl Store {
@@ -15,17 +11,12 @@ impl Store {
             engine.check_bodies().await?;
         }
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(note_write_check(sql, now))).await
+        self.execute(
+            "INSERT INTO settings (key, value) VALUES ('last_write_check', $1)
+             ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            vec![now.to_rfc3339().into()],
+        )
+        .await?;
+        Ok(())
     }
-}
-
-/// Proof that the store takes writes.
-pub(crate) async fn note_write_check(sql: &Sql<'_>, now: Timestamp) -> Result<(), StoreError> {
-    sql.execute(
-        "INSERT INTO settings (key, value) VALUES ('last_write_check', $1)
-         ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        &[now.to_rfc3339().into()],
-    )
-    .await?;
-    Ok(())
 }

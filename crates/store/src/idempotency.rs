@@ -37,7 +37,13 @@ impl Store {
     /// Removes expired idempotency keys, at most `limit`; returns how many.
     pub async fn purge_idempotency_keys(&self, limit: usize) -> Result<u64> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(purge(sql, now, limit as i64))).await
+        let limit = limit as i64;
+        self.execute(
+            "DELETE FROM idempotency_keys WHERE (server_id, key) IN
+             (SELECT server_id, key FROM idempotency_keys WHERE expires_at <= $1 ORDER BY expires_at, server_id, key LIMIT $2)",
+            vec![now.into(), limit.into()],
+        )
+        .await
     }
 }
 
@@ -62,14 +68,4 @@ pub(crate) async fn find(
             .map_err(|_| StoreError::Internal("a fingerprint is not 32 bytes".into()))?,
         answer: row.text(1)?,
     }))
-}
-
-/// Removes expired keys, at most `limit`; returns how many.
-pub(crate) async fn purge(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
-    sql.execute(
-        "DELETE FROM idempotency_keys WHERE (server_id, key) IN
-         (SELECT server_id, key FROM idempotency_keys WHERE expires_at <= $1 ORDER BY expires_at, server_id, key LIMIT $2)",
-        &[now.into(), limit.into()],
-    )
-    .await
 }

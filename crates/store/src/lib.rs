@@ -41,7 +41,7 @@ use tokio::sync::watch;
 
 use accept::hand_over::HandOver;
 use events::notifier::EventNotifier;
-use sql::Sql;
+use sql::{Row, Sql, Value};
 use suppressions::last_suppressed::LastSuppressed;
 
 pub use accept::{
@@ -249,6 +249,43 @@ impl Store {
             }
             Engine::Postgres(engine) => engine.write_with_ids(Box::new(job)).await,
         }
+    }
+
+    /// Reads all rows of one query.
+    async fn fetch_all<T: Send + 'static>(
+        &self,
+        text: &'static str,
+        params: Vec<Value>,
+        read: fn(&Row) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        Box::pin(self.read(move |sql| {
+            Box::pin(async move { sql.query(text, &params).await?.iter().map(read).collect() })
+        }))
+        .await
+    }
+
+    /// Reads the first row of one query, if it has any.
+    async fn fetch_opt<T: Send + 'static>(
+        &self,
+        text: &'static str,
+        params: Vec<Value>,
+        read: fn(&Row) -> Result<T>,
+    ) -> Result<Option<T>> {
+        Box::pin(self.read(move |sql| {
+            Box::pin(async move { sql.query_opt(text, &params).await?.as_ref().map(read).transpose() })
+        }))
+        .await
+    }
+
+    /// Runs one statement that writes; returns the number of rows it changed.
+    async fn execute(&self, text: &'static str, params: Vec<Value>) -> Result<u64> {
+        // Boxed: it would make the futures of all its callers large.
+        Box::pin(self.write(move |sql| Box::pin(async move { sql.execute(text, &params).await }))).await
+    }
+
+    /// Runs one statement that must change a row; `NotFound` if it does not.
+    async fn execute_one(&self, text: &'static str, params: Vec<Value>) -> Result<()> {
+        Box::pin(self.write(move |sql| Box::pin(async move { sql.change(text, &params).await }))).await
     }
 
     fn is_sqlite(&self) -> bool {

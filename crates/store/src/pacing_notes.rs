@@ -35,12 +35,18 @@ impl Store {
 
     /// Notes made since then, here or on other nodes, the newest first.
     pub async fn list_pacing_notes(&self, since: Timestamp, limit: usize) -> Result<Vec<PacingNote>> {
-        self.read(move |sql| Box::pin(list(sql, since, limit))).await
+        self.fetch_all(
+            "SELECT source, site, per_minute, connections, greylist_secs, reason, learned_at FROM pacing_notes
+             WHERE learned_at >= $1 ORDER BY learned_at DESC LIMIT $2",
+            vec![since.into(), (limit as i64).into()],
+            read,
+        )
+        .await
     }
 
     /// Removes notes made before then; returns how many.
     pub async fn purge_pacing_notes(&self, before: Timestamp) -> Result<u64> {
-        self.write(move |sql| Box::pin(purge(sql, before))).await
+        self.execute("DELETE FROM pacing_notes WHERE learned_at < $1", vec![before.into()]).await
     }
 }
 
@@ -68,26 +74,6 @@ pub(crate) async fn save(sql: &Sql<'_>, notes: &[PacingNote]) -> Result<(), Stor
         .await?;
     }
     Ok(())
-}
-
-/// Those learned since then, the newest first, at most so many.
-pub(crate) async fn list(
-    sql: &Sql<'_>,
-    since: Timestamp,
-    limit: usize,
-) -> Result<Vec<PacingNote>, StoreError> {
-    let rows = sql
-        .query(
-            "SELECT source, site, per_minute, connections, greylist_secs, reason, learned_at FROM pacing_notes
-             WHERE learned_at >= $1 ORDER BY learned_at DESC LIMIT $2",
-            &[since.into(), (limit as i64).into()],
-        )
-        .await?;
-    rows.iter().map(read).collect()
-}
-
-pub(crate) async fn purge(sql: &Sql<'_>, before: Timestamp) -> Result<u64, StoreError> {
-    sql.execute("DELETE FROM pacing_notes WHERE learned_at < $1", &[before.into()]).await
 }
 
 fn read(row: &Row) -> Result<PacingNote, StoreError> {

@@ -40,7 +40,14 @@ impl Store {
     }
 
     pub async fn find_event(&self, server_id: ServerId, id: EventId) -> Result<Option<FeedEvent>> {
-        self.read(move |sql| Box::pin(find(sql, server_id, id))).await
+        let text = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM events e ",
+            joins!(),
+            " WHERE e.server_id = $1 AND e.id = $2"
+        );
+        self.fetch_opt(text, vec![server_id.0.into(), id.0.into()], read).await
     }
 }
 
@@ -125,15 +132,4 @@ pub(crate) async fn feed_end(sql: &Sql<'_>, server_id: ServerId) -> Result<Event
     // what is stored (`postgres::event_order`).
     let last = sql.query_opt(text, &[server_id.0.into()]).await?;
     last.map_or(Ok(EventCursor::START), |row| Ok(EventCursor { xact: row.int(0)?, id: row.int(1)? }))
-}
-
-pub(crate) async fn find(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    id: EventId,
-) -> Result<Option<FeedEvent>, StoreError> {
-    let text =
-        concat!("SELECT ", columns!(), " FROM events e ", joins!(), " WHERE e.server_id = $1 AND e.id = $2");
-    let row = sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await?;
-    row.as_ref().map(read).transpose()
 }

@@ -23,12 +23,19 @@ impl Store {
     }
 
     pub async fn list_accounts(&self) -> Result<Vec<Account>> {
-        self.read(move |sql| Box::pin(list(sql))).await
+        let text = "SELECT id, name, suspended_reason, created_at, updated_at FROM accounts ORDER BY id";
+        self.fetch_all(text, Vec::new(), read).await
     }
 
     pub async fn set_account_suspended(&self, id: AccountId, reason: Option<String>) -> Result<()> {
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(set_suspended(sql, id, reason, now))).await
+        self.execute_one(
+            "UPDATE accounts SET suspended_reason = $2, updated_at = $3 WHERE id = $1",
+            vec![id.0.into(), reason.into(), now.into()],
+        )
+        .await?;
+        self.note_change();
+        Ok(())
     }
 }
 
@@ -41,25 +48,6 @@ pub(crate) async fn create(sql: &Sql<'_>, name: String, now: Timestamp) -> Resul
         )
         .await?;
     read(&row.ok_or(StoreError::Conflict)?)
-}
-
-pub(crate) async fn list(sql: &Sql<'_>) -> Result<Vec<Account>, StoreError> {
-    let text = "SELECT id, name, suspended_reason, created_at, updated_at FROM accounts ORDER BY id";
-    sql.query(text, &[]).await?.iter().map(read).collect()
-}
-
-/// `None` lifts a suspension.
-pub(crate) async fn set_suspended(
-    sql: &Sql<'_>,
-    id: AccountId,
-    reason: Option<String>,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    sql.change(
-        "UPDATE accounts SET suspended_reason = $2, updated_at = $3 WHERE id = $1",
-        &[id.0.into(), reason.into(), now.into()],
-    )
-    .await
 }
 
 fn read(row: &Row) -> Result<Account, StoreError> {

@@ -80,7 +80,13 @@ impl Store {
     /// The operator's word: a development server cannot be made live by its own key.
     pub async fn set_server_mode(&self, id: ServerId, mode: ServerMode) -> Result<()> {
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(set_mode(sql, id, mode, now))).await
+        self.execute_one(
+            "UPDATE servers SET mode = $2, mode_ceiling = $3, updated_at = $4 WHERE id = $1",
+            vec![id.0.into(), mode.as_str().into(), of_mode(mode).into(), now.into()],
+        )
+        .await?;
+        self.note_change();
+        Ok(())
     }
 
     /// The ceiling, and the rate in force if it was at the old ceiling or is above the new one.
@@ -130,19 +136,6 @@ pub(crate) fn of_mode(mode: ServerMode) -> Option<&'static str> {
 pub(crate) async fn lock(sql: &Sql<'_>, id: ServerId) -> Result<Server, StoreError> {
     sql.change("UPDATE servers SET updated_at = updated_at WHERE id = $1", &[id.0.into()]).await?;
     servers::find(sql, id).await?.ok_or(StoreError::NotFound)
-}
-
-pub(crate) async fn set_mode(
-    sql: &Sql<'_>,
-    id: ServerId,
-    mode: ServerMode,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    sql.change(
-        "UPDATE servers SET mode = $2, mode_ceiling = $3, updated_at = $4 WHERE id = $1",
-        &[id.0.into(), mode.as_str().into(), of_mode(mode).into(), now.into()],
-    )
-    .await
 }
 
 pub(crate) async fn set_send_rate(

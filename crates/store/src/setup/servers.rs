@@ -66,23 +66,54 @@ impl Store {
     }
 
     pub async fn list_servers(&self) -> Result<Vec<Server>> {
-        self.read(move |sql| Box::pin(list(sql))).await
+        let text = "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
+                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
+                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages,
+                    s.mode_ceiling, s.send_rate_ceiling, s.hourly_limit_ceiling,
+                    s.retention_bodies_ceiling, s.retention_messages_ceiling
+         FROM servers s JOIN accounts a ON a.id = s.account_id ORDER BY s.id";
+        self.fetch_all(text, Vec::new(), read).await
     }
 
     pub async fn set_server_suspended(&self, id: ServerId, reason: Option<String>) -> Result<()> {
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(set_suspended(sql, id, reason, now))).await
+        self.execute_one(
+            "UPDATE servers SET suspended_reason = $2, updated_at = $3 WHERE id = $1",
+            vec![id.0.into(), reason.into(), now.into()],
+        )
+        .await?;
+        self.note_change();
+        Ok(())
     }
 
     /// `None` for the installation's default. `NotFound` also if there is no such pool.
     pub async fn set_server_pool(&self, id: ServerId, pool_id: Option<PoolId>) -> Result<()> {
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(set_pool(sql, id, pool_id, now))).await
+        self.execute_one(
+            "UPDATE servers SET pool_id = $2, updated_at = $3 WHERE id = $1",
+            vec![id.0.into(), pool_id.map(|id| id.0).into(), now.into()],
+        )
+        .await?;
+        self.note_change();
+        Ok(())
     }
 
     pub async fn set_server_tracking(&self, id: ServerId, tracking: ServerTracking) -> Result<()> {
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(set_of_server(sql, id, tracking, now))).await
+        self.execute_one(
+            "UPDATE servers SET track_opens = $2, track_clicks = $3, track_excluded_hosts = $4, updated_at = $5
+             WHERE id = $1",
+            vec![
+                id.0.into(),
+                tracking.opens.into(),
+                tracking.clicks.into(),
+                to_json(&tracking.excluded_hosts).into(),
+                now.into(),
+            ],
+        )
+        .await?;
+        self.note_change();
+        Ok(())
     }
 }
 
@@ -119,44 +150,6 @@ pub(crate) async fn find(sql: &Sql<'_>, id: ServerId) -> Result<Option<Server>, 
     row.as_ref().map(read).transpose()
 }
 
-pub(crate) async fn list(sql: &Sql<'_>) -> Result<Vec<Server>, StoreError> {
-    let text = "SELECT s.id, s.account_id, a.name, s.name, s.mode, s.suspended_reason, s.pool_id,
-                    s.send_rate, s.hourly_limit, s.created_at, s.updated_at,
-                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.retention_bodies, s.retention_messages,
-                    s.mode_ceiling, s.send_rate_ceiling, s.hourly_limit_ceiling,
-                    s.retention_bodies_ceiling, s.retention_messages_ceiling
-         FROM servers s JOIN accounts a ON a.id = s.account_id ORDER BY s.id";
-    sql.query(text, &[]).await?.iter().map(read).collect()
-}
-
-/// `None` lifts a suspension.
-pub(crate) async fn set_suspended(
-    sql: &Sql<'_>,
-    id: ServerId,
-    reason: Option<String>,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    sql.change(
-        "UPDATE servers SET suspended_reason = $2, updated_at = $3 WHERE id = $1",
-        &[id.0.into(), reason.into(), now.into()],
-    )
-    .await
-}
-
-/// `None` for the installation's default.
-pub(crate) async fn set_pool(
-    sql: &Sql<'_>,
-    id: ServerId,
-    pool_id: Option<PoolId>,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    sql.change(
-        "UPDATE servers SET pool_id = $2, updated_at = $3 WHERE id = $1",
-        &[id.0.into(), pool_id.map(|id| id.0).into(), now.into()],
-    )
-    .await
-}
-
 pub(crate) fn read_rate(row: &Row, at: usize) -> Result<Option<SendRate>, StoreError> {
     if row.text_opt(at)?.is_none() { Ok(None) } else { row.name(at, SendRate::parse).map(Some) }
 }
@@ -181,26 +174,6 @@ fn read(row: &Row) -> Result<Server, StoreError> {
         },
         ceilings: ceilings::read(row, 16)?,
     })
-}
-
-pub(crate) async fn set_of_server(
-    sql: &Sql<'_>,
-    id: ServerId,
-    tracking: ServerTracking,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    sql.change(
-        "UPDATE servers SET track_opens = $2, track_clicks = $3, track_excluded_hosts = $4, updated_at = $5
-         WHERE id = $1",
-        &[
-            id.0.into(),
-            tracking.opens.into(),
-            tracking.clicks.into(),
-            to_json(&tracking.excluded_hosts).into(),
-            now.into(),
-        ],
-    )
-    .await
 }
 
 /// From `track_opens, track_clicks, track_excluded_hosts`.

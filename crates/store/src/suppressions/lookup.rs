@@ -27,7 +27,38 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<Suppression>> {
         let now = self.clock.now();
-        self.read(move |sql| Box::pin(list(sql, server_id, filter, after, limit as i64, now))).await
+        let limit = limit as i64;
+        let since = filter.since.map_or(i64::MIN, Timestamp::as_micros);
+        let before = filter.until.map_or(i64::MAX, Timestamp::as_micros);
+        let (from, address) =
+            after.map_or((i64::MAX, String::new()), |cursor| (cursor.created_at.as_micros(), cursor.address));
+        let mut params = vec![
+            server_id.0.into(),
+            since.into(),
+            before.into(),
+            from.into(),
+            address.into(),
+            now.into(),
+            limit.into(),
+        ];
+        let text = match filter.reason {
+            None => {
+                "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
+                 WHERE server_id = $1 AND created_at >= $2 AND created_at < $3
+                     AND created_at <= $4 AND (created_at < $4 OR address > $5)
+                     AND (expires_at IS NULL OR expires_at > $6)
+                 ORDER BY created_at DESC, address LIMIT $7"
+            }
+            Some(reason) => {
+                params.push(reason.as_str().into());
+                "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
+                 WHERE server_id = $1 AND reason = $8 AND created_at >= $2 AND created_at < $3
+                     AND created_at <= $4 AND (created_at < $4 OR address > $5)
+                     AND (expires_at IS NULL OR expires_at > $6)
+                 ORDER BY created_at DESC, address LIMIT $7"
+            }
+        };
+        self.fetch_all(text, params, read).await
     }
 
     /// In the order of their addresses, beginning after the address `after`; without those that are over.
@@ -38,7 +69,15 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<Suppression>> {
         let now = self.clock.now();
-        self.read(move |sql| Box::pin(list_by_address(sql, server_id, after, limit as i64, now))).await
+        let limit = limit as i64;
+        self.fetch_all(
+            "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
+             WHERE server_id = $1 AND address > $2 AND (expires_at IS NULL OR expires_at > $3)
+             ORDER BY address LIMIT $4",
+            vec![server_id.0.into(), after.unwrap_or_default().into(), now.into(), limit.into()],
+            read,
+        )
+        .await
     }
 }
 
@@ -56,67 +95,6 @@ pub(crate) async fn find(
         )
         .await?;
     row.as_ref().map(read).transpose()
-}
-
-/// Newest first.
-pub(crate) async fn list(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    filter: SuppressionFilter,
-    after: Option<SuppressionCursor>,
-    limit: i64,
-    now: Timestamp,
-) -> Result<Vec<Suppression>, StoreError> {
-    let since = filter.since.map_or(i64::MIN, Timestamp::as_micros);
-    let before = filter.until.map_or(i64::MAX, Timestamp::as_micros);
-    let (from, address) =
-        after.map_or((i64::MAX, String::new()), |cursor| (cursor.created_at.as_micros(), cursor.address));
-    let mut params = vec![
-        server_id.0.into(),
-        since.into(),
-        before.into(),
-        from.into(),
-        address.into(),
-        now.into(),
-        limit.into(),
-    ];
-    let text = match filter.reason {
-        None => {
-            "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
-             WHERE server_id = $1 AND created_at >= $2 AND created_at < $3
-                 AND created_at <= $4 AND (created_at < $4 OR address > $5)
-                 AND (expires_at IS NULL OR expires_at > $6)
-             ORDER BY created_at DESC, address LIMIT $7"
-        }
-        Some(reason) => {
-            params.push(reason.as_str().into());
-            "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
-             WHERE server_id = $1 AND reason = $8 AND created_at >= $2 AND created_at < $3
-                 AND created_at <= $4 AND (created_at < $4 OR address > $5)
-                 AND (expires_at IS NULL OR expires_at > $6)
-             ORDER BY created_at DESC, address LIMIT $7"
-        }
-    };
-    sql.query(text, &params).await?.iter().map(read).collect()
-}
-
-/// By address: an entry that exists the whole time is in some page, whatever is added and removed meanwhile.
-pub(crate) async fn list_by_address(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    after: Option<String>,
-    limit: i64,
-    now: Timestamp,
-) -> Result<Vec<Suppression>, StoreError> {
-    let rows = sql
-        .query(
-            "SELECT address, reason, details, origin_message_id, created_at, expires_at FROM suppressions
-             WHERE server_id = $1 AND address > $2 AND (expires_at IS NULL OR expires_at > $3)
-             ORDER BY address LIMIT $4",
-            &[server_id.0.into(), after.unwrap_or_default().into(), now.into(), limit.into()],
-        )
-        .await?;
-    rows.iter().map(read).collect()
 }
 
 pub(crate) fn read(row: &Row) -> Result<Suppression, StoreError> {

@@ -39,7 +39,14 @@ impl Store {
         if !self.read(move |sql| Box::pin(has_ended(sql, now))).await? {
             return Ok(0);
         }
-        self.write(move |sql| Box::pin(remove_ended(sql, now, limit as i64))).await
+        let limit = limit as i64;
+        self.execute(
+            "DELETE FROM suppressions WHERE expires_at <= $1 AND (server_id, address) IN (
+             SELECT server_id, address FROM suppressions WHERE expires_at <= $1
+             ORDER BY expires_at, server_id, address LIMIT $2)",
+            vec![now.into(), limit.into()],
+        )
+        .await
     }
 }
 
@@ -71,15 +78,4 @@ pub(crate) async fn remove(
 pub(crate) async fn has_ended(sql: &Sql<'_>, now: Timestamp) -> Result<bool, StoreError> {
     let text = "SELECT server_id FROM suppressions WHERE expires_at <= $1 LIMIT 1";
     Ok(sql.query_opt(text, &[now.into()]).await?.is_some())
-}
-
-/// Removes those that are over, at most `limit`; returns how many.
-pub(crate) async fn remove_ended(sql: &Sql<'_>, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
-    sql.execute(
-        "DELETE FROM suppressions WHERE expires_at <= $1 AND (server_id, address) IN (
-             SELECT server_id, address FROM suppressions WHERE expires_at <= $1
-             ORDER BY expires_at, server_id, address LIMIT $2)",
-        &[now.into(), limit.into()],
-    )
-    .await
 }

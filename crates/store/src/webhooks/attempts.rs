@@ -60,6 +60,13 @@ pub struct WebhookAttempt {
     pub next_attempt_at: Option<Timestamp>,
 }
 
+macro_rules! columns {
+    () => {
+        "id, webhook_id, event_id, message_id, kind, at, number, url, status, answer, error_class, error, connect_us,
+         duration_us, next_attempt_at"
+    };
+}
+
 impl Store {
     /// Records what came of telling webhooks, all in one transaction.
     pub async fn settle_webhooks(&self, outcomes: Vec<WebhookOutcome>) -> Result<()> {
@@ -74,8 +81,16 @@ impl Store {
         before: Option<WebhookAttemptId>,
         limit: usize,
     ) -> Result<Vec<WebhookAttempt>> {
-        self.read(move |sql| Box::pin(list_of_webhook(sql, server_id, webhook_id, before, limit as i64)))
-            .await
+        let limit = limit as i64;
+        let text = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM webhook_attempts
+         WHERE server_id = $1 AND webhook_id = $2 AND id < $3 ORDER BY id DESC LIMIT $4"
+        );
+        let before = before.map_or(i64::MAX, |id| id.0);
+        let params = [server_id.0.into(), webhook_id.0.into(), before.into(), limit.into()];
+        self.fetch_all(text, params.into(), read).await
     }
 
     /// In time order.
@@ -85,7 +100,14 @@ impl Store {
         event_id: EventId,
         limit: usize,
     ) -> Result<Vec<WebhookAttempt>> {
-        self.read(move |sql| Box::pin(list_of_event(sql, server_id, event_id, limit as i64))).await
+        let limit = limit as i64;
+        let text = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM webhook_attempts WHERE server_id = $1 AND event_id = $2 ORDER BY id LIMIT $3"
+        );
+        let params = [server_id.0.into(), event_id.0.into(), limit.into()];
+        self.fetch_all(text, params.into(), read).await
     }
 
     pub async fn find_webhook_attempt(
@@ -93,15 +115,9 @@ impl Store {
         server_id: ServerId,
         id: WebhookAttemptId,
     ) -> Result<Option<WebhookAttempt>> {
-        self.read(move |sql| Box::pin(find(sql, server_id, id))).await
+        let text = concat!("SELECT ", columns!(), " FROM webhook_attempts WHERE server_id = $1 AND id = $2");
+        self.fetch_opt(text, vec![server_id.0.into(), id.0.into()], read).await
     }
-}
-
-macro_rules! columns {
-    () => {
-        "id, webhook_id, event_id, message_id, kind, at, number, url, status, answer, error_class, error, connect_us,
-         duration_us, next_attempt_at"
-    };
 }
 
 pub(crate) async fn settle(
@@ -224,51 +240,6 @@ async fn add(sql: &Sql<'_>, ids: &IdGenerator, outcome: &WebhookOutcome) -> Resu
     )
     .await?;
     Ok(())
-}
-
-/// Newest first, beginning before `before`.
-pub(crate) async fn list_of_webhook(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    webhook_id: WebhookId,
-    before: Option<WebhookAttemptId>,
-    limit: i64,
-) -> Result<Vec<WebhookAttempt>, StoreError> {
-    let text = concat!(
-        "SELECT ",
-        columns!(),
-        " FROM webhook_attempts
-         WHERE server_id = $1 AND webhook_id = $2 AND id < $3 ORDER BY id DESC LIMIT $4"
-    );
-    let before = before.map_or(i64::MAX, |id| id.0);
-    let params = [server_id.0.into(), webhook_id.0.into(), before.into(), limit.into()];
-    sql.query(text, &params).await?.iter().map(read).collect()
-}
-
-pub(crate) async fn find(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    id: WebhookAttemptId,
-) -> Result<Option<WebhookAttempt>, StoreError> {
-    let text = concat!("SELECT ", columns!(), " FROM webhook_attempts WHERE server_id = $1 AND id = $2");
-    let row = sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await?;
-    row.as_ref().map(read).transpose()
-}
-
-/// Of all webhooks that an event was posted to, in time order.
-pub(crate) async fn list_of_event(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    event_id: EventId,
-    limit: i64,
-) -> Result<Vec<WebhookAttempt>, StoreError> {
-    let text = concat!(
-        "SELECT ",
-        columns!(),
-        " FROM webhook_attempts WHERE server_id = $1 AND event_id = $2 ORDER BY id LIMIT $3"
-    );
-    let params = [server_id.0.into(), event_id.0.into(), limit.into()];
-    sql.query(text, &params).await?.iter().map(read).collect()
 }
 
 fn read(row: &Row) -> Result<WebhookAttempt, StoreError> {

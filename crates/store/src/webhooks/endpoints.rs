@@ -62,6 +62,13 @@ pub struct WebhookChange {
     pub enabled: Option<bool>,
 }
 
+macro_rules! columns {
+    () => {
+        "id, server_id, url, wants, format, enabled, disabled_reason, secret, previous_secret, previous_until,
+         failing_since, last_success_at, created_at, updated_at"
+    };
+}
+
 impl Store {
     pub async fn create_webhook(&self, new: NewWebhook) -> Result<Webhook> {
         let now = self.clock.now();
@@ -79,12 +86,20 @@ impl Store {
         after: Option<WebhookId>,
         limit: usize,
     ) -> Result<Vec<Webhook>> {
-        self.read(move |sql| Box::pin(list(sql, server_id, after, limit as i64))).await
+        let limit = limit as i64;
+        let text = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM webhooks WHERE server_id = $1 AND id > $2 ORDER BY id LIMIT $3"
+        );
+        let after = after.map_or(0, |id| id.0);
+        self.fetch_all(text, vec![server_id.0.into(), after.into(), limit.into()], read).await
     }
 
     /// Of all servers.
     pub async fn list_enabled_webhooks(&self) -> Result<Vec<Webhook>> {
-        self.read(move |sql| Box::pin(list_enabled(sql))).await
+        let text = concat!("SELECT ", columns!(), " FROM webhooks WHERE enabled = 1 ORDER BY id");
+        self.fetch_all(text, Vec::new(), read).await
     }
 
     /// Enabling it again forgives what it did before, and begins with what happens from then on.
@@ -124,7 +139,8 @@ impl Store {
     pub async fn delete_webhook(&self, server_id: ServerId, id: WebhookId) -> Result<()> {
         let change = WebhookChange { enabled: Some(false), ..WebhookChange::default() };
         self.change_webhook(server_id, id, change).await?;
-        self.write(move |sql| Box::pin(delete(sql, server_id, id))).await
+        let text = "DELETE FROM webhooks WHERE server_id = $1 AND id = $2";
+        self.execute_one(text, vec![server_id.0.into(), id.0.into()]).await
     }
 
     /// Disables an endpoint, appends the event of it, and removes its waiting events. `false` if it was disabled before, or if
@@ -156,13 +172,6 @@ impl Store {
     }
 }
 
-macro_rules! columns {
-    () => {
-        "id, server_id, url, wants, format, enabled, disabled_reason, secret, previous_secret, previous_until,
-         failing_since, last_success_at, created_at, updated_at"
-    };
-}
-
 pub(crate) async fn create(sql: &Sql<'_>, new: NewWebhook, now: Timestamp) -> Result<Webhook, StoreError> {
     let row = sql
         .query_opt(
@@ -191,28 +200,6 @@ pub(crate) async fn find(
     let text = concat!("SELECT ", columns!(), " FROM webhooks WHERE server_id = $1 AND id = $2");
     let row = sql.query_opt(text, &[server_id.0.into(), id.0.into()]).await?;
     row.as_ref().map(read).transpose()
-}
-
-/// In the order of their ids, beginning after `after`.
-pub(crate) async fn list(
-    sql: &Sql<'_>,
-    server_id: ServerId,
-    after: Option<WebhookId>,
-    limit: i64,
-) -> Result<Vec<Webhook>, StoreError> {
-    let text = concat!(
-        "SELECT ",
-        columns!(),
-        " FROM webhooks WHERE server_id = $1 AND id > $2 ORDER BY id LIMIT $3"
-    );
-    let after = after.map_or(0, |id| id.0);
-    sql.query(text, &[server_id.0.into(), after.into(), limit.into()]).await?.iter().map(read).collect()
-}
-
-/// Of all servers.
-pub(crate) async fn list_enabled(sql: &Sql<'_>) -> Result<Vec<Webhook>, StoreError> {
-    let text = concat!("SELECT ", columns!(), " FROM webhooks WHERE enabled = 1 ORDER BY id");
-    sql.query(text, &[]).await?.iter().map(read).collect()
 }
 
 /// Enabling it again clears its failures.
@@ -261,11 +248,6 @@ pub(crate) async fn rotate_secret(
     )
     .await?;
     find(sql, server_id, id).await?.ok_or(StoreError::NotFound)
-}
-
-pub(crate) async fn delete(sql: &Sql<'_>, server_id: ServerId, id: WebhookId) -> Result<(), StoreError> {
-    let text = "DELETE FROM webhooks WHERE server_id = $1 AND id = $2";
-    sql.change(text, &[server_id.0.into(), id.0.into()]).await
 }
 
 /// Removes some of a webhook's waiting events; returns how many.
