@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use axum::http::header::{ALLOW, RETRY_AFTER};
 use axum::http::{HeaderName, Method, StatusCode};
+use postroad_app::domains::DomainRefusal;
 use postroad_app::templates::{TemplateProblem, TemplateRefusal};
 use postroad_app::{FieldProblem, Refusal, WebhookRefusal};
 use postroad_model::Scope;
@@ -56,6 +57,11 @@ pub(crate) enum Reason {
     EventNotFound,
     TooManyWebhooks,
     SuppressionNotFound,
+    DomainNotFound,
+    DomainExists,
+    TooManyDomains,
+    /// A server's key on a domain that other servers use too.
+    DomainOfAccount,
     TemplateNotFound,
     TemplateVersionNotFound,
     TemplateInvalid(Vec<TemplateProblem>),
@@ -168,6 +174,20 @@ impl Reason {
             Self::SuppressionNotFound => {
                 error(ok, "SuppressionNotFound", "The address is not suppressed".into())
             }
+            Self::DomainNotFound => {
+                error(ok, "DomainNotFound", "No domain found matching provided name".into())
+            }
+            Self::DomainExists => error(ok, "DomainExists", "The server has this domain already".into()),
+            Self::TooManyDomains => error(
+                ok,
+                "TooManyDomains",
+                "The server has the maximum number of domains; delete one first".into(),
+            ),
+            Self::DomainOfAccount => error(
+                ok,
+                "AccessDenied",
+                "The domain belongs to the account, and other servers use it: a server's key cannot change it".into(),
+            ),
             Self::TemplateNotFound => {
                 error(ok, "TemplateNotFound", "No template found matching provided ID or alias".into())
             }
@@ -266,6 +286,19 @@ impl From<WebhookRefusal> for Failure {
     }
 }
 
+impl From<DomainRefusal> for Failure {
+    fn from(refusal: DomainRefusal) -> Self {
+        match refusal {
+            DomainRefusal::Validation(problems) => Self::validation(problems),
+            DomainRefusal::NotFound => Reason::DomainNotFound.into(),
+            DomainRefusal::Exists => Reason::DomainExists.into(),
+            DomainRefusal::TooMany => Reason::TooManyDomains.into(),
+            DomainRefusal::OfAccount => Reason::DomainOfAccount.into(),
+            DomainRefusal::Store(error) => error.into(),
+        }
+    }
+}
+
 impl From<TemplateRefusal> for Failure {
     fn from(refusal: TemplateRefusal) -> Self {
         match refusal {
@@ -312,6 +345,9 @@ pub(crate) enum ErrorCode {
     EventNotFound,
     TooManyWebhooks,
     SuppressionNotFound,
+    DomainNotFound,
+    DomainExists,
+    TooManyDomains,
     TemplateNotFound,
     TemplateVersionNotFound,
     TemplateInvalid,
@@ -391,6 +427,10 @@ mod tests {
             Reason::EventNotFound,
             Reason::TooManyWebhooks,
             Reason::SuppressionNotFound,
+            Reason::DomainNotFound,
+            Reason::DomainExists,
+            Reason::TooManyDomains,
+            Reason::DomainOfAccount,
             Reason::TemplateNotFound,
             Reason::TemplateVersionNotFound,
             Reason::TemplateInvalid(Vec::new()),

@@ -11,6 +11,7 @@ mod body;
 mod boundary;
 mod connection;
 mod dev;
+mod domains;
 mod drain;
 mod endpoint;
 mod envelope;
@@ -52,6 +53,7 @@ use axum::Router;
 use postroad_app::App;
 use postroad_delivery::{Inbox, QueueDesk};
 use postroad_events::WebhookDesk;
+use postroad_net::local_dns::LocalDns;
 
 pub use openapi::{openapi, openapi_json};
 pub use server::Server;
@@ -106,6 +108,13 @@ impl Api {
     #[must_use]
     pub fn with_dev_page(self, inbox: Option<Inbox>) -> Self {
         self.with_routes(dev::page_router(inbox))
+    }
+
+    /// Lets callers on this machine publish the records of domains at the DNS server of `postroad dev`.
+    #[must_use]
+    pub fn with_dev_dns(self, dns: LocalDns) -> Self {
+        let app = self.state.app.clone();
+        self.with_routes(dev::dns_router(dev::DnsState { app, dns }))
     }
 
     /// Serves further routes under the same host names. Requests carry their `Peer` as an extension.

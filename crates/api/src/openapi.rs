@@ -5,7 +5,7 @@ use utoipa::openapi::{Content, Ref, RefOr, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
 use crate::envelope::FailureEnvelope;
-use crate::{analytics, events, messages, send, server_settings, suppressions, templates, webhooks};
+use crate::{analytics, domains, events, messages, send, server_settings, suppressions, templates, webhooks};
 
 /// The document as a value.
 pub fn openapi() -> utoipa::openapi::OpenApi {
@@ -65,6 +65,12 @@ pub fn openapi_json() -> String {
         templates::publish::handle,
         templates::rollback::handle,
         templates::diff::handle,
+        domains::create::handle,
+        domains::get::handle,
+        domains::list::handle,
+        domains::verify::handle,
+        domains::rotate_dkim::handle,
+        domains::delete::handle,
         server_settings::get::handle,
         server_settings::update::handle,
     ),
@@ -76,6 +82,7 @@ pub fn openapi_json() -> String {
         (name = "events", description = "The same events, pulled; keys of scope `read` or `full`"),
         (name = "suppressions", description = "Addresses that get no more mail; `read` or `full` to look, `full` to change"),
         (name = "templates", description = "Mails with variables in them; `read` or `full` to look and try, `full` to change"),
+        (name = "domains", description = "Domains to send from, and their DNS records; `read` or `full` to look, `full` to change"),
         (name = "server", description = "The settings of the key's server; `read` or `full` to look, `full` to change"),
     ),
     components(schemas(FailureEnvelope<'static>)),
@@ -269,6 +276,21 @@ mod tests {
         assert_eq!(asked(templates::validate::read), documented("ValidateTemplateIn"));
         assert_eq!(asked(templates::versions::read), documented("TemplateVersionsIn"));
         assert_eq!(asked(templates::diff::read), documented("DiffTemplateIn"));
+    }
+
+    #[test]
+    fn documented_fields_of_domains_are_those_that_are_read() {
+        fn asked<T>(
+            read: impl Fn(&[u8], &mut Findings) -> Result<T, crate::failure::Failure>,
+        ) -> BTreeSet<String> {
+            let mut findings = Findings::default();
+            assert!(read(b"{}", &mut findings).is_ok());
+            findings.asked
+        }
+        assert_eq!(asked(domains::create::read), documented("CreateDomainIn"));
+        assert_eq!(asked(domains::rotate_dkim::read), documented("RotateDkimIn"));
+        assert_eq!(asked(domains::get::read), documented("DomainNameIn"));
+        assert_eq!(asked(domains::list::read), documented("ListDomainsIn"));
     }
 
     #[test]

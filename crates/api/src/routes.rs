@@ -16,7 +16,9 @@ use crate::envelope::{Success, json};
 use crate::failure::Failure;
 use crate::openapi::openapi_json;
 use crate::state::ApiState;
-use crate::{analytics, events, health, messages, send, server_settings, suppressions, templates, webhooks};
+use crate::{
+    analytics, domains, events, health, messages, send, server_settings, suppressions, templates, webhooks,
+};
 
 pub(crate) fn router(state: Arc<ApiState>) -> Router {
     let openapi = Bytes::from(openapi_json());
@@ -62,6 +64,12 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .route("/api/v1/templates/publish", call(Scope::Full, templates::publish::handle))
         .route("/api/v1/templates/rollback", call(Scope::Full, templates::rollback::handle))
         .route("/api/v1/templates/diff", call(Scope::Read, templates::diff::handle))
+        .route("/api/v1/domains/create", call(Scope::Full, domains::create::handle))
+        .route("/api/v1/domains/get", call(Scope::Read, domains::get::handle))
+        .route("/api/v1/domains/list", call(Scope::Read, domains::list::handle))
+        .route("/api/v1/domains/verify", call(Scope::Full, domains::verify::handle))
+        .route("/api/v1/domains/rotate_dkim", call(Scope::Full, domains::rotate_dkim::handle))
+        .route("/api/v1/domains/delete", call(Scope::Full, domains::delete::handle))
         .route("/api/v1/server/get", call(Scope::Read, server_settings::get::handle))
         .route("/api/v1/server/update", call(Scope::Full, server_settings::update::handle))
         .route(

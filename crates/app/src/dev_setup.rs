@@ -5,6 +5,7 @@ use postroad_store::{Credential, DomainOwner, NewCredential, NewServer, Server};
 
 use crate::App;
 use crate::admin::AdminError;
+use crate::domains::GivenDkimKey;
 use crate::secrets::KeyPair;
 
 const NAME: &str = "dev";
@@ -46,7 +47,9 @@ impl App {
         let server = self.dev_server().await?;
         let domain = DomainName::parse(DOMAIN).expect("the constant is a domain name");
         if self.inner.store.find_domain(server.id, domain.clone()).await?.is_none() {
-            let new = self.new_domain(DomainOwner::Server(server.id), domain.clone(), true).await?;
+            let owner = DomainOwner::Server(server.id);
+            let new = self.new_domain(owner, domain.clone(), GivenDkimKey::default(), true).await;
+            let new = new.map_err(|refusal| AdminError::refused(refusal.to_string()))?;
             self.inner.store.create_domain(new).await?;
         }
         let pair = KeyPair::generate();

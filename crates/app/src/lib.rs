@@ -117,6 +117,8 @@ struct Inner {
     access: ttl_cache::TtlCache<KeyHash, CredentialAccess>,
     /// Cache of verified domains.
     verified: ttl_cache::TtlCache<(ServerId, DomainName), SendingDomain>,
+    /// How the records of domains are looked up, once the process has said so.
+    checker: OnceLock<domains::DomainChecker>,
     /// Base URL of tracking links, once the listeners are known.
     tracking_base: OnceLock<String>,
     /// Cache of the maintenance flag.
@@ -169,6 +171,7 @@ impl App {
                 pools: ttl_cache::TtlCache::default(),
                 access: ttl_cache::TtlCache::default(),
                 verified: ttl_cache::TtlCache::default(),
+                checker: OnceLock::new(),
                 tracking_base: OnceLock::new(),
                 maintenance: ttl_cache::TtlCache::default(),
                 bound_networks: ttl_cache::TtlCache::default(),

@@ -78,7 +78,20 @@ fn data(kind: EventKind) -> Value {
         EventKind::DomainVerified => {
             json!({ "domain": { "name": "example.org" }, "verified_at": "2026-11-15T12:00:00Z" })
         }
-        EventKind::DomainFailing => json!({ "domain": { "name": "example.org" }, "records": ["dkim"] }),
+        EventKind::DomainFailing => json!({
+            "domain": { "name": "example.org" },
+            "failing_since": "2026-11-15T12:00:00Z",
+            "sending_stops_at": "2026-11-18T12:00:00Z",
+            "checked_at": "2026-11-15T12:00:00Z",
+            "records": [
+                record("spf", "example.org", true, "verified", None),
+                record("dkim", "pr-a1b2c3d4._domainkey.example.org", true, "missing", Some("Publish this record")),
+                record("dmarc", "_dmarc.example.org", true, "verified", None),
+                record("return_path", "rp.example.org", false, "verified", None),
+                record("tracking", "track.example.org", false, "missing", Some("Publish this record")),
+            ],
+            "server": { "id": 1, "name": "shop", "account": "acme" },
+        }),
         EventKind::SendLimitApproaching => limit(900),
         EventKind::SendLimitExceeded => limit(1_000),
         EventKind::WebhookDisabled => {
@@ -90,6 +103,10 @@ fn data(kind: EventKind) -> Value {
             "reason": "9 of 100 messages bounced, which is more than 4 %",
         }),
     }
+}
+
+fn record(purpose: &str, name: &str, required: bool, status: &str, hint: Option<&str>) -> Value {
+    json!({ "purpose": purpose, "name": name, "required": required, "status": status, "hint": hint })
 }
 
 fn limit(volume: u32) -> Value {

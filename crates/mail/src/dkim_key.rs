@@ -11,6 +11,15 @@ use base64::engine::general_purpose::STANDARD;
 /// The public half of an Ed25519 key begins so in X.509 form (RFC 8410 4); the 32 bytes of the key follow.
 const ED25519_SPKI_START: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
+/// Longer texts are no keys.
+const PEM_BYTES_MAX: usize = 32 << 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DkimAlgorithm {
+    Rsa,
+    Ed25519,
+}
+
 /// A private key with its public half. RSA-2048: every receiver verifies it, and its record fits in DNS. Ed25519 for a
 /// second signature only.
 pub struct DkimKey {
@@ -26,6 +35,14 @@ pub enum DkimKeyError {
     Rejected,
     #[error("the key could not be encoded")]
     Encode,
+    #[error(
+        "this is no private key in PEM form, which begins with `-----BEGIN PRIVATE KEY-----` or `-----BEGIN RSA PRIVATE KEY-----`"
+    )]
+    NoPem,
+    #[error("the key is encrypted; decrypt it first (`openssl pkey -in key.pem`)")]
+    Encrypted,
+    #[error("the RSA key is too short: receivers want 2048 bits or more (RFC 8301)")]
+    TooShort,
 }
 
 impl DkimKey {
@@ -45,6 +62,33 @@ impl DkimKey {
             Err(_) => {
                 Self::from_ed25519_pair(&Ed25519KeyPair::from_pkcs8(der).map_err(|_| DkimKeyError::Rejected)?)
             }
+        }
+    }
+
+    /// PKCS #8 (either kind of key) or PKCS #1 (RSA), as `openssl` and other mail servers write them.
+    pub fn from_pem(text: &str) -> Result<Self, DkimKeyError> {
+        let (label, der) = read_pem(text).ok_or(DkimKeyError::NoPem)?;
+        let rsa = match label {
+            "PRIVATE KEY" => KeyPair::from_pkcs8(&der),
+            "RSA PRIVATE KEY" => KeyPair::from_der(&der),
+            "ENCRYPTED PRIVATE KEY" => return Err(DkimKeyError::Encrypted),
+            _ => return Err(DkimKeyError::NoPem),
+        };
+        match rsa {
+            Ok(pair) => Self::from_pair(&pair),
+            // What the library says of an RSA key that is one, but small.
+            Err(error) if error.to_string() == "TooSmall" => Err(DkimKeyError::TooShort),
+            Err(_) => Self::from_ed25519_pair(
+                &Ed25519KeyPair::from_pkcs8(&der).map_err(|_| DkimKeyError::Rejected)?,
+            ),
+        }
+    }
+
+    pub fn algorithm(&self) -> DkimAlgorithm {
+        if self.public_spki_der.starts_with(&ED25519_SPKI_START) {
+            DkimAlgorithm::Ed25519
+        } else {
+            DkimAlgorithm::Rsa
         }
     }
 
@@ -74,6 +118,22 @@ impl fmt::Debug for DkimKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DkimKey").field("public", &STANDARD.encode(&self.public_spki_der)).finish()
     }
+}
+
+/// Label and content of the first PEM block (RFC 7468).
+fn read_pem(text: &str) -> Option<(&str, Vec<u8>)> {
+    if text.len() > PEM_BYTES_MAX {
+        return None;
+    }
+    let (_, rest) = text.split_once("-----BEGIN ")?;
+    let (label, rest) = rest.split_once("-----")?;
+    let (body, _) = rest.split_once("-----END ")?;
+    // Old encrypted keys have header lines before their content.
+    if body.contains("ENCRYPTED") {
+        return Some(("ENCRYPTED PRIVATE KEY", Vec::new()));
+    }
+    let body: String = body.split_ascii_whitespace().collect();
+    Some((label, STANDARD.decode(body).ok()?))
 }
 
 /// The TXT record for a public key of either kind. One for RSA is longer than the 255 bytes of one DNS string: who
@@ -127,6 +187,58 @@ mod tests {
     #[test]
     fn what_is_no_key_is_rejected() {
         assert_eq!(DkimKey::from_pkcs8_der(b"no key").unwrap_err(), DkimKeyError::Rejected);
+    }
+
+    fn pem(label: &str, der: &[u8]) -> String {
+        let lines: Vec<String> = STANDARD
+            .encode(der)
+            .as_bytes()
+            .chunks(64)
+            .map(|line| String::from_utf8_lossy(line).into_owned())
+            .collect();
+        format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\r\n"))
+    }
+
+    #[test]
+    fn keys_in_pem_form_are_those_of_their_der_form() {
+        for (key, algorithm) in [
+            (DkimKey::generate().unwrap(), DkimAlgorithm::Rsa),
+            (DkimKey::generate_ed25519().unwrap(), DkimAlgorithm::Ed25519),
+        ] {
+            let read = DkimKey::from_pem(&pem("PRIVATE KEY", key.private_pkcs8_der())).unwrap();
+            assert_eq!(read.public_spki_der(), key.public_spki_der());
+            assert_eq!(read.algorithm(), algorithm);
+        }
+        // PKCS #8 wraps PKCS #1: 26 bytes before the RSAPrivateKey of a 2048-bit key (RFC 8017 A.1.2).
+        let key = DkimKey::generate().unwrap();
+        let read = DkimKey::from_pem(&pem("RSA PRIVATE KEY", &key.private_pkcs8_der()[26..])).unwrap();
+        assert_eq!(read.public_spki_der(), key.public_spki_der());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_pem_key_is_said() {
+        let small = "-----BEGIN RSA PRIVATE KEY-----
+MIICWwIBAAKBgQC7fYFntnOYxIR9xWXxBMmDJBY3tmckoQZ0EoUqQElgEu6gtx+U
+hjfBu/QxZBiRGeAmdAnI3cc0GcQrYDUNL8WgtCaUyOVkBk20OatidKK3Qh6I6o4p
+G3e20MiGzrg1FFpgLt2cWf413Kf27Bk7YIgFtRR9JlJ4L/QIAatop6zlvQIDAQAB
+AoGAIB/P9VI4mjtJrDcPUW2NjW+4ctFI+OiyL18g++1J5TE5O8ZEnfElSoeGvpO0
+9d+mHVCSgJ0nTZEAoKH6VQkTZjuEDKgRsZ8/wng4521jLTDfNj3XD21Z6oC/nVRS
+Jq6EjcQRO9plEpnq8Z8r7mF+J3I1rQydIy5QlNR2j9RmHiECQQDcSz0qY/wiS193
+jBWJefkFo2l7jh2mKKI8NWJ+v4utyOxVb+MvCd+TXWsT/TeG8nU7C7z5UmEVQXim
+JqV4aAUJAkEA2eEhCaviwEDCPDhulbK0P+Q4MO/URwVayI1CFpPZMWufvoy1L8Q7
+rl2X2yywzz6XSPhI2AcMYP1Py5ulIzucFQJAAVWfWDtk0pxcRrAdjUik3ojf4bS5
+r0D9wpmcMCJe6T2XWOklmipYJV9if6uAA5xCY4otqeD635MW9QK06+bNaQJATL1x
+sIFdFU/52dIaiRlvSU2tyPa/8t/c8ORoEaGzjyeUFT5kFtXsG2cVtHnSMLyf9nCU
+35nj70lpUJKaoIU/XQJAJ0pgs7pMYt+iEa03xn7Tt2BP2qIz8Fwv1zoan+WzR0vL
+jfxjpyhF/s4DyPYoTWQXFk8ERjX7DFqEBQ4q36+LHQ==
+-----END RSA PRIVATE KEY-----";
+        let error = |text: &str| DkimKey::from_pem(text).unwrap_err();
+        assert_eq!(error(small), DkimKeyError::TooShort);
+        assert_eq!(error("no key"), DkimKeyError::NoPem);
+        assert_eq!(error(&pem("CERTIFICATE", b"x")), DkimKeyError::NoPem);
+        assert_eq!(error(&pem("PRIVATE KEY", b"x")), DkimKeyError::Rejected);
+        assert_eq!(error(&pem("ENCRYPTED PRIVATE KEY", b"x")), DkimKeyError::Encrypted);
+        assert_eq!(error(&"x".repeat(PEM_BYTES_MAX + 1)), DkimKeyError::NoPem);
     }
 
     #[test]

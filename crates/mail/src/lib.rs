@@ -39,7 +39,7 @@ pub use classify::{
 };
 pub use compose::{Composition, NewContent, compose};
 pub use dkim::{Canonical, Signer, SignerError};
-pub use dkim_key::{DkimKey, DkimKeyError, dkim_txt};
+pub use dkim_key::{DkimAlgorithm, DkimKey, DkimKeyError, dkim_txt};
 pub use header_check::{
     HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, check_message_id,
 };

@@ -7,6 +7,7 @@ pub mod client_tls;
 pub mod dns;
 pub mod guard;
 pub mod guarded_http;
+pub mod local_dns;
 pub mod mta_sts;
 mod self_signed;
 mod single_flight;

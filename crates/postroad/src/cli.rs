@@ -1,5 +1,6 @@
 //! What can be typed. Arguments are only described here; `commands` carries them out.
 
+mod domains;
 mod suppressions;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use ipnet::IpNet;
 use postroad_app::admin::{Switch, WarmUpState};
 use postroad_model::{CredentialId, Scope, SendRate, ServerMode, Timestamp};
 
+pub(crate) use domains::{DomainArgs, DomainCommand, KeyArgs, OwnerArgs};
 pub(crate) use suppressions::SuppressionCommand;
 
 /// Transactional email you run yourself: applications hand in mail over HTTP or SMTP, Postroad stores, signs and
@@ -530,64 +532,6 @@ pub(crate) enum PoolCommand {
     History {
         /// Address as `pool list` shows it
         address: std::net::IpAddr,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum DomainCommand {
-    /// Add a domain and make its DKIM key
-    Create {
-        /// Such as example.com
-        name: String,
-        /// Server that may send from it: NAME, ACCOUNT/NAME or id
-        #[arg(long)]
-        server: String,
-    },
-    /// List domains
-    List {
-        /// Only of this server: NAME, ACCOUNT/NAME or id
-        #[arg(long)]
-        server: Option<String>,
-    },
-    /// Declare a domain verified without looking at the DNS
-    SetVerified {
-        /// Such as example.com
-        name: String,
-        /// Server it belongs to, if several have it: NAME, ACCOUNT/NAME or id
-        #[arg(long)]
-        server: Option<String>,
-        /// Take the verified state away instead
-        #[arg(long)]
-        no: bool,
-    },
-    /// Track opens and clicks of a domain's mail, where the message does not say otherwise
-    SetTracking {
-        /// Such as example.com
-        name: String,
-        /// Server it belongs to, if several have it: NAME, ACCOUNT/NAME or id
-        #[arg(long)]
-        server: Option<String>,
-        /// Whether opens are tracked; default for what the server says
-        #[arg(long, value_enum)]
-        opens: Option<OnOffDefault>,
-        /// Whether clicks are tracked; default for what the server says
-        #[arg(long, value_enum)]
-        clicks: Option<OnOffDefault>,
-        /// Host name of its links, such as track.example.com, pointed at this service; "" for the installation's
-        #[arg(long, value_name = "NAME")]
-        host: Option<String>,
-    },
-    /// Show the DNS records a domain needs
-    Records {
-        /// Such as example.com
-        #[arg(required_unless_present = "installation")]
-        name: Option<String>,
-        /// Show the installation's own DKIM record instead
-        #[arg(long, conflicts_with = "name")]
-        installation: bool,
-        /// Server it belongs to, if several have it: NAME, ACCOUNT/NAME or id
-        #[arg(long)]
-        server: Option<String>,
     },
 }
 

@@ -9,12 +9,14 @@ use std::time::Duration;
 use anyhow::Context;
 use postroad_api::{Api, Mode, Server};
 use postroad_app::analytics::CounterTask;
+use postroad_app::domains::DomainCheckTask;
 use postroad_app::{App, Housekeeping, RetentionTask};
 use postroad_delivery::{Delivery, Identity};
 use postroad_events::{PostalSigner, WebhookWorker};
 use postroad_mail::Signer;
 use postroad_model::SystemClock;
 use postroad_net::ReloadingCertificate;
+use postroad_net::local_dns::{LocalDns, LocalRecord, LocalType};
 use postroad_relay::Relay;
 use postroad_store::{Role, Store};
 use postroad_track::Tracking;
@@ -43,6 +45,7 @@ pub(crate) struct Service {
     housekeeping: Housekeeping,
     counter_task: CounterTask,
     remover: RetentionTask,
+    domain_checks: DomainCheckTask,
     delivery: Delivery,
     webhooks: WebhookWorker,
     _control: ControlSocket,
@@ -57,6 +60,11 @@ impl Service {
         create_data_dir(&config.data_dir)?;
         let (node_lock, identity) = node_identity(&config.data_dir)?;
         let (app, store) = open_app(config, Role::Node { identity }).await?;
+        let local_dns = if dev { Some(start_local_dns(config).await?) } else { None };
+        app.set_domain_checker(match &local_dns {
+            Some(local) => config.dev_domain_checker(local.address())?,
+            None => config.domain_checker()?,
+        });
         let delivery = Delivery::start(
             config.delivery_settings(dev)?,
             own_identity(config, &app).await?,
@@ -68,6 +76,7 @@ impl Service {
         let housekeeping = Housekeeping::start(app.clone());
         let counter_task = CounterTask::start(app.clone());
         let remover = RetentionTask::start(app.clone());
+        let domain_checks = DomainCheckTask::start(app.clone());
         let control = ControlSocket::listen(&config.data_dir, app.clone(), delivery.queue_desk())?;
         let mut service = Self {
             app,
@@ -81,13 +90,14 @@ impl Service {
             housekeeping,
             counter_task,
             remover,
+            domain_checks,
             delivery,
             webhooks,
             _control: control,
             _node_lock: node_lock,
         };
         service.load_certificate(config)?;
-        service.listen(config, dev).await?;
+        service.listen(config, dev, local_dns).await?;
         (service.relays, service.smtp_addresses) =
             smtp_listeners::start(&service.app, config, service.certificate.as_ref()).await?;
         if let Some(address) = service.smtp_addresses.bounce {
@@ -117,7 +127,12 @@ impl Service {
         Ok(())
     }
 
-    async fn listen(&mut self, config: &Config, dev: bool) -> anyhow::Result<()> {
+    async fn listen(
+        &mut self,
+        config: &Config,
+        dev: bool,
+        local_dns: Option<LocalDns>,
+    ) -> anyhow::Result<()> {
         let settings = postroad_api::Settings {
             request_bytes_max: config.limits.request_bytes_max,
             in_flight_bytes_max: config.in_flight_bytes_max,
@@ -132,6 +147,9 @@ impl Service {
         }
         if dev {
             api = api.with_dev_page(self.delivery.inbox().cloned());
+        }
+        if let Some(local_dns) = local_dns {
+            api = api.with_dev_dns(local_dns);
         }
         let plain_listener = match config.http.listen {
             Some(address) => Some(bind(address).await?),
@@ -203,6 +221,7 @@ impl Service {
         // They would keep their connections for half a minute.
         self.app.stop_waiting();
         self.remover.stop();
+        self.domain_checks.stop();
         self.counter_task.stop();
         let mut stopping = tokio::task::JoinSet::new();
         for server in self.servers {
@@ -231,6 +250,23 @@ impl Service {
             );
         }
     }
+}
+
+/// The DNS server of `dev`, which knows the names of the installation itself from the beginning.
+async fn start_local_dns(config: &Config) -> anyhow::Result<LocalDns> {
+    let local = LocalDns::start(config.data_dir.join("dev-dns.json")).await;
+    let local = local.context("cannot start the DNS server of `postroad dev`")?;
+    let host = config.hostname.as_str();
+    let record =
+        |name: String, record_type, value: &str| LocalRecord { name, record_type, value: value.to_owned() };
+    local.publish(vec![
+        record(host.to_owned(), LocalType::A, "127.0.0.1"),
+        record(format!("rp.{host}"), LocalType::A, "127.0.0.1"),
+        record(format!("track.{host}"), LocalType::A, "127.0.0.1"),
+        record(format!("rp.{host}"), LocalType::Txt, "v=spf1 ip4:127.0.0.1 -all"),
+        record(format!("spf.{host}"), LocalType::Txt, "v=spf1 ip4:127.0.0.1 -all"),
+    ]);
+    Ok(local)
 }
 
 /// What return paths and the installation's DKIM signature are made with.

@@ -1,6 +1,7 @@
 //! Dev inbox as JSON, for people and test suites (docs/dev-inbox.md). It needs no key and serves only callers
 //! on this machine. It is not part of API v1: no envelope, no entry in the OpenAPI document.
 
+mod dns;
 mod guard;
 mod message_out;
 mod page;
@@ -19,6 +20,7 @@ use postroad_delivery::{CaughtMessage, Inbox};
 use serde_json::json;
 
 use crate::envelope;
+pub(crate) use dns::{DnsState, router as dns_router};
 use message_out::{SummaryOut, shown};
 use problem::Problem;
 use query::{ListQuery, WaitQuery};

@@ -20,6 +20,8 @@ pub(super) enum Problem {
     WrongMethod,
     NothingHere,
     NoSuchMessage,
+    WrongDnsMethod,
+    NoSuchDomain,
     TimeIsUp(Duration),
     BadQuery(String),
     /// The service is stopping.
@@ -58,6 +60,16 @@ impl Problem {
                 StatusCode::NOT_FOUND,
                 "MessageNotFound",
                 "No message in the inbox has this id; the oldest make room when it is full".into(),
+            ),
+            Self::WrongDnsMethod => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                "WrongMethod",
+                "GET /dev/dns lists records, POST /dev/dns/DOMAIN publishes a domain's, DELETE takes them away".into(),
+            ),
+            Self::NoSuchDomain => (
+                StatusCode::NOT_FOUND,
+                "DomainNotFound",
+                "There is no such domain yet; domains/create adds it".into(),
             ),
             Self::TimeIsUp(time) => {
                 let text = format!("No such message arrived within {} s", time.as_secs_f64());

@@ -7,6 +7,7 @@ use postroad_model::{CredentialId, Scope, SendRate, ServerMode, SuppressionReaso
 use serde::{Deserialize, Serialize};
 
 use super::pools::WarmUpState;
+use crate::domains::GivenDkimKey;
 use crate::suppressions::GivenSuppression;
 
 /// One admin command. Servers are named by `NAME`, `ACCOUNT/NAME` or id.
@@ -61,21 +62,24 @@ pub enum Command {
     },
     ServerSetTracking(SetServerTracking),
     DomainCreate {
-        name: String,
-        server: String,
+        domain: NamedDomain,
+        key: GivenDkimKey,
     },
     DomainList {
         server: Option<String>,
+        account: Option<String>,
     },
     DomainSetVerified {
-        name: String,
-        server: Option<String>,
+        domain: NamedDomain,
         verified: bool,
     },
     DomainSetTracking(SetDomainTracking),
-    DomainRecords {
-        name: String,
-        server: Option<String>,
+    DomainRecords(NamedDomain),
+    DomainVerify(NamedDomain),
+    DomainDelete(NamedDomain),
+    DomainRotateDkim {
+        domain: NamedDomain,
+        key: GivenDkimKey,
     },
     InstallationRecords,
     PoolCreate {
@@ -143,6 +147,14 @@ pub enum Command {
     },
 }
 
+/// A domain, and whose it is: a server's, an account's, or the only one of that name.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct NamedDomain {
+    pub name: String,
+    pub server: Option<String>,
+    pub account: Option<String>,
+}
+
 /// Ceiling on a server's retention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -173,8 +185,7 @@ pub struct SetServerTracking {
 /// Omitted settings stay as they are.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SetDomainTracking {
-    pub name: String,
-    pub server: Option<String>,
+    pub domain: NamedDomain,
     pub opens: Option<Switch>,
     pub clicks: Option<Switch>,
     /// Empty for the installation's host.

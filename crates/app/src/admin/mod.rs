@@ -14,7 +14,7 @@ mod tracking;
 use postroad_store::{Server, StoreError};
 use serde_json::{Value, json};
 
-pub use command::{Command, DaysCeiling, NewKey, SetDomainTracking, SetServerTracking, Switch};
+pub use command::{Command, DaysCeiling, NamedDomain, NewKey, SetDomainTracking, SetServerTracking, Switch};
 pub use pools::WarmUpState;
 
 use crate::{App, names};
@@ -55,12 +55,17 @@ impl App {
             }
             Command::ServerSetTracking(order) => self.set_server_tracking(order).await,
             Command::DomainSetTracking(order) => self.set_domain_tracking(order).await,
-            Command::DomainCreate { name, server } => self.create_domain(&name, &server).await,
-            Command::DomainList { server } => self.list_domains(server.as_deref()).await,
-            Command::DomainSetVerified { name, server, verified } => {
-                self.set_domain_verified(&name, server.as_deref(), verified).await
+            Command::DomainCreate { domain, key } => self.add_domain(domain, key).await,
+            Command::DomainList { server, account } => {
+                self.show_domains(server.as_deref(), account.as_deref()).await
             }
-            Command::DomainRecords { name, server } => self.domain_records(&name, server.as_deref()).await,
+            Command::DomainSetVerified { domain, verified } => {
+                self.set_domain_verified(&domain, verified).await
+            }
+            Command::DomainRecords(domain) => self.domain_records(&domain).await,
+            Command::DomainVerify(domain) => self.check_domain(&domain).await,
+            Command::DomainDelete(domain) => self.remove_domain(&domain).await,
+            Command::DomainRotateDkim { domain, key } => self.give_new_key(&domain, key).await,
             Command::InstallationRecords => self.installation_records().await,
             Command::PoolCreate { name, shared } => self.create_pool(name, shared).await,
             Command::PoolList => self.list_pools().await,

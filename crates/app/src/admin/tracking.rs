@@ -24,7 +24,7 @@ impl App {
     }
 
     pub(super) async fn set_domain_tracking(&self, order: SetDomainTracking) -> Result<Value, AdminError> {
-        let domain = self.find_domain(&order.name, order.server.as_deref()).await?;
+        let domain = self.named_domain(&order.domain).await?;
         let old = domain.tracking.clone();
         let host = match order.host.as_deref() {
             None => old.host,

@@ -1,3 +1,18 @@
-//! Sending domains: the DNS records they need, and whether these are published.
+//! Sending domains: whose they are, the DNS records they need, and whether these are published.
 
+mod change;
 pub mod check;
+mod check_task;
+mod create;
+mod dkim_keys;
+mod permits;
+mod refusal;
+mod run_check;
+mod schedule;
+mod view;
+
+pub use check_task::DomainCheckTask;
+pub use dkim_keys::GivenDkimKey;
+pub use refusal::DomainRefusal;
+pub use run_check::DomainChecker;
+pub use view::{DomainView, RecordView};

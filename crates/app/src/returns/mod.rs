@@ -109,14 +109,21 @@ impl App {
 impl ReturnDesk {
     /// `None` for addresses that Postroad did not issue.
     pub fn recognise(&self, address: &EmailAddress) -> Option<Destination> {
-        if address.domain().as_str() != self.domain {
-            return None;
-        }
         let local_part = address.local_part();
+        let domain = address.domain().as_str();
+        if domain != self.domain {
+            // A customer's own name for bounces. The MAC says that we gave the address out; whether the name leads here today
+            // does not matter to mail that left when it did.
+            return domain.starts_with("rp.").then(|| self.return_path(address)).flatten();
+        }
         if REPORT_ADDRESSES.iter().any(|known| known.eq_ignore_ascii_case(local_part)) {
             return Some(Destination::Reports);
         }
-        let (server_id, message_id) = self.key.parse(local_part)?;
+        self.return_path(address)
+    }
+
+    fn return_path(&self, address: &EmailAddress) -> Option<Destination> {
+        let (server_id, message_id) = self.key.parse(address.local_part())?;
         let address = address.as_str().to_owned();
         Some(Destination::ReturnPath(ReturnAddress { server_id, message_id, address }))
     }

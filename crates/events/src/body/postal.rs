@@ -1,7 +1,7 @@
 //! Body in the format `postal`, for receivers written for Postal's webhooks.
 
 use aws_lc_rs::digest::{SHA256, digest};
-use postroad_model::EventKind;
+use postroad_model::{EventKind, Timestamp};
 use postroad_store::{EventMessage, FeedEvent};
 use serde_json::{Map, Value, json};
 
@@ -73,6 +73,7 @@ fn payload(name: &str, event: &FeedEvent, data: &Map<String, Value>) -> Value {
             "ip_address": field("ip_address"),
             "user_agent": field("user_agent"),
         }),
+        "DomainDNSError" => domain_object(event, data),
         _ if event.kind.is_about_message() => json!({
             "message": message(),
             "status": field("status"),
@@ -123,9 +124,58 @@ fn bounce_object(event: &FeedEvent, bounce: &Value) -> Value {
     })
 }
 
+/// The statuses are `OK`, `Missing` and `Invalid`; MX records are not asked for.
+fn domain_object(event: &FeedEvent, data: &Map<String, Value>) -> Value {
+    let name = data.get("domain").and_then(|domain| domain.get("name")).cloned().unwrap_or(Value::Null);
+    let server = data.get("server").cloned().unwrap_or(Value::Null);
+    let records = data.get("records").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    // Of several keys the one that is needed.
+    let record = |purpose: &str| {
+        let mut of_purpose = records.iter().filter(|record| record["purpose"] == purpose);
+        let first = of_purpose.clone().next();
+        of_purpose.find(|record| record["required"] == true).or(first)
+    };
+    let status = |purpose: &str| {
+        let status = record(purpose)?.get("status")?.as_str()?;
+        Some(match status {
+            "verified" => "OK",
+            "missing" => "Missing",
+            "mismatch" | "multiple" => "Invalid",
+            _ => return None,
+        })
+    };
+    let error = |purpose: &str| match status(purpose) {
+        Some("OK") | None => Value::Null,
+        Some(_) => record(purpose).map_or(Value::Null, |record| record["hint"].clone()),
+    };
+    let checked_at = data.get("checked_at").and_then(Value::as_str).and_then(Timestamp::parse_rfc3339);
+    json!({
+        "domain": name,
+        "uuid": uuid_of(&format!("postroad domain {} {name}", event.server_id.0)),
+        "dns_checked_at": checked_at.unwrap_or(event.at).as_epoch_seconds(),
+        "spf_status": status("spf"),
+        "spf_error": error("spf"),
+        "dkim_status": status("dkim"),
+        "dkim_error": error("dkim"),
+        "mx_status": null,
+        "mx_error": null,
+        "return_path_status": status("return_path"),
+        "return_path_error": error("return_path"),
+        "server": {
+            "uuid": uuid_of(&format!("postroad server {}", event.server_id.0)),
+            "name": server["name"],
+            "permalink": server["name"],
+            "organization": server["account"],
+        },
+    })
+}
+
 /// Derived from the event, so that it is equal at every attempt and on every node.
 fn uuid(event: &FeedEvent) -> String {
-    let text = format!("postroad event {} {}", event.server_id.0, event.id.0);
+    uuid_of(&format!("postroad event {} {}", event.server_id.0, event.id.0))
+}
+
+fn uuid_of(text: &str) -> String {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest(&SHA256, text.as_bytes()).as_ref()[..16]);
     uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string()

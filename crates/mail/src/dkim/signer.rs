@@ -56,11 +56,15 @@ impl Signer {
         Self::new(selector, domain, Key::Ed25519(pair))
     }
 
-    fn new(selector: &str, domain: DomainName, key: Key) -> Result<Self, SignerError> {
+    pub fn is_selector(text: &str) -> bool {
         let is_label = |label: &str| {
             !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
         };
-        if selector.len() > 128 || !selector.split('.').all(is_label) {
+        text.len() <= 128 && text.split('.').all(is_label)
+    }
+
+    fn new(selector: &str, domain: DomainName, key: Key) -> Result<Self, SignerError> {
+        if !Self::is_selector(selector) {
             return Err(SignerError::Selector);
         }
         Ok(Self { selector: selector.to_owned(), domain, key: Arc::new(key) })

@@ -105,6 +105,11 @@ impl GuardedHttp {
             .await
             .unwrap_or(Err(PostFailure::Late(self.inner.settings.exchange_timeout)))
     }
+
+    /// The status of an empty POST: whether somebody answers there, with a good certificate if it is HTTPS.
+    pub async fn reach(&self, url: &WebhookUrl) -> Result<u16, PostFailure> {
+        self.post(url, &HeaderMap::new(), &Bytes::new()).await.map(|answer| answer.status)
+    }
 }
 
 impl Inner {

@@ -3,14 +3,14 @@
 use std::fmt::Write;
 
 use anyhow::bail;
-use postroad_app::admin::{Command, DaysCeiling, NewKey, SetDomainTracking, SetServerTracking};
+use postroad_app::admin::{Command, DaysCeiling, NewKey, SetServerTracking};
 use serde_json::Value;
 
 use super::admin_client::AdminClient;
-use super::{load_config, suppressions};
+use super::{domains, load_config, suppressions};
 use crate::cli::{
-    AccountCommand, AdminArgs, AdminCommand, DomainCommand, KeyCommand, OnOff, OrNone, PoolCommand,
-    ServerCommand, SuppressionCommand,
+    AccountCommand, AdminArgs, AdminCommand, KeyCommand, OnOff, OrNone, PoolCommand, ServerCommand,
+    SuppressionCommand,
 };
 use crate::terminal::{one_line, print};
 
@@ -21,7 +21,7 @@ pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
         config.data_dir = data_dir;
     }
     let mut client = AdminClient::new(config, args.json);
-    let answer = match order(args.command) {
+    let answer = match order(args.command)? {
         Order::One(command) => client.execute(command).await?,
         Order::Suppressions(given) => match suppressions::run(&mut client, given).await? {
             Some(answer) => answer,
@@ -44,8 +44,8 @@ enum Order {
     Suppressions(SuppressionCommand),
 }
 
-fn order(given: AdminCommand) -> Order {
-    Order::One(match given {
+fn order(given: AdminCommand) -> anyhow::Result<Order> {
+    Ok(Order::One(match given {
         AdminCommand::Account(account) => match account {
             AccountCommand::Create { name } => Command::AccountCreate { name },
             AccountCommand::List => Command::AccountList,
@@ -79,26 +79,7 @@ fn order(given: AdminCommand) -> Order {
                 })
             }
         },
-        AdminCommand::Domain(domain) => match domain {
-            DomainCommand::Create { name, server } => Command::DomainCreate { name, server },
-            DomainCommand::List { server } => Command::DomainList { server },
-            DomainCommand::SetVerified { name, server, no } => {
-                Command::DomainSetVerified { name, server, verified: !no }
-            }
-            DomainCommand::SetTracking { name, server, opens, clicks, host } => {
-                Command::DomainSetTracking(SetDomainTracking {
-                    name,
-                    server,
-                    opens: opens.map(Into::into),
-                    clicks: clicks.map(Into::into),
-                    host,
-                })
-            }
-            DomainCommand::Records { name: Some(name), server, .. } => {
-                Command::DomainRecords { name, server }
-            }
-            DomainCommand::Records { name: None, .. } => Command::InstallationRecords,
-        },
+        AdminCommand::Domain(domain) => domains::command(domain)?,
         AdminCommand::Key(key) => match key {
             KeyCommand::Create { server, name, scope, test, hold, allow, address, login, expires_at } => {
                 Command::KeyCreate(NewKey {
@@ -128,10 +109,10 @@ fn order(given: AdminCommand) -> Order {
             PoolCommand::WarmUp { address, state } => Command::PoolWarmUp { address, state },
             PoolCommand::History { address } => Command::PoolHistory { address },
         },
-        AdminCommand::Suppression(suppression) => return Order::Suppressions(suppression),
+        AdminCommand::Suppression(suppression) => return Ok(Order::Suppressions(suppression)),
         AdminCommand::Reports { domain } => Command::Reports { domain },
         AdminCommand::Maintenance { state } => Command::Maintenance { on: state.is_on() },
-    })
+    }))
 }
 
 fn days_ceiling(given: OrNone<u32>) -> DaysCeiling {

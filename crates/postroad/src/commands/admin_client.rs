@@ -33,7 +33,9 @@ impl AdminClient {
             if !matches!(command, Command::AccountCreate { .. }) {
                 service::check_installation(&self.config)?;
             }
-            self.app = Some(service::open_app(&self.config, Role::Tool).await?.0);
+            let app = service::open_app(&self.config, Role::Tool).await?.0;
+            app.set_domain_checker(self.config.domain_checker()?);
+            self.app = Some(app);
         }
         let app = self.app.as_ref().context("the store was opened")?;
         Ok(app.administrate(command).await?)

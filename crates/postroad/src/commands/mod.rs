@@ -4,6 +4,7 @@ pub(crate) mod admin;
 mod admin_client;
 pub(crate) mod config;
 pub(crate) mod dev;
+mod domains;
 pub(crate) mod explain;
 pub(crate) mod explain_bounce;
 pub(crate) mod queue;

@@ -4,6 +4,7 @@
 
 mod check;
 mod delivery;
+mod domains;
 mod given;
 mod keys;
 mod layers;

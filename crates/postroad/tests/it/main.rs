@@ -12,6 +12,7 @@ mod crash;
 mod delivery;
 mod dev;
 mod docs;
+mod domains;
 mod errors;
 mod explain;
 mod explain_bounce;

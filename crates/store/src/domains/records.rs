@@ -95,6 +95,8 @@ pub struct NewDomain {
     pub is_verified: bool,
     pub keys: Vec<NewDkimKey>,
     pub next_check_at: Timestamp,
+    /// What is known of its records already: a JSON array.
+    pub records: String,
 }
 
 /// The public half of a DKIM key, and where it is in its life.

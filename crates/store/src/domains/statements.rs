@@ -1,5 +1,7 @@
 //! Domains: create, find, list, set verified, delete. Their keys are in `keys`, their checks in `checks`.
 
+use std::collections::HashMap;
+
 use postroad_model::{AccountId, DomainId, DomainName, EventKind, IdGenerator, ServerId, Timestamp};
 use serde_json::{Value, json};
 
@@ -44,7 +46,7 @@ pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Res
         .query_opt(
             "INSERT INTO domains (account_id, server_id, name, verified_by, verified_at, next_check_at, records,
                                   created_at, updated_at)
-             VALUES ($1, $2, $3, $4, $5, $6, '[]', $7, $7) RETURNING id",
+             VALUES ($1, $2, $3, $4, $5, $6, $8, $7, $7) RETURNING id",
             &[
                 account_id.0.into(),
                 server_id.map(|id| id.0).into(),
@@ -53,6 +55,7 @@ pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Res
                 new.is_verified.then_some(now).into(),
                 new.next_check_at.into(),
                 now.into(),
+                new.records.into(),
             ],
         )
         .await?
@@ -249,10 +252,12 @@ async fn with_keys(sql: &Sql<'_>, rows: Vec<Row>) -> Result<Vec<Domain>, StoreEr
     if ids.is_empty() {
         return Ok(domains);
     }
-    let mut keys: Vec<(DomainId, DomainKey)> = keys::list(sql, &ids).await?;
+    let mut keys: HashMap<DomainId, Vec<DomainKey>> = HashMap::new();
+    for (id, key) in keys::list(sql, &ids).await? {
+        keys.entry(id).or_default().push(key);
+    }
     for domain in &mut domains {
-        let own = keys.extract_if(.., |(id, _)| *id == domain.id);
-        domain.keys = own.map(|(_, key)| key).collect();
+        domain.keys = keys.remove(&domain.id).unwrap_or_default();
     }
     Ok(domains)
 }

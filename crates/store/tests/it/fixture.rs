@@ -140,6 +140,7 @@ impl Fixture {
             is_verified: false,
             keys: vec![new_key("pr1", KeyAlgorithm::Rsa)],
             next_check_at: self.now(),
+            records: "[]".to_owned(),
         }
     }
 

@@ -101,6 +101,11 @@ impl ExpectedRecords {
         Self { service: service.clone(), records }
     }
 
+    /// Only the records of some purposes.
+    pub fn keep(&mut self, mut is_kept: impl FnMut(Purpose) -> bool) {
+        self.records.retain(|record| is_kept(record.purpose));
+    }
+
     /// What to publish, before anything was checked.
     pub fn pending(&self) -> Vec<RecordCheck> {
         self.records.iter().map(|record| record.judged(RecordStatus::Pending, Vec::new(), None)).collect()

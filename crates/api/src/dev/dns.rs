@@ -1,0 +1,62 @@
+//! The DNS server of `postroad dev` (docs/domains.md): publish what a domain needs there, and take it away again.
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::get;
+use axum::{Router, middleware};
+use postroad_app::App;
+use postroad_app::domains::DomainRefusal;
+use postroad_app::domains::check::RecordType;
+use postroad_model::DomainName;
+use postroad_net::local_dns::{LocalDns, LocalRecord, LocalType};
+use serde_json::json;
+
+use super::guard;
+use super::problem::Problem;
+use crate::envelope;
+
+#[derive(Debug, Clone)]
+pub(crate) struct DnsState {
+    pub(crate) app: App,
+    pub(crate) dns: LocalDns,
+}
+
+pub(crate) fn router(state: DnsState) -> Router {
+    let wrong = async || Problem::WrongDnsMethod;
+    Router::new()
+        .route("/dev/dns", get(list).fallback(wrong))
+        .route("/dev/dns/{domain}", axum::routing::post(publish).delete(remove).fallback(wrong))
+        .layer(middleware::from_fn(guard::admit))
+        .with_state(state)
+}
+
+async fn list(State(state): State<DnsState>) -> Response {
+    let answer = json!({ "address": state.dns.address().to_string(), "records": state.dns.list() });
+    envelope::json(StatusCode::OK, answer.to_string())
+}
+
+/// What a customer does at their DNS service, with every record of the domain at once.
+async fn publish(State(state): State<DnsState>, Path(domain): Path<String>) -> Result<Response, Problem> {
+    let records = state.app.records_to_publish(&domain).await.map_err(|refusal| match refusal {
+        DomainRefusal::Store(_) => Problem::Stopping,
+        _ => Problem::NoSuchDomain,
+    })?;
+    let local = records.into_iter().filter_map(|record| {
+        let record_type = match record.record_type {
+            RecordType::Txt => LocalType::Txt,
+            RecordType::Cname => LocalType::Cname,
+            RecordType::A => LocalType::A,
+            _ => return None,
+        };
+        Some(LocalRecord { name: record.name, record_type, value: record.value })
+    });
+    let published = state.dns.publish(local.collect());
+    Ok(envelope::json(StatusCode::OK, json!({ "published": published }).to_string()))
+}
+
+async fn remove(State(state): State<DnsState>, Path(domain): Path<String>) -> Result<Response, Problem> {
+    let name = DomainName::parse_entered(&domain).map_err(|_| Problem::NoSuchDomain)?;
+    let removed = state.dns.remove(name.as_str());
+    Ok(envelope::json(StatusCode::OK, json!({ "removed": removed }).to_string()))
+}

@@ -1,0 +1,37 @@
+//! domains/delete: send no more from a domain.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::get::{DomainNameIn, read};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::Findings;
+
+/// What was deleted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeletedDomainOut {
+    name: String,
+    deleted: bool,
+}
+
+/// Delete a domain
+///
+/// With its DKIM keys. Messages under way are signed by the installation. A domain of the account is not deleted by a server's
+/// key: `AccessDenied`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/domains/delete",
+    tag = "domains",
+    operation_id = "deleteDomain",
+    request_body = DomainNameIn,
+    responses((status = 200, body = Answer<DeletedDomainOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<DeletedDomainOut>, Failure> {
+    let mut findings = Findings::default();
+    let name = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let deleted = call.app.delete_domain(&call.caller, &name).await.map_err(Failure::from);
+    Success::with_warnings(deleted.map(|()| DeletedDomainOut { name, deleted: true }), warnings)
+}

@@ -1,0 +1,117 @@
+//! A domain as answers show it.
+
+use postroad_app::domains::check::RecordCheck;
+use postroad_app::domains::{DomainView, RecordView};
+use postroad_model::Timestamp;
+use postroad_store::{DomainKey, DomainOwner, VerifiedBy};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// About what a domain with its records takes.
+pub(super) const DOMAIN_BYTES: usize = 12 << 10;
+
+/// A domain. Times are RFC 3339.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DomainOut {
+    #[schema(example = "example.com")]
+    name: String,
+    /// `server`: this server's own; `account`: for all servers of the account.
+    owner: &'static str,
+    /// Whether mail may be sent from it.
+    verified: bool,
+    /// `dns`: all required records were found; `operator`: the operator said so; null: it is not verified.
+    verified_by: Option<&'static str>,
+    verified_at: Option<String>,
+    /// Since when required records fail that were good before. After 72 hours nothing can be sent any more.
+    failing_since: Option<String>,
+    /// What to publish in the DNS, and what was found there.
+    records: Vec<RecordOut>,
+    dkim: Vec<DkimKeyOut>,
+    /// The name that bounces come to: `rp.<domain>` once its record verifies.
+    return_path: String,
+    /// The host of tracking links: `track.<domain>` once its record verifies and it answers with a good certificate.
+    tracking_host: String,
+    /// When the records were looked up last.
+    checked_at: Option<String>,
+    next_check_at: String,
+    created_at: String,
+    updated_at: String,
+}
+
+/// A record to publish.
+#[derive(Debug, Serialize, ToSchema)]
+struct RecordOut {
+    /// `spf`, `dkim`, `dmarc`, `return_path` or `tracking`.
+    #[schema(value_type = String)]
+    purpose: postroad_app::domains::check::Purpose,
+    /// `TXT` or `CNAME`.
+    r#type: &'static str,
+    name: String,
+    value: String,
+    /// Whether the domain counts as unverified without it.
+    required: bool,
+    /// `pending` (not looked up yet), `verified`, `missing`, `mismatch`, `multiple` or `dns_error`.
+    #[schema(value_type = String)]
+    status: postroad_app::domains::check::RecordStatus,
+    /// What the DNS has.
+    found: Vec<String>,
+    /// What to change.
+    hint: Option<String>,
+    /// Since when it has that status; null before the first look.
+    since: Option<String>,
+}
+
+/// A DKIM key.
+#[derive(Debug, Serialize, ToSchema)]
+struct DkimKeyOut {
+    selector: String,
+    /// `rsa` or `ed25519`.
+    algorithm: &'static str,
+    /// `pending` (signs once its record is found), `active` or `retiring` (its record is to stay for a week).
+    state: &'static str,
+    created_at: String,
+}
+
+impl From<DomainView> for DomainOut {
+    fn from(view: DomainView) -> Self {
+        let DomainView { domain, records, return_path, tracking_host } = view;
+        Self {
+            owner: match domain.owner() {
+                DomainOwner::Server(_) => "server",
+                DomainOwner::Account(_) => "account",
+            },
+            verified: domain.is_verified(),
+            verified_by: domain.verified_by.map(VerifiedBy::as_str),
+            verified_at: domain.verified_at.map(Timestamp::to_rfc3339),
+            failing_since: domain.failing_since.map(Timestamp::to_rfc3339),
+            records: records.into_iter().map(RecordOut::from).collect(),
+            dkim: domain.keys.iter().map(DkimKeyOut::from).collect(),
+            return_path,
+            tracking_host,
+            checked_at: domain.checked_at.map(Timestamp::to_rfc3339),
+            next_check_at: domain.next_check_at.to_rfc3339(),
+            created_at: domain.created_at.to_rfc3339(),
+            updated_at: domain.updated_at.to_rfc3339(),
+            name: domain.name.into(),
+        }
+    }
+}
+
+impl From<RecordView> for RecordOut {
+    fn from(view: RecordView) -> Self {
+        let RecordCheck { purpose, record_type, name, value, required, status, found, hint } = view.check;
+        let (r#type, since) = (record_type.as_str(), view.since.map(Timestamp::to_rfc3339));
+        Self { purpose, r#type, name, value, required, status, found, hint, since }
+    }
+}
+
+impl From<&DomainKey> for DkimKeyOut {
+    fn from(key: &DomainKey) -> Self {
+        Self {
+            selector: key.selector.clone(),
+            algorithm: key.algorithm.as_str(),
+            state: key.state.as_str(),
+            created_at: key.created_at.to_rfc3339(),
+        }
+    }
+}

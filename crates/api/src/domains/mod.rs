@@ -1,0 +1,10 @@
+//! The calls about sending domains: add them, see which records they need, have them checked.
+
+pub(crate) mod create;
+pub(crate) mod delete;
+mod domain_out;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod rotate_dkim;
+mod shared_params;
+pub(crate) mod verify;

@@ -1,0 +1,56 @@
+//! domains/rotate_dkim: a new DKIM key, which signs once its record is found.
+
+use postroad_app::domains::GivenDkimKey;
+use utoipa::ToSchema;
+
+use super::domain_out::DomainOut;
+use super::shared_params::{read_key, read_name};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Of which domain, and which key.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"name": "example.com"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct RotateDkimIn {
+    name: String,
+    /// A DKIM key of your own (PEM, PKCS #1 or PKCS #8; RSA of 2048 bits or more, or Ed25519). One is made if left out.
+    private_key: Option<String>,
+    /// The selector of the DKIM key's record. One is made up if left out.
+    selector: Option<String>,
+}
+
+/// Give a domain a new DKIM key
+///
+/// The key is `pending` until its record is found; then it signs, and the one before is `retiring` for a week. A second pending key
+/// replaces the first.
+#[utoipa::path(
+    post,
+    path = "/api/v1/domains/rotate_dkim",
+    tag = "domains",
+    operation_id = "rotateDkim",
+    request_body = RotateDkimIn,
+    responses((status = 200, body = Answer<DomainOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<DomainOut>, Failure> {
+    let mut findings = Findings::default();
+    let (name, key) = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let rotated = call.app.rotate_dkim(&call.caller, &name, key).await.map_err(Failure::from);
+    Success::with_warnings(rotated.map(DomainOut::from), warnings)
+}
+
+/// The fields of the request; their names are those of `RotateDkimIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(String, GivenDkimKey), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let name = read_name(&mut fields, findings);
+    let key = read_key(&mut fields, findings);
+    fields.finish(findings);
+    Ok((name, key))
+}

@@ -1,0 +1,30 @@
+//! domains/verify: look the records up now.
+
+use super::domain_out::DomainOut;
+use super::get::{DomainNameIn, read};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::Findings;
+
+/// Check a domain now
+///
+/// Looks the records up and answers with the domain. A domain that was checked within 10 seconds is shown as it was found
+/// then.
+#[utoipa::path(
+    post,
+    path = "/api/v1/domains/verify",
+    tag = "domains",
+    operation_id = "verifyDomain",
+    request_body = DomainNameIn,
+    responses((status = 200, body = Answer<DomainOut>)),
+)]
+pub(crate) async fn handle(mut call: Call) -> Result<Success<DomainOut>, Failure> {
+    let mut findings = Findings::default();
+    let name = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    // Name servers may take their time.
+    call.release_request();
+    let checked = call.app.verify_domain(&call.caller, &name).await.map_err(Failure::from);
+    Success::with_warnings(checked.map(DomainOut::from), warnings)
+}

@@ -1,0 +1,95 @@
+//! Finding, listing, deleting domains, and giving them new keys.
+
+use postroad_model::DomainId;
+use postroad_store::{Domain, DomainFilter, StoreError};
+
+use super::check::RecordCheck;
+use super::create::parse_name;
+use super::schedule::FIRST_CHECK_AFTER;
+use super::view::DomainView;
+use super::{DomainRefusal, GivenDkimKey, dkim_keys};
+use crate::{App, Caller, FieldProblem};
+
+impl App {
+    /// A domain that the caller's server may send from.
+    pub async fn find_domain(&self, caller: &Caller, name: &str) -> Result<DomainView, DomainRefusal> {
+        let domain = self.usable_domain(caller, name).await?;
+        Ok(self.domain_view(domain).await)
+    }
+
+    /// The records of the domain of that name, whoever owns it: for the DNS server of `postroad dev`.
+    pub async fn records_to_publish(&self, name: &str) -> Result<Vec<RecordCheck>, DomainRefusal> {
+        let name = parse_name(name)?;
+        let found = self.inner.store.find_domains_named(name, 1).await?.pop();
+        let view = self.domain_view(found.ok_or(DomainRefusal::NotFound)?).await;
+        Ok(view.records.into_iter().map(|record| record.check).collect())
+    }
+
+    /// In the order of their ids, and whether there are more.
+    pub async fn list_domains(
+        &self,
+        caller: &Caller,
+        after: Option<DomainId>,
+        limit: usize,
+    ) -> Result<(Vec<DomainView>, bool), DomainRefusal> {
+        let filter = DomainFilter::UsableBy(caller.server_id);
+        let mut found = self.inner.store.list_domains(filter, after, limit + 1).await?;
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        let service = self.service_facts().await;
+        Ok((found.into_iter().map(|domain| self.view_with(domain, &service)).collect(), has_more))
+    }
+
+    /// Only the server's own: the account's domains serve others too.
+    pub async fn delete_domain(&self, caller: &Caller, name: &str) -> Result<(), DomainRefusal> {
+        let domain = self.own_domain(caller, name).await?;
+        self.delete_domain_by_id(domain.id).await
+    }
+
+    pub(crate) async fn delete_domain_by_id(&self, id: DomainId) -> Result<(), DomainRefusal> {
+        self.inner.store.delete_domain(id).await?;
+        self.inner.verified.clear();
+        Ok(())
+    }
+
+    /// Puts a key beside the one that signs. It takes over once its record is found.
+    pub async fn rotate_dkim(
+        &self,
+        caller: &Caller,
+        name: &str,
+        key: GivenDkimKey,
+    ) -> Result<DomainView, DomainRefusal> {
+        let domain = self.own_domain(caller, name).await?;
+        self.rotate_dkim_of(domain, key).await
+    }
+
+    pub(crate) async fn rotate_dkim_of(
+        &self,
+        domain: Domain,
+        key: GivenDkimKey,
+    ) -> Result<DomainView, DomainRefusal> {
+        let key = dkim_keys::resolve(&domain.name, key).await?;
+        let next_check_at = self.inner.clock.now().plus(FIRST_CHECK_AFTER);
+        let rotated = self.inner.store.rotate_domain_key(domain.id, key, next_check_at).await;
+        rotated.map_err(|error| match error {
+            StoreError::Conflict => {
+                let message = "`selector` is the one of a key that signs or did so lately: choose another";
+                DomainRefusal::Validation(vec![FieldProblem::new("/selector", message)])
+            }
+            other => other.into(),
+        })?;
+        let domain = self.inner.store.find_domain_by_id(domain.id).await?;
+        Ok(self.domain_view(domain.ok_or(DomainRefusal::NotFound)?).await)
+    }
+
+    async fn own_domain(&self, caller: &Caller, name: &str) -> Result<Domain, DomainRefusal> {
+        let domain = self.usable_domain(caller, name).await?;
+        if domain.server_id.is_none() { Err(DomainRefusal::OfAccount) } else { Ok(domain) }
+    }
+
+    async fn usable_domain(&self, caller: &Caller, name: &str) -> Result<Domain, DomainRefusal> {
+        // What is no name is nobody's domain.
+        let name = parse_name(name).map_err(|_| DomainRefusal::NotFound)?;
+        self.inner.store.find_domain(caller.server_id, name).await?.ok_or(DomainRefusal::NotFound)
+    }
+}

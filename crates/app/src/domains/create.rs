@@ -1,0 +1,90 @@
+//! Adding a domain.
+
+use std::time::Duration;
+
+use postroad_model::DomainName;
+use postroad_store::{DomainOwner, KeyAlgorithm, NewDomain};
+use tokio::time::timeout;
+
+use super::check::{ExpectedRecords, Purpose, check};
+use super::schedule::FIRST_CHECK_AFTER;
+use super::view::{DomainView, StoredRecord};
+use super::{DomainRefusal, GivenDkimKey, dkim_keys};
+use crate::{App, Caller, FieldProblem};
+
+/// Domains of one server, and of one account beside those of its servers.
+const DOMAINS_MAX: usize = 10_000;
+/// For the look at what the domain has already; without an answer the records are shown as for a new domain.
+const FIRST_LOOK_MAX: Duration = Duration::from_secs(5);
+
+impl App {
+    /// Adds a domain of the caller's server.
+    pub async fn create_domain(
+        &self,
+        caller: &Caller,
+        name: &str,
+        key: GivenDkimKey,
+    ) -> Result<DomainView, DomainRefusal> {
+        let name = parse_name(name)?;
+        self.create_domain_of(DomainOwner::Server(caller.server_id), name, key).await
+    }
+
+    /// Adds a domain with a key of its own, and a second one if the installation makes those.
+    pub(crate) async fn create_domain_of(
+        &self,
+        owner: DomainOwner,
+        name: DomainName,
+        key: GivenDkimKey,
+    ) -> Result<DomainView, DomainRefusal> {
+        if self.inner.store.count_domains(owner, DOMAINS_MAX).await? >= DOMAINS_MAX {
+            return Err(DomainRefusal::TooMany);
+        }
+        let new = self.new_domain(owner, name, key, false).await?;
+        let domain = self.inner.store.create_domain(new).await?;
+        self.inner.verified.clear();
+        Ok(self.domain_view(domain).await)
+    }
+
+    /// With what its DNS says already of the records that exist once per domain: whoever follows us must not publish a second
+    /// one. The names of the others are not asked for yet, or resolvers would remember that they do not exist.
+    pub(crate) async fn new_domain(
+        &self,
+        owner: DomainOwner,
+        name: DomainName,
+        key: GivenDkimKey,
+        is_verified: bool,
+    ) -> Result<NewDomain, DomainRefusal> {
+        let mut keys = vec![dkim_keys::resolve(&name, key).await?];
+        if keys[0].algorithm == KeyAlgorithm::Ed25519 {
+            // Only ever beside an RSA signature, which every receiver verifies.
+            keys.insert(0, dkim_keys::make(KeyAlgorithm::Rsa).await?);
+        } else if self.inner.dkim_ed25519 {
+            keys.push(dkim_keys::make(KeyAlgorithm::Ed25519).await?);
+        }
+        let records = if is_verified { Vec::new() } else { self.first_look(&name).await };
+        let next_check_at = self.inner.clock.now().plus(FIRST_CHECK_AFTER);
+        Ok(NewDomain {
+            owner,
+            name,
+            is_verified,
+            keys,
+            next_check_at,
+            records: StoredRecord::to_json(&records),
+        })
+    }
+
+    async fn first_look(&self, name: &DomainName) -> Vec<StoredRecord> {
+        let Some(checker) = self.checker() else { return Vec::new() };
+        let service = self.service_facts().await;
+        let mut expected = ExpectedRecords::of(name, &service, &[]);
+        expected.keep(|purpose| matches!(purpose, Purpose::Spf | Purpose::Dmarc));
+        let found = timeout(FIRST_LOOK_MAX, check(&checker.dns, &expected)).await.unwrap_or_default();
+        let now = self.inner.clock.now();
+        found.into_iter().map(|check| StoredRecord { check, since: now }).collect()
+    }
+}
+
+pub(super) fn parse_name(text: &str) -> Result<DomainName, DomainRefusal> {
+    let problem = |error| FieldProblem::new("/name", format!("`name`: {error}"));
+    DomainName::parse_entered(text).map_err(|error| DomainRefusal::Validation(vec![problem(error)]))
+}

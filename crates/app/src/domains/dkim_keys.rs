@@ -1,0 +1,100 @@
+//! DKIM keys for domains: made here, or brought by people who move from another service.
+
+use postroad_mail::{DkimAlgorithm, DkimKey, DkimKeyError, Signer};
+use postroad_model::DomainName;
+use postroad_model::token::random_text;
+use postroad_store::{KeyAlgorithm, NewDkimKey, StoreError};
+
+use super::DomainRefusal;
+use crate::FieldProblem;
+
+/// A key as somebody gave it; nothing is checked yet.
+#[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
+pub struct GivenDkimKey {
+    /// PEM, PKCS #1 or PKCS #8. Without it a key is made.
+    pub private_key: Option<String>,
+    /// Without it a new one is made up.
+    pub selector: Option<String>,
+}
+
+impl std::fmt::Debug for GivenDkimKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GivenDkimKey").field("selector", &self.selector).finish_non_exhaustive()
+    }
+}
+
+/// The key that was given, or a new RSA one. Both fields are checked, and all problems told at once.
+pub(super) async fn resolve(domain: &DomainName, given: GivenDkimKey) -> Result<NewDkimKey, DomainRefusal> {
+    let GivenDkimKey { private_key, selector } = given;
+    let mut problems = Vec::new();
+    let selector = match selector {
+        None => new_selector(),
+        Some(text) => {
+            let text = text.trim().to_ascii_lowercase();
+            if !is_selector(&text, domain) {
+                let message = "`selector` should be letters, digits and hyphens, such as `postal-a1b2`, and short enough for \
+                               a DNS name";
+                problems.push(FieldProblem::new("/selector", message));
+            }
+            text
+        }
+    };
+    let key = match private_key {
+        None => None,
+        Some(text) => match DkimKey::from_pem(&text) {
+            Ok(key) => Some(key),
+            Err(error) => {
+                problems.push(FieldProblem::new("/private_key", format!("`private_key`: {error}")));
+                None
+            }
+        },
+    };
+    if !problems.is_empty() {
+        return Err(DomainRefusal::Validation(problems));
+    }
+    let key = match key {
+        Some(key) => key,
+        None => generate(KeyAlgorithm::Rsa).await?,
+    };
+    Ok(new_key(selector, &key))
+}
+
+/// A new key under a new selector.
+pub(super) async fn make(algorithm: KeyAlgorithm) -> Result<NewDkimKey, DomainRefusal> {
+    Ok(new_key(new_selector(), &generate(algorithm).await?))
+}
+
+/// An RSA key takes a while, so it is made off the async threads.
+async fn generate(algorithm: KeyAlgorithm) -> Result<DkimKey, DomainRefusal> {
+    let generate = move || match algorithm {
+        KeyAlgorithm::Rsa => DkimKey::generate(),
+        KeyAlgorithm::Ed25519 => DkimKey::generate_ed25519(),
+    };
+    let made = tokio::task::spawn_blocking(generate).await;
+    let stopping = |_| StoreError::Unavailable("the service is stopping".to_owned());
+    let failed = |error: DkimKeyError| StoreError::Internal(error.to_string());
+    Ok(made.map_err(stopping).and_then(|made| made.map_err(failed))?)
+}
+
+fn new_key(selector: String, key: &DkimKey) -> NewDkimKey {
+    NewDkimKey {
+        selector,
+        algorithm: match key.algorithm() {
+            DkimAlgorithm::Rsa => KeyAlgorithm::Rsa,
+            DkimAlgorithm::Ed25519 => KeyAlgorithm::Ed25519,
+        },
+        private_pkcs8: key.private_pkcs8_der().to_vec(),
+        public_spki: key.public_spki_der().to_vec(),
+    }
+}
+
+fn new_selector() -> String {
+    format!("pr-{}", random_text(&mut rand::rng(), 8).to_ascii_lowercase())
+}
+
+/// Whether what signs takes it, and the name of its record is one.
+fn is_selector(text: &str, domain: &DomainName) -> bool {
+    Signer::is_selector(text)
+        && text.split('.').all(|label| label.len() <= 63)
+        && format!("{text}._domainkey.{domain}").len() <= 253
+}

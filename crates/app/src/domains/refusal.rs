@@ -1,0 +1,33 @@
+//! Why something was not done with a domain.
+
+use postroad_store::StoreError;
+
+use crate::FieldProblem;
+
+#[derive(Debug, thiserror::Error)]
+pub enum DomainRefusal {
+    #[error("fields are wrong")]
+    Validation(Vec<FieldProblem>),
+    #[error("no such domain")]
+    NotFound,
+    #[error("the owner has the domain already")]
+    Exists,
+    #[error("the owner has as many domains as one may have")]
+    TooMany,
+    /// A server's key may use it, not change it.
+    #[error("the domain belongs to the account")]
+    OfAccount,
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+/// Verbs about one domain say `NotFound` when it is not there.
+impl From<StoreError> for DomainRefusal {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound => Self::NotFound,
+            StoreError::Conflict => Self::Exists,
+            other => Self::Store(other),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A domain as its owner sees it.
+
+use postroad_model::Timestamp;
+use postroad_store::{Domain, DomainKey, KeyAlgorithm, KeyState};
+use serde::{Deserialize, Serialize};
+
+use super::check::{DkimRecord, ExpectedRecords, Purpose, RecordCheck, Service};
+use crate::App;
+
+/// A record with the verdict of the last check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordView {
+    pub check: RecordCheck,
+    /// Since when it has that status; `None` before the first check.
+    pub since: Option<Timestamp>,
+}
+
+/// What is kept of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoredRecord {
+    #[serde(flatten)]
+    pub(super) check: RecordCheck,
+    pub(super) since: Timestamp,
+}
+
+impl StoredRecord {
+    pub(super) fn to_json(records: &[Self]) -> String {
+        serde_json::to_string(records).expect("records are texts, flags and lists of texts")
+    }
+
+    /// Those of a version that kept other things are as good as not there: the next check writes them.
+    pub(super) fn of(domain: &Domain) -> Vec<Self> {
+        serde_json::from_str(&domain.records).unwrap_or_default()
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct DomainView {
+    pub domain: Domain,
+    pub records: Vec<RecordView>,
+    /// The name that bounces come to at the moment.
+    pub return_path: String,
+    /// The host of tracking links at the moment.
+    pub tracking_host: String,
+}
+
+impl App {
+    pub(crate) async fn domain_view(&self, domain: Domain) -> DomainView {
+        let service = self.service_facts().await;
+        self.view_with(domain, &service)
+    }
+
+    pub(crate) fn view_with(&self, domain: Domain, service: &Service) -> DomainView {
+        let (name, host) = (&domain.name, &self.inner.hostname);
+        let return_path =
+            if domain.return_path_since.is_some() { format!("rp.{name}") } else { format!("rp.{host}") };
+        let base = self.tracking_base();
+        let base = base.split_once("://").map_or(base, |(_, rest)| rest);
+        let tracking_host = match &domain.tracking.host {
+            Some(host) => host.clone(),
+            None if domain.track_host_since.is_some() => format!("track.{name}"),
+            None => base.to_owned(),
+        };
+        DomainView { records: records(&domain, service), return_path, tracking_host, domain }
+    }
+}
+
+/// What should be published, with what the last check found.
+fn records(domain: &Domain, service: &Service) -> Vec<RecordView> {
+    let mut stored = StoredRecord::of(domain);
+    let expected = ExpectedRecords::of(&domain.name, service, &dkim_records(&domain.keys));
+    let view = |pending: RecordCheck| {
+        let known = stored.iter().position(|known| {
+            (known.check.purpose, &known.check.name) == (pending.purpose, &pending.name)
+                && !(pending.purpose == Purpose::Dkim && is_unchecked(domain, &pending.name))
+        });
+        match known.map(|at| stored.swap_remove(at)) {
+            Some(StoredRecord { check, since }) => {
+                RecordView { check: RecordCheck { required: pending.required, ..check }, since: Some(since) }
+            }
+            None => RecordView { check: pending, since: None },
+        }
+    };
+    expected.pending().into_iter().map(view).collect()
+}
+
+/// Whether the key behind a record is younger than the last check.
+fn is_unchecked(domain: &Domain, record_name: &str) -> bool {
+    let is_behind = |key: &&DomainKey| record_name_of(domain, key) == record_name;
+    let key = domain.keys.iter().find(is_behind);
+    key.is_some_and(|key| domain.checked_at.is_none_or(|checked_at| checked_at < key.created_at))
+}
+
+pub(super) fn record_name_of(domain: &Domain, key: &DomainKey) -> String {
+    format!("{}._domainkey.{}", key.selector, domain.name)
+}
+
+/// The domain counts as verified with the record of the key that signs; before there is one, of the one that will.
+pub(super) fn dkim_records(keys: &[DomainKey]) -> Vec<DkimRecord> {
+    let is_rsa = |key: &&DomainKey| key.algorithm == KeyAlgorithm::Rsa;
+    let of_state = |state| keys.iter().filter(is_rsa).find(|key| key.state == state);
+    let required = of_state(KeyState::Active).or_else(|| of_state(KeyState::Pending)).map(|key| key.id);
+    let record = |key: &DomainKey| DkimRecord {
+        selector: key.selector.clone(),
+        public_spki_der: key.public_spki.clone(),
+        required: Some(key.id) == required,
+    };
+    keys.iter().map(record).collect()
+}

@@ -1,0 +1,245 @@
+//! A small authoritative name server for `postroad dev`: on the loopback, over UDP, with the records that somebody put there.
+//!
+//! It makes a domain's way from missing to verified visible without a domain. Names that it has no records for do not
+//! exist. Records are kept in a file; on failure to write it they are lost with the process.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hickory_resolver::proto::op::{Edns, Message, OpCode, Query, ResponseCode};
+use hickory_resolver::proto::rr::rdata::{A, CNAME, SOA, TXT};
+use hickory_resolver::proto::rr::{Name, RData, Record};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tokio::net::UdpSocket;
+
+const TTL_SECS: u32 = 1;
+/// An answer fits one datagram (RFC 6891 6.2.5).
+const PAYLOAD_BYTES_MAX: u16 = 1_232;
+const VALUE_BYTES_MAX: usize = 1_000;
+const RECORDS_MAX: usize = 10_000;
+/// A loop of aliases ends here.
+const ALIASES_MAX: usize = 8;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum LocalType {
+    A,
+    Cname,
+    Txt,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocalRecord {
+    /// Lower-case, without a dot at the end.
+    pub name: String,
+    #[serde(rename = "type")]
+    pub record_type: LocalType,
+    pub value: String,
+}
+
+/// Cheap to clone; serves until the runtime ends.
+#[derive(Debug, Clone)]
+pub struct LocalDns {
+    address: SocketAddr,
+    file: PathBuf,
+    records: Records,
+}
+
+type Records = Arc<Mutex<BTreeMap<String, Vec<LocalRecord>>>>;
+
+impl LocalDns {
+    /// On any free port, with the records of the file if it is there.
+    pub async fn start(file: PathBuf) -> io::Result<Self> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = socket.local_addr()?;
+        let kept = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let kept: Vec<LocalRecord> = kept.unwrap_or_default();
+        let local = Self { address, file, records: Records::default() };
+        local.insert(kept);
+        tokio::spawn(serve(socket, Arc::clone(&local.records)));
+        Ok(local)
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// In the place of records of the same names and types. Those that cannot be published are left out; returns the others.
+    pub fn publish(&self, records: Vec<LocalRecord>) -> Vec<LocalRecord> {
+        let published = self.insert(records);
+        self.keep();
+        published
+    }
+
+    /// Every record at the name and below it; how many there were.
+    pub fn remove(&self, name: &str) -> usize {
+        let mut count = 0;
+        let below = format!(".{name}");
+        self.records.lock().retain(|known, records| {
+            let is_gone = known == name || known.ends_with(&below);
+            count += if is_gone { records.len() } else { 0 };
+            !is_gone
+        });
+        self.keep();
+        count
+    }
+
+    pub fn list(&self) -> Vec<LocalRecord> {
+        self.records.lock().values().flatten().cloned().collect()
+    }
+
+    fn insert(&self, records: Vec<LocalRecord>) -> Vec<LocalRecord> {
+        let mut zone = self.records.lock();
+        let mut published = Vec::new();
+        for record in records {
+            let count: usize = zone.values().map(Vec::len).sum();
+            if data_of(&record).is_none() || name_of(&record.name).is_none() || count >= RECORDS_MAX {
+                continue;
+            }
+            let of_name = zone.entry(record.name.clone()).or_default();
+            of_name.retain(|known| known.record_type != record.record_type);
+            of_name.push(record.clone());
+            published.push(record);
+        }
+        published
+    }
+
+    fn keep(&self) {
+        let text = serde_json::to_vec_pretty(&self.list()).expect("records are texts");
+        if let Err(error) = std::fs::write(&self.file, text) {
+            tracing::warn!(%error, file = %self.file.display(), "records of the dev DNS are not kept");
+        }
+    }
+}
+
+async fn serve(socket: UdpSocket, records: Records) {
+    let mut buffer = vec![0; usize::from(PAYLOAD_BYTES_MAX)];
+    loop {
+        // An error here is the echo of a reply that nobody waited for.
+        let Ok((length, client)) = socket.recv_from(&mut buffer).await else { continue };
+        let reply = reply_to(&buffer[..length], &records.lock());
+        if let Some(reply) = reply {
+            drop(socket.send_to(&reply, client).await);
+        }
+    }
+}
+
+fn reply_to(bytes: &[u8], records: &BTreeMap<String, Vec<LocalRecord>>) -> Option<Vec<u8>> {
+    let request = Message::from_vec(bytes).ok()?;
+    let question = request.queries.first()?.clone();
+    let mut message = Message::response(request.metadata.id, OpCode::Query);
+    message.metadata.authoritative = true;
+    message.metadata.recursion_desired = request.metadata.recursion_desired;
+    // Whoever asks wants recursion; these names are all there are.
+    message.metadata.recursion_available = true;
+    (message.answers, message.metadata.response_code) = answer(&question, records);
+    if message.answers.iter().all(|record| record.record_type() != question.query_type()) {
+        message.authorities = vec![soa()];
+    }
+    message.add_query(question);
+    if request.edns.is_some() {
+        let mut edns = Edns::new();
+        edns.set_max_payload(PAYLOAD_BYTES_MAX);
+        message.set_edns(edns);
+    }
+    message.to_vec().ok()
+}
+
+fn answer(question: &Query, records: &BTreeMap<String, Vec<LocalRecord>>) -> (Vec<Record>, ResponseCode) {
+    let mut answers = Vec::new();
+    let mut name = text_of(question.name());
+    for _ in 0..ALIASES_MAX {
+        let of_name = records.get(&name).map(Vec::as_slice).unwrap_or_default();
+        let owner = name_of(&name).unwrap_or_else(Name::root);
+        let wanted =
+            of_name.iter().filter_map(data_of).filter(|data| data.record_type() == question.query_type());
+        let before = answers.len();
+        answers.extend(wanted.map(|data| Record::from_rdata(owner.clone(), TTL_SECS, data)));
+        if answers.len() > before {
+            break;
+        }
+        let alias = of_name.iter().find(|record| record.record_type == LocalType::Cname);
+        let Some(alias) = alias else {
+            let below = format!(".{name}");
+            // RFC 8020: a name with names below it exists.
+            let exists = !of_name.is_empty() || records.keys().any(|known| known.ends_with(&below));
+            let code = if exists { ResponseCode::NoError } else { ResponseCode::NXDomain };
+            return (answers, code);
+        };
+        answers.extend(data_of(alias).map(|data| Record::from_rdata(owner, TTL_SECS, data)));
+        name.clone_from(&alias.value);
+    }
+    (answers, ResponseCode::NoError)
+}
+
+fn soa() -> Record {
+    let soa = SOA::new(Name::root(), Name::root(), 1, 3_600, 600, 86_400, TTL_SECS);
+    Record::from_rdata(Name::root(), TTL_SECS, RData::SOA(soa))
+}
+
+/// `None` for what cannot be published.
+fn data_of(record: &LocalRecord) -> Option<RData> {
+    if record.value.len() > VALUE_BYTES_MAX {
+        return None;
+    }
+    Some(match record.record_type {
+        LocalType::A => RData::A(A(record.value.parse().ok()?)),
+        LocalType::Cname => RData::CNAME(CNAME(name_of(&record.value)?)),
+        LocalType::Txt => RData::TXT(TXT::from_bytes(record.value.as_bytes().chunks(255).collect())),
+    })
+}
+
+fn name_of(text: &str) -> Option<Name> {
+    let mut name = Name::from_ascii(text).ok()?;
+    name.set_fqdn(true);
+    Some(name)
+}
+
+fn text_of(name: &Name) -> String {
+    let text = name.to_lowercase().to_ascii();
+    text.trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dns::{Dns, DnsSettings, LookupFailure, RecordData, RecordType};
+
+    fn record(name: &str, record_type: LocalType, value: &str) -> LocalRecord {
+        LocalRecord { name: name.to_owned(), record_type, value: value.to_owned() }
+    }
+
+    #[tokio::test]
+    async fn what_is_published_is_found_until_it_is_removed_and_kept_over_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("dns.json");
+        let local = LocalDns::start(file.clone()).await.unwrap();
+        let long = "k".repeat(400);
+        let published = local.publish(vec![
+            record("a.test", LocalType::A, "127.0.0.1"),
+            record("key.a.test", LocalType::Txt, &long),
+            record("alias.b.test", LocalType::Cname, "a.test"),
+            record("bad.test", LocalType::A, "no address"),
+        ]);
+        assert_eq!(published.len(), 3);
+        let local = LocalDns::start(file).await.unwrap();
+        assert_eq!(local.list().len(), 3);
+        let settings = DnsSettings { nameservers: vec![local.address()], ..DnsSettings::default() };
+        let dns = Dns::for_checks(&settings).unwrap();
+        let ask = async |name: &str, record_type| dns.records(name, record_type).await;
+        assert_eq!(ask("KEY.a.test", RecordType::TXT).await, Ok(vec![RecordData::Text(long.into_bytes())]));
+        let address = Ok(vec![RecordData::Address(Ipv4Addr::LOCALHOST.into())]);
+        assert_eq!(ask("alias.b.test", RecordType::A).await, address);
+        let target = Ok(vec![RecordData::Name("a.test".to_owned())]);
+        assert_eq!(ask("alias.b.test", RecordType::CNAME).await, target);
+        assert_eq!(ask("b.test", RecordType::A).await, Err(LookupFailure::NoData));
+        assert_eq!(ask("a.test", RecordType::TXT).await, Err(LookupFailure::NoData));
+        assert_eq!(ask("nothing.test", RecordType::A).await, Err(LookupFailure::NoSuchName));
+        assert_eq!(local.remove("a.test"), 2);
+        assert_eq!(ask("key.a.test", RecordType::TXT).await, Err(LookupFailure::NoSuchName));
+    }
+}

@@ -1,0 +1,34 @@
+//! How the records of domains are looked up.
+
+use std::net::SocketAddr;
+
+use anyhow::Context;
+use postroad_app::domains::DomainChecker;
+use postroad_net::dns::{Dns, DnsSettings};
+use postroad_net::guarded_http::GuardedHttp;
+
+use super::Config;
+
+impl Config {
+    pub(crate) fn domain_checker(&self) -> anyhow::Result<DomainChecker> {
+        let http = self.webhook_client(false)?;
+        self.checker(self.dns.nameservers.clone(), Some(http))
+    }
+
+    /// Asks `local` unless name servers are configured. Tracking links of `dev` lead to its own URL, so no tracking host is
+    /// asked for its certificate.
+    pub(crate) fn dev_domain_checker(&self, local: SocketAddr) -> anyhow::Result<DomainChecker> {
+        let configured = &self.dns.nameservers;
+        self.checker(if configured.is_empty() { vec![local] } else { configured.clone() }, None)
+    }
+
+    fn checker(
+        &self,
+        nameservers: Vec<SocketAddr>,
+        http: Option<GuardedHttp>,
+    ) -> anyhow::Result<DomainChecker> {
+        let settings = DnsSettings { nameservers, ..DnsSettings::default() };
+        let dns = Dns::for_checks(&settings).context("`dns.nameservers`")?;
+        Ok(DomainChecker::new(dns, http, self.smtp.bounce_listen.is_some()))
+    }
+}

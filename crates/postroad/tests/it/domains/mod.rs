@@ -1,0 +1,84 @@
+//! Domains from outside: records in a real DNS, the HTTP port, the command line, and the mail that goes out.
+
+mod command_line;
+mod local_dns;
+mod owners;
+mod rotation;
+mod sending;
+
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use postroad_testkit::{DnsServer, dkim_verifier};
+use serde_json::{Value, json};
+
+use crate::world::{Engine, World, good_but};
+
+/// A service whose domains are looked up at the test's own name server, which knows the service's host.
+pub(crate) fn start(engine: Engine) -> (World, DnsServer) {
+    let dns = DnsServer::start();
+    dns.a("postroad.localhost", Ipv4Addr::LOCALHOST);
+    let world = World::start_with(engine, &[("POSTROAD_DNS_NAMESERVERS", &dns.address().to_string())]);
+    (world, dns)
+}
+
+impl World {
+    /// Calls `domains/<action>` and returns the `data` of the success.
+    pub(crate) async fn domains(&self, action: &str, body: &Value) -> Value {
+        let answer = self.call(&format!("/api/v1/domains/{action}"), body).await;
+        assert_eq!(answer["status"], "success", "{action}: {answer}");
+        answer["data"].clone()
+    }
+
+    /// The code of a refusal.
+    pub(crate) async fn refused_domains(&self, action: &str, body: &Value) -> String {
+        let answer = self.call(&format!("/api/v1/domains/{action}"), body).await;
+        answer["data"]["code"].as_str().unwrap_or_else(|| panic!("{action}: {answer}")).to_owned()
+    }
+
+    /// Checks again, as often as that is allowed, until the domain is as wanted.
+    pub(crate) async fn until_domain(&self, name: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(40);
+        loop {
+            let domain = self.domains("verify", &json!({ "name": name })).await;
+            if is_so(&domain) {
+                return domain;
+            }
+            assert!(Instant::now() < deadline, "{domain:#}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// The bytes and the sender of a message from that address, as they left.
+    pub(crate) async fn sent_from(&self, from: &str, to: &str) -> (Vec<u8>, String) {
+        self.accepted(&good_but(json!({ "from": from, "to": [to] }))).await;
+        let caught = self.client.get(&format!("/dev/messages/wait?to={to}&timeout=20")).await.unwrap().json();
+        let raw = self.client.get(&format!("/dev/messages/{}/raw", caught["id"])).await.unwrap();
+        (raw.body.to_vec(), caught["mail_from"].as_str().unwrap().to_owned())
+    }
+}
+
+/// What the customer does.
+pub(crate) fn publish(dns: &DnsServer, domain: &Value) {
+    for record in domain["records"].as_array().unwrap() {
+        let (name, value) = (record["name"].as_str().unwrap(), record["value"].as_str().unwrap());
+        dns.remove(name);
+        match record["type"].as_str().unwrap() {
+            "CNAME" => dns.cname(name, value),
+            _ => dns.txt(name, value),
+        };
+    }
+}
+
+pub(crate) fn status<'a>(domain: &'a Value, purpose: &str) -> &'a str {
+    let records = domain["records"].as_array().unwrap();
+    records.iter().find(|record| record["purpose"] == purpose).unwrap()["status"].as_str().unwrap()
+}
+
+/// Whether each signature of the message is good by the records that the domain shows.
+pub(crate) fn verdicts(message: &[u8], domain: &Value) -> Vec<bool> {
+    let records = domain["records"].as_array().unwrap().iter().filter(|record| record["purpose"] == "dkim");
+    let records: Vec<(&str, &str)> =
+        records.map(|record| (record["name"].as_str().unwrap(), record["value"].as_str().unwrap())).collect();
+    dkim_verifier::verify(message, &records)
+}
