@@ -109,6 +109,10 @@ async fn the_policy_of_the_organisational_domain_counts() {
         )
         .await;
     }
+    // Where the policy is another name's, it is no value for this one.
+    let world = subdomain();
+    world.server.txt("_dmarc.shop.example", "v=DMARC1; p=reject; rua=mailto:x@shop.example");
+    assert_eq!(world.check(Purpose::Dmarc).await.value, SUGGESTED);
     // Without an address or a mail server the name counts as one that does not exist (RFC 9091).
     let world = World::new().with_domain("news.shop.example");
     let policy = "v=DMARC1; p=none; sp=quarantine; np=reject";

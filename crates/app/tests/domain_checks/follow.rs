@@ -11,7 +11,7 @@ async fn suggested_records_verify_when_they_are_published() {
     let long = format!("v=spf1 {} -all", long.join(" "));
     let many: Vec<String> = (0..14).map(|number| format!("include:n{number}.example")).collect();
     let many = format!("v=spf1 {} -all", many.join(" "));
-    let befores: [&[&str]; 13] = [
+    let befores: [&[&str]; 17] = [
         &[],
         &["v=spf1 -all"],
         &["v=spf1 mx a:gone.example -all"],
@@ -20,6 +20,10 @@ async fn suggested_records_verify_when_they_are_published() {
         &["v=spf1 redirect=gone.example"],
         &["v=spf1 +all"],
         &["v=spf1 ipv4:192.0.2.1 -all"],
+        &["v=spf1 nonsense include:n1.example redirect=n2.example"],
+        &["v=spf1include:n1.example ~all"],
+        &["v=spf1 exists:%{i}.a.example exists:%{i}.b.example exists:%{i}.c.example -all"],
+        &["v=spf1 a:192.0.2.77,include:n1.example; -all"],
         &["v=spf1 a:x1.example a:x2.example a:x3.example a:x4.example -all"],
         &["v=spf1 ip4:198.51.100.1 -all", "v=spf1 include:n1.example ?all", "v=spf1 redirect=n2.example"],
         &["v=spf1 -ip4:192.0.2.0/24 ~all"],
@@ -88,7 +92,8 @@ async fn a_zone_does_not_repeat_what_is_in_place() {
         "; replaces the SPF record that is there: a name has only one",
         "news.shop.example. 3600 IN TXT \"v=spf1 include:spf.post.example ?all\"",
         // A policy of its own would be another one than that of the domain above.
-        "; in place: _dmarc.news.shop.example. 3600 IN TXT \"v=DMARC1; p=reject\"",
+        "; not needed, the policy of the domain above counts: _dmarc.news.shop.example. 3600 IN TXT \"v=DMARC1; p=none; \
+         rua=mailto:dmarc-reports@rp.post.example\"",
         "; in place: rp.news.shop.example. 3600 IN CNAME rp.post.example.",
         "track.news.shop.example. 3600 IN CNAME track.post.example.",
     ] {

@@ -7,6 +7,7 @@ mod follow;
 mod installation;
 mod names;
 mod oracle;
+mod service;
 mod spf;
 mod trouble;
 mod world;

@@ -40,5 +40,9 @@ async fn the_addresses_are_those_that_receivers_see() {
         source("100.64.0.1", "unknown.post.example"),
         source("198.51.100.9", "nat.post.example"),
     ];
-    assert_eq!(addresses(sources).await, ["ip4:100.64.0.1", "ip4:198.51.100.9", "ip4:203.0.113.7"]);
+    // Nobody knows what receivers see of the one whose name says nothing; its own address they do not.
+    assert_eq!(addresses(sources).await, ["ip4:198.51.100.9", "ip4:203.0.113.7"]);
+    // A name with a private address says nothing either.
+    world.server.a("inside.post.example", [10, 1, 2, 4]);
+    assert!(addresses(vec![source("10.1.2.4", "inside.post.example")]).await.is_empty());
 }

@@ -56,17 +56,36 @@ async fn our_include_is_offered_only_while_it_is_good() {
         }
         check(&world, &[], RecordStatus::Missing, &value, Some(hint)).await;
     }
-    // It was published once and is gone now: their other mail suffers.
+}
+
+#[tokio::test]
+async fn our_own_mistake_is_not_the_customers() {
+    let hint = "Your SPF record is right, and there is nothing for you to change. But the SPF record of this service at \
+                spf.post.example does not allow exactly its own addresses: the operator has to correct it.";
+    for spoiled in ["", "v=spf1 ip4:192.0.2.10 -all", "v=spf1 nonsense -all", "v=spf1 +all"] {
+        for record in [
+            "v=spf1 include:spf.post.example -all",
+            "v=spf1 redirect=other.example",
+            "v=spf1 include:other.example ~all",
+        ] {
+            let world = World::new();
+            world.server.remove("spf.post.example");
+            if !spoiled.is_empty() {
+                world.server.txt("spf.post.example", spoiled);
+            }
+            world.server.txt("other.example", "v=spf1 include:SPF.post.example -all");
+            check(&world, &[record], RecordStatus::Verified, record, Some(hint)).await;
+        }
+    }
+    // Theirs is not right either: the include is offered no more.
     let world = World::new();
     world.server.remove("spf.post.example");
-    let hint = format!(
-        "Receivers ignore your whole SPF record because of {OURS}: spf.post.example has no SPF record. Change it to: \
-         v=spf1 mx {ADDRESSES} -all"
-    );
-    world.server.mx(DOMAIN, 10, "mx.shop.example").a("mx.shop.example", [198, 51, 100, 1]);
-    world.server.aaaa("mx.shop.example", [0x2001, 0xdb8, 0, 0, 0, 0, 0, 9]);
-    let value = format!("v=spf1 mx {ADDRESSES} -all");
-    check(&world, &[&format!("v=spf1 mx {OURS} -all")], RecordStatus::Mismatch, &value, Some(&hint)).await;
+    let record = format!("v=spf1 -ip6:2001:db8::/32 {OURS} -all");
+    let value = format!("v=spf1 {ADDRESSES} -ip6:2001:db8::/32 -all");
+    let hint =
+        format!("Your SPF record does not allow this service's address 2001:db8::10. Change it to: {value}");
+    world.server.txt("spf.post.example", "v=spf1 ip4:192.0.2.10 -all");
+    check(&world, &[&record], RecordStatus::Mismatch, &value, Some(&hint)).await;
 }
 
 #[tokio::test]
@@ -201,11 +220,39 @@ async fn more_than_two_names_that_do_not_exist_break_the_record() {
     let record = format!("v=spf1 a:x1.example mx:x2.example a:x3.example {OURS} -all");
     let value = format!("v=spf1 {OURS} -all");
     let hint = format!(
-        "Your SPF asks for names that do not exist: a:x1.example, mx:x2.example and a:x3.example. More than two make \
-         receivers ignore it. Change it to: {value}"
+        "Your SPF asks for records that do not exist: a:x1.example, mx:x2.example and a:x3.example. More than two make \
+         receivers ignore it. The new record leaves out a:x1.example, mx:x2.example, a:x3.example, which match nobody. \
+         Change it to: {value}"
     );
     check(&World::new(), &[&record], RecordStatus::Mismatch, &value, Some(&hint)).await;
     passes("v=spf1 a:x1.example mx:x2.example include:spf.post.example -all", |_| {}).await;
+}
+
+#[tokio::test]
+async fn a_term_that_may_match_somebody_else_is_never_left_out() {
+    // Names with addresses of one family only, and names that are made of the sender's address.
+    let world = World::new();
+    for name in ["x1.example", "x2.example", "x3.example"] {
+        world.server.a(name, [198, 51, 100, 1]);
+    }
+    // Somebody else's void mail host has the words of theirs, which is not void.
+    world.server.txt("other.example", "v=spf1 mx exists:%{i}.y1.example exists:%{i}.y2.example -all");
+    world.server.mx(DOMAIN, 10, "x1.example");
+    for terms in [
+        "a:x1.example a:x2.example a:x3.example",
+        "exists:%{i}.x1.example exists:%{i}.x2.example exists:%{ir}.x3.example",
+        "a:%{i}.x1.example a:%{i}.x2.example mx:%{h}.x3.example",
+        "mx include:other.example",
+    ] {
+        world.server.remove(DOMAIN).ns(DOMAIN, "ns.shop.example").mx(DOMAIN, 10, "x1.example");
+        world.server.txt(DOMAIN, &format!("v=spf1 {terms} {OURS} -all"));
+        let seen = world.check(Purpose::Spf).await;
+        assert_eq!(seen.status, RecordStatus::Mismatch, "{seen:?}");
+        let value = format!("v=spf1 {ADDRESSES} {terms} {OURS} -all");
+        assert_eq!(seen.value, value, "{seen:?}");
+        world.server.remove(DOMAIN).ns(DOMAIN, "ns.shop.example").mx(DOMAIN, 10, "x1.example");
+        check(&world, &[&value], RecordStatus::Verified, &value, None).await;
+    }
 }
 
 #[tokio::test]
@@ -231,18 +278,22 @@ async fn a_record_for_everybody_is_verified_with_a_warning() {
 
 #[tokio::test]
 async fn errors_and_circles_are_named_and_left_out_of_the_suggestion() {
-    let value = format!("v=spf1 {OURS} -all");
+    let value = format!("v=spf1 mx {OURS} ?all");
     let hint = format!(
-        "Your SPF record has an error, so receivers ignore all of it: ipv4:198.51.100.1 is not valid. Change it to: \
-         {value}"
+        "Your SPF record has an error, so receivers ignore all of it: ip4:198.51.100 is not valid. The new record leaves out \
+         ip4:198.51.100, nonsense, and ends in ?all so that nobody is refused for that; correct and add again what you need. \
+         Change it to: {value}"
     );
-    let record = format!("v=spf1 ipv4:198.51.100.1 {OURS} -all");
-    check(&World::new(), &[&record], RecordStatus::Mismatch, &value, Some(&hint)).await;
+    let world = World::new();
+    world.server.mx(DOMAIN, 10, "mx.shop.example").a("mx.shop.example", [198, 51, 100, 1]);
+    let record = format!("v=spf1 ip4:198.51.100 mx {OURS} nonsense -all");
+    check(&world, &[&record], RecordStatus::Mismatch, &value, Some(&hint)).await;
 
+    let value = format!("v=spf1 {OURS} -all");
     let record = format!("v=spf1 include:shop.example {OURS} -all");
     let hint = format!(
-        "Receivers ignore your whole SPF record because of include:shop.example: it leads back to itself. Change it to: \
-         {value}"
+        "Receivers ignore your whole SPF record because of include:shop.example: it leads back to itself. The new record \
+         leaves out include:shop.example, which matches nobody. Change it to: {value}"
     );
     check(&World::new(), &[&record], RecordStatus::Mismatch, &value, Some(&hint)).await;
 
@@ -252,9 +303,11 @@ async fn errors_and_circles_are_named_and_left_out_of_the_suggestion() {
         .txt("a.example", "v=spf1 include:b.example -all")
         .txt("b.example", "v=spf1 include:a.example -all");
     let record = format!("v=spf1 include:a.example {OURS} -all");
+    let value = format!("v=spf1 {OURS} ?all");
     let hint = format!(
-        "Receivers ignore your whole SPF record because of include:a.example: it leads back to itself. Change it to: \
-         {value}"
+        "Receivers ignore your whole SPF record because of include:a.example: it leads back to itself. The new record leaves \
+         out include:a.example, and ends in ?all so that nobody is refused for that; correct and add again what you need. \
+         Change it to: {value}"
     );
     check(&world, &[&record], RecordStatus::Mismatch, &value, Some(&hint)).await;
 
@@ -289,6 +342,19 @@ async fn a_record_with_quotes_around_it_is_seen_by_nobody() {
         "This TXT record looks like SPF, but does not begin with v=spf1 and a space, so receivers do not see it. Replace \
          it by: {value}"
     );
-    let record = "\"v=spf1 ip4:198.51.100.1 -all\"";
-    check(&World::new(), &[record], RecordStatus::Mismatch, &value, Some(&hint)).await;
+    for record in
+        ["\"v=spf1 ip4:198.51.100.1 -all\"", "v=spf1ip4:198.51.100.1 -all", "v=spf1; ipv4:198.51.100.1 -all"]
+    {
+        check(&World::new(), &[record], RecordStatus::Mismatch, &value, Some(&hint)).await;
+    }
+}
+
+#[tokio::test]
+async fn plain_typing_errors_are_repaired_in_the_suggestion() {
+    let value = format!("v=spf1 ip4:198.51.100.1 {OURS} -all");
+    let hint = format!(
+        "Your SPF record has an error, so receivers ignore all of it: ipv4:198.51.100.1 is not valid. Change it to: {value}"
+    );
+    let record = format!("v=spf1 ipv4:198.51.100.1 {OURS} -all");
+    check(&World::new(), &[&record], RecordStatus::Mismatch, &value, Some(&hint)).await;
 }

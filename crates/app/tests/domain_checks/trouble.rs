@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use postroad_app::domains::check::{self, ExpectedRecords, Purpose, RecordStatus, Service, Verdict};
+use postroad_app::domains::check::{
+    self, ExpectedRecords, Purpose, RecordStatus, Service, Verdict, zone_fragment,
+};
 use postroad_testkit::dns_server::{Failure as DnsFailure, RecordType};
 
 use crate::world::{DOMAIN, SELECTOR_NAME, World, key_one, name, txt_of, verdict};
@@ -42,6 +44,10 @@ async fn failing_name_servers_are_no_verdict() {
         let error = RecordStatus::DnsError;
         let hint = |name: &str| no_answer(&format!("TXT lookup of {name}: {reason}"));
         assert_eq!(seen(Purpose::Spf), (error, Some(hint(DOMAIN).as_str())));
+        // A record may be there that is only not seen: a new one in its place would cost them their other mail.
+        assert_eq!(checks[0].value, "");
+        let zone = zone_fragment(&checks);
+        assert!(zone.starts_with("; no value is known for shop.example. TXT\n"), "{zone}");
         assert_eq!(seen(Purpose::Dkim), (error, Some(hint(SELECTOR_NAME).as_str())));
         assert_eq!(seen(Purpose::Dmarc), (error, Some(hint("_dmarc.shop.example").as_str())));
         let alias = no_answer(&format!("CNAME lookup of rp.shop.example: {reason}"));
@@ -75,6 +81,8 @@ async fn trouble_behind_an_include_is_no_verdict_either() {
     let hint = no_answer("TXT lookup of slow.example: the name server answered SERVFAIL");
     assert_eq!(verdict(&check), (RecordStatus::DnsError, Some(hint.as_str())));
     assert_eq!(check.found, ["v=spf1 include:slow.example -all"]);
+    // What they have stays in what is suggested.
+    assert_eq!(check.value, "v=spf1 include:slow.example include:spf.post.example -all");
     // Trouble at the organisational domain leaves open whether a policy covers this one.
     let world = World::new().with_domain("news.shop.example");
     world.server.fail("_dmarc.shop.example", DnsFailure::ServFail);

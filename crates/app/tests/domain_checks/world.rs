@@ -65,8 +65,13 @@ impl World {
     }
 
     pub(crate) async fn checks(&self) -> Vec<RecordCheck> {
+        self.checks_with(&Self::config()).await
+    }
+
+    /// For an installation that is set up in another way.
+    pub(crate) async fn checks_with(&self, config: &ServiceConfig) -> Vec<RecordCheck> {
         let dns = self.dns();
-        let service = Service::look_up(&dns, &Self::config()).await;
+        let service = Service::look_up(&dns, config).await;
         check::check(&dns, &ExpectedRecords::of(&self.domain, &service, &self.keys)).await
     }
 

@@ -33,7 +33,7 @@ pub use hickory_resolver::proto::rr::RecordType;
 pub use mx::{MxFailure, MxHost, MxPlan};
 pub use question::LookupFailure;
 pub use questions::DNS_SOCKETS_MAX;
-pub use records::RecordData;
+pub use records::{RecordData, TEXT_BYTES_MAX};
 
 use crate::single_flight::SingleFlight;
 use last_known::LastKnown;

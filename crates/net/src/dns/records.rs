@@ -11,7 +11,7 @@ use super::{Dns, DnsSettings, DnsSetupError};
 /// Most records of one name that are read.
 const RECORDS_MAX: usize = 256;
 /// Longer texts are cut: no policy or key is longer.
-const TEXT_BYTES_MAX: usize = 4_096;
+pub const TEXT_BYTES_MAX: usize = 4_096;
 const CHECK_TIMEOUT_MAX: Duration = Duration::from_secs(3);
 const CHECK_ATTEMPTS_MAX: usize = 2;
 

@@ -5,7 +5,8 @@ use postroad_model::DomainName;
 use super::answers::{Answer, Unasked, View};
 use super::chain::{Chain, follow};
 use super::expected::ExpectedRecord;
-use super::record::{RecordCheck, RecordStatus, RecordType};
+use super::look_up::TOO_MANY_QUESTIONS;
+use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
 
 /// Nobody has this name unless a wildcard answers for it.
 const PROBE_LABEL: &str = "postroad-wildcard-check";
@@ -51,11 +52,20 @@ pub(super) fn no_answer(
 }
 
 pub(super) fn dns_error(record: &ExpectedRecord, domain: &str, reason: &str) -> RecordCheck {
-    let hint = format!(
-        "The DNS did not answer ({reason}). This is no verdict; it is asked again. If it stays so, tell whoever runs the \
-         name servers of {domain}."
-    );
-    record.judged(RecordStatus::DnsError, Vec::new(), Some(hint))
+    let hint = if reason == TOO_MANY_QUESTIONS {
+        "To judge this record, this service would have to ask more DNS questions than it does. This is no verdict. An SPF \
+         record with fewer includes and mail servers needs fewer questions."
+            .to_owned()
+    } else {
+        format!(
+            "The DNS did not answer ({reason}). This is no verdict; it is asked again. If it stays so, tell whoever runs \
+             the name servers of {domain}."
+        )
+    };
+    let check = record.judged(RecordStatus::DnsError, Vec::new(), Some(hint));
+    // A new SPF record in place of one that is only not seen now would cost the customer their other mail.
+    let value = if record.purpose == Purpose::Spf { String::new() } else { check.value };
+    RecordCheck { value, ..check }
 }
 
 /// Whether an answer comes from a wildcard of the domain, and not from a record at the name itself.

@@ -73,6 +73,16 @@ impl<'a> View<'a> {
         let _ = self.ask(name, record_type);
     }
 
+    /// The same answers, with nothing missed yet.
+    pub(super) fn again(&self) -> Self {
+        Self::new(self.answers)
+    }
+
+    /// Notes what another view of the same answers missed.
+    pub(super) fn note(&self, missed: BTreeSet<Question>) {
+        self.missed.borrow_mut().extend(missed);
+    }
+
     pub(super) fn into_missed(self) -> BTreeSet<Question> {
         self.missed.into_inner()
     }

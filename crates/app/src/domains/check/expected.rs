@@ -29,7 +29,7 @@ pub(super) struct ExpectedRecord {
     pub(super) purpose: Purpose,
     pub(super) record_type: RecordType,
     pub(super) name: String,
-    /// To publish where there is nothing yet.
+    /// To publish where there is nothing yet. Empty if nothing is known that would help.
     pub(super) value: String,
     pub(super) required: bool,
     pub(super) rule: Rule,
@@ -145,7 +145,15 @@ pub(super) fn dkim_record(domain: &DomainName, key: &DkimRecord) -> ExpectedReco
 
 /// For a name without an SPF record. `~all`: the customer's other mail, which we know nothing of, is not refused.
 fn spf_value(terms: &[String]) -> String {
-    let words = ["v=spf1"].into_iter().chain(terms.iter().map(String::as_str)).chain(["~all"]);
+    new_spf_record(terms, "~all")
+}
+
+/// Empty without terms: such a record would only refuse mail.
+pub(super) fn new_spf_record(terms: &[String], end: &str) -> String {
+    if terms.is_empty() {
+        return String::new();
+    }
+    let words = ["v=spf1"].into_iter().chain(terms.iter().map(String::as_str)).chain([end]);
     words.collect::<Vec<&str>>().join(" ")
 }
 

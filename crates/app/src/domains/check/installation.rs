@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use postroad_model::DomainName;
 
-use super::expected::{DkimRecord, ExpectedRecord, ExpectedRecords, Rule, dkim_record, dmarc_value};
+use super::expected::{
+    DkimRecord, ExpectedRecord, ExpectedRecords, Rule, dkim_record, dmarc_value, new_spf_record,
+};
 use super::record::{Purpose, RecordType};
 use super::reverse_name::reverse_name;
 use super::service::Service;
@@ -69,6 +71,11 @@ fn host_records(service: &Service) -> Vec<ExpectedRecord> {
     for source in &service.sources {
         let rule = Rule::Address { domain: service.host.clone(), address: source.address };
         records.push(record(&source.helo, source.address, rule));
+    }
+    // Which public address it is, only the operator knows.
+    for source in &service.unseen {
+        let rule = Rule::AnyAddress { domain: service.host.clone() };
+        records.push(ExpectedRecord { value: String::new(), ..record(&source.helo, source.address, rule) });
     }
     records
 }
@@ -176,6 +183,5 @@ fn mta_sts_records(service: &Service) -> [ExpectedRecord; 2] {
 
 /// These names send nothing but our mail.
 fn spf_value(terms: &[String]) -> String {
-    let words = ["v=spf1"].into_iter().chain(terms.iter().map(String::as_str)).chain(["-all"]);
-    words.collect::<Vec<&str>>().join(" ")
+    new_spf_record(terms, "-all")
 }

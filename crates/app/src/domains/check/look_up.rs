@@ -13,6 +13,8 @@ use super::record::{RecordCheck, RecordType};
 
 /// For one check of a domain; an SPF record that wants more is answered with failures.
 const QUESTIONS_MAX: usize = 240;
+/// The reason why further questions have no answer.
+pub(super) const TOO_MANY_QUESTIONS: &str = "the check needs more DNS questions than it may ask";
 const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Looks up and judges.
@@ -48,7 +50,7 @@ pub(super) async fn look_up_for(dns: &Dns, reader: impl Fn(&View<'_>)) -> DnsAns
             let answer = if number < budget {
                 ask(dns, &question, deadline).await
             } else {
-                Answer::Failed(format!("the check needs more than {QUESTIONS_MAX} DNS questions"))
+                Answer::Failed(TOO_MANY_QUESTIONS.to_owned())
             };
             (question, answer)
         });

@@ -75,7 +75,8 @@ pub struct RecordCheck {
     pub record_type: RecordType,
     /// Without a dot at the end.
     pub name: String,
-    /// The value to publish. Once a record verifies that needs no change, the value that was found.
+    /// The value to publish. Once a record verifies that needs no change, the value that was found. Empty if too little
+    /// is known to suggest one.
     pub value: String,
     pub required: bool,
     pub status: RecordStatus,
@@ -88,11 +89,11 @@ pub struct RecordCheck {
 /// What the checks of a domain say together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// All required records verify.
+    /// All required records verify, and at least one DKIM record.
     Verified,
-    /// The DNS said of a required record that it does not verify.
+    /// The DNS said of a required record that it does not verify, or of all DKIM records.
     Failing,
-    /// The DNS could not be asked about a required record, and no other one fails: nothing is known.
+    /// The DNS could not be asked about a record that decides, and no other one fails: nothing is known.
     Unknown,
 }
 
@@ -100,11 +101,15 @@ impl Verdict {
     pub fn of(checks: &[RecordCheck]) -> Self {
         let required = || checks.iter().filter(|check| check.required).map(|check| check.status);
         let is_unknown = |status| matches!(status, RecordStatus::Pending | RecordStatus::DnsError);
-        if required().all(|status| status == RecordStatus::Verified) {
+        let keys = || checks.iter().filter(|check| check.purpose == Purpose::Dkim).map(|check| check.status);
+        // Whatever is required: without a key that verifies no mail can be signed.
+        let has_key = keys().any(|status| status == RecordStatus::Verified);
+        if has_key && required().all(|status| status == RecordStatus::Verified) {
             return Self::Verified;
         }
+        let has_failing_keys = !has_key && keys().next().is_some() && !keys().any(is_unknown);
         let fails = required().any(|status| status != RecordStatus::Verified && !is_unknown(status));
-        if fails { Self::Failing } else { Self::Unknown }
+        if fails || has_failing_keys { Self::Failing } else { Self::Unknown }
     }
 }
 
@@ -131,6 +136,7 @@ mod tests {
         let of = |statuses: &[RecordStatus]| {
             let mut checks: Vec<RecordCheck> = statuses.iter().map(|status| check(true, *status)).collect();
             checks.push(check(false, Missing));
+            checks.push(RecordCheck { purpose: Purpose::Dkim, ..check(true, Verified) });
             Verdict::of(&checks)
         };
         assert_eq!(of(&[Verified, Verified]), Verdict::Verified);
@@ -140,6 +146,22 @@ mod tests {
             assert_eq!(of(&[failing, Verified]), Verdict::Failing);
             assert_eq!(of(&[failing, DnsError]), Verdict::Failing);
         }
+    }
+
+    #[test]
+    fn no_domain_is_verified_without_a_key_that_is() {
+        use RecordStatus::{DnsError, Missing, Pending, Verified};
+        let of = |keys: &[RecordStatus]| {
+            let optional_key = |status| RecordCheck { purpose: Purpose::Dkim, ..check(false, status) };
+            let mut checks: Vec<RecordCheck> = keys.iter().copied().map(optional_key).collect();
+            checks.push(check(true, Verified));
+            Verdict::of(&checks)
+        };
+        assert_eq!(of(&[Missing, Verified]), Verdict::Verified);
+        assert_eq!(of(&[Missing]), Verdict::Failing);
+        assert_eq!(of(&[Missing, DnsError]), Verdict::Unknown);
+        assert_eq!(of(&[Pending]), Verdict::Unknown);
+        assert_eq!(of(&[]), Verdict::Unknown);
     }
 
     #[test]

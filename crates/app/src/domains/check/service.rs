@@ -25,7 +25,12 @@ pub struct ServiceConfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
     pub host: DomainName,
+    /// As receivers see them: never a private address.
     pub sources: Vec<SendingAddress>,
+    /// Sources with a private address whose name says no public one: nobody knows what receivers see.
+    pub unseen: Vec<SendingAddress>,
+    /// Why the facts are not known now. Then no SPF record is suggested or judged.
+    pub unknown: Option<String>,
     /// Whether `spf.<host>` exists and passes for all our addresses. Otherwise an include of it would break the SPF of
     /// whoever publishes it.
     pub is_spf_name_usable: bool,
@@ -33,11 +38,26 @@ pub struct Service {
 }
 
 impl Service {
-    /// What the configuration says by itself.
+    /// What the configuration says by itself: all there is to know only if it names public addresses and no others.
     pub fn without_dns(config: &ServiceConfig) -> Self {
+        let is_complete =
+            !config.sources.is_empty() && config.sources.iter().all(|source| !is_private(source.address));
+        let unknown = (!is_complete).then(|| "the DNS was not asked".to_owned());
+        Self::of_config(config, unknown)
+    }
+
+    /// For when the facts could not be found out.
+    pub fn unknown(config: &ServiceConfig, reason: String) -> Self {
+        Self::of_config(config, Some(reason))
+    }
+
+    fn of_config(config: &ServiceConfig, unknown: Option<String>) -> Self {
+        let public = config.sources.iter().filter(|source| !is_private(source.address));
         Self {
             host: config.host.clone(),
-            sources: config.sources.clone(),
+            sources: public.cloned().collect(),
+            unseen: Vec::new(),
+            unknown,
             is_spf_name_usable: false,
             takes_reports: config.takes_reports,
         }
@@ -68,9 +88,10 @@ impl Service {
         self.sources.iter().map(|source| source.address)
     }
 
-    /// SPF terms that allow our addresses: the include if it is safe, else the addresses themselves.
+    /// SPF terms that allow our addresses: the include if it is safe, else the addresses themselves. None if these are not
+    /// known.
     pub fn spf_terms(&self) -> Vec<String> {
-        if self.is_spf_name_usable {
+        if self.is_spf_name_usable && self.unknown.is_none() {
             return vec![format!("include:{}", self.spf_name())];
         }
         self.spf_address_terms()
@@ -78,6 +99,9 @@ impl Service {
 
     /// Cost no DNS lookup of whoever evaluates them.
     pub fn spf_address_terms(&self) -> Vec<String> {
+        if self.unknown.is_some() {
+            return Vec::new();
+        }
         let mut addresses: Vec<IpAddr> = self.addresses().collect();
         addresses.sort_unstable();
         addresses.dedup();
@@ -86,5 +110,16 @@ impl Service {
             IpAddr::V6(address) => format!("ip6:{address}"),
         };
         addresses.iter().map(term).collect()
+    }
+}
+
+/// Whether receivers never see the address, because it is translated on the way (RFC 1918, RFC 6598, RFC 4193).
+pub(super) fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let [first, second, ..] = address.octets();
+            address.is_private() || (first == 100 && (64..128).contains(&second))
+        }
+        IpAddr::V6(address) => address.is_unique_local(),
     }
 }

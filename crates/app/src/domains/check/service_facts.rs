@@ -4,63 +4,86 @@ use std::net::IpAddr;
 
 use postroad_net::dns::Dns;
 
-use super::answers::{Addresses, Unasked, View};
+use super::answers::{Answer, Unasked, View};
 use super::look_up::look_up_for;
 use super::record::RecordType;
-use super::service::{SendingAddress, Service, ServiceConfig};
-use super::spf::allows_all;
+use super::service::{SendingAddress, Service, ServiceConfig, is_private};
+use super::spf::{Allowed, allows_all};
 
 impl Service {
-    /// Asks the DNS for what the configuration does not say. On DNS trouble the careful choice is taken: addresses
-    /// instead of the include.
+    /// Asks the DNS for what the configuration does not say. Trouble with any of it makes the facts unknown: it is no
+    /// reason to judge customers by half of them.
     pub async fn look_up(dns: &Dns, config: &ServiceConfig) -> Self {
         let answers = look_up_for(dns, |view| drop(Self::read(view, config))).await;
-        let careful = || Self::without_dns(config);
-        Self::read(&View::new(&answers), config).unwrap_or_else(|Unasked| careful())
+        let view = View::new(&answers);
+        let found = Self::read(&view, config).unwrap_or_else(|Unasked| Err("not asked".to_owned()));
+        let service = found.unwrap_or_else(|reason| Self::unknown(config, reason));
+        if let Ok(Allowed::NotAll) = allows_all(&view, &service, &service.spf_name()) {
+            tracing::warn!(
+                name = service.spf_name(),
+                "the SPF record that customers include has to allow the addresses of this service, and nobody else"
+            );
+        }
+        service
     }
 
-    fn read(view: &View<'_>, config: &ServiceConfig) -> Result<Self, Unasked> {
-        let mut service = Self::without_dns(config);
+    /// The facts, or why they are not known.
+    fn read(view: &View<'_>, config: &ServiceConfig) -> Result<Result<Self, String>, Unasked> {
+        let mut service = Self { unknown: None, ..Self::without_dns(config) };
         view.want(&service.spf_name(), RecordType::Txt);
-        if service.sources.is_empty()
-            && let Addresses::Found(addresses) = view.addresses(service.host.as_str())?
-        {
-            let source = |address| SendingAddress { address, helo: config.host.clone() };
-            service.sources = addresses.into_iter().map(source).collect();
+        match seen_from_outside(view, config)? {
+            Ok(Seen { sources, unseen }) => (service.sources, service.unseen) = (sources, unseen),
+            Err(reason) => return Ok(Err(reason)),
         }
-        service.sources = seen_from_outside(view, service.sources)?;
-        service.is_spf_name_usable = allows_all(view, &service, &service.spf_name())?;
-        Ok(service)
-    }
-}
-
-/// Behind address translation receivers see the address of the name that a source greets with, not its own.
-fn seen_from_outside(view: &View<'_>, sources: Vec<SendingAddress>) -> Result<Vec<SendingAddress>, Unasked> {
-    let mut seen = Vec::with_capacity(sources.len());
-    for source in sources {
-        let record_type = if source.address.is_ipv4() { RecordType::A } else { RecordType::Aaaa };
-        let outside = if is_translated(source.address) {
-            view.ask(source.helo.as_str(), record_type)?.addresses().collect()
-        } else {
-            Vec::new()
+        service.is_spf_name_usable = match allows_all(view, &service, &service.spf_name())? {
+            Allowed::All => true,
+            Allowed::NoRecord | Allowed::NotAll => false,
+            Allowed::Unknown(reason) => return Ok(Err(reason)),
         };
-        if outside.is_empty() {
-            seen.push(source);
-        } else {
-            let named = |address| SendingAddress { address, helo: source.helo.clone() };
-            seen.extend(outside.into_iter().map(named));
-        }
+        Ok(Ok(service))
     }
-    Ok(seen)
 }
 
-/// RFC 1918, RFC 6598, RFC 4193.
-fn is_translated(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => {
-            let [first, second, ..] = address.octets();
-            address.is_private() || (first == 100 && (64..128).contains(&second))
-        }
-        IpAddr::V6(address) => address.is_unique_local(),
+#[derive(Default)]
+struct Seen {
+    sources: Vec<SendingAddress>,
+    unseen: Vec<SendingAddress>,
+}
+
+/// Behind address translation receivers see the address of the name that a source greets with, not its own. Without
+/// sources the machine chooses: the addresses of the host name count.
+fn seen_from_outside(view: &View<'_>, config: &ServiceConfig) -> Result<Result<Seen, String>, Unasked> {
+    let mut seen = Seen::default();
+    let mut names = Vec::new();
+    if config.sources.is_empty() {
+        view.want(config.host.as_str(), RecordType::Aaaa);
+        names.extend([(&config.host, RecordType::A, None), (&config.host, RecordType::Aaaa, None)]);
     }
+    for source in &config.sources {
+        if is_private(source.address) {
+            let record_type = if source.address.is_ipv4() { RecordType::A } else { RecordType::Aaaa };
+            view.want(source.helo.as_str(), record_type);
+            names.push((&source.helo, record_type, Some(source)));
+        } else {
+            seen.sources.push(source.clone());
+        }
+    }
+    for (name, record_type, source) in names {
+        let answer = view.ask(name.as_str(), record_type)?;
+        if let Answer::Failed(reason) = answer {
+            return Ok(Err(reason.clone()));
+        }
+        let outside: Vec<IpAddr> = answer.addresses().filter(|address| !is_private(*address)).collect();
+        if let Some(source) = source.filter(|_| outside.is_empty()) {
+            seen.unseen.push(source.clone());
+        }
+        for address in outside {
+            let named = SendingAddress { address, helo: name.clone() };
+            // Several sources may greet with one name.
+            if !seen.sources.contains(&named) {
+                seen.sources.push(named);
+            }
+        }
+    }
+    Ok(Ok(seen))
 }

@@ -3,20 +3,34 @@
 use std::fmt::Write as _;
 
 use super::record::{Purpose, RecordCheck, RecordStatus, RecordType};
+use super::text::shown;
 
 const TTL_SECS: u32 = 3_600;
 /// RFC 1035 3.3: the bytes of one string.
 const STRING_BYTES_MAX: usize = 255;
 
-/// One line for each record, with complete names, so that it fits into any zone file. Records that are in place, and
-/// those of reverse zones, which somebody else runs, are comments.
+/// One line for each record, with complete names, so that it fits into any zone file. Comments are records that are in
+/// place or not needed, SPF records that could not be judged, and those of reverse zones, which somebody else runs.
 pub fn zone_fragment(checks: &[RecordCheck]) -> String {
     let mut zone = String::new();
     for check in checks {
-        let is_in_place = check.status == RecordStatus::Verified
-            && (check.purpose != Purpose::Spf || check.found.contains(&check.value));
+        let is_verified = check.status == RecordStatus::Verified;
+        let is_found = check.found.contains(&shown(check.value.as_bytes()));
+        let is_in_place =
+            is_verified && (is_found || !matches!(check.purpose, Purpose::Spf | Purpose::Dmarc));
+        let is_unknown = matches!(check.status, RecordStatus::Pending | RecordStatus::DnsError);
+        if check.value.is_empty() {
+            writeln!(zone, "; no value is known for {}. {}", check.name, check.record_type.as_str())
+                .expect("writing to a string does not fail");
+            continue;
+        }
         if is_in_place {
             zone.push_str("; in place: ");
+        } else if check.purpose == Purpose::Dmarc && is_verified {
+            zone.push_str("; not needed, the policy of the domain above counts: ");
+        } else if check.purpose == Purpose::Spf && is_unknown {
+            // Another record may be there.
+            zone.push_str("; not checked, and a name has only one SPF record: ");
         } else if check.purpose == Purpose::Spf && !check.found.is_empty() {
             zone.push_str("; replaces the SPF record that is there: a name has only one\n");
         }

@@ -1,7 +1,10 @@
 //! What a receiver makes of an SPF record for one address: `check_host()` of RFC 7208 4, over answers instead of a
 //! resolver. The costs and culprits of a bad record are told, which receivers keep to themselves.
 
+use std::cell::Cell;
 use std::net::IpAddr;
+
+use postroad_net::dns::TEXT_BYTES_MAX;
 
 use super::record::{Qualifier, SpfRecord, Term, TermKind, is_spf};
 use crate::domains::check::answers::{Answer, Unasked, View};
@@ -58,12 +61,14 @@ pub(in super::super) enum PermReason {
     },
 }
 
-/// Who is asked about.
+/// Who is asked about, and what is taken for granted.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Sender<'a> {
     pub(in super::super) address: IpAddr,
     pub(in super::super) helo: &'a str,
     pub(in super::super) domain: &'a str,
+    /// A name whose record is taken to allow the sender, whatever it says.
+    pub(in super::super) trusted: Option<&'a str>,
 }
 
 /// The SPF record of a name, if it has exactly one.
@@ -74,9 +79,17 @@ pub(in super::super) enum Published {
     Failed(String),
 }
 
+/// Whether the record goes on after what was read of it.
+pub(super) fn is_cut(text: &[u8]) -> bool {
+    text.len() >= TEXT_BYTES_MAX && is_spf(text)
+}
+
 pub(in super::super) fn published(answer: &Answer) -> Published {
     if let Answer::Failed(reason) = answer {
         return Published::Failed(reason.clone());
+    }
+    if answer.texts().any(is_cut) {
+        return Published::Failed(format!("SPF records of {TEXT_BYTES_MAX} bytes and more are not read"));
     }
     let mut texts = answer.texts().filter(|text| is_spf(text));
     match (texts.next(), texts.next()) {
@@ -86,14 +99,24 @@ pub(in super::super) fn published(answer: &Answer) -> Published {
     }
 }
 
+pub(in super::super) struct Evaluated {
+    pub(in super::super) result: Result<SpfResult, Unasked>,
+    /// Whether names that differ from sender to sender were needed.
+    pub(in super::super) differs_by_sender: bool,
+}
+
 /// The result of the record that is, or would be, published at the sender's domain.
-pub(in super::super) fn evaluate(
-    view: &View<'_>,
-    sender: Sender<'_>,
-    record: &SpfRecord,
-) -> Result<SpfResult, Unasked> {
-    let mut evaluation = Evaluation { view, sender, lookups: 0, voids: Vec::new(), names: Vec::new() };
-    evaluation.of_record(sender.domain, record)
+pub(in super::super) fn evaluate(view: &View<'_>, sender: Sender<'_>, record: &SpfRecord) -> Evaluated {
+    let mut evaluation = Evaluation {
+        view,
+        sender,
+        lookups: 0,
+        voids: Vec::new(),
+        names: Vec::new(),
+        differs_by_sender: Cell::new(false),
+    };
+    let result = evaluation.of_record(sender.domain, record);
+    Evaluated { result, differs_by_sender: evaluation.differs_by_sender.get() }
 }
 
 pub(super) struct Evaluation<'a> {
@@ -103,6 +126,7 @@ pub(super) struct Evaluation<'a> {
     pub(super) voids: Vec<String>,
     /// Whose records are being evaluated, the outermost first.
     names: Vec<String>,
+    pub(super) differs_by_sender: Cell<bool>,
 }
 
 /// What one term says: it matches, or not, or the evaluation is over.
@@ -164,6 +188,9 @@ impl Evaluation<'_> {
         let failed = |reason| SpfResult::PermError(PermError { reason, term: String::new() });
         if self.names.iter().any(|outer| outer.eq_ignore_ascii_case(name)) {
             return Ok(failed(PermReason::Circle { target: name.to_owned() }));
+        }
+        if self.sender.trusted.is_some_and(|trusted| trusted.eq_ignore_ascii_case(name)) {
+            return Ok(SpfResult::Pass { term: String::new(), allows_everybody: false });
         }
         match published(self.view.ask(name, RecordType::Txt)?) {
             Published::One(record) => self.of_record(name, &record),

@@ -2,20 +2,53 @@
 
 use super::cost::Cost;
 use super::evaluate::{LOOKUPS_MAX, PermError, PermReason};
+use super::suggest::Suggestion;
 use crate::domains::check::text::{listed, shown};
 
 const COSTS_SHOWN_MAX: usize = 4;
 
-pub(super) fn refused(addresses: &[String], value: &str) -> String {
-    let (what, addresses) = (if addresses.len() == 1 { "address" } else { "addresses" }, listed(addresses));
-    format!("Your SPF record does not allow this service's {what} {addresses}. Change it to: {value}")
+/// The suggestion after `lead`, such as `Change it to`; before it, what it leaves out.
+pub(super) fn offer(lead: &str, suggestion: &Suggestion) -> String {
+    let Suggestion { text, void, dropped } = suggestion;
+    let mut offer = String::new();
+    if !void.is_empty() {
+        let matches = if void.len() == 1 { "matches" } else { "match" };
+        offer = format!("The new record leaves out {}, which {matches} nobody. ", all_named(void));
+    }
+    if !dropped.is_empty() {
+        offer = format!(
+            "{offer}The new record leaves out {}, and ends in ?all so that nobody is refused for that; correct and add again \
+             what you need. ",
+            all_named(dropped)
+        );
+    }
+    format!("{offer}{lead}: {text}")
 }
 
-pub(super) fn allows_everybody(domain: &str, term: &str, value: &str) -> String {
+fn all_named(terms: &[String]) -> String {
+    let terms: Vec<String> = terms.iter().map(|term| shown(term.as_bytes())).collect();
+    terms.join(", ")
+}
+
+pub(super) fn refused(addresses: &[String], suggestion: &Suggestion) -> String {
+    let (what, addresses) = (if addresses.len() == 1 { "address" } else { "addresses" }, listed(addresses));
+    let offer = offer("Change it to", suggestion);
+    format!("Your SPF record does not allow this service's {what} {addresses}. {offer}")
+}
+
+/// A record that is right, and leads to one of ours that is not.
+pub(super) fn ours_is_at_fault(name: &str) -> String {
+    format!(
+        "Your SPF record is right, and there is nothing for you to change. But the SPF record of this service at {name} does \
+         not allow exactly its own addresses: the operator has to correct it."
+    )
+}
+
+pub(super) fn allows_everybody(domain: &str, term: &str, suggestion: &Suggestion) -> String {
     let term = shown(term.as_bytes());
     let start = format!("Your SPF record allows every server in the world to send as {domain} ({term}).");
     if term.to_ascii_lowercase().ends_with("all") {
-        return format!("{start} Change it to: {value}");
+        return format!("{start} {}", offer("Change it to", suggestion));
     }
     format!("{start} Remove {term}.")
 }
@@ -32,26 +65,27 @@ pub(super) fn too_many_lookups(cost: &Cost) -> String {
 }
 
 /// Why receivers ignore a record as a whole.
-pub(super) fn broken(domain: &str, error: &PermError, cost: &Cost, value: &str) -> String {
+pub(super) fn broken(domain: &str, error: &PermError, cost: &Cost, suggestion: &Suggestion) -> String {
+    let offered = &offer("Change it to", suggestion);
     let term = shown(error.term.as_bytes());
     let is_ours = |culprit: &str| culprit.eq_ignore_ascii_case(domain);
     match &error.reason {
         PermReason::TooManyLookups => {
             format!(
-                "{} Remove those that no longer send for you. Until then this record works for mail from here: {value}",
-                too_many_lookups(cost)
+                "{} Remove those that no longer send for you. {}",
+                too_many_lookups(cost),
+                offer("Until then this record works for mail from here", suggestion)
             )
         }
         PermReason::TooManyVoids(terms) => {
             let terms: Vec<String> = terms.iter().map(|term| shown(term.as_bytes())).collect();
             format!(
-                "Your SPF asks for names that do not exist: {}. More than two make receivers ignore it. Change it to: \
-                 {value}",
+                "Your SPF asks for records that do not exist: {}. More than two make receivers ignore it. {offered}",
                 listed(&terms)
             )
         }
         PermReason::InvalidTerm { domain: culprit, .. } if is_ours(culprit) => format!(
-            "Your SPF record has an error, so receivers ignore all of it: {term} is not valid. Change it to: {value}"
+            "Your SPF record has an error, so receivers ignore all of it: {term} is not valid. {offered}"
         ),
         PermReason::InvalidTerm { domain: culprit, term: inner } => broken_elsewhere(
             &term,
@@ -60,25 +94,25 @@ pub(super) fn broken(domain: &str, error: &PermError, cost: &Cost, value: &str) 
                 shown(culprit.as_bytes()),
                 shown(inner.as_bytes())
             ),
-            value,
+            offered,
         ),
         PermReason::NoRecord { target } => {
-            broken_elsewhere(&term, &format!("{} has no SPF record", shown(target.as_bytes())), value)
+            broken_elsewhere(&term, &format!("{} has no SPF record", shown(target.as_bytes())), offered)
         }
         PermReason::SeveralRecords { target } => {
-            broken_elsewhere(&term, &format!("{} has several SPF records", shown(target.as_bytes())), value)
+            broken_elsewhere(&term, &format!("{} has several SPF records", shown(target.as_bytes())), offered)
         }
         PermReason::TooManyMailHosts { domain } => broken_elsewhere(
             &term,
             &format!("{} has more than ten mail servers", shown(domain.as_bytes())),
-            value,
+            offered,
         ),
-        PermReason::Circle { .. } => broken_elsewhere(&term, "it leads back to itself", value),
+        PermReason::Circle { .. } => broken_elsewhere(&term, "it leads back to itself", offered),
     }
 }
 
-fn broken_elsewhere(term: &str, why: &str, value: &str) -> String {
-    format!("Receivers ignore your whole SPF record because of {term}: {why}. Change it to: {value}")
+fn broken_elsewhere(term: &str, why: &str, offered: &str) -> String {
+    format!("Receivers ignore your whole SPF record because of {term}: {why}. {offered}")
 }
 
 pub(super) fn number(count: usize) -> String {

@@ -82,6 +82,21 @@ impl DomainSpec {
             && !top.ends_with('-')
     }
 
+    /// The name itself, if it is the same for every sender and domain.
+    pub(super) fn without_macros(&self) -> Option<String> {
+        let texts = self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => Some(text.as_str()),
+            Piece::Macro { .. } => None,
+        });
+        let name = texts.collect::<Option<String>>()?;
+        Some(name.trim_end_matches('.').to_owned())
+    }
+
+    /// Whether every address, or the name it greets with, makes another name.
+    pub(super) fn differs_by_sender(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Macro { letter: b'i' | b'p' | b'h', .. }))
+    }
+
     pub(super) fn needs_validated_name(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Macro { letter: b'p', .. }))
     }

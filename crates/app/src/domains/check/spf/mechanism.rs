@@ -150,6 +150,9 @@ impl Evaluation<'_> {
     }
 
     pub(super) fn expand(&self, domain: &str, spec: &DomainSpec) -> Result<String, Unasked> {
+        if spec.differs_by_sender() {
+            self.differs_by_sender.set(true);
+        }
         let validated = if spec.needs_validated_name() { self.validated_names()? } else { Vec::new() };
         // RFC 7208 7.3: the domain itself, else a name below it, else any.
         let own = validated.iter().find(|name| name.eq_ignore_ascii_case(domain));
@@ -165,6 +168,7 @@ impl Evaluation<'_> {
 
     /// RFC 7208 5.5: names of the address that lead back to it. Trouble on the way means that there are none.
     fn validated_names(&self) -> Result<Vec<String>, Unasked> {
+        self.differs_by_sender.set(true);
         let answer = self.view.ask(&reverse_name(self.sender.address), RecordType::Ptr)?;
         let names: Vec<&str> = answer.names().take(POINTERS_MAX).collect();
         for name in &names {

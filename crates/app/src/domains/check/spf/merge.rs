@@ -12,12 +12,20 @@ pub(super) enum Place {
     Last,
 }
 
+/// Terms that are not taken over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    pub(super) terms: Vec<String>,
+    /// Whether somebody may have been allowed by one of them. Then nobody is refused (`?all`).
+    pub(super) may_allow: bool,
+}
+
 /// All that the records allow, the `added` terms, and the mildest of their ends, so that nobody who was allowed or
 /// tolerated is refused. `+all` becomes `?all`. Without the `left_out` terms.
-pub(super) fn merged(records: &[SpfRecord], added: &[String], place: Place, left_out: &[String]) -> String {
+pub(super) fn merged(records: &[SpfRecord], added: &[String], place: Place, left_out: &LeftOut) -> String {
     let mut allowing = Terms::default();
     let mut modifiers = Terms::default();
-    let not_kept: HashSet<String> = left_out.iter().chain(added).map(|text| plain(text)).collect();
+    let not_kept: HashSet<String> = left_out.terms.iter().chain(added).map(|text| plain(text)).collect();
     let mut end: Option<Qualifier> = None;
     let mut redirects: Vec<(&str, &str)> = Vec::new();
     for record in records {
@@ -31,6 +39,9 @@ pub(super) fn merged(records: &[SpfRecord], added: &[String], place: Place, left
         end = mildest(end, qualifier_of_all(record));
         let redirect = record.redirect().map(|(term, _)| term).filter(is_kept);
         redirects.extend(redirect.and_then(|term| Some((term.text.as_str(), term.text.split_once('=')?.1))));
+    }
+    if left_out.may_allow {
+        end = Some(Qualifier::Neutral);
     }
     let mut words = vec!["v=spf1".to_owned()];
     let (first, last) = if place == Place::First { (added, &[][..]) } else { (&[][..], added) };
@@ -101,7 +112,7 @@ mod tests {
     fn check(records: &[&str], expected: &str) {
         let records: Vec<SpfRecord> = records.iter().map(|record| SpfRecord::parse(record)).collect();
         let ours = ["include:spf.host.example".to_owned()];
-        assert_eq!(merged(&records, &ours, Place::Last, &[]), expected);
+        assert_eq!(merged(&records, &ours, Place::Last, &LeftOut::default()), expected);
     }
 
     #[test]
@@ -140,11 +151,16 @@ mod tests {
 
     #[test]
     fn broken_terms_are_left_out_and_ours_may_come_first() {
-        let records = [SpfRecord::parse("v=spf1 ipv4:192.0.2.1 mx include:gone.example -all")];
-        let ours = ["ip4:192.0.2.9".to_owned()];
+        let merged = |record: &str, may_allow| {
+            let ours = ["ip4:192.0.2.9".to_owned()];
+            let left_out = LeftOut { terms: vec!["include:gone.example".to_owned()], may_allow };
+            merged(&[SpfRecord::parse(record)], &ours, Place::First, &left_out)
+        };
+        assert_eq!(merged("v=spf1 mx include:gone.example -all", false), "v=spf1 ip4:192.0.2.9 mx -all");
+        assert_eq!(merged("v=spf1 mx include:gone.example -all", true), "v=spf1 ip4:192.0.2.9 mx ?all");
         assert_eq!(
-            merged(&records, &ours, Place::First, &["include:gone.example".to_owned()]),
-            "v=spf1 ip4:192.0.2.9 mx -all"
+            merged("v=spf1 include:gone.example redirect=a.example", true),
+            "v=spf1 ip4:192.0.2.9 include:a.example ?all"
         );
     }
 }

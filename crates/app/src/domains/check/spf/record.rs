@@ -4,8 +4,6 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::macros::DomainSpec;
 
-const TERMS_MAX: usize = 256;
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct SpfRecord {
     pub(in super::super) terms: Vec<Term>,
@@ -66,10 +64,10 @@ pub(in super::super) fn is_spf(text: &[u8]) -> bool {
 }
 
 impl SpfRecord {
-    /// Of a text that [`is_spf`]. Terms that are not valid stay in the list.
+    /// Of a text that [`is_spf`]: texts have 4096 bytes at most. Terms that are not valid stay in the list.
     pub(in super::super) fn parse(text: &str) -> Self {
         let words = text.split(' ').filter(|word| !word.is_empty()).skip(1);
-        let mut terms: Vec<Term> = words.take(TERMS_MAX).map(Term::parse).collect();
+        let mut terms: Vec<Term> = words.map(Term::parse).collect();
         // RFC 7208 6: each of these modifiers at most once.
         for name in ["redirect=", "exp="] {
             let is_named = |term: &&mut Term| term.text.to_ascii_lowercase().starts_with(name);

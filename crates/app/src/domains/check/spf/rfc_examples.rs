@@ -34,11 +34,11 @@ const ZONE: &[(&str, RecordType, &str)] = &[
 fn result(zone: &[(&str, RecordType, &str)], record: &str, address: &str) -> SpfResult {
     let mut answers = DnsAnswers::default();
     let address: IpAddr = address.parse().unwrap();
-    let sender = Sender { address, helo: "helo.example", domain: "example.com" };
+    let sender = Sender { address, helo: "helo.example", domain: "example.com", trusted: None };
     let record = SpfRecord::parse(record);
     loop {
         let view = View::new(&answers);
-        if let Ok(result) = evaluate(&view, sender, &record) {
+        if let Ok(result) = evaluate(&view, sender, &record).result {
             return result;
         }
         for (name, record_type) in view.into_missed() {

@@ -2,14 +2,26 @@
 
 use super::cost::cost;
 use super::evaluate::{LOOKUPS_MAX, PermReason};
-use super::merge::{Place, merged};
-use super::record::SpfRecord;
-use super::{Summary, first_sender};
+use super::first_sender;
+use super::merge::{LeftOut, Place, merged};
+use super::record::{Mechanism, SpfRecord, Term, TermKind};
+use super::repair::with_repaired_terms;
+use super::summary::Summary;
 use crate::domains::check::answers::{Unasked, View};
+use crate::domains::check::record::RecordType;
 use crate::domains::check::service::Service;
 
-/// Broken terms that are left out; a record with more is not repaired further.
-const LEFT_OUT_MAX: usize = 10;
+/// Rounds of leaving out broken terms; a record that needs more is not repaired further.
+const ROUNDS_MAX: usize = 10;
+
+/// A record to publish, and what it lacks of those that are there.
+pub(super) struct Suggestion {
+    pub(super) text: String,
+    /// Terms that match nobody.
+    pub(super) void: Vec<String>,
+    /// Terms that break the record, and may have been meant for somebody: the record ends in `?all`.
+    pub(super) dropped: Vec<String>,
+}
 
 /// The records merged into one, without terms that make receivers ignore all of it, with our terms where they are missing.
 /// Our include is used only while the record stays within ten lookups; addresses cost none.
@@ -18,69 +30,116 @@ pub(super) fn suggest(
     service: &Service,
     domain: &str,
     records: &[SpfRecord],
-) -> Result<String, Unasked> {
-    let mut left_out = Vec::new();
+) -> Result<Suggestion, Unasked> {
+    let mut theirs = Theirs::of(records);
     if !service.is_spf_name_usable {
-        left_out.push(format!("include:{}", service.spf_name()));
+        theirs.left_out.terms.push(format!("include:{}", service.spf_name()));
     }
-    let theirs = theirs_alone(view, service, domain, records, &mut left_out)?;
+    theirs.leave_out_broken(view, service, domain)?;
+    let text = theirs.with(&[], Place::Last);
     // Nothing of ours is missing, and nobody is allowed who should not be.
-    if let Summary::Passed { allows_everybody: None } = Summary::of(view, service, domain, &theirs.record)? {
-        return Ok(theirs.text);
+    if let Summary::Passed { allows_everybody: None } =
+        Summary::of(view, service, domain, &SpfRecord::parse(&text))?
+    {
+        return Ok(theirs.suggestion(text));
     }
     let mut terms = service.spf_terms();
-    let text = merged(records, &terms, Place::Last, &left_out);
+    let text = theirs.with(&terms, Place::Last);
     if service.is_spf_name_usable
         && cost(view, first_sender(service, domain), &SpfRecord::parse(&text))?.lookups > LOOKUPS_MAX
     {
         terms = service.spf_address_terms();
-        left_out.push(format!("include:{}", service.spf_name()));
+        theirs.left_out.terms.push(format!("include:{}", service.spf_name()));
     }
-    let text = merged(records, &terms, Place::Last, &left_out);
-    Ok(match Summary::of(view, service, domain, &SpfRecord::parse(&text))? {
+    let text = theirs.with(&terms, Place::Last);
+    let text = match Summary::of(view, service, domain, &SpfRecord::parse(&text))? {
         Summary::Passed { .. } | Summary::Unknown(_) => text,
         // Terms before ours refuse us, or receivers give up before they come to ours.
-        Summary::Refused(_) | Summary::Broken(_) => {
-            merged(records, &service.spf_address_terms(), Place::First, &left_out)
-        }
-    })
+        Summary::Refused(_) | Summary::Broken(_) => theirs.with(&service.spf_address_terms(), Place::First),
+    };
+    Ok(theirs.suggestion(text))
 }
 
+/// What is taken over of their records.
 struct Theirs {
-    text: String,
-    record: SpfRecord,
+    /// Without invalid terms.
+    records: Vec<SpfRecord>,
+    left_out: LeftOut,
+    void: Vec<String>,
+    dropped: Vec<String>,
 }
 
-/// Their records as one, without terms that lead nowhere; what was left out is added to `left_out`.
-fn theirs_alone(
-    view: &View<'_>,
-    service: &Service,
-    domain: &str,
-    records: &[SpfRecord],
-    left_out: &mut Vec<String>,
-) -> Result<Theirs, Unasked> {
-    for _ in 0..LEFT_OUT_MAX {
-        let text = merged(records, &[], Place::Last, left_out);
-        let record = SpfRecord::parse(&text);
-        let Summary::Broken(error) = Summary::of(view, service, domain, &record)? else { break };
-        let is_own = |text: &String| record.terms.iter().any(|term| term.text == *text);
-        let terms: Vec<String> = match error.reason {
-            PermReason::TooManyVoids(terms) => terms.into_iter().filter(is_own).collect(),
-            // A mistake further in is somebody else's, and may be repaired.
-            PermReason::NoRecord { target } | PermReason::Circle { target }
-                if names(&error.term, &target) || target.eq_ignore_ascii_case(domain) =>
-            {
-                vec![error.term]
-            }
-            _ => Vec::new(),
-        };
-        if terms.is_empty() {
-            break;
-        }
-        left_out.extend(terms);
+impl Theirs {
+    fn of(records: &[SpfRecord]) -> Self {
+        let (records, dropped): (Vec<_>, Vec<_>) = records.iter().map(with_repaired_terms).unzip();
+        let dropped: Vec<String> = dropped.into_iter().flatten().collect();
+        let left_out = LeftOut { terms: Vec::new(), may_allow: !dropped.is_empty() };
+        Self { records, left_out, void: Vec::new(), dropped }
     }
-    let text = merged(records, &[], Place::Last, left_out);
-    Ok(Theirs { record: SpfRecord::parse(&text), text })
+
+    fn with(&self, added: &[String], place: Place) -> String {
+        merged(&self.records, added, place, &self.left_out)
+    }
+
+    fn suggestion(self, text: String) -> Suggestion {
+        Suggestion { text, void: self.void, dropped: self.dropped }
+    }
+
+    /// Leaves out terms that break the record and lead nowhere. Mistakes further in are somebody else's, and may be repaired.
+    fn leave_out_broken(&mut self, view: &View<'_>, service: &Service, domain: &str) -> Result<(), Unasked> {
+        for _ in 0..ROUNDS_MAX {
+            let record = SpfRecord::parse(&self.with(&[], Place::Last));
+            let Summary::Broken(error) = Summary::of(view, service, domain, &record)? else { break };
+            let count = self.left_out.terms.len();
+            match error.reason {
+                PermReason::TooManyVoids(voids) => {
+                    for term in record.terms.iter().filter(|term| voids.contains(&term.text)) {
+                        if names_nothing(view, domain, term)? {
+                            self.left_out.terms.push(term.text.clone());
+                            self.void.push(term.text.clone());
+                        }
+                    }
+                }
+                PermReason::Circle { .. } if names(&error.term, domain) => {
+                    self.left_out.terms.push(error.term.clone());
+                    self.void.push(error.term);
+                }
+                PermReason::NoRecord { target } | PermReason::Circle { target }
+                    if names(&error.term, &target) || target.eq_ignore_ascii_case(domain) =>
+                {
+                    self.left_out.terms.push(error.term.clone());
+                    self.left_out.may_allow = true;
+                    self.dropped.push(error.term);
+                }
+                _ => {}
+            }
+            if self.left_out.terms.len() == count {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a term matches no address at all, not only none of ours: a name with macros may exist for others.
+fn names_nothing(view: &View<'_>, domain: &str, term: &Term) -> Result<bool, Unasked> {
+    let TermKind::Directive { mechanism, .. } = &term.kind else { return Ok(false) };
+    let (spec, types) = match mechanism {
+        Mechanism::A { domain: spec, .. } => (spec, &[RecordType::A, RecordType::Aaaa][..]),
+        Mechanism::Mx { domain: spec, .. } => (spec, &[RecordType::Mx][..]),
+        _ => return Ok(false),
+    };
+    let name = match spec {
+        Some(spec) => spec.without_macros(),
+        None => Some(domain.to_owned()),
+    };
+    let Some(name) = name else { return Ok(false) };
+    for record_type in types {
+        if !view.ask(&name, *record_type)?.is_absent() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether an include or redirect is of this name.

@@ -1,0 +1,152 @@
+//! Typing errors in SPF records whose meaning is plain.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::record::{SpfRecord, Term, TermKind};
+
+/// First words that were meant as `v=spf1`, in lower case and without spaces. Longer ones come first.
+const VERSIONS: [&str; 12] = [
+    "v=spf1", "v:spf1", "v-spf1", "v=sfp1", "vspf1", "v=spf", "v:spf", "v-spf", "v=sfp", "spf1", "vspf",
+    "spf=",
+];
+
+/// Valid terms in place of invalid ones. What nobody can read for certain is dropped, and returned.
+pub(super) fn with_repaired_terms(record: &SpfRecord) -> (SpfRecord, Vec<String>) {
+    let mut terms = Vec::with_capacity(record.terms.len());
+    let mut dropped = Vec::new();
+    for term in &record.terms {
+        if term.kind != TermKind::Invalid {
+            terms.push(term.clone());
+        } else if let Some(mut repaired) = repaired(&term.text) {
+            terms.append(&mut repaired);
+        } else {
+            dropped.push(term.text.clone());
+        }
+    }
+    (SpfRecord { terms }, dropped)
+}
+
+/// What comes after a first word that was meant as `v=spf1`; `None` if the text is something else.
+pub(super) fn after_version(text: &str) -> Option<String> {
+    let text = text.replace(['"', '\\'], "");
+    let rest = VERSIONS.iter().find_map(|version| without_version(&text, version))?;
+    Some(rest.trim_start_matches([' ', '\t', ';', ',', ':', '.']).trim_end().to_owned())
+}
+
+fn without_version<'a>(text: &'a str, version: &str) -> Option<&'a str> {
+    let mut wanted = version.chars();
+    let mut next = wanted.next();
+    for (at, found) in text.char_indices().filter(|(_, c)| !c.is_whitespace()) {
+        let Some(expected) = next else { return Some(&text[at..]) };
+        if found.to_ascii_lowercase() != expected {
+            return None;
+        }
+        next = wanted.next();
+    }
+    next.is_none().then_some("")
+}
+
+/// The terms that an invalid one stands for; `None` if that is anybody's guess.
+fn repaired(text: &str) -> Option<Vec<Term>> {
+    text.split([',', ';']).filter(|word| !word.is_empty()).map(repaired_word).collect()
+}
+
+fn repaired_word(word: &str) -> Option<Term> {
+    let word = word.trim_matches(['"', '\'', '\\']).trim_end_matches('.');
+    // Word processors make dashes of hyphens.
+    let word = match word.strip_prefix(['–', '—', '−']) {
+        Some(rest) => format!("-{rest}"),
+        None => word.to_owned(),
+    };
+    let term = Term::parse(&word);
+    match &term.kind {
+        TermKind::Invalid => {}
+        // The second one of a record: an include allows the same.
+        TermKind::Redirect(_) => return valid(&format!("include:{}", word.split_once('=')?.1)),
+        TermKind::OtherModifier => return None,
+        TermKind::Directive { .. } => return Some(term),
+    }
+    let (qualifier, rest) = word.split_at(usize::from(word.starts_with(['+', '-', '~', '?'])));
+    let Some((name, value)) = rest.split_once([':', '=']) else {
+        return valid(&format!("{qualifier}{}", network_term(rest)?));
+    };
+    match name.to_ascii_lowercase().as_str() {
+        "ip" | "ip4" | "ipv4" | "ip6" | "ipv6" | "a" | "mx" => {
+            valid(&format!("{qualifier}{}", network_term(value)?))
+        }
+        "includes" | "inlcude" | "incude" | "inculde" | "redirect" => {
+            valid(&format!("{qualifier}include:{value}"))
+        }
+        // An IPv6 address has colons of its own.
+        _ => valid(&format!("{qualifier}{}", network_term(rest)?)),
+    }
+}
+
+/// `ip4` or `ip6`, as the address says.
+fn network_term(text: &str) -> Option<String> {
+    let address = text.parse::<IpAddr>().ok().or_else(|| Some(text.parse::<IpNet>().ok()?.addr()))?;
+    Some(format!("{}:{text}", if address.is_ipv4() { "ip4" } else { "ip6" }))
+}
+
+fn valid(text: &str) -> Option<Term> {
+    let term = Term::parse(text);
+    (term.kind != TermKind::Invalid).then_some(term)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str, expected_dropped: &str) {
+        let (record, dropped) = with_repaired_terms(&SpfRecord::parse(&format!("v=spf1 {text}")));
+        let texts: Vec<&str> = record.terms.iter().map(|term| term.text.as_str()).collect();
+        assert_eq!(
+            (texts.join(" ").as_str(), dropped.join(" ").as_str()),
+            (expected, expected_dropped),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn plain_typing_errors_are_repaired() {
+        check("ipv4:192.0.2.1 ?IPv6:2001:db8::1 -all", "ip4:192.0.2.1 ?ip6:2001:db8::1 -all", "");
+        check(
+            "ip:192.0.2.0/24 ip4:2001:db8::1 ip6:192.0.2.1",
+            "ip4:192.0.2.0/24 ip6:2001:db8::1 ip4:192.0.2.1",
+            "",
+        );
+        check(
+            "a:192.0.2.1 mx:192.0.2.2 192.0.2.3 2001:db8::1",
+            "ip4:192.0.2.1 ip4:192.0.2.2 ip4:192.0.2.3 ip6:2001:db8::1",
+            "",
+        );
+        check("a:x.example,include:y.example; , -all;", "a:x.example include:y.example -all", "");
+        check("includes:x.example redirect:y.example –all", "include:x.example include:y.example -all", "");
+        check("redirect=x.example redirect=y.example", "redirect=x.example include:y.example", "");
+    }
+
+    #[test]
+    fn what_may_mean_anything_is_dropped_and_named() {
+        check("ip4:192.0.2 mx foo -all", "mx -all", "ip4:192.0.2 foo");
+        check("a:x.example,foo ip4:192.0.2.1/33 - all", "all", "a:x.example,foo ip4:192.0.2.1/33 -");
+    }
+
+    #[test]
+    fn first_words_are_read_as_they_were_meant() {
+        for (text, rest) in [
+            ("v=spf1include:x.example -all", Some("include:x.example -all")),
+            ("\"v=spf1 a -all\"", Some("a -all")),
+            ("V = SPF1 a", Some("a")),
+            ("v=spf1;a -all", Some("a -all")),
+            ("spf1 mx", Some("mx")),
+            ("v=spf mx", Some("mx")),
+            ("v=spf1", Some("")),
+            ("google-site-verification=1", None),
+            ("v=DKIM1", None),
+        ] {
+            assert_eq!(after_version(text).as_deref(), rest, "{text}");
+        }
+    }
+}

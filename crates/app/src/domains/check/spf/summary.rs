@@ -1,0 +1,138 @@
+//! The results of an SPF record for all our addresses together.
+
+use super::evaluate::{PermError, Published, Sender, SpfResult, evaluate, published};
+use super::record::SpfRecord;
+use crate::domains::check::answers::{Unasked, View};
+use crate::domains::check::record::RecordType;
+use crate::domains::check::service::{SendingAddress, Service};
+
+/// Of each address family, so many addresses stand for all when each needs questions of its own (`%{i}`, `ptr`).
+const SAMPLE: usize = 8;
+
+pub(super) enum Summary {
+    /// With the term that allows everybody, if one does.
+    Passed {
+        allows_everybody: Option<String>,
+    },
+    /// Addresses that are not allowed.
+    Refused(Vec<String>),
+    Broken(PermError),
+    Unknown(String),
+}
+
+impl Summary {
+    pub(super) fn of(
+        view: &View<'_>,
+        service: &Service,
+        domain: &str,
+        record: &SpfRecord,
+    ) -> Result<Self, Unasked> {
+        Self::with_trust(view, service, domain, record, None)
+    }
+
+    /// As if the record of the `trusted` name allowed our addresses and nobody else.
+    pub(super) fn with_trust(
+        view: &View<'_>,
+        service: &Service,
+        domain: &str,
+        record: &SpfRecord,
+        trusted: Option<&str>,
+    ) -> Result<Self, Unasked> {
+        let mut allows_everybody = record.plus_all().map(|term| term.text.clone());
+        let mut refused = Vec::new();
+        // A missing answer for one address ends nothing: those for the others are asked for together with it.
+        let mut is_complete = Ok(());
+        for (source, is_in_sample) in with_sample(&service.sources) {
+            let sender = Sender { address: source.address, helo: source.helo.as_str(), domain, trusted };
+            let own_view = view.again();
+            let evaluated = evaluate(&own_view, sender, record);
+            let result = match evaluated.result {
+                Ok(result) => result,
+                // Others answer for it.
+                Err(Unasked) if evaluated.differs_by_sender && !is_in_sample => continue,
+                Err(unasked) => {
+                    view.note(own_view.into_missed());
+                    is_complete = Err(unasked);
+                    continue;
+                }
+            };
+            match result {
+                SpfResult::Pass { term, allows_everybody: true } => allows_everybody = Some(term),
+                SpfResult::Pass { .. } => {}
+                SpfResult::NotAllowed | SpfResult::NoRecord => refused.push(source.address.to_string()),
+                SpfResult::TempError(reason) => return Ok(Self::Unknown(reason)),
+                SpfResult::PermError(error) => return Ok(Self::Broken(error)),
+            }
+        }
+        is_complete?;
+        Ok(if refused.is_empty() { Self::Passed { allows_everybody } } else { Self::Refused(refused) })
+    }
+}
+
+/// Every source, and whether it is in the sample: evenly spread over each address family.
+fn with_sample(sources: &[SendingAddress]) -> impl Iterator<Item = (&SendingAddress, bool)> {
+    let count_of = |is_v4| sources.iter().filter(|source| source.address.is_ipv4() == is_v4).count();
+    let counts = [count_of(false), count_of(true)];
+    let mut passed = [0, 0];
+    sources.iter().map(move |source| {
+        let family = usize::from(source.address.is_ipv4());
+        let number = passed[family];
+        passed[family] += 1;
+        // The first of each of so many equal parts.
+        let part = |number: usize| number * SAMPLE / counts[family];
+        (source, number == 0 || counts[family] <= SAMPLE || part(number) != part(number - 1))
+    })
+}
+
+/// What the record of a name of ours says about our addresses.
+pub(in super::super) enum Allowed {
+    /// All of them, and not everybody's.
+    All,
+    NotAll,
+    NoRecord,
+    Unknown(String),
+}
+
+pub(in super::super) fn allows_all(
+    view: &View<'_>,
+    service: &Service,
+    name: &str,
+) -> Result<Allowed, Unasked> {
+    let record = match published(view.ask(name, RecordType::Txt)?) {
+        Published::One(record) => record,
+        Published::None => return Ok(Allowed::NoRecord),
+        Published::Several => return Ok(Allowed::NotAll),
+        Published::Failed(reason) => return Ok(Allowed::Unknown(reason)),
+    };
+    if service.sources.is_empty() {
+        return Ok(Allowed::NotAll);
+    }
+    Ok(match Summary::of(view, service, name, &record)? {
+        Summary::Passed { allows_everybody: None } => Allowed::All,
+        Summary::Passed { .. } | Summary::Refused(_) | Summary::Broken(_) => Allowed::NotAll,
+        Summary::Unknown(reason) => Allowed::Unknown(reason),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sample_is_spread_over_both_families() {
+        let source = |address: String| SendingAddress {
+            address: address.parse().unwrap(),
+            helo: postroad_model::DomainName::parse("post.example").unwrap(),
+        };
+        let v4 = (0..100).map(|number| source(format!("192.0.2.{number}")));
+        let v6 = (0..3).map(|number| source(format!("2001:db8::{number}")));
+        let sources: Vec<SendingAddress> = v4.chain(v6).collect();
+        let sample: Vec<String> = with_sample(&sources)
+            .filter(|(_, is_in_sample)| *is_in_sample)
+            .map(|(source, _)| source.address.to_string())
+            .collect();
+        let expected = "192.0.2.0 192.0.2.13 192.0.2.25 192.0.2.38 192.0.2.50 192.0.2.63 192.0.2.75 192.0.2.88 \
+                        2001:db8:: 2001:db8::1 2001:db8::2";
+        assert_eq!(sample.join(" "), expected);
+    }
+}
