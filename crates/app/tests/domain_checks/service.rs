@@ -1,7 +1,8 @@
 //! What this installation does not know of itself is held against nobody.
 
 use postroad_app::domains::check::{
-    Purpose, RecordCheck, RecordStatus, SendingAddress, Service, ServiceConfig, Verdict, zone_fragment,
+    self, ExpectedRecords, Purpose, RecordCheck, RecordStatus, SendingAddress, Service, ServiceConfig,
+    Verdict, zone_fragment,
 };
 use postroad_testkit::dns_server::{Failure as DnsFailure, RecordType};
 
@@ -74,6 +75,22 @@ async fn private_addresses_are_neither_judged_nor_suggested() {
     // Also while the DNS was not asked.
     assert!(Service::without_dns(&both).spf_terms().is_empty());
     assert_eq!(Service::without_dns(&config(&[("192.0.2.10", HOST)])).spf_terms(), ["ip4:192.0.2.10"]);
+}
+
+#[tokio::test]
+async fn the_operator_is_told_which_name_lacks_a_public_address() {
+    let world = World::new();
+    let (dns, nat) = (world.dns(), config(&[("10.0.0.5", "nat.post.example")]));
+    let expected = ExpectedRecords::of_installation(&Service::look_up(&dns, &nat).await, &[]);
+    world.server.ns(HOST, "ns.post.example");
+    let checks = check::check(&dns, &expected).await;
+    let hint = "There is no such record yet. Add this A record at nat.post.example.";
+    let seen = checks.iter().find(|check| check.name == "nat.post.example").expect("the name is expected");
+    assert_eq!(verdict(seen), (RecordStatus::Missing, Some(hint)));
+    assert_eq!((seen.purpose, seen.required, seen.value.as_str()), (Purpose::Host, true, ""));
+    let zone = zone_fragment(&checks);
+    assert!(zone.contains("; no value is known for nat.post.example. A\n"), "{zone}");
+    assert!(!zone.contains("10.0.0.5") && !zone.contains("v=spf1"), "{zone}");
 }
 
 #[tokio::test]

@@ -94,11 +94,17 @@ impl DomainSpec {
 
     /// Whether every address, or the name it greets with, makes another name.
     pub(super) fn differs_by_sender(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, Piece::Macro { letter: b'i' | b'p' | b'h', .. }))
+        self.has_macro(b"iph")
     }
 
     pub(super) fn needs_validated_name(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, Piece::Macro { letter: b'p', .. }))
+        self.has_macro(b"p")
+    }
+
+    fn has_macro(&self, letters: &[u8]) -> bool {
+        self.pieces
+            .iter()
+            .any(|piece| matches!(piece, Piece::Macro { letter, .. } if letters.contains(letter)))
     }
 
     pub(in super::super) fn expand(&self, values: MacroValues<'_>) -> String {
