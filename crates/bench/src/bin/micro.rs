@@ -90,7 +90,7 @@ fn rendering() -> anyhow::Result<Box<dyn FnMut()>> {
     let row =
         "<tr><td>{{ row.title }}</td><td>{{ row.count }}</td><td>{{ row.price|currency('EUR') }}</td></tr>";
     let filling =
-        "<p>Text that all mails of this kind have in common, as in most mails of shops.</p>\n".repeat(220);
+        "<p>Text that all mails of this kind have in common, as in most mails of shops.</p>\n".repeat(296);
     let html = format!(
         "<h1>Hello {{{{ name }}}}</h1>{filling}<table>{{% for row in rows %}}{row}{{% endfor %}}</table>"
     );
