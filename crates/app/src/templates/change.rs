@@ -5,7 +5,7 @@ use postroad_store::{NewTemplate, TemplateChange, TemplateContent, TemplateKind,
 
 use super::content::{self, TemplateFields};
 use super::find::FoundTemplate;
-use super::limits::{TEMPLATES_PER_SERVER, VERSIONS_KEPT};
+use super::limits::{ALIAS_BYTES_MAX, TEMPLATES_PER_SERVER, VERSIONS_KEPT};
 use super::refusal::TemplateRefusal;
 use super::render::aside;
 use crate::{App, Caller, FieldProblem};
@@ -187,6 +187,8 @@ impl App {
 pub(crate) fn reference(name: &str) -> TemplateRef {
     match name.parse() {
         Ok(id) => TemplateRef::Id(TemplateId(id)),
+        // Longer than any alias: nothing is called so, and a long name is not copied to find that out.
+        Err(_) if name.len() > ALIAS_BYTES_MAX => TemplateRef::Id(TemplateId(0)),
         Err(_) => TemplateRef::Alias(name.to_owned()),
     }
 }
