@@ -107,8 +107,9 @@ impl App {
         };
         let outcome = outcome(&domain, checks, host, self.inner.clock.now());
         tracing::debug!(domain.id = %id, is_good = outcome.is_good, "domain checked");
-        self.inner.store.record_domain_check(outcome).await?;
-        self.inner.verified.clear();
+        if self.inner.store.record_domain_check(outcome).await? {
+            self.inner.verified.clear();
+        }
         Ok(())
     }
 

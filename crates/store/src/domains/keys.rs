@@ -134,7 +134,7 @@ pub(super) async fn find_delivery(
     let text = concat!(
         "SELECT d.id, d.verified_by, d.return_path_since FROM domains d WHERE d.name = $2 AND ",
         usable!(),
-        " ORDER BY coalesce(d.server_id, 0) DESC LIMIT 1"
+        " ORDER BY d.verified_by IS NULL, coalesce(d.server_id, 0) DESC LIMIT 1"
     );
     let domain = sql.query_opt(text, &[server_id.0.into(), name.as_str().into()]).await?;
     let Some(domain) = domain else { return Ok(None) };

@@ -151,7 +151,8 @@ pub(super) async fn count(sql: &Sql<'_>, owner: DomainOwner, most: i64) -> Resul
     row.map_or(Ok(0), |row| row.int(0))
 }
 
-/// `None` unless the domain is verified for the server.
+/// `None` unless the domain is verified for the server. A server's own domain goes before its account's, but one that is not
+/// verified yet does not hide the account's.
 pub(super) async fn find_sending(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -161,7 +162,7 @@ pub(super) async fn find_sending(
         "SELECT d.verified_by, d.track_opens, d.track_clicks, d.track_host, d.track_host_since FROM domains d
          WHERE d.name = $2 AND ",
         usable!(),
-        " ORDER BY coalesce(d.server_id, 0) DESC LIMIT 1"
+        " ORDER BY d.verified_by IS NULL, coalesce(d.server_id, 0) DESC LIMIT 1"
     );
     let row = sql.query_opt(text, &[server_id.0.into(), name.as_str().into()]).await?;
     let Some(row) = row else { return Ok(None) };

@@ -117,7 +117,8 @@ impl Store {
 
     /// Records a check with everything that it changes. What becomes verified or fails is told, except by a tool on
     /// PostgreSQL: it has no ids for events.
-    pub async fn record_domain_check(&self, check: DomainCheck) -> Result<()> {
+    /// Returns whether sending is affected.
+    pub async fn record_domain_check(&self, check: DomainCheck) -> Result<bool> {
         let now = self.clock.now();
         let affects_sending = if self.ids().is_err() {
             self.write(move |sql| Box::pin(checks::record(sql, None, check, now))).await?
@@ -131,7 +132,7 @@ impl Store {
             self.note_change();
             self.notifier.notify_all();
         }
-        Ok(())
+        Ok(affects_sending)
     }
 
     pub async fn set_domain_tracking(&self, id: DomainId, tracking: DomainTracking) -> Result<()> {

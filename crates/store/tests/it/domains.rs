@@ -150,11 +150,14 @@ async fn an_accounts_domain_is_for_all_its_servers_and_for_nobody_else(fixture: 
     let delivery = store.find_domain_delivery(foreign, name("acme.example")).await.expect("the store works");
     assert!(delivery.is_none());
 
-    // The server's own goes first, even unverified: it is what the server's key sees and changes.
+    // The server's own goes first, even unverified: it is what the server's key sees and changes. But until it is verified,
+    // mail goes on by the account's.
     let own = store.create_domain(fixture.new_domain("acme.example")).await.expect("another owner");
     assert_eq!(find(&fixture, fixture.server, "acme.example").await.map(|found| found.id), Some(own.id));
     let sending = store.find_sending_domain(fixture.server, name("acme.example")).await;
-    assert!(sending.expect("the store works").is_none());
+    assert!(sending.expect("the store works").is_some());
+    let delivery = store.find_domain_delivery(fixture.server, name("acme.example")).await;
+    assert!(delivery.expect("the store works").is_some());
     let usable = async |server| {
         let found =
             store.list_domains(DomainFilter::UsableBy(server), None, 10).await.expect("the store works");
