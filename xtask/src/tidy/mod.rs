@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask tidy` prints what they find; a test below runs them too, so that `cargo test` fails on a violation.
 
+mod circles;
 mod clock;
 mod headers;
 mod layers;
@@ -9,6 +10,7 @@ mod machine_paths;
 mod manifests;
 mod migrations;
 mod names;
+mod retired_words;
 mod rust_text;
 mod sql;
 mod tree;
@@ -24,6 +26,8 @@ type Check = fn(&Tree) -> Vec<Finding>;
 
 const CHECKS: &[Check] = &[
     layers::check,
+    circles::check,
+    retired_words::check,
     sql::check,
     clock::check,
     migrations::check,

@@ -74,7 +74,11 @@ impl Tree {
 }
 
 pub(super) fn is_rust(path: &str) -> bool {
-    Path::new(path).extension().is_some_and(|extension| extension == "rs")
+    has_extension(path, "rs")
+}
+
+pub(super) fn has_extension(path: &str, wanted: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == wanted)
 }
 
 fn list_with_git(root: &Path) -> Option<Vec<String>> {

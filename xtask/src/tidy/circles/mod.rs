@@ -1,0 +1,182 @@
+//! No circle of imports between the files of a crate. A parent module and its children are not a circle.
+
+mod imports;
+mod module_tree;
+mod tokens;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::module_tree::ModuleTree;
+use super::Finding;
+use super::tree::Tree;
+
+/// Circles from before this check, by the file that a finding names. Cut one, and take its line out: a line without a circle
+/// is a finding, too.
+const KNOWN: &[&str] = &[
+    "crates/app/src/domains/check/absence.rs",
+    "crates/app/src/refusal.rs",
+    "crates/app/src/send/message.rs",
+    "crates/app/src/templates/engine.rs",
+    "crates/app/src/templates/filters/regional.rs",
+    "crates/app/src/templates/language/check.rs",
+    "crates/delivery/src/schedule/lane.rs",
+    "crates/store/src/accept/fresh.rs",
+    "crates/store/src/analytics/counters.rs",
+    "crates/store/src/domains/keys.rs",
+    "crates/store/src/outcomes/deliveries.rs",
+    "crates/store/src/retention/bounds.rs",
+    "crates/store/src/setup/ceilings.rs",
+];
+
+/// A file, by its index in the module tree, with the files it imports from.
+type Graph = BTreeMap<usize, BTreeSet<usize>>;
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let names: BTreeSet<&str> = tree.manifests().map(|(name, _)| name).collect();
+    let mut findings: Vec<Finding> = names.into_iter().flat_map(|name| check_crate(tree, name)).collect();
+    let is_cut =
+        |known: &&&str| tree.file(known).is_some() && !findings.iter().any(|found| found.path == **known);
+    let cut: Vec<Finding> = KNOWN
+        .iter()
+        .filter(is_cut)
+        .map(|known| {
+            Finding::new(
+                known,
+                1,
+                "this circle is cut; take it out of KNOWN in xtask/src/tidy/circles/mod.rs",
+            )
+        })
+        .collect();
+    findings.retain(|found| !KNOWN.contains(&found.path.as_str()));
+    findings.extend(cut);
+    findings
+}
+
+fn check_crate(tree: &Tree, name: &str) -> Vec<Finding> {
+    let folder = if name == "xtask" { "xtask/src/".to_owned() } else { format!("crates/{name}/src/") };
+    let modules = ModuleTree::read(tree, &folder);
+    let graph = modules.imports();
+    circles(&graph)
+        .iter()
+        .map(|circle| {
+            let shortest = shortest_way_round(&graph, circle);
+            let files: Vec<&str> = shortest.iter().map(|file| modules.path(*file)).collect();
+            let text = format!(
+                "a circle of {} files imports each other ({} and back); move what they share into a file of its own",
+                circle.len(),
+                files.join(" → ").replace(&folder, ""),
+            );
+            Finding::new(files[0], 1, text)
+        })
+        .collect()
+}
+
+/// The strongly connected components of more than one file (Kosaraju).
+fn circles(graph: &Graph) -> Vec<BTreeSet<usize>> {
+    let mut order = Vec::new();
+    let mut seen = BTreeSet::new();
+    for file in graph.keys() {
+        visit(graph, *file, &mut seen, &mut order);
+    }
+    let mut reversed = Graph::new();
+    for (from, to) in graph {
+        reversed.entry(*from).or_default();
+        for to in to {
+            reversed.entry(*to).or_default().insert(*from);
+        }
+    }
+    let mut seen = BTreeSet::new();
+    let components = order.iter().rev().map(|file| {
+        let mut component = Vec::new();
+        visit(&reversed, *file, &mut seen, &mut component);
+        BTreeSet::from_iter(component)
+    });
+    components.filter(|component| component.len() > 1).collect()
+}
+
+/// Depth first, each file once; `order` gets a file after everything that it leads to.
+fn visit(graph: &Graph, file: usize, seen: &mut BTreeSet<usize>, order: &mut Vec<usize>) {
+    if seen.insert(file) {
+        for next in graph.get(&file).into_iter().flatten() {
+            visit(graph, *next, seen, order);
+        }
+        order.push(file);
+    }
+}
+
+/// The shortest circle through the files of a component, from its first file in the alphabet.
+fn shortest_way_round(graph: &Graph, circle: &BTreeSet<usize>) -> Vec<usize> {
+    let ways = circle.iter().filter_map(|start| way_back(graph, circle, *start));
+    ways.min_by_key(Vec::len).unwrap_or_else(|| circle.iter().copied().collect())
+}
+
+/// Breadth first from `start` until it is reached again.
+fn way_back(graph: &Graph, circle: &BTreeSet<usize>, start: usize) -> Option<Vec<usize>> {
+    let mut ways = std::collections::VecDeque::from([vec![start]]);
+    let mut seen = BTreeSet::new();
+    while let Some(way) = ways.pop_front() {
+        for next in graph.get(way.last()?)? {
+            if *next == start {
+                return Some(way);
+            }
+            if circle.contains(next) && seen.insert(*next) {
+                ways.push_back([way.as_slice(), &[*next]].concat());
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::findings_in;
+    use super::check;
+
+    const MANIFEST: (&str, &str) = ("crates/app/Cargo.toml", "");
+
+    #[test]
+    fn circles_are_found_through_groups_re_exports_and_paths() {
+        let found = findings_in(
+            check,
+            &[
+                MANIFEST,
+                ("crates/app/src/lib.rs", "mod a;\nmod b;\nmod send;\nmod c;\nmod d;"),
+                ("crates/app/src/a.rs", "use crate::{b::{self, B}, c};\npub struct A;"),
+                ("crates/app/src/b.rs", "pub struct B;\nfn f() -> super::a::A { A }"),
+                ("crates/app/src/c.rs", "use crate::send::Draft;\npub fn c() {}"),
+                ("crates/app/src/send/mod.rs", "mod draft;\npub(crate) use draft::Draft;"),
+                ("crates/app/src/send/draft.rs", "use crate::d;\npub struct Draft;\nfn f() { d::d() }"),
+                ("crates/app/src/d.rs", "use super::c::c as other;\npub fn d() {}"),
+            ],
+        );
+        assert_eq!(
+            found,
+            [
+                "crates/app/src/a.rs:1: a circle of 2 files imports each other (a.rs → b.rs and back); \
+                 move what they share into a file of its own",
+                "crates/app/src/c.rs:1: a circle of 3 files imports each other (c.rs → send/draft.rs → d.rs and \
+                 back); move what they share into a file of its own",
+            ]
+        );
+    }
+
+    #[test]
+    fn parents_children_tests_and_other_crates_are_no_circle() {
+        let found = findings_in(
+            check,
+            &[
+                MANIFEST,
+                ("crates/app/src/lib.rs", "mod a;\nmod b;\npub use a::A;"),
+                (
+                    "crates/app/src/a.rs",
+                    "//! use crate::b::B;\nmod part;\nuse self::part::P;\nuse std::fmt;\npub struct A;\n\
+                     #[cfg(test)]\nmod tests { use crate::b::B; fn f() { crate::b::g() } }",
+                ),
+                ("crates/app/src/a/part.rs", "use super::A;\npub struct P;"),
+                ("crates/app/src/b.rs", "use crate::A;\npub struct B;\n#[cfg(test)]\nmod tests;"),
+                ("crates/app/src/b/tests.rs", "use crate::a::A;\nuse super::B;"),
+            ],
+        );
+        assert_eq!(found, [""; 0]);
+    }
+}
