@@ -43,6 +43,9 @@ impl ReturnDesk {
         body: StoredBody,
     ) -> Result<(), ReturnRefusal> {
         let message = self.find_settled(to, returned.kind).await?;
+        if !self.is_name_of(to, &message) {
+            return Err(ReturnRefusal::Unknown);
+        }
         let inner = &self.app.inner;
         let (ids, now) = (inner.store.ids()?, inner.clock.now());
         let id = MessageId(ids.next());
@@ -97,6 +100,13 @@ impl ReturnDesk {
             "mail came back"
         );
         Ok(())
+    }
+
+    /// Whether the message's return path may have been at this name: ours, or its From domain's own.
+    fn is_name_of(&self, to: &ReturnAddress, message: &Message) -> bool {
+        let name = to.address.rsplit_once('@').map_or("", |(_, name)| name);
+        name.eq_ignore_ascii_case(&self.domain)
+            || name.eq_ignore_ascii_case(&format!("rp.{}", message.send.from_domain))
     }
 
     /// Finds the original message; waits briefly if its attempt is just being recorded.

@@ -44,13 +44,13 @@ both_engines! {
             [("spf", "TXT", true), ("dkim", "TXT", true), ("dmarc", "TXT", true), ("return_path", "CNAME", false),
              ("tracking", "CNAME", false)]
         );
-        assert_eq!(records[0]["value"], "v=spf1 include:spf.postroad.localhost ~all");
+        assert_eq!(records[0]["value"], "v=spf1 ip4:127.0.0.1 ip6:::1 ~all");
         assert!(records[1]["name"].as_str().unwrap().ends_with("._domainkey.example.test"));
         assert!(records[1]["value"].as_str().unwrap().starts_with("v=DKIM1; k=rsa; p=MII"));
         assert_eq!(records[2]["name"], "_dmarc.example.test");
         assert_eq!(records[3]["name"], "rp.example.test");
         assert_eq!(records[4]["value"], "track.postroad.localhost");
-        assert!(records.iter().all(|r| r["status"] == "pending" && r["found"] == json!([]) && r["hint"].is_string()));
+        assert!(records.iter().all(|r| r["status"] == "pending" && r["found"] == json!([])));
     }
 
     async fn mistakes_are_explained(world: World) {

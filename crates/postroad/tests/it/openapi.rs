@@ -262,6 +262,15 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
         visit.call(&format!("templates/{action}"), json!({"alias": "none", "limit": 0, "id": "x"})).await;
     }
 
+    visit.call("domains/create", json!({"name": "shop.example"})).await;
+    visit.call("domains/create", json!({"name": "x", "private_key": "x", "selector": "a b"})).await;
+    visit.call("domains/list", json!({"limit": 1})).await;
+    visit.call("domains/list", json!({"limit": 0})).await;
+    for action in ["get", "verify", "rotate_dkim", "delete"] {
+        visit.call(&format!("domains/{action}"), json!({"name": "shop.example"})).await;
+        visit.call(&format!("domains/{action}"), json!({"name": "none.example"})).await;
+    }
+
     visit.call("server/get", json!({"odd": 1})).await;
     visit
         .call("server/update", json!({"hourly_limit": 1000, "tracking": {"excluded_hosts": ["a.example"]}}))

@@ -46,7 +46,7 @@ both_engines! {
             format!("{local_part}@example.net"),
             format!("{local_part}@{}", domain.strip_prefix("rp.").unwrap()),
             format!("{local_part}@sub.{domain}"),
-            format!("{local_part}@{domain}.example.net"),
+            format!("{local_part}@x{domain}"),
             format!("postmaster@{domain}"),
             format!("{local_part}@[127.0.0.1]"),
             format!("@{domain}:victim@example.net"),
@@ -61,6 +61,12 @@ both_engines! {
                 client.say("RSET").await;
             }
         }
+        // A name for bounces as customers have it, but not of the domain that this message is from.
+        let foreign = format!("{local_part}@{domain}.example.net");
+        let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
+        let refused = mail_back(&world, &foreign, &text).await;
+        assert!(refused.starts_with("550 "), "{refused}");
+        assert_eq!(world.expanded(sent.id).await["status"]["status"], "Sent");
         // One good recipient does not carry another in.
         assert!(client.say("MAIL FROM:<>").await.starts_with("250 "));
         assert!(client.say(&format!("RCPT TO:<{}>", sent.return_path)).await.starts_with("250 "));
