@@ -115,7 +115,7 @@ impl App {
 
     /// What records depend on; from the DNS, remembered for a moment.
     pub(crate) async fn service_facts(&self) -> Service {
-        let config = self.service_config().await;
+        let (config, has_sources) = self.service_config().await;
         let Some(checker) = self.checker() else { return Service::without_dns(&config) };
         let known = checker.facts.lock().clone();
         if let Some((read_at, service)) = &known
@@ -123,23 +123,33 @@ impl App {
         {
             return service.clone();
         }
-        let found = timeout(FACTS_TIME_MAX, Service::look_up(&checker.dns, &config)).await;
-        let service = found.ok().or(known.map(|(_, service)| service));
-        let service = service.unwrap_or_else(|| Service::without_dns(&config));
-        *checker.facts.lock() = Some((Instant::now(), service.clone()));
-        service
+        let found = if has_sources {
+            timeout(FACTS_TIME_MAX, Service::look_up(&checker.dns, &config)).await.ok()
+        } else {
+            None
+        };
+        if let Some(service) = found.as_ref().filter(|service| service.unknown.is_none()) {
+            *checker.facts.lock() = Some((Instant::now(), service.clone()));
+            return service.clone();
+        }
+        // The last good facts serve on. Trouble is not remembered: the next check looks again.
+        let reason = || "the installation's own addresses could not be found out".to_owned();
+        let known = known.map(|(_, service)| service).or(found);
+        known.unwrap_or_else(|| Service::unknown(&config, reason()))
     }
 
-    async fn service_config(&self) -> ServiceConfig {
-        // Without them the addresses of the host name count; the next look asks the store again.
-        let sources = self.inner.store.list_sources().await.unwrap_or_default();
+    /// Also whether the source addresses could be read.
+    async fn service_config(&self) -> (ServiceConfig, bool) {
+        let sources = self.inner.store.list_sources().await;
+        let has_sources = sources.is_ok();
         let address =
             |source: postroad_store::Source| SendingAddress { address: source.address, helo: source.helo };
-        ServiceConfig {
+        let config = ServiceConfig {
             host: self.inner.hostname.clone(),
-            sources: sources.into_iter().map(address).collect(),
+            sources: sources.unwrap_or_default().into_iter().map(address).collect(),
             takes_reports: self.checker().is_some_and(|checker| checker.takes_reports),
-        }
+        };
+        (config, has_sources)
     }
 }
 
