@@ -9,6 +9,7 @@ pub mod guard;
 pub mod guarded_http;
 pub mod local_dns;
 pub mod mta_sts;
+mod private_file;
 mod self_signed;
 mod single_flight;
 

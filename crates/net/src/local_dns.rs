@@ -16,6 +16,8 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::net::UdpSocket;
 
+use crate::private_file::write_private;
+
 const TTL_SECS: u32 = 1;
 /// An answer fits one datagram (RFC 6891 6.2.5).
 const PAYLOAD_BYTES_MAX: u16 = 1_232;
@@ -109,8 +111,8 @@ impl LocalDns {
     }
 
     fn keep(&self) {
-        let text = serde_json::to_vec_pretty(&self.list()).expect("records are texts");
-        if let Err(error) = std::fs::write(&self.file, text) {
+        let text = serde_json::to_string_pretty(&self.list()).expect("records are texts");
+        if let Err(error) = write_private(&self.file, &text) {
             tracing::warn!(%error, file = %self.file.display(), "records of the dev DNS are not kept");
         }
     }

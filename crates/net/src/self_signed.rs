@@ -1,11 +1,11 @@
 //! Self-signed certificate, so that `postroad dev` offers TLS without any setup.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::Path;
 
 use rcgen::{CertificateParams, DnType, KeyPair};
+
+use crate::private_file::write_private;
 
 /// Writes a new certificate for `names` and its key as PEM files, unless both exist: clients may have been told
 /// to trust the existing one.
@@ -19,11 +19,6 @@ pub fn ensure_self_signed(certificate: &Path, key: &Path, names: &[String]) -> i
     let signed = params.self_signed(&pair).map_err(io::Error::other)?;
     write_private(key, &pair.serialize_pem())?;
     write_private(certificate, &signed.pem())
-}
-
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

@@ -263,7 +263,7 @@ mod tests {
         let text = r#"{
             "to": 1, "cc": [1], "from": [], "subject": 5, "attachments": ["x", {"name": 1, "odd": 1}],
             "headers": {"a": true, "b": [1]}, "bounce": "yes", "metadata": {"k/": 1}, "track": {"opens": 1},
-            "template": {"id": 1.5, "model": []}, "list_unsubscribe": "x", "odd": 1
+            "template": {"id": 1.5, "model": 5}, "list_unsubscribe": "x", "odd": 1
         }"#;
         let (findings, _) = read_text(text);
         let pointers: Vec<&str> = findings.problems.iter().map(|problem| problem.pointer.as_str()).collect();

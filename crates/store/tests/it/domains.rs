@@ -440,6 +440,7 @@ async fn checks_by_hand_keep_a_distance(fixture: Fixture) {
 async fn domains_of_an_earlier_version_stay_verified_and_keep_their_keys(fixture: Fixture) {
     let server = fixture.server.0;
     let is_sqlite = matches!(fixture.place, Place::Sqlite(_));
+    fixture.execute("DROP TABLE template_versions; DROP TABLE templates").await;
     fixture.execute(if is_sqlite { DOMAINS_BEFORE_SQLITE } else { DOMAINS_BEFORE_POSTGRES }).await;
     let blob = |hex: &str| if is_sqlite { format!("x'{hex}'") } else { format!("'\\x{hex}'") };
     let insert = format!(
