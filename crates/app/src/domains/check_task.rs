@@ -26,7 +26,7 @@ impl DomainCheckTask {
             let mut running = JoinSet::new();
             loop {
                 let has_more = app.begin_checks(&mut running).await;
-                // A full house goes on as soon as one is done; otherwise new ones are looked for now and then.
+                // With all permits in use, go on as soon as one check ends; otherwise look for due domains periodically.
                 tokio::select! {
                     Some(_) = running.join_next(), if has_more => {}
                     () = tokio::time::sleep(EVERY) => {}

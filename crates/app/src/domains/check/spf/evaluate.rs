@@ -1,5 +1,5 @@
 //! What a receiver makes of an SPF record for one address: `check_host()` of RFC 7208 4, over answers instead of a
-//! resolver. The costs and culprits of a bad record are told, which receivers keep to themselves.
+//! resolver. Unlike a receiver, it reports what a bad record costs and which term is at fault.
 
 use std::cell::Cell;
 use std::net::IpAddr;
