@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_house_is_waited_for_and_not_for_ever() {
+    async fn a_full_pool_is_waited_for_and_not_for_ever() {
         let blocking_pool = BlockingPool::new(Duration::from_millis(1));
         let all = blocking_pool.threads.acquire(ONE, CALLS_OF_SERVER_MAX).await.unwrap();
         let refused = blocking_pool.run(ONE, async { Ok(()) }).await.unwrap_err();

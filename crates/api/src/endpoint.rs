@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use bytes::Bytes;
 use postroad_app::{App, Caller};
-use postroad_events::WebhookDesk;
+use postroad_events::WebhookTester;
 use postroad_model::Scope;
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ pub(crate) struct Call {
     pub(crate) text: Bytes,
     pub(crate) answers: Arc<Answers>,
     /// Worker that posts webhooks, if it runs in this process.
-    pub(crate) webhooks: Option<WebhookDesk>,
+    pub(crate) webhooks: Option<WebhookTester>,
     samples: Arc<FairPool>,
     /// Runs long work; `None` if the call already runs on a blocking thread.
     blocking_pool: Option<Arc<BlockingPool>>,

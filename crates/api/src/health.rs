@@ -63,7 +63,7 @@ async fn check(state: &ApiState) -> Readiness {
         return Readiness::unavailable(store_cause(&error.to_string()));
     }
     let lag = match state.queue() {
-        Some(desk) => match desk.health(state.app.now()).await {
+        Some(queue) => match queue.health(state.app.now()).await {
             Ok(health) if health.problems.is_empty() => Some(health.lag.as_secs_f64()),
             Ok(health) => {
                 let lag = Some(health.lag.as_secs_f64());

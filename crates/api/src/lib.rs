@@ -51,8 +51,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use postroad_app::App;
-use postroad_delivery::{Inbox, QueueDesk};
-use postroad_events::WebhookDesk;
+use postroad_delivery::{Inbox, QueueAdmin};
+use postroad_events::WebhookTester;
 use postroad_net::local_dns::LocalDns;
 
 pub use openapi::{openapi, openapi_json};
@@ -86,15 +86,15 @@ impl Api {
 
     /// Enables posting of sample events, and shows the public key of webhooks in Postal's format.
     #[must_use]
-    pub fn with_webhooks(self, desk: WebhookDesk) -> Self {
-        self.state.set_webhooks(desk);
+    pub fn with_webhooks(self, tester: WebhookTester) -> Self {
+        self.state.set_webhooks(tester);
         self
     }
 
     /// Lets `/ready` report whether messages are delivered.
     #[must_use]
-    pub fn with_queue(self, desk: QueueDesk) -> Self {
-        self.state.set_queue(desk);
+    pub fn with_queue(self, queue: QueueAdmin) -> Self {
+        self.state.set_queue(queue);
         self
     }
 

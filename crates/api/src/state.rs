@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use postroad_app::App;
-use postroad_delivery::QueueDesk;
-use postroad_events::WebhookDesk;
+use postroad_delivery::QueueAdmin;
+use postroad_events::WebhookTester;
 
 use crate::Settings;
 use crate::answers::Answers;
@@ -33,9 +33,9 @@ pub(crate) struct ApiState {
     /// Samples that are being posted to webhooks, by server.
     pub(crate) samples: Arc<FairPool>,
     /// Webhook worker, if it runs in this process.
-    webhooks: OnceLock<WebhookDesk>,
+    webhooks: OnceLock<WebhookTester>,
     /// Delivery engine, if it runs in this process.
-    queue: OnceLock<QueueDesk>,
+    queue: OnceLock<QueueAdmin>,
     /// Last result of `/ready`.
     pub(crate) readiness: LastReadiness,
 }
@@ -58,20 +58,20 @@ impl ApiState {
     }
 
     /// Sets the webhook worker; later calls are ignored.
-    pub(crate) fn set_webhooks(&self, desk: WebhookDesk) {
-        self.webhooks.get_or_init(|| desk);
+    pub(crate) fn set_webhooks(&self, tester: WebhookTester) {
+        self.webhooks.get_or_init(|| tester);
     }
 
     /// Sets the delivery engine; later calls are ignored.
-    pub(crate) fn set_queue(&self, desk: QueueDesk) {
-        self.queue.get_or_init(|| desk);
+    pub(crate) fn set_queue(&self, queue: QueueAdmin) {
+        self.queue.get_or_init(|| queue);
     }
 
-    pub(crate) fn queue(&self) -> Option<&QueueDesk> {
+    pub(crate) fn queue(&self) -> Option<&QueueAdmin> {
         self.queue.get()
     }
 
-    pub(crate) fn webhooks(&self) -> Option<&WebhookDesk> {
+    pub(crate) fn webhooks(&self) -> Option<&WebhookTester> {
         self.webhooks.get()
     }
 }

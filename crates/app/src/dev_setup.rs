@@ -5,7 +5,7 @@ use postroad_store::{Credential, DomainOwner, NewCredential, NewServer, Server};
 
 use crate::App;
 use crate::admin::AdminError;
-use crate::domains::GivenDkimKey;
+use crate::domains::ImportedDkimKey;
 use crate::secrets::KeyPair;
 
 const NAME: &str = "dev";
@@ -48,7 +48,7 @@ impl App {
         let domain = DomainName::parse(DOMAIN).expect("the constant is a domain name");
         if self.inner.store.find_domain(server.id, domain.clone()).await?.is_none() {
             let owner = DomainOwner::Server(server.id);
-            let new = self.new_domain(owner, domain.clone(), GivenDkimKey::default(), true).await;
+            let new = self.new_domain(owner, domain.clone(), ImportedDkimKey::default(), true).await;
             let new = new.map_err(|refusal| AdminError::refused(refusal.to_string()))?;
             self.inner.store.create_domain(new).await?;
         }

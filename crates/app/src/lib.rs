@@ -42,8 +42,8 @@ pub use log_in::{LoginFailure, Submitter};
 pub use postroad_mail::{AttachmentView, MessageView};
 pub use refusal::{AddressList, FieldProblem, Refusal};
 pub use retention::{Retention, RetentionTask};
-pub use returns::{Destination, ReportProblem, ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail};
-pub use server_settings::GivenServerChange;
+pub use returns::{Destination, ReportProblem, ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail};
+pub use server_settings::ServerChangeRequest;
 pub use webhooks::{EventFilter, ReplayRequest, WebhookChanges, WebhookDraft, WebhookRefusal, shown_events};
 
 use send::UsablePool;

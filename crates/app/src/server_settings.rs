@@ -14,7 +14,7 @@ const DAY_SECS: u64 = 24 * 3_600;
 
 /// Requested changes, not checked yet; `None` keeps a setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GivenServerChange {
+pub struct ServerChangeRequest {
     pub name: Option<String>,
     pub mode: Option<String>,
     pub send_rate: Change<String>,
@@ -47,7 +47,11 @@ impl App {
 
     /// Applies all changes, or none if any is invalid or above a ceiling. Takes effect at once here, and within
     /// seconds on other nodes.
-    pub async fn update_own_server(&self, id: ServerId, given: GivenServerChange) -> Result<Server, Refusal> {
+    pub async fn update_own_server(
+        &self,
+        id: ServerId,
+        given: ServerChangeRequest,
+    ) -> Result<Server, Refusal> {
         let change = check(given, &self.inner.retention).map_err(Refusal::Validation)?;
         let changed = self.inner.store.update_server(id, change).await;
         self.forget_setup();
@@ -80,7 +84,7 @@ fn exceeded(ceiling: Ceiling) -> FieldProblem {
     )
 }
 
-fn check(given: GivenServerChange, kept: &Retention) -> Result<ServerChange, Vec<FieldProblem>> {
+fn check(given: ServerChangeRequest, kept: &Retention) -> Result<ServerChange, Vec<FieldProblem>> {
     let mut problems = Vec::new();
     let mut problem = |pointer: &str, message: &str| problems.push(FieldProblem::new(pointer, message));
     if let Some(text) = given.name.as_deref().and_then(names::find_problem) {
@@ -165,8 +169,8 @@ mod tests {
     #[test]
     fn what_is_given_is_checked_and_the_rest_stays() {
         let check = |given| check(given, &Retention::default());
-        assert_eq!(check(GivenServerChange::default()), Ok(ServerChange::default()));
-        let given = GivenServerChange {
+        assert_eq!(check(ServerChangeRequest::default()), Ok(ServerChange::default()));
+        let given = ServerChangeRequest {
             name: Some(" shop ".into()),
             mode: Some("development".into()),
             send_rate: Change::Set("10/s".into()),
@@ -178,7 +182,7 @@ mod tests {
                 "www.xn--bcher-kva.example".into(),
                 "*.Example.com".into(),
             ]),
-            ..GivenServerChange::default()
+            ..ServerChangeRequest::default()
         };
         let change = check(given).unwrap();
         assert_eq!((change.name.as_deref(), change.mode), (Some("shop"), Some(ServerMode::Development)));
@@ -194,7 +198,7 @@ mod tests {
 
     #[test]
     fn everything_that_is_wrong_is_told_at_once() {
-        let given = GivenServerChange {
+        let given = ServerChangeRequest {
             name: Some("a/b".into()),
             mode: Some("test".into()),
             send_rate: Change::Set("0/s".into()),
@@ -202,7 +206,7 @@ mod tests {
             bodies_days: Change::Set(31),
             messages_days: Change::Set(-1),
             track_excluded_hosts: Some(vec!["example.com".into(), "https://x".into()]),
-            ..GivenServerChange::default()
+            ..ServerChangeRequest::default()
         };
         let problems = check(given, &Retention::default()).unwrap_err();
         let pointers: Vec<String> = problems.into_iter().map(|p| p.pointer).collect();

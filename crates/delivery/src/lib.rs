@@ -11,7 +11,7 @@ mod local_smtp;
 pub mod pacing;
 mod prepare;
 pub mod providers;
-pub mod queue_desk;
+pub mod queue_admin;
 mod retry;
 mod route;
 mod schedule;
@@ -36,7 +36,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-pub use queue_desk::QueueDesk;
+pub use queue_admin::QueueAdmin;
 pub use retry::RetryPolicy;
 pub use schedule::warm_up::WarmUpPlan;
 pub use settings::{Settings, SmartHost, SmartHostTls};
@@ -44,7 +44,7 @@ pub use settings::{Settings, SmartHost, SmartHostTls};
 use attempt::connection::Patience;
 use attempt::host_order::HostOrder;
 use attempt::{Connector, Router};
-use engine::{Beginner, Feeder, Hub, Intake, Parts, ProviderNotes, Settler};
+use engine::{BeginBatcher, EngineShared, Feeder, Intake, Parts, ProviderNotes, Settler};
 pub use inbox::{CaughtMessage, Inbox, InboxServer, Wanted};
 use journal::Journal;
 use prepare::{OwnDomains, Preparer};
@@ -94,7 +94,7 @@ pub enum StartError {
 /// A running engine.
 #[derive(Debug)]
 pub struct Delivery {
-    hub: Arc<Hub>,
+    shared: Arc<EngineShared>,
     inbox: Option<Inbox>,
     settler: JoinHandle<()>,
     tasks: Vec<JoinHandle<()>>,
@@ -168,11 +168,11 @@ impl Delivery {
             is_short: shortage,
         };
         let preparer = preparer(&settings, identity, &store, &clock)?;
-        let (begins, beginner) = Beginner::new(store.clone());
+        let (begins, begin_batcher) = BeginBatcher::new(store.clone());
         let (settlements, settler) = Settler::new();
         let (alive, all_done) = mpsc::channel(1);
         let (provider_notes, provider_noter) = ProviderNotes::new(store.clone(), &providers);
-        let hub = Arc::new(Hub::new(Parts {
+        let shared = Arc::new(EngineShared::new(Parts {
             settings,
             store: store.clone(),
             clock,
@@ -187,28 +187,28 @@ impl Delivery {
             stopping,
             alive,
         }));
-        engine::recover(&hub, recovered).await?;
-        engine::read_setup(&hub).await?;
-        store.deliver_to(Arc::new(Intake(Arc::clone(&hub))));
+        engine::recover(&shared, recovered).await?;
+        engine::read_setup(&shared).await?;
+        store.deliver_to(Arc::new(Intake(Arc::clone(&shared))));
         if store.is_clock_behind() {
-            hub.put_queue_right(Vec::new());
+            shared.put_queue_right(Vec::new());
         }
-        let settler = tokio::spawn(settler.run(Arc::clone(&hub), all_done));
+        let settler = tokio::spawn(settler.run(Arc::clone(&shared), all_done));
         let feeder = Feeder {
-            hub: Arc::clone(&hub),
+            shared: Arc::clone(&shared),
             changes: store.changes(),
             abandoned: Vec::new(),
             notes_read_until: None,
         };
         let tasks = vec![
-            tokio::spawn(beginner.run()),
+            tokio::spawn(begin_batcher.run()),
             tokio::spawn(provider_noter.run()),
-            tokio::spawn(Arc::clone(&hub).keep_time()),
+            tokio::spawn(Arc::clone(&shared).keep_time()),
             tokio::spawn(feeder.run()),
-            tokio::spawn(engine::keep_expiry(Arc::clone(&hub))),
+            tokio::spawn(engine::keep_expiry(Arc::clone(&shared))),
         ];
         Ok(Self {
-            hub,
+            shared,
             inbox,
             settler,
             tasks,
@@ -230,32 +230,32 @@ impl Delivery {
     }
 
     /// Tells the simulator where pixels and links are served; before that, nobody opens or clicks.
-    pub fn visit_at(&self, door: SocketAddr) {
+    pub fn visit_at(&self, http_address: SocketAddr) {
         if let Some(simulator) = &self.simulator {
-            simulator.visit_at(door);
+            simulator.visit_at(http_address);
         }
     }
 
     /// Questions and orders about the queue.
-    pub fn queue_desk(&self) -> QueueDesk {
-        QueueDesk::live(Arc::clone(&self.hub))
+    pub fn queue_admin(&self) -> QueueAdmin {
+        QueueAdmin::live(Arc::clone(&self.shared))
     }
 
     /// No new work; messages past their end may finish, the rest is given back without counting an attempt.
     pub async fn stop(mut self) {
-        self.hub.store.stop_delivering();
-        let waiting = self.hub.begin_stop();
+        self.shared.store.stop_delivering();
+        let waiting = self.shared.begin_stop();
         let settled = async {
-            self.hub.give_back(waiting).await;
-            if let Err(error) = self.hub.save_pacing_notes().await {
+            self.shared.give_back(waiting).await;
+            if let Err(error) = self.shared.save_pacing_notes().await {
                 tracing::warn!(%error, "what was found out about receivers was not written down");
             }
             // The settler ends when everything is stored. It fails only if it panicked.
             let _ = (&mut self.settler).await;
         };
         if timeout(STOP_TIME_MAX, settled).await.is_err() {
-            let patience = self.hub.settings.drain_timeout.saturating_sub(STOP_TIME_MAX);
-            if timeout(patience, self.hub.no_message_at_its_end()).await.is_err() {
+            let patience = self.shared.settings.drain_timeout.saturating_sub(STOP_TIME_MAX);
+            if timeout(patience, self.shared.no_message_at_its_end()).await.is_err() {
                 tracing::warn!(
                     "some replies did not come in time; the flight journal remembers these messages"
                 );

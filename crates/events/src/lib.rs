@@ -44,7 +44,7 @@ impl Default for WebhookSettings {
 /// Running worker. Call `stop` to end it; dropping it aborts its posts.
 #[derive(Debug)]
 pub struct WebhookWorker {
-    desk: WebhookDesk,
+    tester: WebhookTester,
     stop: watch::Sender<bool>,
     working: JoinHandle<()>,
 }
@@ -58,15 +58,15 @@ impl WebhookWorker {
         settings: WebhookSettings,
     ) -> Self {
         let poster = Poster::new(http, signer, Arc::clone(&clock));
-        let desk = WebhookDesk { store: store.clone(), poster: poster.clone() };
+        let tester = WebhookTester { store: store.clone(), poster: poster.clone() };
         let (stop, stopping) = watch::channel(false);
         let working = tokio::spawn(worker::run(store, clock, poster, settings, stopping));
-        Self { desk, stop, working }
+        Self { tester, stop, working }
     }
 
     /// Handle for entry points.
-    pub fn desk(&self) -> WebhookDesk {
-        self.desk.clone()
+    pub fn tester(&self) -> WebhookTester {
+        self.tester.clone()
     }
 
     pub async fn stop(self) {
@@ -78,7 +78,7 @@ impl WebhookWorker {
         working.abort();
         // Aborted with its posts; another node may repeat them at once.
         drop(working.await);
-        if let Err(error) = self.desk.store.release_webhook_claims().await {
+        if let Err(error) = self.tester.store.release_webhook_claims().await {
             tracing::debug!(%error, "claims of webhooks end by themselves");
         }
     }
@@ -86,12 +86,12 @@ impl WebhookWorker {
 
 /// Handle for entry points: posts samples, and shows the public key.
 #[derive(Debug, Clone)]
-pub struct WebhookDesk {
+pub struct WebhookTester {
     store: Store,
     poster: Poster,
 }
 
-impl WebhookDesk {
+impl WebhookTester {
     pub fn signer(&self) -> &PostalSigner {
         self.poster.signer()
     }

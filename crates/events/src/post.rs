@@ -29,7 +29,7 @@ pub(crate) struct Post {
     pub(crate) attempt: NewWebhookAttempt,
     pub(crate) is_told: bool,
     /// This format cannot express the event: nothing was posted, and the receiver did not fail.
-    pub(crate) is_unspeakable: bool,
+    pub(crate) unsupported_in_format: bool,
     pub(crate) retry_after: Option<String>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Post {
 /// while the event waited.
 struct Unusable(&'static str, String);
 
-const UNSPEAKABLE: &str = "format";
+const UNSUPPORTED_IN_FORMAT: &str = "format";
 
 impl Poster {
     pub(crate) fn new(http: GuardedHttp, signer: Arc<PostalSigner>, clock: Arc<dyn Clock>) -> Self {
@@ -85,7 +85,7 @@ impl Poster {
                 duration_us: begun.elapsed().as_micros() as i64,
             },
             is_told: false,
-            is_unspeakable: matches!(said, Err(Unusable(UNSPEAKABLE, _))),
+            unsupported_in_format: matches!(said, Err(Unusable(UNSUPPORTED_IN_FORMAT, _))),
             retry_after: None,
         };
         match said {
@@ -104,7 +104,9 @@ impl Poster {
     ) -> Result<(WebhookUrl, HeaderMap, Bytes), Unusable> {
         let url = WebhookUrl::parse(&webhook.url).map_err(|error| Unusable("url", error.to_string()))?;
         let body: Bytes = body::body(event, webhook.format)
-            .ok_or_else(|| Unusable(UNSPEAKABLE, "This format has no words for the event".to_owned()))?
+            .ok_or_else(|| {
+                Unusable(UNSUPPORTED_IN_FORMAT, "This format cannot express the event".to_owned())
+            })?
             .into();
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -110,41 +110,45 @@ impl RawMessage {
     }
 }
 
-/// A message by HTTP, where wishes are fields of the request: `X-Postroad-*` and `X-Postal-Tag` are its control headers.
+/// A message by HTTP, where options are fields of the request: `X-Postroad-*` and `X-Postal-Tag` are its control headers.
 pub fn prepare_raw(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMessage, RawProblem> {
-    prepare(bytes, fallback, Door::Http)
+    prepare(bytes, fallback, EntryPoint::Http)
 }
 
-/// A message by SMTP, where headers are the only place for wishes (metadata, test mode, tracking, idempotency).
+/// A message by SMTP, where headers are the only place for options (metadata, test mode, tracking, idempotency).
 pub fn prepare_submission(bytes: Vec<u8>, fallback: &RawFallback<'_>) -> Result<RawMessage, RawProblem> {
-    prepare(bytes, fallback, Door::Smtp)
+    prepare(bytes, fallback, EntryPoint::Smtp)
 }
 
-/// Which door a message came through; it decides what a control header is.
+/// The entry point a message came through; it decides what a control header is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Door {
+enum EntryPoint {
     Http,
     Smtp,
 }
 
-impl Door {
+impl EntryPoint {
     fn is_control(self, field: &Field<'_>) -> bool {
         let is_ours = has_prefix(field.name, "X-Postroad-") || field.is("X-Postal-Tag");
-        let is_wish = || {
+        let is_option = || {
             has_prefix(field.name, METADATA_PREFIX)
                 || ["X-Test-Mode", "X-Track-Opens", "X-Track-Clicks", "X-Idempotency-Key"]
                     .into_iter()
                     .any(|name| field.is(name))
         };
-        is_ours || (self == Self::Smtp && is_wish())
+        is_ours || (self == Self::Smtp && is_option())
     }
 }
 
-fn prepare(bytes: Vec<u8>, fallback: &RawFallback<'_>, door: Door) -> Result<RawMessage, RawProblem> {
+fn prepare(
+    bytes: Vec<u8>,
+    fallback: &RawFallback<'_>,
+    entry_point: EntryPoint,
+) -> Result<RawMessage, RawProblem> {
     // Before the headers are looked at: a bare CR is a line break to some receivers.
     let mut bytes = into_crlf(bytes);
     check_lines(&bytes)?;
-    let found = Findings::gather(&bytes, door)?;
+    let found = Findings::gather(&bytes, entry_point)?;
 
     let mut head = Vec::new();
     if !found.has_date {
@@ -218,7 +222,7 @@ struct Edit {
 }
 
 impl Findings {
-    fn gather(bytes: &[u8], door: Door) -> Result<Self, RawProblem> {
+    fn gather(bytes: &[u8], entry_point: EntryPoint) -> Result<Self, RawProblem> {
         let mut found = Self::default();
         let mut count = 0;
         for field in HeaderBlock::new(bytes) {
@@ -229,7 +233,7 @@ impl Findings {
             if field.end > Limits::HEADER_SECTION_BYTES_MAX {
                 return Err(RawProblem::HeadersTooLong);
             }
-            found.take(&field, bytes, door)?;
+            found.take(&field, bytes, entry_point)?;
         }
         if count == 0 {
             return Err(RawProblem::NoHeaders);
@@ -240,7 +244,7 @@ impl Findings {
         if found.from.is_empty() { Err(RawProblem::FromMissing) } else { Ok(found) }
     }
 
-    fn take(&mut self, field: &Field<'_>, bytes: &[u8], door: Door) -> Result<(), RawProblem> {
+    fn take(&mut self, field: &Field<'_>, bytes: &[u8], entry_point: EntryPoint) -> Result<(), RawProblem> {
         // A space before the colon, a line without one, a first line that starts with white space: some programs
         // see a header there and some do not.
         if !is_field_name(field.name) || has_blank_fold(field.value) {
@@ -252,7 +256,7 @@ impl Findings {
         }
         let place = field.start..field.end;
         if field.value.is_ascii() {
-            return self.read(field, place, door);
+            return self.read(field, place, entry_point);
         }
         if field.is("Message-ID") {
             return Err(RawProblem::MessageId);
@@ -265,7 +269,7 @@ impl Findings {
         }
         let edits = self.edits.len();
         for field in HeaderBlock::new(&text) {
-            self.read(&field, place.clone(), door)?;
+            self.read(&field, place.clone(), entry_point)?;
         }
         if self.edits.len() == edits {
             self.edits.push(Edit { replaced: place, text });
@@ -274,7 +278,12 @@ impl Findings {
     }
 
     /// Reads a field; `place` is where it stands in the message.
-    fn read(&mut self, field: &Field<'_>, place: Range<usize>, door: Door) -> Result<(), RawProblem> {
+    fn read(
+        &mut self,
+        field: &Field<'_>,
+        place: Range<usize>,
+        entry_point: EntryPoint,
+    ) -> Result<(), RawProblem> {
         if let Some(name) = ONCE.into_iter().find(|name| field.is(name)) {
             if self.seen.contains(&name) {
                 self.repeated = Some(name);
@@ -312,7 +321,7 @@ impl Findings {
             });
         } else if field.is("Bcc") || field.is("Resent-Bcc") || field.is("Return-Path") {
             self.remove(place);
-        } else if door.is_control(field) {
+        } else if entry_point.is_control(field) {
             let name = String::from_utf8_lossy(field.name).to_ascii_lowercase();
             self.controls.push((name, decode_words(&field.unfolded()).into_owned()));
             self.remove(place);

@@ -46,7 +46,7 @@ pub enum TrackKind {
         target: String,
     },
     Open,
-    /// The address is in it: a message goes with time, the wish to get no more does not.
+    /// Holds the address: the request to get no more mail outlives the message.
     Unsubscribe {
         address: String,
     },

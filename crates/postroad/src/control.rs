@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use postroad_app::App;
 use postroad_app::admin::Command;
-use postroad_delivery::QueueDesk;
+use postroad_delivery::QueueAdmin;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -41,7 +41,7 @@ pub(crate) struct ControlSocket {
 impl ControlSocket {
     /// Replaces a socket that a killed process left behind; the store's lock guarantees that no other process
     /// uses it.
-    pub(crate) fn listen(data_dir: &Path, app: App, desk: QueueDesk) -> anyhow::Result<Self> {
+    pub(crate) fn listen(data_dir: &Path, app: App, queue_admin: QueueAdmin) -> anyhow::Result<Self> {
         let path = data_dir.join(NAME);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -63,7 +63,7 @@ impl ControlSocket {
                     Ok((stream, _)) => {
                         tokio::spawn(tokio::time::timeout(
                             EXCHANGE_MAX,
-                            serve(stream, app.clone(), desk.clone()),
+                            serve(stream, app.clone(), queue_admin.clone()),
                         ));
                     }
                     Err(error) => {
@@ -85,7 +85,7 @@ impl Drop for ControlSocket {
     }
 }
 
-async fn serve(stream: UnixStream, app: App, desk: QueueDesk) {
+async fn serve(stream: UnixStream, app: App, queue_admin: QueueAdmin) {
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
     let mut reader = BufReader::new(reader.take(COMMAND_BYTES_MAX));
@@ -94,12 +94,12 @@ async fn serve(stream: UnixStream, app: App, desk: QueueDesk) {
     }
     let answer = match serde_json::from_str::<Request>(&line) {
         Ok(request) => {
-            let carried_out = match request {
-                Request::Admin(command) => administrate(&app, &desk, command).await,
-                Request::Queue(command) => queue::carry_out(&app, &desk, command).await,
-                Request::Feed(command) => feed::carry_out(&app, command).await,
+            let answer = match request {
+                Request::Admin(command) => execute(&app, &queue_admin, command).await,
+                Request::Queue(command) => queue::execute(&app, &queue_admin, command).await,
+                Request::Feed(command) => feed::execute(&app, command).await,
             };
-            match carried_out {
+            match answer {
                 Ok(answer) => json!({ "ok": answer }),
                 Err(error) => json!({ "error": format!("{error:#}") }),
             }
@@ -113,9 +113,9 @@ async fn serve(stream: UnixStream, app: App, desk: QueueDesk) {
 }
 
 /// Executes a command. Once it is answered, this server uses the change.
-async fn administrate(app: &App, desk: &QueueDesk, command: Command) -> anyhow::Result<Value> {
-    let answer = app.administrate(command).await?;
-    if let Err(error) = desk.refresh().await {
+async fn execute(app: &App, queue_admin: &QueueAdmin, command: Command) -> anyhow::Result<Value> {
+    let answer = app.execute(command).await?;
+    if let Err(error) = queue_admin.refresh().await {
         tracing::warn!(%error, "delivery not notified of a change; it picks it up within seconds");
     }
     Ok(answer)

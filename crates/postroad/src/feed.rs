@@ -25,7 +25,7 @@ pub(crate) struct FeedCommand {
 }
 
 /// Returns `{"items", "next_cursor"}`.
-pub(crate) async fn carry_out(app: &App, command: FeedCommand) -> anyhow::Result<Value> {
+pub(crate) async fn execute(app: &App, command: FeedCommand) -> anyhow::Result<Value> {
     let server_id = match &command.feed_of {
         Some(name) => app.find_server_id(name).await?,
         None => app.only_server_id().await?,

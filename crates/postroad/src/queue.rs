@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use postroad_app::App;
-use postroad_delivery::QueueDesk;
-use postroad_delivery::queue_desk::Waiting;
+use postroad_delivery::QueueAdmin;
+use postroad_delivery::queue_admin::Waiting;
 use postroad_model::{Clock, GateAction, GateScope, MessageId, Status, SystemClock, Timestamp};
 use postroad_store::{Cancelled, Gate, QueueEntry, QueueFilter, Retried};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,11 @@ pub(crate) enum QueueCommand {
     Resume { scope: String },
 }
 
-pub(crate) async fn carry_out(app: &App, desk: &QueueDesk, command: QueueCommand) -> anyhow::Result<Value> {
+pub(crate) async fn execute(
+    app: &App,
+    queue_admin: &QueueAdmin,
+    command: QueueCommand,
+) -> anyhow::Result<Value> {
     let now = SystemClock.now();
     match command {
         QueueCommand::List { server, domain, limit } => {
@@ -33,16 +37,16 @@ pub(crate) async fn carry_out(app: &App, desk: &QueueDesk, command: QueueCommand
                 None => None,
             };
             let domain = domain.map(|name| postroad_model::DomainName::parse(&name)).transpose()?;
-            let entries = desk.list(QueueFilter { server_id, domain }, None, limit).await?;
+            let entries = queue_admin.list(QueueFilter { server_id, domain }, None, limit).await?;
             Ok(entries.iter().map(shown).collect())
         }
-        QueueCommand::Show { id } => match desk.find(MessageId(id), now).await? {
+        QueueCommand::Show { id } => match queue_admin.find(MessageId(id), now).await? {
             Some(waiting) => Ok(show(waiting)),
-            None => not_queued(desk, id).await,
+            None => not_queued(queue_admin, id).await,
         },
-        QueueCommand::Stats => stats(desk).await,
-        QueueCommand::Retry { ids } => retry(desk, ids).await,
-        QueueCommand::Cancel { ids } => cancel(desk, ids).await,
+        QueueCommand::Stats => stats(queue_admin).await,
+        QueueCommand::Retry { ids } => retry(queue_admin, ids).await,
+        QueueCommand::Cancel { ids } => cancel(queue_admin, ids).await,
         QueueCommand::Suspend { scope, reason, for_seconds, per_minute } => {
             let scope = parse_scope(app, &scope).await?;
             check_pool(app, &scope).await?;
@@ -51,14 +55,14 @@ pub(crate) async fn carry_out(app: &App, desk: &QueueDesk, command: QueueCommand
                 None => GateAction::Suspend,
             };
             let ends_at = for_seconds.map(|seconds| now.plus(Duration::from_secs(seconds)));
-            desk.close_gate(scope.clone(), action, reason.clone(), ends_at).await?;
-            let gates = desk.gates().await?;
+            queue_admin.close_gate(scope.clone(), action, reason.clone(), ends_at).await?;
+            let gates = queue_admin.gates().await?;
             let made = gates.iter().find(|gate| gate.scope == scope && !gate.automatic);
             made.map(shown_gate).context("the gate was lifted at once by somebody else")
         }
         QueueCommand::Resume { scope } => {
             let parsed = parse_scope(app, &scope).await?;
-            if !desk.open_gate(parsed).await? {
+            if !queue_admin.open_gate(parsed).await? {
                 bail!("nothing is suspended or slowed at `{scope}`; `postroad queue stats` shows what is");
             }
             Ok(json!({ "resumed": scope }))
@@ -88,10 +92,10 @@ fn show(waiting: Waiting) -> Value {
     value
 }
 
-async fn not_queued(desk: &QueueDesk, id: i64) -> anyhow::Result<Value> {
-    match desk.locate(MessageId(id)).await? {
+async fn not_queued(queue_admin: &QueueAdmin, id: i64) -> anyhow::Result<Value> {
+    match queue_admin.locate(MessageId(id)).await? {
         Some(server) => {
-            let last = desk.last_delivery(server, MessageId(id)).await?;
+            let last = queue_admin.last_delivery(server, MessageId(id)).await?;
             let why = match &last {
                 Some(last) if last.status == Status::Held => {
                     format!("It is held: {}. `postroad queue retry {id}` releases it.", last.details)
@@ -112,11 +116,11 @@ async fn not_queued(desk: &QueueDesk, id: i64) -> anyhow::Result<Value> {
 }
 
 /// Returns one result for each message; `done` says whether the command was executed.
-async fn retry(desk: &QueueDesk, ids: Vec<i64>) -> anyhow::Result<Value> {
+async fn retry(queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Result<Value> {
     let mut results = Vec::new();
     for id in ids {
-        let retried = match desk.locate(MessageId(id)).await? {
-            Some(server) => Some(desk.retry(server, MessageId(id)).await?),
+        let retried = match queue_admin.locate(MessageId(id)).await? {
+            Some(server) => Some(queue_admin.retry(server, MessageId(id)).await?),
             None => None,
         };
         let done = matches!(retried, Some(Retried::Now | Retried::Released));
@@ -139,11 +143,11 @@ async fn retry(desk: &QueueDesk, ids: Vec<i64>) -> anyhow::Result<Value> {
 const NOT_WAITING: &str = "not waiting: it is delivered, failed or cancelled";
 
 /// Returns one result for each message; `done` says whether the command was executed.
-async fn cancel(desk: &QueueDesk, ids: Vec<i64>) -> anyhow::Result<Value> {
+async fn cancel(queue_admin: &QueueAdmin, ids: Vec<i64>) -> anyhow::Result<Value> {
     let mut results = Vec::new();
     for id in ids {
-        let cancelled = match desk.locate(MessageId(id)).await? {
-            Some(server) => Some(desk.cancel(server, MessageId(id)).await?),
+        let cancelled = match queue_admin.locate(MessageId(id)).await? {
+            Some(server) => Some(queue_admin.cancel(server, MessageId(id)).await?),
             None => None,
         };
         let failed = |result: &str| json!({ "id": id, "result": result, "done": false });
@@ -159,8 +163,8 @@ async fn cancel(desk: &QueueDesk, ids: Vec<i64>) -> anyhow::Result<Value> {
     Ok(results.into())
 }
 
-async fn stats(desk: &QueueDesk) -> anyhow::Result<Value> {
-    let overview = desk.overview().await?;
+async fn stats(queue_admin: &QueueAdmin) -> anyhow::Result<Value> {
+    let overview = queue_admin.overview().await?;
     let domains: Vec<Value> = overview
         .stored
         .by_domain

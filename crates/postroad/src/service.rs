@@ -77,7 +77,7 @@ impl Service {
         let counter_task = CounterTask::start(app.clone());
         let remover = RetentionTask::start(app.clone());
         let domain_checks = DomainCheckTask::start(app.clone());
-        let control = ControlSocket::listen(&config.data_dir, app.clone(), delivery.queue_desk())?;
+        let control = ControlSocket::listen(&config.data_dir, app.clone(), delivery.queue_admin())?;
         let mut service = Self {
             app,
             http_address: None,
@@ -140,8 +140,8 @@ impl Service {
             ..postroad_api::Settings::default()
         };
         let mut api = Api::new(self.app.clone(), settings)
-            .with_webhooks(self.webhooks.desk())
-            .with_queue(self.delivery.queue_desk());
+            .with_webhooks(self.webhooks.tester())
+            .with_queue(self.delivery.queue_admin());
         if let Some(inbox) = self.delivery.inbox() {
             api = api.with_inbox(inbox.clone());
         }

@@ -86,7 +86,7 @@ async fn start_returns(
     let listener = bind(address, &config.smtp.preferred).await?;
     addresses.bounce = Some(listener.local_addr()?);
     let tls = certificate.map(ReloadingCertificate::smtp_config);
-    let kind = ListenerKind::Returns { desk: app.return_desk().await?, tls };
+    let kind = ListenerKind::Returns { receiver: app.return_receiver().await?, tls };
     Ok(Some(Relay::start(app, &config.relay_settings().for_returns(), vec![(kind, listener)])))
 }
 

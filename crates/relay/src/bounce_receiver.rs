@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use bytes::Bytes;
-use postroad_app::{Destination, ReturnDesk, ReturnedMail};
+use postroad_app::{Destination, ReturnReceiver, ReturnedMail};
 use postroad_smtp::Reply;
 use postroad_smtp::server::{RcptTo, StandardReply};
 
@@ -12,14 +12,14 @@ use crate::replies;
 
 #[derive(Debug)]
 pub(crate) struct BounceReceiver {
-    desk: ReturnDesk,
+    receiver: ReturnReceiver,
     peer: IpAddr,
     is_encrypted: bool,
 }
 
 impl BounceReceiver {
-    pub(crate) fn new(desk: ReturnDesk, peer: IpAddr) -> Self {
-        Self { desk, peer, is_encrypted: false }
+    pub(crate) fn new(receiver: ReturnReceiver, peer: IpAddr) -> Self {
+        Self { receiver, peer, is_encrypted: false }
     }
 
     pub(crate) fn encrypted(&mut self) {
@@ -27,7 +27,7 @@ impl BounceReceiver {
     }
 
     pub(crate) fn recipient(&self, rcpt: &RcptTo) -> Reply {
-        match self.desk.recognise(&rcpt.address) {
+        match self.receiver.recognise(&rcpt.address) {
             Some(_) => StandardReply::RecipientOk.into(),
             None => replies::no_return_path(),
         }
@@ -39,14 +39,14 @@ impl BounceReceiver {
         // The memory share is held until the message is stored.
         let Some((envelope, bytes, _share)) = message.finish() else { return replies::no_memory() };
         let to: Vec<Destination> =
-            envelope.rcpt_to.iter().filter_map(|rcpt| self.desk.recognise(&rcpt.address)).collect();
+            envelope.rcpt_to.iter().filter_map(|rcpt| self.receiver.recognise(&rcpt.address)).collect();
         let mail = ReturnedMail {
             mail_from: envelope.mail_from.path.as_str().to_owned(),
             bytes: Bytes::from(bytes),
             received_with_ssl: self.is_encrypted,
             peer: self.peer,
         };
-        match self.desk.take(&to, mail).await {
+        match self.receiver.take(&to, mail).await {
             Ok(()) => StandardReply::Ok.into(),
             Err(refusal) => replies::return_refused(&refusal),
         }

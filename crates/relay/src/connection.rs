@@ -20,8 +20,8 @@ use crate::maybe_tls_stream::MaybeTlsStream;
 use crate::memory::Memory;
 use crate::pace::Pace;
 use crate::phase::Phase;
-use crate::places::Places;
 use crate::proxy_protocol::{Source, read_header};
+use crate::session_limit::SessionLimit;
 use crate::session_peer::SessionPeer;
 use crate::{ListenerKind, Settings, replies};
 
@@ -33,7 +33,7 @@ pub(crate) struct Connections {
     app: App,
     settings: Settings,
     memory: Arc<Memory>,
-    places: Arc<Places>,
+    session_limit: Arc<SessionLimit>,
     /// Submission with TLS and AUTH.
     submission: Arc<ServerConfig>,
     /// Submission without TLS and AUTH.
@@ -44,7 +44,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    pub(crate) fn new(app: App, settings: &Settings, places: Arc<Places>) -> Self {
+    pub(crate) fn new(app: App, settings: &Settings, session_limit: Arc<SessionLimit>) -> Self {
         let times = settings.times;
         let memory = Memory::new(settings.in_flight_bytes_max, settings.message_bytes_max, times.memory_wait);
         let limits =
@@ -68,7 +68,7 @@ impl Connections {
             app,
             settings: settings.clone(),
             memory: Arc::new(memory),
-            places,
+            session_limit,
             submission: Arc::new(submission),
             plain: Arc::new(plain),
             returns_tls: Arc::new(ServerConfig { starttls: true, ..returns.clone() }),
@@ -87,9 +87,9 @@ impl Connections {
         let opening = async {
             let address = self.client_address(&mut stream).await?;
             // Before TLS: a handshake that never ends takes a permit as well.
-            let place = self.places.take_for(address);
+            let permit = self.session_limit.take_for(address);
             let line = match &kind {
-                ListenerKind::Tls(_) if place.is_none() => return Err(io::ErrorKind::QuotaExceeded.into()),
+                ListenerKind::Tls(_) if permit.is_none() => return Err(io::ErrorKind::QuotaExceeded.into()),
                 ListenerKind::Tls(config) => {
                     let tls = TlsAcceptor::from(Arc::clone(config));
                     MaybeTlsStream::encrypt(stream, &tls, self.settings.times.tls_handshake).await?
@@ -98,15 +98,15 @@ impl Connections {
                     MaybeTlsStream::Plain(stream)
                 }
             };
-            io::Result::Ok((address, place, line))
+            io::Result::Ok((address, permit, line))
         };
-        let (address, place, line) = tokio::select! {
+        let (address, permit, line) = tokio::select! {
             opened = opening => opened?,
             // Nothing was said yet that would have to be finished.
             _ = phase.changed() => return Ok(()),
         };
-        let held = self.converse(&kind, address, line, phase, place.is_none()).await;
-        drop(place);
+        let held = self.converse(&kind, address, line, phase, permit.is_none()).await;
+        drop(permit);
         held
     }
 
@@ -129,9 +129,9 @@ impl Connections {
                 (ServerSession::inside_tls(Arc::clone(&self.submission)), None, client(true, false))
             }
             ListenerKind::Plain => (ServerSession::new(Arc::clone(&self.plain)), None, client(false, true)),
-            ListenerKind::Returns { desk, tls } => {
+            ListenerKind::Returns { receiver, tls } => {
                 let config = if tls.is_some() { &self.returns_tls } else { &self.returns };
-                let peer = SessionPeer::BounceReceiver(BounceReceiver::new(desk.clone(), address));
+                let peer = SessionPeer::BounceReceiver(BounceReceiver::new(receiver.clone(), address));
                 (ServerSession::new(Arc::clone(config)), tls.as_ref(), peer)
             }
         };

@@ -16,11 +16,11 @@ mod maybe_tls_stream;
 mod memory;
 mod pace;
 mod phase;
-mod places;
 mod proxy_protocol;
 mod relay;
 mod replies;
 mod routed;
+mod session_limit;
 mod session_peer;
 mod settings;
 

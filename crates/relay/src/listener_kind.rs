@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postroad_app::ReturnDesk;
+use postroad_app::ReturnReceiver;
 use rustls::ServerConfig as TlsConfig;
 
 /// Purpose and encryption of a listener.
@@ -15,5 +15,5 @@ pub enum ListenerKind {
     /// No TLS and no AUTH: for addresses bound to a credential.
     Plain,
     /// For bounces and complaints (25): no AUTH, STARTTLS if there is a certificate, no relaying.
-    Returns { desk: ReturnDesk, tls: Option<Arc<TlsConfig>> },
+    Returns { receiver: ReturnReceiver, tls: Option<Arc<TlsConfig>> },
 }

@@ -16,7 +16,7 @@ use crate::Settings;
 use crate::connection::Connections;
 use crate::listener_kind::ListenerKind;
 use crate::phase::Phase;
-use crate::places::{Place, Places};
+use crate::session_limit::{SessionLimit, SessionPermit};
 
 /// Pause when the machine is out of sockets or memory, so that other work can end first.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -29,15 +29,16 @@ const FULL: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 pub struct Relay {
     phase: watch::Sender<Phase>,
     accepting: Vec<JoinHandle<()>>,
-    places: Arc<Places>,
+    session_limit: Arc<SessionLimit>,
     stop_time: Duration,
 }
 
 impl Relay {
     /// Starts accepting sessions in the background.
     pub fn start(app: &App, settings: &Settings, listeners: Vec<(ListenerKind, TcpListener)>) -> Self {
-        let places = Arc::new(Places::new(settings.sessions_max, settings.sessions_per_address_max));
-        let connections = Arc::new(Connections::new(app.clone(), settings, Arc::clone(&places)));
+        let session_limit =
+            Arc::new(SessionLimit::new(settings.sessions_max, settings.sessions_per_address_max));
+        let connections = Arc::new(Connections::new(app.clone(), settings, Arc::clone(&session_limit)));
         let (phase, watching) = watch::channel(Phase::Running);
         let accepting = listeners
             .into_iter()
@@ -45,14 +46,14 @@ impl Relay {
                 let accepting = accept_all(
                     listener,
                     kind,
-                    Arc::clone(&places),
+                    Arc::clone(&session_limit),
                     Arc::clone(&connections),
                     watching.clone(),
                 );
                 tokio::spawn(accepting)
             })
             .collect();
-        Self { phase, accepting, places, stop_time: settings.times.stop }
+        Self { phase, accepting, session_limit, stop_time: settings.times.stop }
     }
 
     /// Accepts no new sessions and messages; messages in progress may finish within the time of the settings.
@@ -63,13 +64,13 @@ impl Relay {
                 tracing::error!(%error, "SMTP accept loop failed");
             }
         }
-        if timeout(self.stop_time, self.places.all_free()).await.is_err() {
+        if timeout(self.stop_time, self.session_limit.all_free()).await.is_err() {
             tracing::warn!(
-                open = self.places.taken(),
+                open = self.session_limit.taken(),
                 "SMTP sessions are cut off: their messages took too long"
             );
             self.phase.send_replace(Phase::Gone);
-            drop(timeout(CUT_TIME_MAX, self.places.all_free()).await);
+            drop(timeout(CUT_TIME_MAX, self.session_limit.all_free()).await);
         }
     }
 }
@@ -77,7 +78,7 @@ impl Relay {
 async fn accept_all(
     listener: TcpListener,
     kind: ListenerKind,
-    places: Arc<Places>,
+    session_limit: Arc<SessionLimit>,
     connections: Arc<Connections>,
     mut phase: watch::Receiver<Phase>,
 ) {
@@ -90,10 +91,10 @@ async fn accept_all(
             _ = phase.changed() => return,
         };
         match accepted {
-            Ok((stream, _)) => match places.take() {
-                Some(place) => {
+            Ok((stream, _)) => match session_limit.take() {
+                Some(permit) => {
                     let serving =
-                        serve(Arc::clone(&connections), kind.clone(), stream, sessions_phase.clone(), place);
+                        serve(Arc::clone(&connections), kind.clone(), stream, sessions_phase.clone(), permit);
                     tokio::spawn(serving);
                 }
                 None => turn_away(&stream, &kind),
@@ -108,12 +109,12 @@ async fn serve(
     kind: ListenerKind,
     stream: TcpStream,
     phase: watch::Receiver<Phase>,
-    place: Place,
+    permit: SessionPermit,
 ) {
     if let Err(error) = connections.serve(kind, stream, phase).await {
         tracing::debug!(%error, "an SMTP session was broken off");
     }
-    drop(place);
+    drop(permit);
 }
 
 /// Refuses a connection without waiting: no permit is left for it.

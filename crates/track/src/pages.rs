@@ -47,7 +47,7 @@ pub(crate) fn try_again() -> Response {
     let mut response = page(
         StatusCode::SERVICE_UNAVAILABLE,
         "Please try again in a minute",
-        "<p>Your wish could not be stored at the moment.</p>",
+        "<p>Your request could not be stored at the moment.</p>",
     );
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
     response

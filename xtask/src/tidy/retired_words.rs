@@ -6,10 +6,23 @@ use super::tree::{File, Tree, has_extension, is_rust};
 
 /// A retired word as it stands in identifiers and prose, and the word to use.
 const RETIRED: &[(&str, &str)] = &[
+    ("administrate", "execute"),
+    ("beginner", "`BeginBatcher`"),
+    ("desk", "the part's task: `QueueAdmin`, `WebhookTester`, `ReturnReceiver`"),
+    ("door", "entry point, listener or API"),
+    ("doorkeeper", "`Admission`"),
+    ("doors", "entry points, listeners"),
     ("facade", "the subject: methods of `Store` lie beside their SQL"),
+    ("farewell", "`ConnectionGuard`"),
+    ("floors", "layers"),
     ("guest", "`SessionPeer`"),
+    ("house", "service, installation or machine"),
+    ("hub", "`EngineShared`"),
     ("objections", "`HoldCause`"),
     ("returner", "`BounceReceiver`"),
+    ("turnstile", "`ServerGate`"),
+    ("unspeakable", "`unsupported_in_format`"),
+    ("wishes", "options, overrides or requests"),
 ];
 
 /// Names both lists, or is history.

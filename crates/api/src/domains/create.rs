@@ -1,6 +1,6 @@
 //! domains/create: a domain to send from, and the records it needs.
 
-use postroad_app::domains::GivenDkimKey;
+use postroad_app::domains::ImportedDkimKey;
 use utoipa::ToSchema;
 
 use super::domain_out::DomainOut;
@@ -46,7 +46,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<DomainOut>, Failure> {
 }
 
 /// The fields of the request; their names are those of `CreateDomainIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(String, GivenDkimKey), Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(String, ImportedDkimKey), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let name = read_name(&mut fields, findings);
     let key = read_key(&mut fields, findings);

@@ -1,6 +1,6 @@
 //! domains/rotate_dkim: a new DKIM key, which signs once its record is found.
 
-use postroad_app::domains::GivenDkimKey;
+use postroad_app::domains::ImportedDkimKey;
 use utoipa::ToSchema;
 
 use super::domain_out::DomainOut;
@@ -47,7 +47,7 @@ pub(crate) async fn handle(call: Call) -> Result<Success<DomainOut>, Failure> {
 }
 
 /// The fields of the request; their names are those of `RotateDkimIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(String, GivenDkimKey), Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(String, ImportedDkimKey), Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let name = read_name(&mut fields, findings);
     let key = read_key(&mut fields, findings);

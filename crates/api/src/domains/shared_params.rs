@@ -1,6 +1,6 @@
 //! Fields that several of these calls have.
 
-use postroad_app::domains::GivenDkimKey;
+use postroad_app::domains::ImportedDkimKey;
 
 use crate::fields::{Fields, Findings};
 
@@ -11,8 +11,8 @@ pub(super) fn read_name(fields: &mut Fields<'_>, findings: &mut Findings) -> Str
     fields.text("name", findings).unwrap_or_default().into_owned()
 }
 
-pub(super) fn read_key(fields: &mut Fields<'_>, findings: &mut Findings) -> GivenDkimKey {
-    GivenDkimKey {
+pub(super) fn read_key(fields: &mut Fields<'_>, findings: &mut Findings) -> ImportedDkimKey {
+    ImportedDkimKey {
         private_key: fields.text("private_key", findings).map(Into::into),
         selector: fields.text("selector", findings).map(Into::into),
     }

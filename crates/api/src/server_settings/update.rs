@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use postroad_app::GivenServerChange;
+use postroad_app::ServerChangeRequest;
 use postroad_model::Change;
 use utoipa::ToSchema;
 
@@ -86,9 +86,9 @@ pub(crate) async fn handle(call: Call) -> Result<Success<ServerOut>, Failure> {
 }
 
 /// The fields of the request; their names are those of `UpdateServerIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<GivenServerChange, Failure> {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<ServerChangeRequest, Failure> {
     let mut fields = Fields::of_request(json::parse_object(text)?);
-    let mut change = GivenServerChange {
+    let mut change = ServerChangeRequest {
         name: fields.text("name", findings).map(Cow::into_owned),
         mode: fields.text("mode", findings).map(Cow::into_owned),
         send_rate: match fields.text("send_rate", findings) {
@@ -97,7 +97,7 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<GivenServerCh
             Some(rate) => Change::Set(rate.into_owned()),
         },
         hourly_limit: read_limit(&mut fields, "hourly_limit", findings),
-        ..GivenServerChange::default()
+        ..ServerChangeRequest::default()
     };
     if let Some(mut tracking) = fields.object("tracking", findings) {
         change.track_opens = tracking.flag("opens", findings);

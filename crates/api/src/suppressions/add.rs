@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use postroad_app::FieldProblem;
-use postroad_app::suppressions::GivenSuppression;
+use postroad_app::suppressions::SuppressionRequest;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -117,8 +117,8 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<AddedOut>, Failure>
 }
 
 /// The fields of the request; their names are those of `AddSuppressionIn`.
-pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Given<GivenSuppression>, Failure> {
-    shared_params::read(text, findings, |fields, findings| GivenSuppression {
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Given<SuppressionRequest>, Failure> {
+    shared_params::read(text, findings, |fields, findings| SuppressionRequest {
         address: shared_params::read_address(fields, findings),
         reason: fields.text("reason", findings).map(Cow::into_owned),
         details: fields.text("details", findings).map(Cow::into_owned),
@@ -139,7 +139,7 @@ fn read_origin(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<i64> 
     }
 }
 
-async fn add_one(call: &Call, given: GivenSuppression) -> Result<AddedOneOut, Failure> {
+async fn add_one(call: &Call, given: SuppressionRequest) -> Result<AddedOneOut, Failure> {
     let added = call.app.add_suppressions(call.caller.server_id, &[given]).await?;
     let added = added.into_iter().next().expect("there is a result for each").map_err(Failure::validation)?;
     Ok(AddedOneOut { status: status(added.is_new), suppression: added.stored.into() })
@@ -147,7 +147,7 @@ async fn add_one(call: &Call, given: GivenSuppression) -> Result<AddedOneOut, Fa
 
 async fn add_many(
     call: &Call,
-    items: Vec<Result<GivenSuppression, Vec<FieldProblem>>>,
+    items: Vec<Result<SuppressionRequest, Vec<FieldProblem>>>,
 ) -> Result<AddedManyOut, Failure> {
     let mut readable = Vec::with_capacity(items.len());
     let items: Vec<Result<(), Vec<FieldProblem>>> =

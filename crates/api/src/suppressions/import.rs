@@ -1,6 +1,6 @@
 //! suppressions/import: adds a list of suppressions from CSV.
 
-use postroad_app::suppressions::{CsvReader, GivenSuppression};
+use postroad_app::suppressions::{CsvReader, SuppressionRequest};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -143,11 +143,11 @@ async fn add(call: &Call, part: Part, out: &mut ImportedOut) -> Result<(), Failu
 #[derive(Default)]
 struct Part {
     numbers: Vec<u64>,
-    given: Vec<GivenSuppression>,
+    given: Vec<SuppressionRequest>,
 }
 
 impl Part {
-    fn push(&mut self, number: u64, given: GivenSuppression) {
+    fn push(&mut self, number: u64, given: SuppressionRequest) {
         self.numbers.push(number);
         self.given.push(given);
     }

@@ -13,10 +13,10 @@ use crate::state::ApiState;
 pub(crate) const PATH: &str = "/.well-known/jwks.json";
 
 pub(crate) async fn serve(State(state): State<Arc<ApiState>>) -> Response {
-    let Some(desk) = state.webhooks() else {
+    let Some(tester) = state.webhooks() else {
         return envelope::json(StatusCode::NOT_FOUND, r#"{"keys":[]}"#);
     };
-    let mut response = envelope::json(StatusCode::OK, desk.signer().jwks().to_string());
+    let mut response = envelope::json(StatusCode::OK, tester.signer().jwks().to_string());
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
     response
 }

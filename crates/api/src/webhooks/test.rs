@@ -42,11 +42,11 @@ pub(crate) async fn handle(mut call: Call) -> Result<Success<AttemptOut>, Failur
     let warnings = findings.into_warnings()?;
     call.release_request();
     let webhook = call.app.find_webhook(&call.caller, id).await?;
-    let Some(desk) = &call.webhooks else {
+    let Some(tester) = &call.webhooks else {
         return Err(Reason::Unavailable("no webhook worker runs here".to_owned()).into());
     };
     let _place = call.sample_permit().await?;
-    let attempt = desk.test(webhook.server_id, webhook.id, kind).await?;
+    let attempt = tester.test(webhook.server_id, webhook.id, kind).await?;
     // The webhook was deleted meanwhile.
     let attempt = attempt.ok_or(Failure::from(Reason::WebhookNotFound));
     Success::with_warnings(attempt.map(AttemptOut::from), warnings)

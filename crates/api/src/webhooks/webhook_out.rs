@@ -1,7 +1,7 @@
 //! JSON form of a webhook.
 
 use postroad_app::shown_events;
-use postroad_events::WebhookDesk;
+use postroad_events::WebhookTester;
 use postroad_model::{EventKind, Timestamp, WebhookFormat};
 use postroad_store::Webhook;
 use serde::Serialize;
@@ -44,12 +44,12 @@ pub(crate) enum EventsOut {
 
 impl WebhookOut {
     /// Builds the answer without the secret.
-    pub(super) fn new(webhook: Webhook, desk: Option<&WebhookDesk>) -> Self {
+    pub(super) fn new(webhook: Webhook, tester: Option<&WebhookTester>) -> Self {
         let events = match shown_events(webhook.events, webhook.format) {
             None => EventsOut::All("all"),
             Some(kinds) => EventsOut::Named(kinds.into_iter().map(EventKind::as_str).collect()),
         };
-        let public_key = desk.filter(|_| webhook.format == WebhookFormat::Postal);
+        let public_key = tester.filter(|_| webhook.format == WebhookFormat::Postal);
         Self {
             id: webhook.id.0,
             url: webhook.url,
@@ -59,7 +59,7 @@ impl WebhookOut {
             disabled_reason: webhook.disabled_reason,
             secret: None,
             previous_secret_until: webhook.previous_secret.map(|(_, until)| until.to_rfc3339()),
-            public_key: public_key.map(|desk| desk.signer().public_key().to_owned()),
+            public_key: public_key.map(|tester| tester.signer().public_key().to_owned()),
             failing_since: webhook.failing_since.map(Timestamp::to_rfc3339),
             last_success_at: webhook.last_success_at.map(Timestamp::to_rfc3339),
             created_at: webhook.created_at.to_rfc3339(),
@@ -67,8 +67,8 @@ impl WebhookOut {
         }
     }
 
-    pub(super) fn with_secret(webhook: Webhook, desk: Option<&WebhookDesk>) -> Self {
+    pub(super) fn with_secret(webhook: Webhook, tester: Option<&WebhookTester>) -> Self {
         let secret = Some(webhook.secret.0.clone());
-        Self { secret, ..Self::new(webhook, desk) }
+        Self { secret, ..Self::new(webhook, tester) }
     }
 }

@@ -140,7 +140,7 @@ async fn a_scheduled_message_waits_for_its_time(database: Option<postroad_testki
     };
     service.store.set_gate(gate).await.unwrap();
     // Before anything can leave.
-    service.delivery.queue_desk().refresh().await.unwrap();
+    service.delivery.queue_admin().refresh().await.unwrap();
     let send_at = right.plus(Duration::from_hours(12));
     let scheduled = service.send("later@example.net", Some(send_at.to_rfc3339())).await;
     assert_eq!(service.status(&scheduled).await, "Scheduled");

@@ -76,8 +76,8 @@ impl Service {
         self.client.request(method, path, &all, Bytes::from(body.to_owned())).await.unwrap()
     }
 
-    pub(crate) async fn administrate(&self, command: Command) -> Value {
-        self.app.administrate(command).await.unwrap()
+    pub(crate) async fn execute(&self, command: Command) -> Value {
+        self.app.execute(command).await.unwrap()
     }
 
     pub(crate) async fn new_key(&self, scope: Scope) -> String {
@@ -92,7 +92,7 @@ impl Service {
             login: None,
             expires_at: None,
         };
-        self.administrate(Command::KeyCreate(new)).await["api_key"].as_str().unwrap().to_owned()
+        self.execute(Command::KeyCreate(new)).await["api_key"].as_str().unwrap().to_owned()
     }
 
     /// Head of a POST request with the service's key and the given headers.

@@ -7,8 +7,8 @@ use postroad_model::{CredentialId, Scope, SendRate, ServerMode, SuppressionReaso
 use serde::{Deserialize, Serialize};
 
 use super::pools::WarmUpState;
-use crate::domains::GivenDkimKey;
-use crate::suppressions::GivenSuppression;
+use crate::domains::ImportedDkimKey;
+use crate::suppressions::SuppressionRequest;
 
 /// One admin command. Servers are named by `NAME`, `ACCOUNT/NAME` or id.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ pub enum Command {
     ServerSetTracking(SetServerTracking),
     DomainCreate {
         domain: NamedDomain,
-        key: GivenDkimKey,
+        key: ImportedDkimKey,
     },
     DomainList {
         server: Option<String>,
@@ -79,7 +79,7 @@ pub enum Command {
     DomainDelete(NamedDomain),
     DomainRotateDkim {
         domain: NamedDomain,
-        key: GivenDkimKey,
+        key: ImportedDkimKey,
     },
     InstallationRecords,
     PoolCreate {
@@ -120,11 +120,11 @@ pub enum Command {
     },
     SuppressionAdd {
         server: String,
-        item: GivenSuppression,
+        item: SuppressionRequest,
     },
     SuppressionImport {
         server: String,
-        items: Vec<GivenSuppression>,
+        items: Vec<SuppressionRequest>,
     },
     SuppressionRemove {
         server: String,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{AdminError, NamedDomain};
 use crate::App;
-use crate::domains::{DomainRefusal, DomainView, GivenDkimKey, RecordView};
+use crate::domains::{DomainRefusal, DomainView, ImportedDkimKey, RecordView};
 
 /// Domains that one list shows.
 const LISTED_MAX: usize = 100_000;
@@ -17,7 +17,7 @@ impl App {
     pub(super) async fn add_domain(
         &self,
         order: NamedDomain,
-        key: GivenDkimKey,
+        key: ImportedDkimKey,
     ) -> Result<Value, AdminError> {
         let name = parse_name(&order.name)?;
         let owner = match (&order.server, &order.account) {
@@ -78,7 +78,7 @@ impl App {
     pub(super) async fn give_new_key(
         &self,
         order: &NamedDomain,
-        key: GivenDkimKey,
+        key: ImportedDkimKey,
     ) -> Result<Value, AdminError> {
         let domain = self.named_domain(order).await?;
         let name = domain.name.clone();

@@ -36,7 +36,7 @@ impl AdminError {
 
 impl App {
     /// Executes a command and returns the created or found objects.
-    pub async fn administrate(&self, command: Command) -> Result<Value, AdminError> {
+    pub async fn execute(&self, command: Command) -> Result<Value, AdminError> {
         let answer = match command {
             Command::AccountCreate { name } => self.create_account(name).await,
             Command::AccountList => self.list_accounts().await,

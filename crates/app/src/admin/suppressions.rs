@@ -5,7 +5,7 @@ use postroad_store::{Suppression, SuppressionFilter};
 use serde_json::{Value, json};
 
 use super::AdminError;
-use crate::suppressions::GivenSuppression;
+use crate::suppressions::SuppressionRequest;
 use crate::{App, FieldProblem};
 
 /// Most entries of a list, and page size of an export.
@@ -15,7 +15,7 @@ impl App {
     pub(super) async fn add_suppression(
         &self,
         server: &str,
-        item: GivenSuppression,
+        item: SuppressionRequest,
     ) -> Result<Value, AdminError> {
         let server = self.find_server(server).await?;
         match self.add_suppressions(server.id, &[item]).await?.pop() {
@@ -32,7 +32,7 @@ impl App {
     pub(super) async fn import_suppressions(
         &self,
         server: &str,
-        items: &[GivenSuppression],
+        items: &[SuppressionRequest],
     ) -> Result<Value, AdminError> {
         let server = self.find_server(server).await?;
         let results = self.add_suppressions(server.id, items).await?.into_iter().map(|ended| match ended {

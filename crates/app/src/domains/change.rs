@@ -7,7 +7,7 @@ use super::check::RecordCheck;
 use super::create::parse_name;
 use super::schedule::FIRST_CHECK_AFTER;
 use super::view::DomainView;
-use super::{DomainRefusal, GivenDkimKey, dkim_keys};
+use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
 use crate::{App, Caller, FieldProblem};
 
 impl App {
@@ -57,7 +57,7 @@ impl App {
         &self,
         caller: &Caller,
         name: &str,
-        key: GivenDkimKey,
+        key: ImportedDkimKey,
     ) -> Result<DomainView, DomainRefusal> {
         let domain = self.own_domain(caller, name).await?;
         self.rotate_dkim_of(domain, key).await
@@ -66,7 +66,7 @@ impl App {
     pub(crate) async fn rotate_dkim_of(
         &self,
         domain: Domain,
-        key: GivenDkimKey,
+        key: ImportedDkimKey,
     ) -> Result<DomainView, DomainRefusal> {
         let key = dkim_keys::resolve(&domain.name, key).await?;
         let next_check_at = self.inner.clock.now().plus(FIRST_CHECK_AFTER);

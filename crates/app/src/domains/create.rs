@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::check::{ExpectedRecords, Purpose, check};
 use super::schedule::FIRST_CHECK_AFTER;
 use super::view::{DomainView, StoredRecord};
-use super::{DomainRefusal, GivenDkimKey, dkim_keys};
+use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
 use crate::{App, Caller, FieldProblem};
 
 /// Domains of one server, and of one account beside those of its servers.
@@ -23,7 +23,7 @@ impl App {
         &self,
         caller: &Caller,
         name: &str,
-        key: GivenDkimKey,
+        key: ImportedDkimKey,
     ) -> Result<DomainView, DomainRefusal> {
         let name = parse_name(name)?;
         self.create_domain_of(DomainOwner::Server(caller.server_id), name, key).await
@@ -34,7 +34,7 @@ impl App {
         &self,
         owner: DomainOwner,
         name: DomainName,
-        key: GivenDkimKey,
+        key: ImportedDkimKey,
     ) -> Result<DomainView, DomainRefusal> {
         if self.inner.store.count_domains(owner, DOMAINS_MAX).await? >= DOMAINS_MAX {
             return Err(DomainRefusal::TooMany);
@@ -51,7 +51,7 @@ impl App {
         &self,
         owner: DomainOwner,
         name: DomainName,
-        key: GivenDkimKey,
+        key: ImportedDkimKey,
         is_verified: bool,
     ) -> Result<NewDomain, DomainRefusal> {
         let mut keys = vec![dkim_keys::resolve(&name, key).await?];

@@ -10,22 +10,25 @@ use crate::FieldProblem;
 
 /// A key as somebody gave it; nothing is checked yet.
 #[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
-pub struct GivenDkimKey {
+pub struct ImportedDkimKey {
     /// PEM, PKCS #1 or PKCS #8. Without it a key is made.
     pub private_key: Option<String>,
     /// Without it a new one is made up.
     pub selector: Option<String>,
 }
 
-impl std::fmt::Debug for GivenDkimKey {
+impl std::fmt::Debug for ImportedDkimKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GivenDkimKey").field("selector", &self.selector).finish_non_exhaustive()
+        f.debug_struct("ImportedDkimKey").field("selector", &self.selector).finish_non_exhaustive()
     }
 }
 
 /// The key that was given, or a new RSA one. Both fields are checked, and all problems told at once.
-pub(super) async fn resolve(domain: &DomainName, given: GivenDkimKey) -> Result<NewDkimKey, DomainRefusal> {
-    let GivenDkimKey { private_key, selector } = given;
+pub(super) async fn resolve(
+    domain: &DomainName,
+    given: ImportedDkimKey,
+) -> Result<NewDkimKey, DomainRefusal> {
+    let ImportedDkimKey { private_key, selector } = given;
     let mut problems = Vec::new();
     let selector = match selector {
         None => new_selector(),

@@ -12,7 +12,7 @@ mod schedule;
 mod view;
 
 pub use check_task::DomainCheckTask;
-pub use dkim_keys::GivenDkimKey;
+pub use dkim_keys::ImportedDkimKey;
 pub use refusal::DomainRefusal;
 pub use run_check::DomainChecker;
 pub use view::{DomainView, RecordView};

@@ -34,7 +34,7 @@ const READING_WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Accepts bounces, complaints and reports. Cheap to clone.
 #[derive(Clone)]
-pub struct ReturnDesk {
+pub struct ReturnReceiver {
     app: App,
     key: Arc<ReturnPathKey>,
     /// Domain of return paths: `rp.<hostname>`.
@@ -94,9 +94,9 @@ pub enum ReturnRefusal {
 
 impl App {
     /// Loads the secret of return paths, or creates it.
-    pub async fn return_desk(&self) -> Result<ReturnDesk, AdminError> {
+    pub async fn return_receiver(&self) -> Result<ReturnReceiver, AdminError> {
         let installation = self.installation().await?;
-        Ok(ReturnDesk {
+        Ok(ReturnReceiver {
             app: self.clone(),
             key: Arc::new(ReturnPathKey::new(&installation.return_path_secret)),
             domain: format!("rp.{}", self.inner.hostname),
@@ -106,7 +106,7 @@ impl App {
     }
 }
 
-impl ReturnDesk {
+impl ReturnReceiver {
     /// `None` for addresses that Postroad did not issue.
     pub fn recognise(&self, address: &EmailAddress) -> Option<Destination> {
         let local_part = address.local_part();
@@ -182,8 +182,8 @@ fn merge(
     }
 }
 
-impl fmt::Debug for ReturnDesk {
+impl fmt::Debug for ReturnReceiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReturnDesk").field("domain", &self.domain).finish_non_exhaustive()
+        f.debug_struct("ReturnReceiver").field("domain", &self.domain).finish_non_exhaustive()
     }
 }

@@ -11,14 +11,14 @@ use postroad_store::{DomainReport, DomainReportSum, ReportKind, StoreError};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{ReturnDesk, ReturnRefusal, ReturnedMail};
+use super::{ReturnReceiver, ReturnRefusal, ReturnedMail};
 use crate::App;
 use crate::admin::AdminError;
 
 /// Most reports shown of one domain.
 const SHOWN_MAX: usize = 50;
 
-impl ReturnDesk {
+impl ReturnReceiver {
     /// Stores the report's data about our domains.
     pub(super) async fn take_report(&self, mail: &ReturnedMail) -> Result<(), ReturnRefusal> {
         let (bytes, peer) = (mail.bytes.clone(), mail.peer);

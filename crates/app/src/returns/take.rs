@@ -8,7 +8,7 @@ use postroad_model::{Direction, EmailAddress, MessageId, MessageToken, SendId};
 use postroad_store::{Message, NewReturn, SendInfo, SendOptions, StoreError, StoredBody};
 
 use super::effect::{About, MailOut, effect};
-use super::{ReturnAddress, ReturnDesk, ReturnRefusal, ReturnedMail, merge};
+use super::{ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail, merge};
 
 /// A bounce can arrive before the outcome of its attempt is stored.
 const SETTLE_WAIT: Duration = Duration::from_millis(100);
@@ -17,7 +17,7 @@ const SETTLE_WAITS_MAX: u32 = 20;
 const SUBJECT_BYTES_MAX: usize = 998;
 const MESSAGE_ID_BYTES_MAX: usize = 500;
 
-impl ReturnDesk {
+impl ReturnReceiver {
     /// Stores the mail for each of the paths, with its effect on their messages. Accepted for one is accepted.
     pub(super) async fn take_return(
         &self,

@@ -1,4 +1,4 @@
-//! A send as a door hands it in: types are right, nothing else has been looked at.
+//! A send as an entry point hands it in: types are right, nothing else is checked yet.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub struct SendContext {
     /// Test mode was asked for (a test key means it too).
     pub test: bool,
     pub idempotency: Option<IdempotencyRequest>,
-    /// What the door wants to tell the sender, such as fields it does not know.
+    /// Warnings of the entry point for the sender, such as unknown fields.
     pub warnings: Vec<String>,
 }
 

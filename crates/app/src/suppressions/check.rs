@@ -13,7 +13,7 @@ const ID_MAX: i64 = (1 << 53) - 1;
 
 /// Suppression as given, not checked yet; an empty text counts as absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GivenSuppression {
+pub struct SuppressionRequest {
     pub address: String,
     pub reason: Option<String>,
     pub details: Option<String>,
@@ -21,7 +21,7 @@ pub struct GivenSuppression {
     pub expires_at: Option<String>,
 }
 
-impl GivenSuppression {
+impl SuppressionRequest {
     /// Returns the entry to store, or all problems, with pointers inside this object.
     pub(crate) fn check(&self, now: Timestamp) -> Result<NewSuppression, Vec<FieldProblem>> {
         let mut problems = Vec::new();
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn an_address_alone_is_a_manual_suppression_for_ever() {
         let given =
-            GivenSuppression { address: " Ann@Bücher.example ".into(), ..GivenSuppression::default() };
+            SuppressionRequest { address: " Ann@Bücher.example ".into(), ..SuppressionRequest::default() };
         let new = given.check(now()).unwrap();
         assert_eq!((new.address.as_str(), new.reason), ("Ann@Bücher.example", SuppressionReason::Manual));
         assert_eq!((new.details.as_str(), new.origin_message_id, new.expires_at), ("", None, None));
@@ -124,17 +124,17 @@ mod tests {
 
     #[test]
     fn details_become_one_line() {
-        let given = GivenSuppression {
+        let given = SuppressionRequest {
             address: "a@example.com".into(),
             details: Some(" 550-no\r\n550\tsuch\0 user ".into()),
-            ..GivenSuppression::default()
+            ..SuppressionRequest::default()
         };
         assert_eq!(given.check(now()).unwrap().details, "550-no 550 such user");
     }
 
     #[test]
     fn everything_that_is_wrong_is_told_at_once() {
-        let given = GivenSuppression {
+        let given = SuppressionRequest {
             address: "nobody".into(),
             reason: Some("because".into()),
             details: Some("x".repeat(501)),

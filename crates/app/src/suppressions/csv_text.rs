@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use csv::{QuoteStyle, WriterBuilder};
 use postroad_store::Suppression;
 
-use super::check::GivenSuppression;
+use super::check::SuppressionRequest;
 use super::csv_lines::{Record, Records};
 
 /// Exported columns in order; the import understands all of them.
@@ -28,7 +28,7 @@ pub struct CsvList {
 pub struct CsvLine {
     /// Line number of its start, from 1.
     pub number: u64,
-    pub given: Result<GivenSuppression, String>,
+    pub given: Result<SuppressionRequest, String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +115,7 @@ fn read_header(fields: &[String]) -> Option<(Vec<Column>, Vec<String>)> {
     columns.contains(&Column::Address).then_some((columns, unknown))
 }
 
-fn read_line(columns: &[Column], record: Record) -> Result<GivenSuppression, String> {
+fn read_line(columns: &[Column], record: Record) -> Result<SuppressionRequest, String> {
     let Record { fields, count, has_more, is_too_long, .. } = record;
     if has_more || fields.iter().skip(columns.len()).any(|field| !field.is_empty()) {
         return Err(format!("it has {count} fields where {} are expected", columns.len()));
@@ -123,7 +123,7 @@ fn read_line(columns: &[Column], record: Record) -> Result<GivenSuppression, Str
     if is_too_long {
         return Err("a field of it is too long".to_owned());
     }
-    let mut given = GivenSuppression::default();
+    let mut given = SuppressionRequest::default();
     for (column, field) in columns.iter().zip(fields) {
         let text = || (!field.is_empty()).then(|| field.clone());
         match column {
@@ -224,14 +224,14 @@ mod tests {
              ,,,b@example.com\r\n",
         );
         assert_eq!(list.unknown_columns, ["Name"]);
-        let first = GivenSuppression {
+        let first = SuppressionRequest {
             address: "a@example.com".into(),
             reason: Some("complaint".into()),
             details: Some("said \"no\",\ntwice".into()),
             origin_message_id: Some(17),
             expires_at: Some("2027-01-01T00:00:00Z".into()),
         };
-        let second = GivenSuppression { address: "b@example.com".into(), ..GivenSuppression::default() };
+        let second = SuppressionRequest { address: "b@example.com".into(), ..SuppressionRequest::default() };
         assert_eq!(
             list.lines,
             [CsvLine { number: 2, given: Ok(first) }, CsvLine { number: 4, given: Ok(second) }]

@@ -7,7 +7,7 @@ mod csv_text;
 use postroad_model::ServerId;
 use postroad_store::{AddedSuppression, StoreError, Suppression, SuppressionCursor, SuppressionFilter};
 
-pub use check::GivenSuppression;
+pub use check::SuppressionRequest;
 pub(crate) use csv_text::write_csv;
 pub use csv_text::{CsvLine, CsvList, CsvReader, read_csv};
 
@@ -35,7 +35,7 @@ impl App {
     pub async fn add_suppressions(
         &self,
         server_id: ServerId,
-        given: &[GivenSuppression],
+        given: &[SuppressionRequest],
     ) -> Result<Vec<AddedOrNot>, StoreError> {
         let now = self.inner.clock.now();
         let mut good = Vec::new();

@@ -40,7 +40,7 @@ pub struct Activity {
 
 /// Stored data of the event.
 #[derive(Deserialize)]
-struct Told {
+struct StoredActivity {
     url: Option<String>,
     ip_address: String,
     user_agent: String,
@@ -75,7 +75,7 @@ fn activity(event: &Event) -> Option<Activity> {
     if !matches!(event.kind, EventKind::Opened | EventKind::Clicked) {
         return None;
     }
-    let told: Told = serde_json::from_str(&event.data).ok()?;
+    let told: StoredActivity = serde_json::from_str(&event.data).ok()?;
     Some(Activity {
         url: told.url,
         ip_address: told.ip_address,

@@ -40,7 +40,7 @@ pub(super) fn resolve(
                 Some(format!("`events/{at}` should be one of {}", known.join(", ")))
             }
             Some(kind) if !all_of(format).contains(kind) => {
-                Some(format!("`events/{at}`: the format `{format}` has no words for {kind}"))
+                Some(format!("`events/{at}`: the format `{format}` cannot express {kind}"))
             }
             Some(_) => None,
         };
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_what_the_format_has_words_for() {
+    fn all_means_every_event_that_the_format_can_express() {
         let mut problems = Vec::new();
         for format in [WebhookFormat::Standard, WebhookFormat::Postal] {
             let set = resolve(&EventFilter::All, format, &mut problems);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use postroad_store::{Begin, Begun, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
-use super::Hub;
+use super::EngineShared;
 use crate::schedule::Entry;
 
 const BATCH_MAX: usize = 256;
@@ -22,12 +22,12 @@ pub(crate) struct Request {
 
 /// The task that asks.
 #[derive(Debug)]
-pub(crate) struct Beginner {
+pub(crate) struct BeginBatcher {
     requests: mpsc::Receiver<Request>,
     store: Store,
 }
 
-impl Beginner {
+impl BeginBatcher {
     pub(crate) fn new(store: Store) -> (mpsc::Sender<Request>, Self) {
         let (sender, requests) = mpsc::channel(BATCH_MAX * 4);
         (sender, Self { requests, store })
@@ -52,7 +52,7 @@ impl Beginner {
     }
 }
 
-impl Hub {
+impl EngineShared {
     pub(super) async fn begin(self: &Arc<Self>, entry: &Entry) -> Result<Begun, StoreError> {
         let now = self.clock.now();
         let begin = Begin {

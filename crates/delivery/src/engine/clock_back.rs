@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postroad_store::StoreError;
 
-use super::Hub;
+use super::EngineShared;
 use super::resolve::HORIZON;
 use crate::schedule::Entry;
 
@@ -14,7 +14,7 @@ use crate::schedule::Entry;
 const LOOK_AGAIN_AFTER: [Duration; 3] = [Duration::ZERO, Duration::from_secs(10), Duration::from_mins(1)];
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
-impl Hub {
+impl EngineShared {
     /// To be called when the clock went back by `by`.
     pub(crate) fn clock_went_back(self: &Arc<Self>, by: Duration) {
         tracing::warn!(
@@ -28,24 +28,24 @@ impl Hub {
     /// Puts right what the store has, and what comes in from before in the next minute. `late` is given back first.
     pub(crate) fn put_queue_right(self: &Arc<Self>, mut late: Vec<Entry>) {
         self.preparer.forget_domains();
-        let hub = Arc::clone(self);
+        let shared = Arc::clone(self);
         self.spawn(async move {
             for pause in LOOK_AGAIN_AFTER {
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
-                    () = hub.stopped() => return,
+                    () = shared.stopped() => return,
                 }
-                late.extend(hub.with(|schedule, now| {
+                late.extend(shared.with(|schedule, now| {
                     schedule.clock_went_back(Duration::ZERO, now.plus(HORIZON + Duration::from_mins(1)), now)
                 }));
                 for entry in late.drain(..) {
-                    hub.give_back_later(entry.key());
+                    shared.give_back_later(entry.key());
                 }
-                while let Err(error) = hub.pull_queue_back().await {
+                while let Err(error) = shared.pull_queue_back().await {
                     tracing::warn!(%error, "correcting due times after the clock went back failed; retrying");
                     tokio::select! {
                         () = tokio::time::sleep(TRY_AGAIN_AFTER) => {}
-                        () = hub.stopped() => return,
+                        () = shared.stopped() => return,
                     }
                 }
             }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use parking_lot::MutexGuard;
 use tokio::sync::{Notify, watch};
 
-use super::Hub;
+use super::EngineShared;
 use crate::attempt::{ConnectFailure, Connection, Reached};
 use crate::schedule::Job;
 
 /// Tells the schedule, when dropped, that the attempt is over.
 pub(super) struct Connecting {
-    hub: Arc<Hub>,
+    shared: Arc<EngineShared>,
     path: usize,
     /// The schedule's number for it.
     id: u64,
@@ -32,29 +32,30 @@ pub(super) enum Connected {
 
 impl Connecting {
     /// The schedule has counted it with the order of the task.
-    pub(super) fn ordered(hub: &Arc<Hub>, path: usize, id: u64) -> Self {
+    pub(super) fn ordered(shared: &Arc<EngineShared>, path: usize, id: u64) -> Self {
         let make_way = Arc::new(Notify::new());
-        hub.attempts().insert(id, Arc::clone(&make_way));
-        Self { hub: Arc::clone(hub), path, id, make_way, is_connected: false }
+        shared.attempts().insert(id, Arc::clone(&make_way));
+        Self { shared: Arc::clone(shared), path, id, make_way, is_connected: false }
     }
 
     /// For a task that has lost its connection.
-    pub(super) fn again(hub: &Arc<Hub>, path: usize) -> Self {
-        let id = hub.with(|schedule, _| schedule.connecting_again(path));
-        Self::ordered(hub, path, id)
+    pub(super) fn again(shared: &Arc<EngineShared>, path: usize) -> Self {
+        let id = shared.with(|schedule, _| schedule.connecting_again(path));
+        Self::ordered(shared, path, id)
     }
 
     /// The connection takes messages; `is_first` of its task.
     pub(super) fn succeeded(mut self, is_first: bool) {
         self.is_connected = true;
-        self.hub.with(|schedule, now| schedule.connected(self.path, self.id, is_first, now));
+        self.shared.with(|schedule, now| schedule.connected(self.path, self.id, is_first, now));
     }
 
     pub(super) async fn connect(&self, job: &Job) -> Connected {
-        let (hub, path, id) = (&self.hub, self.path, self.id);
+        let (shared, path, id) = (&self.shared, self.path, self.id);
         let (reached, mut reaching) = watch::channel(Reached::default());
         let server = job.entry.server_id;
-        let mut connecting = std::pin::pin!(hub.connector.connect(&job.route, &job.source, server, &reached));
+        let mut connecting =
+            std::pin::pin!(shared.connector.connect(&job.route, &job.source, server, &reached));
         loop {
             tokio::select! {
                 biased;
@@ -66,7 +67,7 @@ impl Connecting {
                 }
                 Ok(()) = reaching.changed() => {
                     let reached = *reaching.borrow_and_update();
-                    hub.with(|schedule, now| match reached {
+                    shared.with(|schedule, now| match reached {
                         Reached::Nothing => {}
                         Reached::Dialling => schedule.dialling(path, id, now),
                         Reached::Greeting => schedule.heard(path, id, now),
@@ -80,14 +81,14 @@ impl Connecting {
 
 impl Drop for Connecting {
     fn drop(&mut self) {
-        self.hub.attempts().remove(&self.id);
+        self.shared.attempts().remove(&self.id);
         if !self.is_connected {
-            self.hub.with(|schedule, now| schedule.attempt_ended(self.path, self.id, now));
+            self.shared.with(|schedule, now| schedule.attempt_ended(self.path, self.id, now));
         }
     }
 }
 
-impl Hub {
+impl EngineShared {
     fn attempts(&self) -> MutexGuard<'_, HashMap<u64, Arc<Notify>>> {
         self.attempts.lock()
     }

@@ -9,7 +9,7 @@ use postroad_store::{Claimed, DeliverySetup, ServerDelivery, Source, Store, Stor
 use tokio::sync::watch;
 
 use super::resolve::HORIZON;
-use super::{Hub, recover};
+use super::{EngineShared, recover};
 use crate::schedule::Schedule;
 use crate::schedule::warm_up::pause_reason;
 
@@ -34,7 +34,7 @@ const NOTES_OVERLAP: Duration = Duration::from_mins(5);
 const TOLD_MAX: usize = 200;
 
 pub(crate) struct Feeder {
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) shared: Arc<EngineShared>,
     pub(crate) changes: watch::Receiver<u64>,
     /// What nodes that are gone had begun, to be recorded as soon as it can be read.
     pub(crate) abandoned: Vec<Claimed>,
@@ -54,7 +54,7 @@ impl Feeder {
             tokio::select! {
                 () = tokio::time::sleep(CLAIM_EVERY) => {}
                 Ok(()) = self.changes.changed() => {
-                    self.hub.preparer.forget_domains();
+                    self.shared.preparer.forget_domains();
                     turn = turn.next_multiple_of(SETUP_EVERY);
                 }
             }
@@ -63,67 +63,67 @@ impl Feeder {
 
     async fn turn(&mut self, turn: u32) -> Result<(), StoreError> {
         if turn.is_multiple_of(SETUP_EVERY) {
-            read_setup(&self.hub).await?;
+            read_setup(&self.shared).await?;
         }
         if turn.is_multiple_of(REAP_EVERY) {
             self.reap().await?;
         }
         if turn.is_multiple_of(SWEEP_EVERY) {
             self.exchange_notes().await?;
-            self.hub.with(Schedule::sweep);
-            self.hub.store.purge_gates().await?;
+            self.shared.with(Schedule::sweep);
+            self.shared.store.purge_gates().await?;
         }
         if turn.is_multiple_of(LATE_EVERY) {
-            self.hub.tell_late().await;
+            self.shared.tell_late().await;
         }
-        self.hub.give_back_now().await?;
+        self.shared.give_back_now().await?;
         self.claim().await
     }
 
     /// Writes down what was found out about receivers, and reads what others did.
     async fn exchange_notes(&mut self) -> Result<(), StoreError> {
-        let hub = &self.hub;
-        let begun_at = hub.clock.now();
-        hub.save_pacing_notes().await?;
+        let shared = &self.shared;
+        let begun_at = shared.clock.now();
+        shared.save_pacing_notes().await?;
         let since = self.notes_read_until.unwrap_or_else(|| begun_at.minus(NOTES_KEPT));
-        let notes = hub.store.list_pacing_notes(since, NOTES_MAX).await?;
-        hub.with(|schedule, now| schedule.remember(notes, now));
+        let notes = shared.store.list_pacing_notes(since, NOTES_MAX).await?;
+        shared.with(|schedule, now| schedule.remember(notes, now));
         // What another node writes at this moment may bear an earlier time.
         self.notes_read_until = Some(begun_at.minus(NOTES_OVERLAP));
-        hub.store.purge_pacing_notes(begun_at.minus(NOTES_KEPT)).await?;
+        shared.store.purge_pacing_notes(begun_at.minus(NOTES_KEPT)).await?;
         Ok(())
     }
 
     /// A node may have left a million claims; those who wait for the next turn shall not wait for all of them.
     async fn reap(&mut self) -> Result<(), StoreError> {
         for _ in 0..REAP_STEPS_MAX {
-            if self.hub.store.reap().await? < Store::REAPED_AT_ONCE as u64 {
+            if self.shared.store.reap().await? < Store::REAPED_AT_ONCE as u64 {
                 break;
             }
         }
         if self.abandoned.is_empty() {
-            self.abandoned = self.hub.store.adopt_abandoned(ABANDONED_AT_ONCE).await?;
+            self.abandoned = self.shared.store.adopt_abandoned(ABANDONED_AT_ONCE).await?;
         }
         let abandoned = std::mem::take(&mut self.abandoned);
-        self.abandoned = recover::settle_abandoned(&self.hub, abandoned).await;
+        self.abandoned = recover::settle_abandoned(&self.shared, abandoned).await;
         Ok(())
     }
 
     async fn claim(&self) -> Result<(), StoreError> {
-        let hub = &self.hub;
+        let shared = &self.shared;
         loop {
             let (entries, full) =
-                hub.look(|schedule, _| (schedule.entries(), schedule.full_domains(LANE_ENTRIES_MAX)));
-            if entries >= ENTRIES_MAX || hub.is_stopping() {
+                shared.look(|schedule, _| (schedule.entries(), schedule.full_domains(LANE_ENTRIES_MAX)));
+            if entries >= ENTRIES_MAX || shared.is_stopping() {
                 return Ok(());
             }
-            let due_by = hub.clock.now().plus(HORIZON);
-            let claimed = hub.store.claim(due_by, CLAIM_AT_ONCE, full).await?;
+            let due_by = shared.clock.now().plus(HORIZON);
+            let claimed = shared.store.claim(due_by, CLAIM_AT_ONCE, full).await?;
             let count = claimed.len();
-            if hub.is_stopping() {
-                return hub.store.release(claimed.iter().map(Claimed::key).collect()).await;
+            if shared.is_stopping() {
+                return shared.store.release(claimed.iter().map(Claimed::key).collect()).await;
             }
-            hub.add_claimed(claimed);
+            shared.add_claimed(claimed);
             if count < CLAIM_AT_ONCE {
                 return Ok(());
             }
@@ -132,24 +132,24 @@ impl Feeder {
 }
 
 /// Servers, pools, addresses and gates, as they are now.
-pub(crate) async fn read_setup(hub: &Arc<Hub>) -> Result<(), StoreError> {
+pub(crate) async fn read_setup(shared: &Arc<EngineShared>) -> Result<(), StoreError> {
     // One at a time, or an older reading could be the last to be heeded.
-    let _turn = hub.setup_reading.lock().await;
-    let setup = hub.store.delivery_setup().await?;
-    pause_bad_warm_ups(hub, &setup).await?;
-    hub.with(|schedule, now| schedule.configure(&setup, now));
+    let _turn = shared.setup_reading.lock().await;
+    let setup = shared.store.delivery_setup().await?;
+    pause_bad_warm_ups(shared, &setup).await?;
+    shared.with(|schedule, now| schedule.configure(&setup, now));
     Ok(())
 }
 
-async fn pause_bad_warm_ups(hub: &Arc<Hub>, setup: &DeliverySetup) -> Result<(), StoreError> {
+async fn pause_bad_warm_ups(shared: &Arc<EngineShared>, setup: &DeliverySetup) -> Result<(), StoreError> {
     for source in &setup.sources {
         // An address whose plan is over is warm: nobody stops it.
-        let is_over = hub.settings.warm_up.quota(source, hub.clock.now()).is_none();
+        let is_over = shared.settings.warm_up.quota(source, shared.clock.now()).is_none();
         if is_over || source.warmup_paused_reason.is_some() {
             continue;
         }
         if let Some(reason) = pause_reason(source.to_judge) {
-            hub.store.pause_warmup(pause(setup, source, reason.clone())).await?;
+            shared.store.pause_warmup(pause(setup, source, reason.clone())).await?;
             tracing::warn!(source = %source.address, reason, "warm-up paused");
         }
     }

@@ -7,7 +7,7 @@ use postroad_model::Timestamp;
 use postroad_smtp::{Phase, Reply};
 use tokio::sync::Notify;
 
-use super::Hub;
+use super::EngineShared;
 use crate::attempt::Peer;
 use crate::attempt::connection::FlightMarks;
 use crate::journal::{Answered, FlightKey, Journal};
@@ -29,17 +29,23 @@ pub(super) struct Flight {
     started_at: Timestamp,
     source: Option<CountedSource>,
     ip_pool: Option<Arc<str>>,
-    hub: Arc<Hub>,
+    shared: Arc<EngineShared>,
     path: usize,
     /// Its connection does not count among those of the node.
     is_parked: bool,
 }
 
 impl Flight {
-    pub(super) fn new(hub: &Arc<Hub>, path: usize, key: FlightKey, started_at: Timestamp, job: &Job) -> Self {
-        let (journal, ends) = (Arc::clone(&hub.journal), Arc::clone(&hub.ends));
+    pub(super) fn new(
+        shared: &Arc<EngineShared>,
+        path: usize,
+        key: FlightKey,
+        started_at: Timestamp,
+        job: &Job,
+    ) -> Self {
+        let (journal, ends) = (Arc::clone(&shared.journal), Arc::clone(&shared.ends));
         let (source, ip_pool) = (job.counted_source(), job.source.pool.clone());
-        let hub = Arc::clone(hub);
+        let shared = Arc::clone(shared);
         Self {
             journal,
             ends,
@@ -48,7 +54,7 @@ impl Flight {
             started_at,
             source,
             ip_pool,
-            hub,
+            shared,
             path,
             is_parked: false,
         }
@@ -91,14 +97,14 @@ impl FlightMarks for Flight {
     }
 
     fn reply_is_late(&mut self) {
-        self.is_parked = self.hub.with(|schedule, now| schedule.park(self.path, now));
+        self.is_parked = self.shared.with(|schedule, now| schedule.park(self.path, now));
     }
 }
 
 impl Drop for Flight {
     fn drop(&mut self) {
         if self.is_parked {
-            self.hub.with(|schedule, _| schedule.unpark());
+            self.shared.with(|schedule, _| schedule.unpark());
         }
         if self.is_marked && self.ends.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.ends.none_left.notify_waiters();

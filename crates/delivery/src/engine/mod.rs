@@ -26,7 +26,7 @@ use postroad_store::{Claimed, Fresh, FreshSink, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
-pub(crate) use begin::Beginner;
+pub(crate) use begin::BeginBatcher;
 pub(crate) use expiry::keep_expiry;
 pub(crate) use feeder::{Feeder, read_setup};
 pub(crate) use provider_notes::ProviderNotes;
@@ -43,9 +43,9 @@ use crate::settings::Settings;
 /// Before sending is tried again after the journal could not be written.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(5);
 
-/// What all tasks of the engine share.
+/// State shared by all tasks of the engine.
 #[derive(Debug)]
-pub(crate) struct Hub {
+pub(crate) struct EngineShared {
     pub(crate) settings: Settings,
     pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,
@@ -58,7 +58,7 @@ pub(crate) struct Hub {
     /// Messages in the hands of connections.
     in_flight: Mutex<HashMap<(ServerId, MessageId), String>>,
     /// By path: wakes one of its idle connections.
-    bells: Mutex<HashMap<usize, Arc<Semaphore>>>,
+    wakers: Mutex<HashMap<usize, Arc<Semaphore>>>,
     /// Attempts to connect, by their number, that can be asked to make way.
     attempts: Mutex<HashMap<u64, Arc<Notify>>>,
     /// Whether sites or servers wait for connections that others hold.
@@ -78,7 +78,7 @@ pub(crate) struct Hub {
     alive: Mutex<Option<mpsc::Sender<()>>>,
 }
 
-/// What the hub is made of.
+/// Parts of [`EngineShared`] that its maker supplies.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
@@ -96,7 +96,7 @@ pub(crate) struct Parts {
     pub(crate) alive: mpsc::Sender<()>,
 }
 
-impl Hub {
+impl EngineShared {
     pub(crate) fn new(parts: Parts) -> Self {
         let settings = &parts.settings;
         let schedule = Schedule::new(
@@ -116,7 +116,7 @@ impl Hub {
             provider_notes: parts.provider_notes,
             schedule: Mutex::new(schedule),
             in_flight: Mutex::default(),
-            bells: Mutex::default(),
+            wakers: Mutex::default(),
             attempts: Mutex::default(),
             is_short: parts.is_short,
             begins: parts.begins,
@@ -171,7 +171,7 @@ impl Hub {
 
     fn perform(self: &Arc<Self>, action: Action) {
         match action {
-            Action::Wake { path } => self.bell(path).add_permits(1),
+            Action::Wake { path } => self.waker(path).add_permits(1),
             Action::GiveWay { attempt } => self.ask_to_make_way(attempt),
             Action::Open { path, attempt } => self.spawn(worker::work(Arc::clone(self), path, attempt)),
             Action::Resolve { lane, key, server } => {
@@ -191,9 +191,9 @@ impl Hub {
         }
     }
 
-    pub(crate) fn bell(&self, path: usize) -> Arc<Semaphore> {
-        let mut bells = self.bells.lock();
-        Arc::clone(bells.entry(path).or_insert_with(|| Arc::new(Semaphore::new(0))))
+    pub(crate) fn waker(&self, path: usize) -> Arc<Semaphore> {
+        let mut wakers = self.wakers.lock();
+        Arc::clone(wakers.entry(path).or_insert_with(|| Arc::new(Semaphore::new(0))))
     }
 
     pub(crate) fn next(self: &Arc<Self>, path: usize, asking: Asking) -> Next {
@@ -226,13 +226,13 @@ impl Hub {
     pub(crate) fn pause_for_journal(self: &Arc<Self>) {
         let reason = "the flight journal cannot be written (is the disk full?)".to_owned();
         self.with(|schedule, _| schedule.pause(PauseCause::Journal, reason));
-        let hub = Arc::clone(self);
+        let shared = Arc::clone(self);
         self.spawn(async move {
             tokio::select! {
                 () = tokio::time::sleep(JOURNAL_PAUSE) => {
-                    hub.with(|schedule, now| schedule.resume(PauseCause::Journal, now));
+                    shared.with(|schedule, now| schedule.resume(PauseCause::Journal, now));
                 }
-                () = hub.stopped() => {}
+                () = shared.stopped() => {}
             }
         });
     }
@@ -265,7 +265,7 @@ impl Hub {
 
     /// When the engine stops.
     pub(crate) async fn stopped(&self) {
-        // The sender is in this very hub, so the wait cannot fail.
+        // The sender is in this very value, so the wait cannot fail.
         let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
     }
 
@@ -342,7 +342,7 @@ impl Hub {
 
 /// Fresh messages go straight from the commit into the schedule.
 #[derive(Debug)]
-pub(crate) struct Intake(pub(crate) Arc<Hub>);
+pub(crate) struct Intake(pub(crate) Arc<EngineShared>);
 
 impl FreshSink for Intake {
     fn take(&self, fresh: Fresh) {
@@ -365,7 +365,7 @@ fn bare_entry(claimed: &Claimed) -> Entry {
         due_at: claimed.due_at,
         expires_at: claimed.expires_at,
         attempts: claimed.attempts,
-        pool_wish: claimed.pool_id,
+        chosen_pool: claimed.pool_id,
         source: claimed.source_id,
         greylisted_at: None,
         tell_at: None,

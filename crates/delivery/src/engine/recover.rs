@@ -7,7 +7,7 @@ use postroad_model::{MessageId, ServerId, Timestamp};
 use postroad_smtp::{Phase, Reply};
 use postroad_store::{Claimed, OTHER_PROVIDER, StoreError};
 
-use super::{Hub, bare_entry};
+use super::{EngineShared, bare_entry};
 use crate::attempt::settle::{Attempt, Settlement};
 use crate::attempt::{Ending, Peer};
 use crate::journal::{Answered, FlightKey, Recovered, RecoveredOutcome};
@@ -17,7 +17,7 @@ const AT_ONCE: usize = 500;
 
 /// Settles the flights that a killed process left, then gives back what else it had begun. What it had only claimed comes
 /// back by and by.
-pub(crate) async fn recover(hub: &Arc<Hub>, recovered: Vec<Recovered>) -> Result<(), StoreError> {
+pub(crate) async fn recover(shared: &Arc<EngineShared>, recovered: Vec<Recovered>) -> Result<(), StoreError> {
     if !recovered.is_empty() {
         tracing::info!(
             flights = recovered.len(),
@@ -27,12 +27,12 @@ pub(crate) async fn recover(hub: &Arc<Hub>, recovered: Vec<Recovered>) -> Result
     for flights in recovered.chunks(AT_ONCE) {
         let keys: Vec<(ServerId, MessageId)> =
             flights.iter().map(|flight| (flight.key.server_id, flight.key.message_id)).collect();
-        let adopted = hub.store.adopt(keys).await?;
+        let adopted = shared.store.adopt(keys).await?;
         let mut settlements = Vec::new();
         for flight in flights {
             let claimed = adopted.iter().find(|claimed| is_of(claimed, flight.key));
             if let Some(claimed) = claimed {
-                let mut settlement = settlement(hub, claimed, Some(&flight.outcome)).await?;
+                let mut settlement = settlement(shared, claimed, Some(&flight.outcome)).await?;
                 Arc::make_mut(&mut settlement.outcome).keep_claim = false;
                 settlements.push(settlement);
             }
@@ -40,12 +40,12 @@ pub(crate) async fn recover(hub: &Arc<Hub>, recovered: Vec<Recovered>) -> Result
         // A newer attempt of the same message was adopted with it; only these are settled here.
         let settled: Vec<_> = settlements.iter().map(|settlement| settlement.outcome.key()).collect();
         let outcomes = settlements.into_iter().map(|settlement| settlement.outcome).collect();
-        hub.store.finish(outcomes).await?;
+        shared.store.finish(outcomes).await?;
         let left = adopted.iter().map(Claimed::key).filter(|key| !settled.contains(key)).collect();
-        hub.store.release(left).await?;
-        hub.journal.settled(flights.iter().map(|flight| flight.key));
+        shared.store.release(left).await?;
+        shared.journal.settled(flights.iter().map(|flight| flight.key));
     }
-    hub.store.release_previous().await?;
+    shared.store.release_previous().await?;
     Ok(())
 }
 
@@ -57,13 +57,13 @@ fn is_of(claimed: &Claimed, key: FlightKey) -> bool {
 /// `outcome` is what the journal says; `None` if there is no journal. Everything follows from it that follows from an
 /// ordinary outcome: what is suppressed, what is counted for the source, when the message is given up.
 async fn settlement(
-    hub: &Arc<Hub>,
+    shared: &Arc<EngineShared>,
     claimed: &Claimed,
     outcome: Option<&RecoveredOutcome>,
 ) -> Result<Settlement, StoreError> {
-    let message = hub.store.find_message(claimed.server_id, claimed.message_id).await?;
-    let work = message.map(|message| hub.preparer.take_loaded(message));
-    let now = hub.clock.now();
+    let message = shared.store.find_message(claimed.server_id, claimed.message_id).await?;
+    let work = message.map(|message| shared.preparer.take_loaded(message));
+    let now = shared.clock.now();
     let mut attempt = Attempt {
         entry: bare_entry(claimed),
         domain: claimed.domain.clone(),
@@ -72,7 +72,7 @@ async fn settlement(
         source: None,
         ip_pool: None,
         is_encrypted: false,
-        is_simulated: hub.router.is_simulator(&claimed.domain),
+        is_simulated: shared.router.is_simulator(&claimed.domain),
         started_at: now,
         ended_at: None,
         transcript: String::new(),
@@ -95,16 +95,16 @@ async fn settlement(
             answer(answered)
         }
     };
-    Ok(hub.judge(&attempt, ending))
+    Ok(shared.judge(&attempt, ending))
 }
 
 /// Records of messages that a node which is gone had begun that they may have arrived, and tries them again later. Returns those
 /// that could not be read now.
-pub(super) async fn settle_abandoned(hub: &Arc<Hub>, abandoned: Vec<Claimed>) -> Vec<Claimed> {
+pub(super) async fn settle_abandoned(shared: &Arc<EngineShared>, abandoned: Vec<Claimed>) -> Vec<Claimed> {
     let mut unread = Vec::new();
     for claimed in abandoned {
-        match settlement(hub, &claimed, None).await {
-            Ok(settlement) => hub.settle(settlement).await,
+        match settlement(shared, &claimed, None).await {
+            Ok(settlement) => shared.settle(settlement).await,
             Err(error) => {
                 tracing::warn!(%error, "reading a message of a dead node failed; retrying");
                 unread.push(claimed);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use postroad_model::{DomainName, ServerId};
 use postroad_store::Begun;
 
-use super::Hub;
+use super::EngineShared;
 use super::worker::STORE_PAUSE;
 use crate::attempt::settle::{Attempt, Settlement, settle};
 use crate::attempt::{Ending, Peer, RouteFailure};
@@ -28,7 +28,7 @@ const LATE_AT_ONCE: usize = 500;
 /// They are looked at again after this time at least.
 const LATE_PAUSE: Duration = Duration::from_secs(5);
 
-impl Hub {
+impl EngineShared {
     pub(super) fn judge(&self, attempt: &Attempt<'_>, ending: Ending) -> Settlement {
         let now = self.clock.now();
         let simulated;
@@ -73,62 +73,63 @@ impl Hub {
 
     /// Their time ran out while they waited.
     pub(super) fn settle_expired(self: &Arc<Self>, expired: Vec<Entry>) {
-        let hub = Arc::clone(self);
+        let shared = Arc::clone(self);
         self.spawn(async move {
             for entry in expired {
-                let settlement = hub.settle_unsent(None, entry, Ending::Expired, None);
-                hub.settle(settlement).await;
+                let settlement = shared.settle_unsent(None, entry, Ending::Expired, None);
+                shared.settle(settlement).await;
             }
         });
     }
 }
 
 /// Finds the way for a lane, or tells its messages that there is none.
-pub(super) async fn resolve(hub: Arc<Hub>, lane: usize, key: LaneKey, server: ServerId) {
+pub(super) async fn resolve(shared: Arc<EngineShared>, lane: usize, key: LaneKey, server: ServerId) {
     let finding = async {
-        let mut finding = std::pin::pin!(hub.router.route(&key, server));
+        let mut finding = std::pin::pin!(shared.router.route(&key, server));
         if let Ok(found) = tokio::time::timeout(LOOKUP_WAIT, &mut finding).await {
             return found;
         }
-        hub.with(|schedule, now| schedule.lookup_is_slow(lane, now));
+        shared.with(|schedule, now| schedule.lookup_is_slow(lane, now));
         finding.await
     };
     // A service that stops has given the lane's messages back.
-    let Some(route) = hub.unless_stopped(finding).await else { return };
+    let Some(route) = shared.unless_stopped(finding).await else { return };
     match route {
         Ok(route) => {
             // Behind a smart host or the inbox nobody looks where a domain's mail would go.
             if route.kind == RouteKind::Mx {
-                hub.provider_notes.note(&key.domain, &route.rules);
+                shared.provider_notes.note(&key.domain, &route.rules);
             }
-            hub.with(|schedule, now| schedule.resolved(lane, route, now));
+            shared.with(|schedule, now| schedule.resolved(lane, route, now));
         }
         Err(failure) if failure.is_busy => {
             // Its messages were not tried: they wait.
-            let until = hub.clock.now().plus(BUSY_PAUSE);
-            hub.with(|schedule, now| schedule.unresolved(lane, until, failure.problem.clone(), false, now));
+            let until = shared.clock.now().plus(BUSY_PAUSE);
+            shared
+                .with(|schedule, now| schedule.unresolved(lane, until, failure.problem.clone(), false, now));
         }
         Err(failure) => {
-            let pause = hub.settings.retry.pauses()[0];
-            let until = hub.clock.now().plus(pause.min(Duration::from_mins(1)));
-            let goes_on = hub.with(|schedule, now| {
+            let pause = shared.settings.retry.pauses()[0];
+            let until = shared.clock.now().plus(pause.min(Duration::from_mins(1)));
+            let goes_on = shared.with(|schedule, now| {
                 schedule.unresolved(lane, until, failure.problem.clone(), failure.is_permanent, now)
             });
             if goes_on {
                 return;
             }
             loop {
-                let entries = hub.with(|schedule, _| schedule.take_unrouted(&key, UNROUTED_AT_ONCE));
+                let entries = shared.with(|schedule, _| schedule.take_unrouted(&key, UNROUTED_AT_ONCE));
                 if entries.is_empty() {
                     return;
                 }
                 let mut entries = entries.into_iter();
                 while let Some(entry) = entries.next() {
-                    if hub.is_stopping() {
-                        hub.give_back(std::iter::once(entry).chain(entries).collect()).await;
+                    if shared.is_stopping() {
+                        shared.give_back(std::iter::once(entry).chain(entries).collect()).await;
                         return;
                     }
-                    hub.tell_unroutable(&key, entry, &failure).await;
+                    shared.tell_unroutable(&key, entry, &failure).await;
                 }
                 // The others wait for the next answer; a name that does not exist does not come to exist meanwhile.
                 if !failure.is_permanent {
@@ -139,7 +140,7 @@ pub(super) async fn resolve(hub: Arc<Hub>, lane: usize, key: LaneKey, server: Se
     }
 }
 
-impl Hub {
+impl EngineShared {
     async fn tell_unroutable(self: &Arc<Self>, key: &LaneKey, entry: Entry, failure: &RouteFailure) {
         let ending = Ending::NoRoute {
             problem: failure.problem.clone(),

@@ -7,7 +7,7 @@ use postroad_model::Status;
 use postroad_store::{Outcome, StoreError};
 use tokio::sync::mpsc;
 
-use super::Hub;
+use super::EngineShared;
 use crate::attempt::settle::Settlement;
 use crate::schedule::PauseCause;
 
@@ -28,7 +28,7 @@ impl Settler {
     }
 
     /// Until the engine has stopped and everything is stored.
-    pub(crate) async fn run(mut self, hub: Arc<Hub>, mut until: mpsc::Receiver<()>) {
+    pub(crate) async fn run(mut self, shared: Arc<EngineShared>, mut until: mpsc::Receiver<()>) {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         let mut is_last_round = false;
         loop {
@@ -38,7 +38,7 @@ impl Settler {
                     if count == 0 {
                         return;
                     }
-                    store_all(&hub, std::mem::take(&mut batch)).await;
+                    store_all(&shared, std::mem::take(&mut batch)).await;
                 }
                 // All tasks that could bring more are done.
                 _ = until.recv(), if !is_last_round => {
@@ -50,24 +50,24 @@ impl Settler {
     }
 }
 
-async fn store_all(hub: &Arc<Hub>, batch: Vec<Settlement>) {
+async fn store_all(shared: &Arc<EngineShared>, batch: Vec<Settlement>) {
     let outcomes = batch.iter().map(|settlement| Arc::clone(&settlement.outcome)).collect();
-    match finish_when_possible(hub, outcomes).await {
+    match finish_when_possible(shared, outcomes).await {
         Some(Ok(settled)) => {
             // Otherwise we are stopping: the journal remembers what was sent, and the next start settles it.
-            if let Some(settled) = settle_again(hub, &batch, settled).await {
-                conclude(hub, batch, &settled);
+            if let Some(settled) = settle_again(shared, &batch, settled).await {
+                conclude(shared, batch, &settled);
             }
         }
         Some(Err(error)) if batch.len() > 1 => {
             tracing::error!(%error, "storing a batch of outcomes failed; storing them one by one");
             for settlement in batch {
-                Box::pin(store_all(hub, vec![settlement])).await;
+                Box::pin(store_all(shared, vec![settlement])).await;
             }
         }
         Some(Err(error)) => {
             for settlement in batch {
-                store_bare(hub, settlement, &error).await;
+                store_bare(shared, settlement, &error).await;
             }
         }
         // The journal has them, and the next start settles them.
@@ -77,18 +77,18 @@ async fn store_all(hub: &Arc<Hub>, batch: Vec<Settlement>) {
 
 /// Keeps all delivery back while the store is away. `None` if the service stops before it is there again.
 async fn finish_when_possible(
-    hub: &Arc<Hub>,
+    shared: &Arc<EngineShared>,
     outcomes: Vec<Arc<Outcome>>,
 ) -> Option<Result<Vec<bool>, StoreError>> {
     let mut is_paused = false;
     let finished = loop {
-        match hub.store.finish(outcomes.clone()).await {
+        match shared.store.finish(outcomes.clone()).await {
             Err(error @ StoreError::Unavailable(_)) => {
                 tracing::error!(%error, outcomes = outcomes.len(), "storing outcomes failed; delivery is paused until it works");
                 let reason = format!("outcomes cannot be stored ({error})");
-                hub.with(|schedule, _| schedule.pause(PauseCause::Outcomes, reason));
+                shared.with(|schedule, _| schedule.pause(PauseCause::Outcomes, reason));
                 is_paused = true;
-                if hub.is_stopping() {
+                if shared.is_stopping() {
                     return None;
                 }
                 tokio::time::sleep(TRY_AGAIN_AFTER).await;
@@ -97,25 +97,25 @@ async fn finish_when_possible(
         }
     };
     if is_paused {
-        hub.with(|schedule, now| schedule.resume(PauseCause::Outcomes, now));
+        shared.with(|schedule, now| schedule.resume(PauseCause::Outcomes, now));
     }
     Some(finished)
 }
 
 /// Something in an outcome cannot be stored: what matters of it is, without the words.
-async fn store_bare(hub: &Arc<Hub>, mut settlement: Settlement, error: &StoreError) {
+async fn store_bare(shared: &Arc<EngineShared>, mut settlement: Settlement, error: &StoreError) {
     let id = settlement.outcome.message_id;
     tracing::error!(message.id = %id, %error, "storing an outcome failed; storing it without its texts");
     let outcome = Arc::make_mut(&mut settlement.outcome);
     (outcome.transcript, outcome.suppress, outcome.delivery.output) = (None, None, String::new());
     "{}".clone_into(&mut outcome.event.data);
-    match finish_when_possible(hub, vec![Arc::clone(&settlement.outcome)]).await {
-        Some(Ok(settled)) => conclude(hub, vec![settlement], &settled),
+    match finish_when_possible(shared, vec![Arc::clone(&settlement.outcome)]).await {
+        Some(Ok(settled)) => conclude(shared, vec![settlement], &settled),
         Some(Err(error)) => {
             tracing::error!(message.id = %id, %error, "storing an outcome failed for good");
-            hub.no_longer_in_flight(settlement.outcome.key());
+            shared.no_longer_in_flight(settlement.outcome.key());
             if settlement.flight.is_none() {
-                hub.give_back_later(settlement.outcome.key());
+                shared.give_back_later(settlement.outcome.key());
             }
         }
         None => {}
@@ -124,11 +124,15 @@ async fn store_bare(hub: &Arc<Hub>, mut settlement: Settlement, error: &StoreErr
 
 /// A node that lost its lease for a moment no longer holds its claims. What it sent has to be recorded all the same, or
 /// it would be sent again. `None` if that could not be done before the service stops.
-async fn settle_again(hub: &Arc<Hub>, batch: &[Settlement], mut settled: Vec<bool>) -> Option<Vec<bool>> {
+async fn settle_again(
+    shared: &Arc<EngineShared>,
+    batch: &[Settlement],
+    mut settled: Vec<bool>,
+) -> Option<Vec<bool>> {
     let mut lost: Vec<usize> =
         (0..batch.len()).filter(|at| !settled[*at] && batch[*at].flight.is_some()).collect();
     while !lost.is_empty() {
-        match adopt_and_finish(hub, batch, &lost).await {
+        match adopt_and_finish(shared, batch, &lost).await {
             Ok(results) => {
                 for (at, result) in results {
                     settled[at] = result;
@@ -137,7 +141,7 @@ async fn settle_again(hub: &Arc<Hub>, batch: &[Settlement], mut settled: Vec<boo
             }
             Err(error) => {
                 tracing::error!(%error, "outcomes of sent messages are not stored yet");
-                if hub.is_stopping() {
+                if shared.is_stopping() {
                     return None;
                 }
                 tokio::time::sleep(TRY_AGAIN_AFTER).await;
@@ -149,11 +153,11 @@ async fn settle_again(hub: &Arc<Hub>, batch: &[Settlement], mut settled: Vec<boo
 
 /// Those that are gone, or at another attempt, need nothing more.
 async fn adopt_and_finish(
-    hub: &Arc<Hub>,
+    shared: &Arc<EngineShared>,
     batch: &[Settlement],
     lost: &[usize],
 ) -> Result<Vec<(usize, bool)>, StoreError> {
-    let adopted = hub.store.adopt(lost.iter().map(|at| batch[*at].outcome.key()).collect()).await?;
+    let adopted = shared.store.adopt(lost.iter().map(|at| batch[*at].outcome.key()).collect()).await?;
     let is_ours = |at: &usize| {
         let Some(flight) = batch[*at].flight else { return false };
         let outcome = &batch[*at].outcome;
@@ -166,20 +170,20 @@ async fn adopt_and_finish(
     let again: Vec<usize> = lost.iter().copied().filter(is_ours).collect();
     let kept: Vec<_> = again.iter().map(|at| batch[*at].outcome.key()).collect();
     for claimed in adopted.iter().filter(|claimed| !kept.contains(&claimed.key())) {
-        hub.give_back_later(claimed.key());
+        shared.give_back_later(claimed.key());
     }
     let outcomes = again.iter().map(|at| Arc::clone(&batch[*at].outcome)).collect();
-    let results = hub.store.finish(outcomes).await?;
+    let results = shared.store.finish(outcomes).await?;
     Ok(again.into_iter().zip(results).collect())
 }
 
 /// The outcomes are on stable storage.
-fn conclude(hub: &Arc<Hub>, batch: Vec<Settlement>, settled: &[bool]) {
-    hub.journal.settled(batch.iter().filter_map(|settlement| settlement.flight));
-    hub.with(|schedule, now| {
+fn conclude(shared: &Arc<EngineShared>, batch: Vec<Settlement>, settled: &[bool]) {
+    shared.journal.settled(batch.iter().filter_map(|settlement| settlement.flight));
+    shared.with(|schedule, now| {
         for (settlement, settled) in batch.into_iter().zip(settled) {
             let is_sent = settlement.outcome.delivery.status == Status::Sent;
-            hub.no_longer_in_flight(settlement.outcome.key());
+            shared.no_longer_in_flight(settlement.outcome.key());
             if let Some(source) = &settlement.source {
                 schedule.settled(source, is_sent);
             }

@@ -9,7 +9,7 @@ use postroad_model::{BounceClass, Status, Timestamp};
 use postroad_smtp::{Phase, SendError, Verdict};
 use postroad_store::{Begun, Message, NewDelivery, OTHER_PROVIDER, Outcome, StoreError, Suppression};
 
-use super::Hub;
+use super::EngineShared;
 use super::connecting::{Connected, Connecting};
 use super::flight::Flight;
 use crate::attempt::settle::{Attempt, Settlement, is_put_back, signal_of, signal_of_greeting};
@@ -30,40 +30,40 @@ pub(super) const STORE_PAUSE: Duration = Duration::from_secs(1);
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
 
 /// The life of one connection task.
-pub(super) async fn work(hub: Arc<Hub>, path: usize, attempt: u64) {
+pub(super) async fn work(shared: Arc<EngineShared>, path: usize, attempt: u64) {
     // Also when the task panics: a connection that is gone must not count for ever.
     let was_connected = Arc::new(AtomicBool::new(false));
-    let mut farewell = Farewell {
-        hub: Arc::clone(&hub),
+    let mut guard = ConnectionGuard {
+        shared: Arc::clone(&shared),
         path,
         left: Left::Working,
         was_connected: Arc::clone(&was_connected),
     };
-    let connecting = Some(Connecting::ordered(&hub, path, attempt));
-    let mut worker = Worker { hub, path, connecting, open: None, was_connected };
-    farewell.left = worker.run().await;
+    let connecting = Some(Connecting::ordered(&shared, path, attempt));
+    let mut worker = Worker { shared, path, connecting, open: None, was_connected };
+    guard.left = worker.run().await;
     if let Some(open) = worker.open.take() {
         open.connection.quit().await;
     }
 }
 
 /// Tells the schedule, when dropped, that the connection is gone.
-struct Farewell {
-    hub: Arc<Hub>,
+struct ConnectionGuard {
+    shared: Arc<EngineShared>,
     path: usize,
     left: Left,
     was_connected: Arc<AtomicBool>,
 }
 
-impl Drop for Farewell {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let was_connected = self.was_connected.load(Ordering::Relaxed);
-        self.hub.with(|schedule, now| schedule.closed(self.path, self.left, was_connected, now));
+        self.shared.with(|schedule, now| schedule.closed(self.path, self.left, was_connected, now));
     }
 }
 
 struct Worker {
-    hub: Arc<Hub>,
+    shared: Arc<EngineShared>,
     path: usize,
     /// Until a connection is there.
     connecting: Option<Connecting>,
@@ -94,7 +94,7 @@ impl Worker {
             if self.is_used_up() {
                 return if asking == Asking::AfterWait { Left::Woken } else { Left::Working };
             }
-            match self.hub.next(self.path, asking) {
+            match self.shared.next(self.path, asking) {
                 Next::Close => return Left::Working,
                 Next::Wait => {
                     if !self.wait().await {
@@ -104,7 +104,7 @@ impl Worker {
                 }
                 Next::Job(job) => {
                     let key = job.entry.key();
-                    self.hub.note_in_flight(key, &job.route.base_site);
+                    self.shared.note_in_flight(key, &job.route.base_site);
                     let after = self.deliver(*job).await;
                     if let After::Leave = after {
                         return Left::Working;
@@ -118,18 +118,18 @@ impl Worker {
     /// Until there is work; `false` if it is not worth waiting for.
     async fn wait(&mut self) -> bool {
         let Some(open) = &mut self.open else { return false };
-        let bell = self.hub.bell(self.path);
+        let waker = self.shared.waker(self.path);
         tokio::select! {
-            rung = bell.acquire() => {
+            rung = waker.acquire() => {
                 // Used up: the next ring is for the next one.
                 rung.map(tokio::sync::SemaphorePermit::forget).is_ok()
             }
-            () = self.hub.stopped() => false,
+            () = self.shared.stopped() => false,
             () = open.connection.listen_at_rest() => {
                 self.open = None;
                 false
             }
-            () = tokio::time::sleep(self.hub.settings.idle_timeout.min(open.rules.idle_max)) => false,
+            () = tokio::time::sleep(self.shared.settings.idle_timeout.min(open.rules.idle_max)) => false,
         }
     }
 
@@ -143,13 +143,14 @@ impl Worker {
             self.unused(&job);
             if let Some(entry) = self.take_off_the_wire(job.entry).await {
                 let entry = Entry { work: Some(work), ..entry };
-                self.hub.with(|schedule, now| schedule.add(job.lane.domain, true, entry, now));
+                self.shared.with(|schedule, now| schedule.add(job.lane.domain, true, entry, now));
             }
             return After::GoOn;
         }
-        let started_at = self.hub.clock.now();
+        let started_at = self.shared.clock.now();
         if self.open.is_none() {
-            let attempt = self.connecting.take().unwrap_or_else(|| Connecting::again(&self.hub, self.path));
+            let attempt =
+                self.connecting.take().unwrap_or_else(|| Connecting::again(&self.shared, self.path));
             let connecting = attempt.connect(&job);
             // Hosts that do not answer may take minutes; an expiry is recorded before.
             let connected = match job.entry.expires_at {
@@ -164,7 +165,7 @@ impl Worker {
                 Connected::Open(connection) => {
                     attempt.succeeded(!self.was_connected.swap(true, Ordering::Relaxed));
                     let rules = Arc::clone(&job.route.rules);
-                    let since = self.hub.clock.now();
+                    let since = self.shared.clock.now();
                     self.open = Some(Open { connection: *connection, since, carried: 0, rules });
                 }
                 Connected::Failed(failure) => return self.strand(job, work, *failure, started_at).await,
@@ -174,7 +175,7 @@ impl Worker {
                 }
             }
         }
-        if job.entry.is_expired(self.hub.clock.now()) {
+        if job.entry.is_expired(self.shared.clock.now()) {
             self.expire(&job, &work, started_at).await;
             return After::GoOn;
         }
@@ -185,41 +186,42 @@ impl Worker {
         let peer = Peer::default();
         let settlement =
             self.judge(job, work, &peer, false, started_at, String::new(), None, Ending::Expired);
-        self.hub.settle(settlement).await;
+        self.shared.settle(settlement).await;
     }
 
     /// Tells the store that it goes on the wire, and reads it if it is not at hand.
     async fn load(&mut self, mut job: Job) -> Option<(Job, Arc<Work>)> {
-        let hub = Arc::clone(&self.hub);
+        let shared = Arc::clone(&self.shared);
         if !job.entry.begun {
-            match hub.begin(&job.entry).await {
+            match shared.begin(&job.entry).await {
                 Ok(Begun::Go(message)) => {
                     job.entry.begun = true;
                     if let Some(message) = message.filter(|_| job.entry.work.is_none()) {
-                        let work = hub.preparer.take_loaded(*message);
-                        hub.with(|schedule, _| schedule.charge(self.path, job.entry.server_id, work.size()));
+                        let work = shared.preparer.take_loaded(*message);
+                        shared
+                            .with(|schedule, _| schedule.charge(self.path, job.entry.server_id, work.size()));
                         job.entry.work = Some(work);
                     }
                 }
                 // What simulator recipients play has no consequences for them.
                 Ok(Begun::Suppressed(message, _)) if job.route.is_exempt => {
                     job.entry.begun = true;
-                    job.entry.work = Some(hub.preparer.take_loaded(*message));
+                    job.entry.work = Some(shared.preparer.take_loaded(*message));
                 }
                 Ok(Begun::Suppressed(message, suppression)) => {
-                    hub.settle(self.held(&job, &message, &suppression)).await;
+                    shared.settle(self.held(&job, &message, &suppression)).await;
                     return None;
                 }
                 Ok(Begun::Gone) => {
-                    hub.no_longer_in_flight(job.entry.key());
+                    shared.no_longer_in_flight(job.entry.key());
                     self.unused(&job);
                     return None;
                 }
                 Err(error) => {
                     tracing::warn!(%error, "reading a message failed; retrying");
-                    hub.no_longer_in_flight(job.entry.key());
+                    shared.no_longer_in_flight(job.entry.key());
                     self.unused(&job);
-                    hub.give_back_later(job.entry.key());
+                    shared.give_back_later(job.entry.key());
                     tokio::time::sleep(STORE_PAUSE).await;
                     return None;
                 }
@@ -232,30 +234,30 @@ impl Worker {
     /// The source's quota is not used up by what was not sent.
     fn unused(&self, job: &Job) {
         if let Some(source) = job.counted_source() {
-            self.hub.with(|schedule, _| schedule.settled(&source, false));
+            self.shared.with(|schedule, _| schedule.settled(&source, false));
         }
     }
 
     async fn put_back(&self, job: Job) {
         self.unused(&job);
         if let Some(entry) = self.take_off_the_wire(job.entry).await {
-            self.hub.with(|schedule, now| schedule.put_back(job.lane, entry, now));
+            self.shared.with(|schedule, now| schedule.put_back(job.lane, entry, now));
         }
     }
 
     /// When its sender wants it sent, if that lies ahead: the clock went back after it had become due. An operator may have
     /// had it sent before, so only those are meant that are due later than now.
     fn postponed_to(&self, job: &Job, work: &Work) -> Option<Timestamp> {
-        let now = self.hub.clock.now();
+        let now = self.shared.clock.now();
         work.send.info.options.send_at.filter(|send_at| job.entry.due_at > now && *send_at > now)
     }
 
     async fn postpone(&self, job: Job, send_at: Timestamp) {
         self.unused(&job);
         let Some(entry) = self.take_off_the_wire(job.entry).await else { return };
-        if let Err(error) = self.hub.store.postpone(entry.server_id, entry.message_id, send_at).await {
+        if let Err(error) = self.shared.store.postpone(entry.server_id, entry.message_id, send_at).await {
             tracing::warn!(%error, message.id = %entry.message_id, "rescheduling a message failed; it will be claimed again");
-            self.hub.give_back_later(entry.key());
+            self.shared.give_back_later(entry.key());
         }
     }
 
@@ -263,11 +265,11 @@ impl Worker {
     /// cannot be told: then the claim goes back to it as soon as it can.
     async fn take_off_the_wire(&self, mut entry: Entry) -> Option<Entry> {
         let (server_id, message_id) = entry.key();
-        let told = self.hub.store.unbegin(server_id, message_id).await;
-        self.hub.no_longer_in_flight(entry.key());
+        let told = self.shared.store.unbegin(server_id, message_id).await;
+        self.shared.no_longer_in_flight(entry.key());
         if let Err(error) = told {
             tracing::warn!(%error, message.id = %message_id, "returning a message to the schedule failed; it will be claimed again");
-            self.hub.give_back_later(entry.key());
+            self.shared.give_back_later(entry.key());
             return None;
         }
         entry.begun = false;
@@ -275,7 +277,7 @@ impl Worker {
     }
 
     fn held(&self, job: &Job, message: &Message, suppression: &Suppression) -> Settlement {
-        let now = self.hub.clock.now();
+        let now = self.shared.clock.now();
         let details = suppression.sentence();
         let outcome = Outcome {
             server_id: job.entry.server_id,
@@ -297,14 +299,14 @@ impl Worker {
 
     /// A connection that has carried enough makes room: the next one may belong to others who wait for the same site.
     fn is_used_up(&self) -> bool {
-        let now = self.hub.clock.now();
+        let now = self.shared.clock.now();
         self.open.as_ref().is_some_and(|open| {
             open.connection.closed().is_some()
                 || open.carried >= open.rules.messages_per_connection_max
                 // The clock went back: how old it is cannot be told.
                 || open.since > now
                 || now.since(open.since)
-                    >= self.hub.settings.connection_lifetime.min(open.rules.connection_age_max)
+                    >= self.shared.settings.connection_lifetime.min(open.rules.connection_age_max)
         })
     }
 
@@ -325,18 +327,18 @@ impl Worker {
         let told = reply.map(|reply| (signal_of_greeting(reply), reply.to_string()));
         let waits = told.is_some_and(|(signal, reason)| {
             let answer = answer(&job, signal, &reason);
-            self.hub.with(|schedule, now| schedule.connection_refused(self.path, answer, now))
+            self.shared.with(|schedule, now| schedule.connection_refused(self.path, answer, now))
         });
         if waits {
             self.put_back(job).await;
             return After::Leave;
         }
         if failure.was_dns_busy {
-            self.hub.with(|schedule, now| schedule.connect_failed(self.path, failure.problem, now));
+            self.shared.with(|schedule, now| schedule.connect_failed(self.path, failure.problem, now));
             self.put_back(job).await;
             return After::Leave;
         }
-        self.hub.with(|schedule, now| {
+        self.shared.with(|schedule, now| {
             // One that refused us holds no connection.
             if failure.was_tried && failure.class == BounceClass::Timeout {
                 schedule.note_silence(self.path, now);
@@ -347,23 +349,23 @@ impl Worker {
     }
 
     async fn transact(&mut self, job: Job, work: Arc<Work>, started_at: Timestamp) -> After {
-        let hub = Arc::clone(&self.hub);
-        let message = match hub.preparer.outgoing(&work).await {
+        let shared = Arc::clone(&self.shared);
+        let message = match shared.preparer.outgoing(&work).await {
             Ok(message) => message,
             Err(PrepareError::Store(error @ StoreError::Unavailable(_))) => {
                 tracing::warn!(message.id = %job.entry.message_id, %error, "reading a message failed; retrying soon");
-                hub.no_longer_in_flight(job.entry.key());
+                shared.no_longer_in_flight(job.entry.key());
                 self.unused(&job);
                 let key = job.entry.key();
                 // Not at the head of its lane meanwhile: the others need not wait for it.
-                hub.spawn({
-                    let hub = Arc::clone(&hub);
+                shared.spawn({
+                    let shared = Arc::clone(&shared);
                     async move {
                         tokio::select! {
                             () = tokio::time::sleep(UNREADABLE_PAUSE) => {}
-                            () = hub.stopped() => {}
+                            () = shared.stopped() => {}
                         }
-                        hub.give_back_later(key);
+                        shared.give_back_later(key);
                     }
                 });
                 return After::GoOn;
@@ -374,7 +376,7 @@ impl Worker {
                 let peer = Peer::default();
                 let settlement =
                     self.judge(&job, &work, &peer, false, started_at, String::new(), None, ending);
-                hub.settle(settlement).await;
+                shared.settle(settlement).await;
                 return After::GoOn;
             }
         };
@@ -384,7 +386,7 @@ impl Worker {
             message_id: job.entry.message_id,
             attempt: job.entry.attempts,
         };
-        let mut flight = Flight::new(&hub, self.path, key, started_at, &job);
+        let mut flight = Flight::new(&shared, self.path, key, started_at, &job);
         if message.needs_smtputf8() && !open.connection.offers_smtputf8() && job.route.hosts.len() > 1 {
             match self.change_host_for_smtputf8(&job).await {
                 Ok(None) => {}
@@ -392,7 +394,7 @@ impl Worker {
                     let ending = Ending::Utf8NotOffered;
                     let settlement =
                         self.judge(&job, &work, &peer, false, started_at, String::new(), None, ending);
-                    hub.settle(settlement).await;
+                    shared.settle(settlement).await;
                     return After::Leave;
                 }
                 Err(failure) if failure.was_stopped => {
@@ -403,7 +405,7 @@ impl Worker {
             }
         }
         let Some(open) = &mut self.open else { return After::Leave };
-        let usual = hub.settings.busy_greeting_timeout;
+        let usual = shared.settings.busy_greeting_timeout;
         let busy_reply = if job.is_site_silent { usual } else { BUSY_REPLY.min(usual) };
         let sent = open.connection.send(message, &mut flight, busy_reply).await;
         let connection = &mut open.connection;
@@ -433,7 +435,7 @@ impl Worker {
                 return After::GoOn;
             }
         };
-        let now = hub.clock.now();
+        let now = shared.clock.now();
         match &ending {
             Some(Ending::Accepted(reply)) => flight.answered(reply, Phase::Final, &connection.peer, now),
             Some(Ending::Refused { reply, phase }) => {
@@ -443,7 +445,7 @@ impl Worker {
         }
         let Some(ending) = ending else {
             if connection.journal_failed() {
-                hub.pause_for_journal();
+                shared.pause_for_journal();
             }
             self.give_back(&job).await;
             return After::Leave;
@@ -451,17 +453,17 @@ impl Worker {
         let makes_way = connection.why_given_up_early().is_some() && !job.is_site_silent;
         if makes_way && matches!(ending, Ending::Interrupted { after_final: false, .. }) {
             // Nothing of it was taken. It waits for a turn among the sites that do not answer, where it has more time.
-            hub.with(|schedule, now| schedule.note_hang(self.path, started_at, now));
+            shared.with(|schedule, now| schedule.note_hang(self.path, started_at, now));
             self.open = None;
             drop(flight);
             self.put_back(job).await;
             return After::Leave;
         }
-        let come_again_after = tell_schedule(&hub, self.path, &job, &ending);
+        let come_again_after = tell_schedule(&shared, self.path, &job, &ending);
         if waits_again(&ending, open.carried > 0, flight.is_marked) {
             if flight.is_marked {
                 // It was refused, so nothing of it is left over there.
-                hub.journal.settled([key]);
+                shared.journal.settled([key]);
             }
             let open = self.open.take();
             self.put_back(job).await;
@@ -475,8 +477,8 @@ impl Worker {
         let transcript = connection.take_transcript().to_string();
         let flight = flight.is_marked.then_some(key);
         let attempt = self.attempt(&job, &work, &peer, is_encrypted, started_at, transcript, flight);
-        let settlement = hub.judge(&Attempt { come_again_after, ..attempt }, ending);
-        hub.settle(settlement).await;
+        let settlement = shared.judge(&Attempt { come_again_after, ..attempt }, ending);
+        shared.settle(settlement).await;
         if let Some(open) = &mut self.open
             && !open.connection.settle_down().await
         {
@@ -492,12 +494,12 @@ impl Worker {
         let Some(old) = self.open.take() else { return Ok(Some(Peer::default())) };
         let peer = old.connection.peer.clone();
         old.connection.quit().await;
-        let connector = &self.hub.connector;
+        let connector = &self.shared.connector;
         let server = job.entry.server_id;
         let found = connector.connect_with_smtputf8(&job.route, &job.source, server, &peer.mx).await?;
         let Some(connection) = found else { return Ok(Some(peer)) };
         let rules = Arc::clone(&job.route.rules);
-        self.open = Some(Open { connection, since: self.hub.clock.now(), carried: 0, rules });
+        self.open = Some(Open { connection, since: self.shared.clock.now(), carried: 0, rules });
         Ok(None)
     }
 
@@ -517,17 +519,17 @@ impl Worker {
         };
         let transcript = failure.transcript;
         let settlement = self.judge(job, work, &failure.peer, false, started_at, transcript, None, ending);
-        self.hub.settle(settlement).await;
+        self.shared.settle(settlement).await;
         After::Leave
     }
 
     /// We are stopping, and it was not tried.
     async fn give_back(&self, job: &Job) {
-        self.hub.no_longer_in_flight(job.entry.key());
+        self.shared.no_longer_in_flight(job.entry.key());
         self.unused(job);
-        if let Err(error) = self.hub.store.release(vec![job.entry.key()]).await {
+        if let Err(error) = self.shared.store.release(vec![job.entry.key()]).await {
             tracing::warn!(%error, "releasing a claim failed; retrying");
-            self.hub.give_back_later(job.entry.key());
+            self.shared.give_back_later(job.entry.key());
         }
     }
 
@@ -544,7 +546,7 @@ impl Worker {
         ending: Ending,
     ) -> Settlement {
         let attempt = self.attempt(job, work, peer, is_encrypted, started_at, transcript, flight);
-        self.hub.judge(&attempt, ending)
+        self.shared.judge(&attempt, ending)
     }
 
     #[expect(clippy::too_many_arguments, reason = "as above")]
@@ -585,9 +587,9 @@ fn needs_another_route(job: &Job, work: &Work) -> bool {
 }
 
 /// How long the receiver's greylisting lasts, if it was that.
-fn tell_schedule(hub: &Arc<Hub>, path: usize, job: &Job, ending: &Ending) -> Option<Duration> {
+fn tell_schedule(shared: &Arc<EngineShared>, path: usize, job: &Job, ending: &Ending) -> Option<Duration> {
     match ending {
-        Ending::Accepted(_) => hub.with(|schedule, now| {
+        Ending::Accepted(_) => shared.with(|schedule, now| {
             if let Some(first) = job.entry.greylisted_at {
                 schedule.greylisting_over(path, first, now);
             }
@@ -597,10 +599,10 @@ fn tell_schedule(hub: &Arc<Hub>, path: usize, job: &Job, ending: &Ending) -> Opt
         Ending::Refused { reply, phase } => {
             let reason = reply.to_string();
             let answer = answer(job, signal_of(reply, *phase), &reason);
-            hub.with(|schedule, now| schedule.refused(path, answer, now))
+            shared.with(|schedule, now| schedule.refused(path, answer, now))
         }
         Ending::Interrupted { class: BounceClass::Timeout, .. } => {
-            hub.with(|schedule, now| schedule.note_silence(path, now));
+            shared.with(|schedule, now| schedule.note_silence(path, now));
             None
         }
         _ => None,

@@ -52,8 +52,8 @@ impl Schedule {
                 bucket.shift_back(by);
             }
         }
-        for turnstile in self.servers.values_mut() {
-            turnstile.shift_back(by);
+        for server_gate in self.servers.values_mut() {
+            server_gate.shift_back(by);
         }
         for (_, queue) in &mut self.queues {
             queue.wake_at = None;
@@ -96,7 +96,7 @@ mod tests {
             due_at,
             expires_at: None,
             attempts: 0,
-            pool_wish: None,
+            chosen_pool: None,
             source: None,
             greylisted_at: None,
             tell_at: None,

@@ -44,7 +44,7 @@ impl World {
             due_at: self.now,
             expires_at: None,
             attempts: 0,
-            pool_wish: None,
+            chosen_pool: None,
             source: None,
             greylisted_at: None,
             tell_at: None,

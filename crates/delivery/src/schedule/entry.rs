@@ -16,7 +16,7 @@ pub(crate) struct Entry {
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) attempts: u32,
     /// The pool that its sender wished for.
-    pub(crate) pool_wish: Option<PoolId>,
+    pub(crate) chosen_pool: Option<PoolId>,
     /// The address of its last attempt: the next one goes by it while it is healthy.
     pub(crate) source: Option<SourceId>,
     /// When a receiver's greylisting first sent it away, as far as this process knows.

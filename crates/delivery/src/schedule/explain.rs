@@ -94,8 +94,8 @@ impl Schedule {
         if let Some(reason) = self.paused.values().next() {
             return format!("It waits because delivery is paused: {reason}.");
         }
-        if let Some(turnstile) = self.servers.get(&server)
-            && let Some(block) = turnstile.block(now).or_else(|| self.gates.block(&turnstile.scope, now))
+        if let Some(server_gate) = self.servers.get(&server)
+            && let Some(block) = server_gate.block(now).or_else(|| self.gates.block(&server_gate.scope, now))
         {
             return format!("It waits because {block}.");
         }

@@ -8,7 +8,7 @@ use postroad_model::Timestamp;
 use postroad_model::ServerId;
 
 use super::block::{Block, Why};
-use super::site_queue::Doorkeeper;
+use super::site_queue::Admission;
 use super::{Entry, Schedule};
 
 /// An address whose connections have hung for this long keeps nothing.
@@ -16,10 +16,10 @@ const HUNG_AFTER: Duration = Duration::from_mins(1);
 /// How long a retry waits for its address before it leaves from another one.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
-/// What a path keeps has passed the door of its server and lane.
+/// What a path keeps has passed the admission of its server and lane.
 struct Passed;
 
-impl Doorkeeper for Passed {
+impl Admission for Passed {
     fn admits_server(&mut self, _: ServerId) -> bool {
         true
     }

@@ -27,13 +27,13 @@ mod path;
 mod pull;
 #[cfg(test)]
 mod receivers;
+mod server_gate;
 mod shares;
 mod site_queue;
 mod sources;
 #[cfg(test)]
 mod tests;
 mod timeline;
-mod turnstile;
 pub(crate) mod warm_up;
 
 use std::cmp::Reverse;
@@ -62,11 +62,11 @@ use gates::GateBoard;
 use lane::{Lane, LaneRoute};
 use lookups::Lookups;
 use path::Path;
+use server_gate::ServerGate;
 use shares::Shares;
 use site_queue::SiteQueue;
 use sources::Sources;
 use timeline::Timeline;
-use turnstile::Turnstile;
 use warm_up::WarmUpPlan;
 
 /// A server with a rate that could not use its turn at one site has the next one elsewhere.
@@ -90,7 +90,7 @@ pub(crate) struct Schedule {
     /// Lanes that refused something since they took something.
     troubled_lanes: usize,
     memory: memory::Memory,
-    servers: HashMap<ServerId, Turnstile>,
+    servers: HashMap<ServerId, ServerGate>,
     sources: Sources,
     shares: Shares,
     gates: GateBoard,
@@ -255,10 +255,10 @@ impl Schedule {
         }
         self.setup = Some(without_counts);
         for server in &setup.servers {
-            let turnstile = self.servers.entry(server.id).or_insert_with(|| Turnstile::new(server.id));
-            turnstile.suspended_reason.clone_from(&server.suspended_reason);
-            turnstile.pool_wish = server.pool_id;
-            turnstile.set_rate(server.send_rate, setup.live_nodes);
+            let server_gate = self.servers.entry(server.id).or_insert_with(|| ServerGate::new(server.id));
+            server_gate.suspended_reason.clone_from(&server.suspended_reason);
+            server_gate.chosen_pool = server.pool_id;
+            server_gate.set_rate(server.send_rate, setup.live_nodes);
         }
         self.sources.configure(setup, now);
         self.gates.replace(&setup.gates);
@@ -289,8 +289,8 @@ impl Schedule {
     }
 
     fn lane_of(&mut self, domain: DomainName, require_tls: bool, entry: &Entry) -> usize {
-        let of_server = self.servers.get(&entry.server_id).and_then(|server| server.pool_wish);
-        let pool = self.sources.choose(entry.pool_wish, of_server, entry.source);
+        let of_server = self.servers.get(&entry.server_id).and_then(|server| server.chosen_pool);
+        let pool = self.sources.choose(entry.chosen_pool, of_server, entry.source);
         let key = LaneKey { pool, domain, require_tls };
         let mut lane = self.lane(key.clone());
         if let Some(pool) = self.overflow_of(lane) {
@@ -478,39 +478,39 @@ impl Schedule {
     }
 
     fn readmit_server(&mut self, server: ServerId, now: Timestamp) {
-        let Some(turnstile) = self.servers.get_mut(&server) else { return };
-        turnstile.wake_at = None;
-        let queues: Vec<usize> = if turnstile.has_rate() {
+        let Some(server_gate) = self.servers.get_mut(&server) else { return };
+        server_gate.wake_at = None;
+        let queues: Vec<usize> = if server_gate.has_rate() {
             // One message goes through, so one queue has its turn; it parks the server again, which brings the next one.
-            let after = turnstile.parked_in.range(turnstile.last_readmitted + 1..).next().copied();
-            let next = after.or_else(|| turnstile.parked_in.first().copied());
-            turnstile.last_readmitted = next.unwrap_or(0);
+            let after = server_gate.parked_in.range(server_gate.last_readmitted + 1..).next().copied();
+            let next = after.or_else(|| server_gate.parked_in.first().copied());
+            server_gate.last_readmitted = next.unwrap_or(0);
             next.into_iter().collect()
         } else {
-            turnstile.parked_in.iter().copied().collect()
+            server_gate.parked_in.iter().copied().collect()
         };
         for queue in queues {
-            if let Some(turnstile) = self.servers.get_mut(&server) {
-                turnstile.parked_in.remove(&queue);
+            if let Some(server_gate) = self.servers.get_mut(&server) {
+                server_gate.parked_in.remove(&queue);
             }
             if let Some(state) = self.queues.get_mut(queue) {
                 state.waiting.readmit_server(server);
                 self.pump(queue, now);
             }
         }
-        if let Some(turnstile) = self.servers.get_mut(&server)
-            && turnstile.wake_at.is_none()
-            && !turnstile.parked_in.is_empty()
+        if let Some(server_gate) = self.servers.get_mut(&server)
+            && server_gate.wake_at.is_none()
+            && !server_gate.parked_in.is_empty()
         {
             // Whoever had the turn may not use it; the others are looked at soon.
-            let soon = turnstile.block(now).and_then(|block| block.until);
+            let soon = server_gate.block(now).and_then(|block| block.until);
             let at = soon.unwrap_or_else(|| now.plus(NEXT_TURN_AFTER));
-            turnstile.wake_at = Some(at);
+            server_gate.wake_at = Some(at);
             self.wake_at(at, Wake::Server(server));
         }
     }
 
-    /// After a change that may open any door.
+    /// After a change that may open any admission.
     fn readmit_all(&mut self, now: Timestamp) {
         for server in self.servers.keys().copied().collect::<Vec<_>>() {
             self.readmit_server(server, now);

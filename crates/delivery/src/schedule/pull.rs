@@ -10,8 +10,8 @@ use slab::Slab;
 use super::entry::{Entry, LaneKey};
 use super::gates::GateBoard;
 use super::lane::Lane;
-use super::site_queue::Doorkeeper;
-use super::turnstile::Turnstile;
+use super::server_gate::ServerGate;
+use super::site_queue::Admission;
 use super::{Action, CountedSource, Schedule, Source, Wake};
 use crate::route::Route;
 
@@ -223,7 +223,7 @@ impl Schedule {
         let mut has_handed_over = false;
         let popped = loop {
             let is_exempt = self.queues[queue_id].route.is_exempt;
-            let mut door = Door {
+            let mut admission = SendAdmission {
                 servers: &mut self.servers,
                 lanes: &mut self.lanes,
                 gates: &self.gates,
@@ -232,8 +232,8 @@ impl Schedule {
                 is_exempt,
                 now,
             };
-            let popped = self.queues[queue_id].waiting.pop(&mut door);
-            for (at, wake) in door.woken {
+            let popped = self.queues[queue_id].waiting.pop(&mut admission);
+            for (at, wake) in admission.woken {
                 self.wake_at(at, wake);
             }
             let Some((lane, entry)) = popped else { break None };
@@ -259,9 +259,9 @@ impl Schedule {
     /// their rates from now on.
     fn pass_server(&mut self, lane: usize, server: ServerId, now: Timestamp) {
         self.gates.pass(&self.lanes[lane].scopes, now);
-        if let Some(turnstile) = self.servers.get_mut(&server) {
-            self.gates.pass(&turnstile.scope, now);
-            turnstile.pass(now);
+        if let Some(server_gate) = self.servers.get_mut(&server) {
+            self.gates.pass(&server_gate.scope, now);
+            server_gate.pass(now);
         }
         self.lanes[lane].trouble.take(now);
     }
@@ -298,8 +298,8 @@ impl Schedule {
 }
 
 /// Lets servers and lanes through, or remembers whom to bring back when.
-struct Door<'a> {
-    servers: &'a mut HashMap<ServerId, Turnstile>,
+struct SendAdmission<'a> {
+    servers: &'a mut HashMap<ServerId, ServerGate>,
     lanes: &'a mut Slab<Lane>,
     gates: &'a GateBoard,
     woken: Vec<(Timestamp, Wake)>,
@@ -308,17 +308,17 @@ struct Door<'a> {
     now: Timestamp,
 }
 
-impl Doorkeeper for Door<'_> {
+impl Admission for SendAdmission<'_> {
     fn admits_server(&mut self, server: ServerId) -> bool {
         if self.is_exempt {
             return true;
         }
-        let turnstile = self.servers.entry(server).or_insert_with(|| Turnstile::new(server));
-        let block = turnstile.block(self.now).or_else(|| self.gates.block(&turnstile.scope, self.now));
+        let server_gate = self.servers.entry(server).or_insert_with(|| ServerGate::new(server));
+        let block = server_gate.block(self.now).or_else(|| self.gates.block(&server_gate.scope, self.now));
         let Some(block) = block else { return true };
-        turnstile.parked_in.insert(self.queue);
-        if let Some(until) = block.until.filter(|until| turnstile.wake_at.is_none_or(|at| *until < at)) {
-            turnstile.wake_at = Some(until);
+        server_gate.parked_in.insert(self.queue);
+        if let Some(until) = block.until.filter(|until| server_gate.wake_at.is_none_or(|at| *until < at)) {
+            server_gate.wake_at = Some(until);
             self.woken.push((until, Wake::Server(server)));
         }
         false

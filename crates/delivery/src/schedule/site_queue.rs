@@ -27,7 +27,7 @@ pub(super) struct SiteQueue {
 #[derive(Debug, Default)]
 struct Turn {
     in_ring: bool,
-    /// The doorkeeper keeps it out until `readmit_server`.
+    /// The admission keeps it out until `readmit_server`.
     is_parked: bool,
     /// Turns owed for large messages: negative while it pays them back.
     deficit: i64,
@@ -43,8 +43,8 @@ struct LaneQueue {
 }
 
 /// Whether a server or a lane may send now.
-pub(super) trait Doorkeeper {
-    /// On `false` the server is taken out of the ring, and the doorkeeper brings it back with `readmit_server`.
+pub(super) trait Admission {
+    /// On `false` the server is taken out of the ring, and the admission brings it back with `readmit_server`.
     fn admits_server(&mut self, server: ServerId) -> bool;
     /// Likewise, with `readmit_lane`.
     fn admits_lane(&mut self, lane: usize, server: ServerId) -> bool;
@@ -69,7 +69,7 @@ impl SiteQueue {
         self.ring.front().copied()
     }
 
-    /// Whether a message could be popped, if the doorkeeper lets it.
+    /// Whether a message could be popped, if the admission lets it.
     pub(super) fn has_turns(&self) -> bool {
         !self.ring.is_empty()
     }
@@ -109,10 +109,10 @@ impl SiteQueue {
         }
     }
 
-    pub(super) fn pop(&mut self, doorkeeper: &mut impl Doorkeeper) -> Option<(usize, Entry)> {
+    pub(super) fn pop(&mut self, admission: &mut impl Admission) -> Option<(usize, Entry)> {
         while let Some(server) = self.ring.front().copied() {
             let turn = self.servers.get_mut(&server)?;
-            if !doorkeeper.admits_server(server) {
+            if !admission.admits_server(server) {
                 (turn.in_ring, turn.is_parked) = (false, true);
                 self.ring.pop_front();
                 continue;
@@ -122,7 +122,7 @@ impl SiteQueue {
                 self.ring.rotate_left(1);
                 continue;
             }
-            let Some((lane, entry)) = turn.pop(server, doorkeeper) else {
+            let Some((lane, entry)) = turn.pop(server, admission) else {
                 // All its lanes are kept back; the first one readmitted brings it back.
                 turn.in_ring = false;
                 self.ring.pop_front();
@@ -226,10 +226,10 @@ impl SiteQueue {
 }
 
 impl Turn {
-    fn pop(&mut self, server: ServerId, doorkeeper: &mut impl Doorkeeper) -> Option<(usize, Entry)> {
+    fn pop(&mut self, server: ServerId, admission: &mut impl Admission) -> Option<(usize, Entry)> {
         while let Some(lane) = self.ring.pop_front() {
             let queue = self.lanes.get_mut(&lane)?;
-            if !doorkeeper.admits_lane(lane, server) {
+            if !admission.admits_lane(lane, server) {
                 queue.in_ring = false;
                 continue;
             }
@@ -257,12 +257,12 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Door {
+    struct SendAdmission {
         closed_servers: HashSet<ServerId>,
         closed_lanes: HashSet<usize>,
     }
 
-    impl Doorkeeper for Door {
+    impl Admission for SendAdmission {
         fn admits_server(&mut self, server: ServerId) -> bool {
             !self.closed_servers.contains(&server)
         }
@@ -279,7 +279,7 @@ mod tests {
             due_at: Timestamp::from_micros(0),
             expires_at: None,
             attempts: 0,
-            pool_wish: None,
+            chosen_pool: None,
             source: None,
             greylisted_at: None,
             tell_at: None,
@@ -288,8 +288,8 @@ mod tests {
         }
     }
 
-    fn popped(queue: &mut SiteQueue, door: &mut Door) -> Vec<(i64, i64)> {
-        std::iter::from_fn(|| queue.pop(door)).map(|(_, e)| (e.server_id.0, e.message_id.0)).collect()
+    fn popped(queue: &mut SiteQueue, admission: &mut SendAdmission) -> Vec<(i64, i64)> {
+        std::iter::from_fn(|| queue.pop(admission)).map(|(_, e)| (e.server_id.0, e.message_id.0)).collect()
     }
 
     #[test]
@@ -297,8 +297,8 @@ mod tests {
         let mut queue = SiteQueue::default();
         (0..100_000).for_each(|id| queue.push(0, entry(1, id)));
         queue.push(0, entry(2, 100_000));
-        let mut door = Door::default();
-        let is_meant = |_: &usize| queue.pop(&mut door).unwrap().1.server_id == ServerId(2);
+        let mut admission = SendAdmission::default();
+        let is_meant = |_: &usize| queue.pop(&mut admission).unwrap().1.server_id == ServerId(2);
         let turns = (1..100_002).find(is_meant).unwrap();
         assert!(turns <= 2, "{turns} turns");
     }
@@ -307,7 +307,8 @@ mod tests {
     fn a_senders_own_order_is_kept_in_each_lane() {
         let mut queue = SiteQueue::default();
         (0..10).for_each(|id| queue.push((id % 2) as usize, entry(1, id)));
-        let order: Vec<_> = popped(&mut queue, &mut Door::default()).into_iter().map(|(_, id)| id).collect();
+        let order: Vec<_> =
+            popped(&mut queue, &mut SendAdmission::default()).into_iter().map(|(_, id)| id).collect();
         let lane = |parity| order.iter().copied().filter(|id| id % 2 == parity).collect::<Vec<_>>();
         assert_eq!(lane(0), [0, 2, 4, 6, 8]);
         assert_eq!(lane(1), [1, 3, 5, 7, 9]);
@@ -321,16 +322,16 @@ mod tests {
             queue.push(0, entry(1, id));
             queue.push(1, entry(2, 10 + id));
         }
-        let mut door = Door::default();
-        door.closed_servers.insert(ServerId(1));
-        assert_eq!(popped(&mut queue, &mut door), [(2, 10), (2, 11), (2, 12)]);
+        let mut admission = SendAdmission::default();
+        admission.closed_servers.insert(ServerId(1));
+        assert_eq!(popped(&mut queue, &mut admission), [(2, 10), (2, 11), (2, 12)]);
         assert!(!queue.has_turns());
         // New mail of a server that is kept back does not bring it back.
         queue.push(0, entry(1, 3));
         assert!(!queue.has_turns());
-        door.closed_servers.clear();
+        admission.closed_servers.clear();
         queue.readmit_server(ServerId(1));
-        assert_eq!(popped(&mut queue, &mut door), [(1, 0), (1, 1), (1, 2), (1, 3)]);
+        assert_eq!(popped(&mut queue, &mut admission), [(1, 0), (1, 1), (1, 2), (1, 3)]);
     }
 
     #[test]
@@ -338,16 +339,16 @@ mod tests {
         let mut queue = SiteQueue::default();
         queue.push(0, entry(1, 1));
         queue.push(1, entry(1, 2));
-        let mut door = Door::default();
-        door.closed_lanes.insert(0);
-        assert_eq!(popped(&mut queue, &mut door), [(1, 2)]);
+        let mut admission = SendAdmission::default();
+        admission.closed_lanes.insert(0);
+        assert_eq!(popped(&mut queue, &mut admission), [(1, 2)]);
         queue.push(1, entry(1, 3));
-        assert_eq!(popped(&mut queue, &mut door), [(1, 3)]);
+        assert_eq!(popped(&mut queue, &mut admission), [(1, 3)]);
         queue.push(1, entry(1, 4));
         assert_eq!(queue.waiting(), 2);
-        door.closed_lanes.clear();
+        admission.closed_lanes.clear();
         queue.readmit_lane(0, ServerId(1));
-        let mut rest = popped(&mut queue, &mut door);
+        let mut rest = popped(&mut queue, &mut admission);
         rest.sort_unstable();
         assert_eq!(rest, [(1, 1), (1, 4)]);
     }
@@ -359,10 +360,10 @@ mod tests {
             queue.push(0, entry(1, id));
             queue.push(0, entry(2, 100 + id));
         }
-        let mut door = Door::default();
-        let first = queue.pop(&mut door).unwrap().1.server_id;
+        let mut admission = SendAdmission::default();
+        let first = queue.pop(&mut admission).unwrap().1.server_id;
         queue.charge(first, 5);
-        let next: Vec<_> = (0..5).map(|_| queue.pop(&mut door).unwrap().1.server_id).collect();
+        let next: Vec<_> = (0..5).map(|_| queue.pop(&mut admission).unwrap().1.server_id).collect();
         assert!(next.iter().all(|server| *server != first), "{next:?}");
     }
 
@@ -374,6 +375,6 @@ mod tests {
         queue.push(0, entry(2, 3));
         assert_eq!(queue.remove_lane(0).len(), 2);
         assert_eq!(queue.waiting(), 1);
-        assert_eq!(popped(&mut queue, &mut Door::default()), [(1, 2)]);
+        assert_eq!(popped(&mut queue, &mut SendAdmission::default()), [(1, 2)]);
     }
 }

@@ -130,17 +130,17 @@ impl Sources {
         }
     }
 
-    /// The pool that a message leaves from: its own wish, the server's, the shared one, or the machine's default; and
+    /// The pool that a message leaves from: its own, the server's, the shared one, or the machine's default; and
     /// the shared one while no address of that pool may send, or if `before`, the address of the last attempt, is there
     /// because that pool is warming up and left the message to it.
     pub(super) fn choose(
         &self,
-        wish: Option<PoolId>,
+        of_message: Option<PoolId>,
         of_server: Option<PoolId>,
         before: Option<SourceId>,
     ) -> PoolId {
         let has_sources = |pool: &PoolId| self.pools.get(pool).is_some_and(|pool| !pool.sources.is_empty());
-        let candidates = [wish, of_server, self.shared];
+        let candidates = [of_message, of_server, self.shared];
         let chosen = candidates.into_iter().flatten().find(has_sources).unwrap_or(DEFAULT_POOL);
         let can_send =
             |source: &Arc<Source>| before.is_some_and(|id| id == source.id) && source.quota != Some(0);

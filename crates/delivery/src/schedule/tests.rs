@@ -290,7 +290,7 @@ fn entry(server: i64, message: i64, due_at: Timestamp) -> Entry {
         due_at,
         expires_at: None,
         attempts: 0,
-        pool_wish: None,
+        chosen_pool: None,
         source: None,
         greylisted_at: None,
         tell_at: None,

@@ -34,7 +34,7 @@ const HOST: &str = "sim.postroad.test";
 pub struct SimulatorServer {
     _server: LocalSmtp,
     bounce_listener: watch::Sender<Option<SocketAddr>>,
-    door: watch::Sender<Option<SocketAddr>>,
+    http_address: watch::Sender<Option<SocketAddr>>,
 }
 
 impl SimulatorServer {
@@ -42,15 +42,15 @@ impl SimulatorServer {
     pub async fn start(clock: Arc<dyn Clock>) -> io::Result<(Self, SocketAddr)> {
         let (bounce_listener, watching) = watch::channel(None);
         let name = DomainName::parse(HOST).expect("the constant is a domain name");
-        let (door, watching_door) = watch::channel(None);
+        let (http_address, http_addresses) = watch::channel(None);
         let simulator = Simulator {
             clock,
             repeats: Mutex::default(),
             mail_back: MailBack::start(name, watching),
-            visits: Visits::start(watching_door),
+            visits: Visits::start(http_addresses),
         };
         let (server, address) = LocalSmtp::start(HOST, Arc::new(simulator)).await?;
-        Ok((Self { _server: server, bounce_listener, door }, address))
+        Ok((Self { _server: server, bounce_listener, http_address }, address))
     }
 
     /// From now on bounces and complaints are mailed there.
@@ -59,8 +59,8 @@ impl SimulatorServer {
     }
 
     /// From now on pixels and links are fetched there.
-    pub(crate) fn visit_at(&self, door: SocketAddr) {
-        self.door.send_replace(Some(door));
+    pub(crate) fn visit_at(&self, http_address: SocketAddr) {
+        self.http_address.send_replace(Some(http_address));
     }
 }
 

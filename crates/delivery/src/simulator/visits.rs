@@ -1,5 +1,5 @@
 //! Does what a reader would: fetches the pixel of a message, or follows its first link, some seconds after the message
-//! was taken, over our own HTTP door, so that all of what a real visit goes through is gone through.
+//! was taken, over our own HTTP listener, so that all of what a real visit goes through is gone through.
 //!
 //! On failure: what cannot be fetched is forgotten with a word in the log; it was only a simulation. So it is where plain
 //! HTTP is not served.
@@ -41,10 +41,10 @@ pub(super) struct Visits {
 }
 
 impl Visits {
-    /// Works until the queue is dropped. Before `door` is known, nobody visits.
-    pub(super) fn start(door: watch::Receiver<Option<SocketAddr>>) -> Self {
+    /// Works until the queue is dropped. Before `http_address` is known, nobody visits.
+    pub(super) fn start(http_address: watch::Receiver<Option<SocketAddr>>) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
-        tokio::spawn(work(waiting, door));
+        tokio::spawn(work(waiting, http_address));
         Self {
             queue,
             searched_bytes: Arc::new(Semaphore::new(SEARCHED_BYTES_MAX / KIB)),
@@ -77,13 +77,16 @@ impl Visits {
 }
 
 /// All wait equally long, so the first that came is the first that is due.
-async fn work(mut waiting: mpsc::Receiver<(Instant, String)>, door: watch::Receiver<Option<SocketAddr>>) {
+async fn work(
+    mut waiting: mpsc::Receiver<(Instant, String)>,
+    http_address: watch::Receiver<Option<SocketAddr>>,
+) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     // Dropped with this task, and every connection with it.
     let mut visiting = JoinSet::new();
     while let Some((due, url)) = waiting.recv().await {
         sleep_until(due).await;
-        let address = *door.borrow();
+        let address = *http_address.borrow();
         let Some(address) = address else { continue };
         // The semaphore is never closed.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -100,10 +103,10 @@ async fn work(mut waiting: mpsc::Receiver<(Instant, String)>, door: watch::Recei
 }
 
 /// One request over one connection; only its status is looked at.
-async fn fetch(door: SocketAddr, url: &str) -> io::Result<()> {
+async fn fetch(http_address: SocketAddr, url: &str) -> io::Result<()> {
     let (_, rest) = url.split_once("://").ok_or_else(|| io::Error::other("no address"))?;
     let (host, path) = rest.split_once('/').ok_or_else(|| io::Error::other("no path"))?;
-    let mut stream = TcpStream::connect(door).await?;
+    let mut stream = TcpStream::connect(http_address).await?;
     let request = format!(
         "GET /{path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {AGENT}\r\nAccept: */*\r\nConnection: close\r\n\r\n"
     );

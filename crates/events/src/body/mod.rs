@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn postal_has_words_for_what_the_set_says() {
+    fn postal_expresses_the_events_of_its_set() {
         for kind in EventKind::ALL {
             let told = body(&sample_of(*kind), WebhookFormat::Postal).is_some();
             assert_eq!(told, postal_events().contains(*kind), "{kind}");

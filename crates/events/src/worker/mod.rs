@@ -1,11 +1,11 @@
-//! Webhook worker: posts the events in the outbox. A dispatcher finds due posts and starts a lane for each
-//! endpoint; lanes are independent, so one that hangs delays only itself.
+//! Webhook worker: posts the events in the outbox. A dispatcher finds due posts and starts a worker for each
+//! endpoint; workers are independent, so one that hangs delays only itself.
 //!
-//! Posts in progress hold permits (`places.rs`). Failing endpoints cannot take those of the others, nor can one
+//! Posts in progress hold permits (`permits.rs`). Failing endpoints cannot take those of the others, nor can one
 //! server take those of another.
 
-mod lane;
-mod places;
+mod endpoint_worker;
+mod permits;
 mod settler;
 
 use std::collections::HashMap;
@@ -22,8 +22,8 @@ use tokio::time::Instant;
 use crate::WebhookSettings;
 use crate::pacing::Pacing;
 use crate::post::Poster;
-use lane::Lane;
-use places::{Class, Places};
+use endpoint_worker::EndpointWorker;
+use permits::{Class, PostPermits};
 use settler::Settler;
 
 /// Other nodes add events too, without notifying this one.
@@ -39,7 +39,7 @@ const FAILING_AFTER: Duration = Duration::from_mins(1);
 /// Endpoints whose pacing is remembered while they have no posts.
 const PACINGS_MAX: usize = 100_000;
 
-/// State shared by all lanes.
+/// State shared by all workers.
 #[derive(Debug)]
 struct Shared {
     store: Store,
@@ -47,7 +47,7 @@ struct Shared {
     poster: Poster,
     settler: Settler,
     settings: WebhookSettings,
-    places: Places,
+    permits: PostPermits,
 }
 
 impl Shared {
@@ -67,7 +67,7 @@ impl Shared {
 
 type Key = (ServerId, WebhookId);
 
-/// Pacing of one endpoint, kept between lanes.
+/// Pacing of one endpoint, kept between workers.
 #[derive(Debug, Clone)]
 struct SharedPacing(Arc<Mutex<Pacing>>);
 
@@ -90,17 +90,17 @@ pub(crate) async fn run(
         clock,
         poster,
         settler,
-        places: Places::new(settings.concurrency_max),
+        permits: PostPermits::new(settings.concurrency_max),
         settings,
     });
-    Dispatcher { shared, lanes: JoinSet::new(), paces: HashMap::new() }.run(stopping).await;
-    // All lanes have ended, which closes the settler's channel: it writes the rest and ends.
+    Dispatcher { shared, workers: JoinSet::new(), paces: HashMap::new() }.run(stopping).await;
+    // All workers have ended, which closes the settler's channel: it writes the rest and ends.
     drop(settling.await);
 }
 
 struct Dispatcher {
     shared: Arc<Shared>,
-    lanes: JoinSet<Key>,
+    workers: JoinSet<Key>,
     paces: HashMap<Key, Pace>,
 }
 
@@ -141,7 +141,7 @@ impl Dispatcher {
             told.mark_unchanged();
             let begun = Instant::now();
             let patience = match self.shared.store.list_due_webhooks().await {
-                Ok(due) => self.start_lanes(&due, &stopping),
+                Ok(due) => self.start_workers(&due, &stopping),
                 Err(error) => {
                     tracing::warn!(%error, "reading webhook events failed; retrying");
                     TROUBLE_PAUSE
@@ -156,18 +156,18 @@ impl Dispatcher {
             tokio::select! {
                 _ = told.changed() => {}
                 () = tokio::time::sleep(patience) => {}
-                Some(ended) = self.lanes.join_next() => self.ended(ended.ok()),
+                Some(ended) = self.workers.join_next() => self.ended(ended.ok()),
                 _ = stopping.wait_for(|stop| *stop) => break,
             }
-            while let Some(ended) = self.lanes.try_join_next() {
+            while let Some(ended) = self.workers.try_join_next() {
                 self.ended(ended.ok());
             }
         }
-        while self.lanes.join_next().await.is_some() {}
+        while self.workers.join_next().await.is_some() {}
     }
 
-    /// Starts lanes for due posts. Returns the time until another post is due.
-    fn start_lanes(&mut self, due: &[WebhookDue], stopping: &watch::Receiver<bool>) -> Duration {
+    /// Starts workers for due posts. Returns the time until another post is due.
+    fn start_workers(&mut self, due: &[WebhookDue], stopping: &watch::Receiver<bool>) -> Duration {
         let now = self.shared.clock.now();
         let mut patience = POLL;
         if self.paces.len() > PACINGS_MAX {
@@ -189,8 +189,9 @@ impl Dispatcher {
                 continue;
             }
             pace.has_lane = true;
-            let lane = Lane::new(Arc::clone(&self.shared), key, pace.pacing.clone(), stopping.clone());
-            self.lanes.spawn(lane.run());
+            let worker =
+                EndpointWorker::new(Arc::clone(&self.shared), key, pace.pacing.clone(), stopping.clone());
+            self.workers.spawn(worker.run());
         }
         patience
     }
@@ -202,7 +203,7 @@ impl Dispatcher {
                     pace.has_lane = false;
                 }
             }
-            // A panicked lane does not say which one it was: all may be started again, and new lanes do not
+            // A panicked worker does not say which one it was: all may be started again, and new workers do not
             // know the `held` events of running ones. Delivery is at least once.
             None => self.paces.values_mut().for_each(|pace| pace.has_lane = false),
         }
@@ -215,7 +216,7 @@ fn looks_from(now: Instant) -> Vec<Instant> {
     [0, 10, 60].map(|seconds| now + Duration::from_secs(seconds)).to_vec()
 }
 
-/// Time at which a lane that found nothing may look again.
+/// Time at which a worker that found nothing may look again.
 fn rest_until(now: Timestamp) -> Timestamp {
     now.plus(EMPTY_REST)
 }

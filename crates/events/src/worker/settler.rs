@@ -1,4 +1,4 @@
-//! Writes the outcomes of posts, many in one transaction. On failure it keeps them and retries; meanwhile lanes
+//! Writes the outcomes of posts, many in one transaction. On failure it keeps them and retries; meanwhile workers
 //! that wait for their outcomes post nothing new.
 
 use std::time::Duration;
@@ -48,7 +48,7 @@ async fn work(store: Store, mut receiver: mpsc::Receiver<Settling>) {
             tokio::time::sleep(TROUBLE_PAUSE).await;
         }
         for settling in batch.drain(..) {
-            // A lane that was aborted no longer listens.
+            // A worker that was aborted no longer listens.
             settling.stored.send(()).ok();
         }
     }

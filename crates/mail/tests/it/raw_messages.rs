@@ -129,10 +129,10 @@ fn nothing_is_no_message() {
 }
 
 #[test]
-fn wishes_by_header_are_taken_out_of_submissions_and_left_in_raw_messages() {
-    let wishes = "X-Metadata-Order-ID: =?utf-8?q?=C3=BC?=\r\nx-test-mode: True\r\nX-Track-Opens: false\r\n\
+fn options_by_header_are_taken_out_of_submissions_and_left_in_raw_messages() {
+    let options = "X-Metadata-Order-ID: =?utf-8?q?=C3=BC?=\r\nx-test-mode: True\r\nX-Track-Opens: false\r\n\
                   X-Track-Clicks: true\r\nX-Idempotency-Key: k 1\r\nX-Metadata-a: 1\r\n";
-    let given = format!("{COMPLETE}{wishes}X-Postal-Tag: t\r\nX-Other: stays\r\n\r\nX-Test-Mode: body\r\n");
+    let given = format!("{COMPLETE}{options}X-Postal-Tag: t\r\nX-Other: stays\r\n\r\nX-Test-Mode: body\r\n");
     let raw = postroad_mail::prepare_submission(given.clone().into(), &FALLBACK).unwrap();
     assert_eq!(
         String::from_utf8_lossy(&raw.bytes),

@@ -21,9 +21,9 @@ pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
         config.data_dir = data_dir;
     }
     let mut client = AdminClient::new(config, args.json);
-    let answer = match order(args.command)? {
-        Order::One(command) => client.execute(command).await?,
-        Order::Suppressions(given) => match suppressions::run(&mut client, given).await? {
+    let answer = match request_of(args.command)? {
+        Request::One(command) => client.execute(command).await?,
+        Request::Suppressions(given) => match suppressions::run(&mut client, given).await? {
             Some(answer) => answer,
             None => return Ok(()),
         },
@@ -38,14 +38,14 @@ pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
 }
 
 /// What arguments ask for.
-enum Order {
+enum Request {
     One(Command),
     /// May be more than one command: a file goes in parts.
     Suppressions(SuppressionCommand),
 }
 
-fn order(given: AdminCommand) -> anyhow::Result<Order> {
-    Ok(Order::One(match given {
+fn request_of(given: AdminCommand) -> anyhow::Result<Request> {
+    Ok(Request::One(match given {
         AdminCommand::Account(account) => match account {
             AccountCommand::Create { name } => Command::AccountCreate { name },
             AccountCommand::List => Command::AccountList,
@@ -109,7 +109,7 @@ fn order(given: AdminCommand) -> anyhow::Result<Order> {
             PoolCommand::WarmUp { address, state } => Command::PoolWarmUp { address, state },
             PoolCommand::History { address } => Command::PoolHistory { address },
         },
-        AdminCommand::Suppression(suppression) => return Ok(Order::Suppressions(suppression)),
+        AdminCommand::Suppression(suppression) => return Ok(Request::Suppressions(suppression)),
         AdminCommand::Reports { domain } => Command::Reports { domain },
         AdminCommand::Maintenance { state } => Command::Maintenance { on: state.is_on() },
     }))

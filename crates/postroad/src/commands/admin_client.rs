@@ -38,6 +38,6 @@ impl AdminClient {
             self.app = Some(app);
         }
         let app = self.app.as_ref().context("the store was opened")?;
-        Ok(app.administrate(command).await?)
+        Ok(app.execute(command).await?)
     }
 }

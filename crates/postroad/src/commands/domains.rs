@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use postroad_app::admin::{Command, NamedDomain, SetDomainTracking};
-use postroad_app::domains::GivenDkimKey;
+use postroad_app::domains::ImportedDkimKey;
 
 use crate::cli::{DomainArgs, DomainCommand, KeyArgs, OwnerArgs};
 
@@ -40,9 +40,9 @@ fn named(given: DomainArgs) -> NamedDomain {
     NamedDomain { name, server, account }
 }
 
-fn read_key(given: KeyArgs) -> anyhow::Result<GivenDkimKey> {
+fn read_key(given: KeyArgs) -> anyhow::Result<ImportedDkimKey> {
     let read = |file: std::path::PathBuf| {
         std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
     };
-    Ok(GivenDkimKey { private_key: given.private_key.map(read).transpose()?, selector: given.selector })
+    Ok(ImportedDkimKey { private_key: given.private_key.map(read).transpose()?, selector: given.selector })
 }

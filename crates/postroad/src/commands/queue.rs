@@ -1,14 +1,14 @@
 //! `postroad queue …`: turns arguments into a command and prints the answer.
 
 use anyhow::bail;
-use postroad_delivery::QueueDesk;
+use postroad_delivery::QueueAdmin;
 use postroad_store::Role;
 
 use super::admin::readable;
 use super::load_config;
 use crate::cli::{QueueArgs, QueueSubcommand};
 use crate::control::{self, Request};
-use crate::queue::{QueueCommand, carry_out};
+use crate::queue::{QueueCommand, execute};
 use crate::service;
 use crate::terminal::print;
 
@@ -25,7 +25,7 @@ pub(crate) async fn run(args: QueueArgs) -> anyhow::Result<()> {
     } else {
         service::check_installation(&config)?;
         let (app, store) = service::open_app(&config, Role::Tool).await?;
-        carry_out(&app, &QueueDesk::without_engine(store), command).await?
+        execute(&app, &QueueAdmin::without_engine(store), command).await?
     };
     let text = if args.json { answer.to_string() } else { readable(&answer) };
     print(text.trim_end());

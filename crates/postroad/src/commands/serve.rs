@@ -6,7 +6,7 @@ use super::load_for_serving;
 use crate::cli::{LogFormat, ServeArgs};
 use crate::logging;
 use crate::service::Service;
-use crate::signals::{Asked, Signals};
+use crate::signals::{SignalAction, Signals};
 use crate::terminal::{print, warn};
 
 pub(crate) async fn run(args: ServeArgs, log_format: Option<LogFormat>) -> anyhow::Result<()> {
@@ -31,7 +31,7 @@ pub(crate) async fn run(args: ServeArgs, log_format: Option<LogFormat>) -> anyho
 }
 
 pub(super) async fn until_stopped(service: Service, signals: &mut Signals) {
-    while let Asked::Reload = signals.next().await {
+    while let SignalAction::Reload = signals.next().await {
         service.reload();
     }
     service.stop().await;

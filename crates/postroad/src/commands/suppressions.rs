@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use postroad_app::admin::Command;
-use postroad_app::suppressions::{GivenSuppression, read_csv};
+use postroad_app::suppressions::{SuppressionRequest, read_csv};
 use postroad_model::Timestamp;
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(super) async fn run(
         SuppressionCommand::Import { file, server } => return import(client, &file, &server).await.map(Some),
         SuppressionCommand::Export { file, server } => return export(client, &file, &server).await,
         SuppressionCommand::Add { address, server, reason, details, expires_at } => {
-            let item = GivenSuppression {
+            let item = SuppressionRequest {
                 address,
                 reason: Some(reason.to_string()),
                 details,
@@ -91,7 +91,7 @@ async fn import(client: &mut AdminClient, file: &Path, server: &str) -> anyhow::
 struct Part {
     bytes: usize,
     numbers: Vec<u64>,
-    items: Vec<GivenSuppression>,
+    items: Vec<SuppressionRequest>,
 }
 
 #[derive(Debug, Default)]

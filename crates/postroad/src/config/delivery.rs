@@ -126,7 +126,7 @@ impl Config {
             (true, true) => dev_pauses(),
             (true, false) => RetryPolicy::default().pauses().to_vec(),
         };
-        let leaves_house = given.smarthost.is_some() || given.allow_private_destinations;
+        let leaves_machine = given.smarthost.is_some() || given.allow_private_destinations;
         let overrides = match &given.providers_file {
             Some(file) => Some(
                 std::fs::read_to_string(file)
@@ -164,7 +164,7 @@ impl Config {
             provider_overrides: overrides,
             simulator_domain: given.simulator_domain.clone(),
             simulator: given.simulator.unwrap_or(dev),
-            catch_all: given.catch_all.unwrap_or(dev && !leaves_house),
+            catch_all: given.catch_all.unwrap_or(dev && !leaves_machine),
             drain_timeout: given.drain_timeout,
             ca_file: given.ca_file.clone(),
             mta_sts_port: given.mta_sts_port,

@@ -3,11 +3,11 @@
 //! The default file, the environment variables, the check for unknown keys and the typed values are derived
 //! from it. A new setting is one row here and one field in `Config`.
 
-use super::given::Given;
+use super::raw_value::RawValue;
 use super::tracking::parse_base;
 use super::{Config, LogFormat, SmartHostTls};
 
-pub(super) type Set = fn(&mut Config, &Given) -> Result<(), String>;
+pub(super) type Set = fn(&mut Config, &RawValue) -> Result<(), String>;
 
 /// One setting.
 #[derive(Debug)]

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
-use super::given::Given;
 use super::keys::{KEYS, RESERVED_VARIABLES, default_toml};
 use super::problem::{Place, Problem, Warning, find_nearest_key, find_nearest_variable};
+use super::raw_value::RawValue;
 
 /// Values after all layers, and the problems found.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
-    values: BTreeMap<&'static str, (Place, Given)>,
+    values: BTreeMap<&'static str, (Place, RawValue)>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Warning>,
 }
@@ -61,7 +61,7 @@ impl Layers {
             let is_section = KEYS.iter().any(|key| key.path.starts_with(&section));
             match (KEYS.iter().find(|key| key.path == path), value.get_ref()) {
                 (Some(key), value) => {
-                    self.values.insert(key.path, (place, Given::of_toml(value)));
+                    self.values.insert(key.path, (place, RawValue::of_toml(value)));
                 }
                 (None, DeValue::Table(inner)) if is_section => self.add_table(&section, inner, place_of),
                 (None, _) if is_section => {
@@ -90,7 +90,7 @@ impl Layers {
                 continue;
             }
             if let Some(key) = KEYS.iter().find(|key| key.variable() == variable) {
-                self.values.insert(key.path, (Place::Variable(variable), Given::Variable(value)));
+                self.values.insert(key.path, (Place::Variable(variable), RawValue::Variable(value)));
             } else {
                 let nearest = find_nearest_variable(&variable);
                 self.warnings.push(Warning::UnknownVariable { variable, nearest });
@@ -99,7 +99,7 @@ impl Layers {
     }
 
     /// Value of a key in the table, and its place.
-    pub(super) fn value(&self, path: &str) -> &(Place, Given) {
+    pub(super) fn value(&self, path: &str) -> &(Place, RawValue) {
         self.values.get(path).expect("the default file holds every key")
     }
 

@@ -5,10 +5,10 @@
 mod check;
 mod delivery;
 mod domains;
-mod given;
 mod keys;
 mod layers;
 mod problem;
+mod raw_value;
 mod serving;
 mod smtp;
 #[cfg(test)]

@@ -173,7 +173,7 @@ async fn ready_tells_that_the_data_folder_is_read_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_low_disk_closes_the_door() {
+async fn a_low_disk_refuses_new_mail() {
     let world = World::start_with(Engine::Sqlite, &[("POSTROAD_STORE_DISK_RESERVE_BYTES", "1000000 GiB")]);
     assert_try_again(&world.post(SEND, &good()).await);
     let (status, answer) = ready(&world).await;

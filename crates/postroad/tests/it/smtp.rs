@@ -105,7 +105,7 @@ both_engines! {
         }
         let other = json!({"mail_from": FROM, "rcpt_to": TO, "data": BASE64_STANDARD.encode(text(""))});
         let answer = world.call_with(RAW, &[("Idempotency-Key", "order 0")], &other).await;
-        assert_eq!(answer["data"]["code"], "IdempotencyConflict", "the doors share the keys: {answer}");
+        assert_eq!(answer["data"]["code"], "IdempotencyConflict", "both entry points share the keys: {answer}");
     }
 
     async fn a_key_without_rights_is_refused(world: World) {
@@ -145,7 +145,7 @@ async fn an_address_sends_without_auth_where_the_operator_allows_it() {
 }
 
 #[tokio::test]
-async fn serve_listens_with_the_operators_certificate_on_all_doors() {
+async fn serve_uses_the_operators_certificate_on_all_listeners() {
     let folder = tempfile::TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let pair = TestCertificate::for_localhost();

@@ -15,7 +15,7 @@ const RECIPIENTS: &str = "ann@example.com,bob@example.org";
 /// What a client is told.
 struct Order<'a> {
     port: String,
-    door: &'a str,
+    listener: &'a str,
     mechanism: &'a str,
     key: &'a str,
     secret: &'a str,
@@ -24,7 +24,16 @@ struct Order<'a> {
 
 impl Order<'_> {
     fn words(&self) -> [&str; 8] {
-        ["127.0.0.1", &self.port, self.door, self.mechanism, self.key, self.secret, self.ca_file, RECIPIENTS]
+        [
+            "127.0.0.1",
+            &self.port,
+            self.listener,
+            self.mechanism,
+            self.key,
+            self.secret,
+            self.ca_file,
+            RECIPIENTS,
+        ]
     }
 }
 
@@ -47,17 +56,17 @@ fn run(mut command: Command) {
     assert!(output.status.success(), "{program} failed:\n{said}");
 }
 
-/// Sends through every door by every mechanism, and looks into the inbox.
+/// Sends through every listener by every mechanism, and looks into the inbox.
 async fn sends_everywhere(client: fn(&Order<'_>) -> Command, subject: &str) {
     let world = World::start(Engine::Sqlite);
     let ready = world.daemon.ready();
     // Self-signed: its own authority.
     let ca_file = world.data_dir().join("dev-certificate.pem");
-    for (door, port) in [("starttls", "starttls_port"), ("tls", "tls_port")] {
+    for (listener, port) in [("starttls", "starttls_port"), ("tls", "tls_port")] {
         for mechanism in ["PLAIN", "LOGIN"] {
             let order = Order {
                 port: ready["smtp"][port].to_string(),
-                door,
+                listener,
                 mechanism,
                 key: &world.key,
                 secret: ready["api_secret"].as_str().unwrap(),
@@ -70,7 +79,7 @@ async fn sends_everywhere(client: fn(&Order<'_>) -> Command, subject: &str) {
                 assert_eq!((&caught["rcpt_to"], &caught["subject"]), (&json!([recipient]), &json!(subject)));
                 let path = format!("/dev/messages/{}/raw", caught["id"]);
                 let raw = world.client.get(&path).await.expect("the server answers").text();
-                assert!(raw.contains(" with ESMTPSA id "), "{door} {mechanism}: {raw}");
+                assert!(raw.contains(" with ESMTPSA id "), "{listener} {mechanism}: {raw}");
                 assert_eq!(raw.matches("\r\nMessage-I").count(), 1, "{raw}");
                 assert!(raw.contains("\r\n..and dots\r\n"), "{raw}");
             }
@@ -89,7 +98,7 @@ async fn sends_everywhere(client: fn(&Order<'_>) -> Command, subject: &str) {
 async fn swaks_sends() {
     let client = |order: &Order<'_>| {
         let mut swaks = Command::new("swaks");
-        let tls = if order.door == "tls" { "--tls-on-connect" } else { "--tls" };
+        let tls = if order.listener == "tls" { "--tls-on-connect" } else { "--tls" };
         swaks
             .args([
                 "--server",

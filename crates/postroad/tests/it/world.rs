@@ -246,7 +246,7 @@ impl World {
         }
     }
 
-    /// Waits until the log says it, for what no door shows yet.
+    /// Waits until the log says it, for facts that no entry point shows yet.
     pub(crate) async fn until_logged(&self, text: &str) {
         let deadline = Instant::now() + EVENTUALLY;
         while !self.daemon.stderr_text().contains(text) {
@@ -255,7 +255,7 @@ impl World {
         }
     }
 
-    /// The events of a message from the store itself, as no door shows them yet. Stops the service.
+    /// The events of a message from the store itself, as no entry point shows them yet. Stops the service.
     pub(crate) async fn events_at_the_end(&mut self, id: i64) -> Vec<Event> {
         let store = self.stopped_store().await;
         let servers = store.list_servers().await.expect("the store can be read");

@@ -39,7 +39,7 @@ async fn a_bound_address_sends_without_auth_on_the_plain_listener_only() {
 async fn the_narrowest_network_counts_and_a_revoked_one_does_not() {
     let service = Service::start_with(behind_proxy(), 0).await;
     service
-        .administrate(Command::ServerCreate {
+        .execute(Command::ServerCreate {
             name: "other".into(),
             account: "dev".into(),
             mode: postroad_model::ServerMode::Live,
@@ -54,7 +54,7 @@ async fn the_narrowest_network_counts_and_a_revoked_one_does_not() {
     for revoke in [false, true] {
         if revoke {
             let id = CredentialId(narrow["id"].as_i64().unwrap());
-            service.administrate(Command::KeyRevoke { id }).await;
+            service.execute(Command::KeyRevoke { id }).await;
         }
         for address in ["192.0.2.7", "192.0.2.8", "198.51.100.1"] {
             let header = format!("PROXY TCP4 {address} 127.0.0.1 50000 25\r\n");

@@ -32,7 +32,7 @@ async fn a_message_is_kept_for_each_recipient_of_the_envelope() {
 }
 
 #[tokio::test]
-async fn every_door_takes_a_message() {
+async fn every_listener_takes_a_message() {
     let service = Service::start().await;
     let mut client = postroad_testkit::SmtpClient::connect_starttls(service.starttls).await;
     client.say(&crate::service::auth_plain(&service.key, &service.secret)).await;

@@ -80,8 +80,8 @@ impl Service {
         client
     }
 
-    pub(crate) async fn administrate(&self, command: Command) -> Value {
-        self.app.administrate(command).await.unwrap()
+    pub(crate) async fn execute(&self, command: Command) -> Value {
+        self.app.execute(command).await.unwrap()
     }
 
     pub(crate) fn plain_key() -> NewKey {
@@ -101,7 +101,7 @@ impl Service {
     pub(crate) async fn new_key(&self, change: impl FnOnce(&mut NewKey)) -> Value {
         let mut new = Self::plain_key();
         change(&mut new);
-        self.administrate(Command::KeyCreate(new)).await
+        self.execute(Command::KeyCreate(new)).await
     }
 
     /// Binds a credential to the loopback address.

@@ -47,7 +47,7 @@ async fn test_mode_by_header_and_by_key_queues_nothing() {
 }
 
 #[tokio::test]
-async fn wishes_that_make_no_sense_are_refused() {
+async fn options_that_make_no_sense_are_refused() {
     let service = Service::start().await;
     let mut client = service.client().await;
     let tag = format!("X-Postroad-Tag: {}\r\n", "t".repeat(256));

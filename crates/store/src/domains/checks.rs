@@ -8,7 +8,7 @@ use std::time::Duration;
 use postroad_model::{DomainId, EventKind, IdGenerator, Timestamp};
 use serde_json::{Value, json};
 
-use super::lifecycle::{FAILING_MAX, News, Standing, after_check, key_steps};
+use super::lifecycle::{DomainChange, DomainState, FAILING_MAX, after_check, key_steps};
 use super::records::{DomainCheck, VerifiedBy};
 use super::{keys, statements};
 use crate::error::StoreError;
@@ -71,7 +71,7 @@ pub(super) async fn record(
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let domain = statements::lock(sql, check.id).await?;
-    let before = Standing {
+    let before = DomainState {
         verified_by: domain.verified_by,
         verified_at: domain.verified_at,
         good_since: domain.good_since,
@@ -115,11 +115,11 @@ pub(super) async fn record(
     }
     let records = || serde_json::from_str::<Value>(&check.told_records).unwrap_or_default();
     let (kind, data) = match (news, after.verified_at, after.failing_since) {
-        (Some(News::Verified), Some(at), _) => (
+        (Some(DomainChange::Verified), Some(at), _) => (
             EventKind::DomainVerified,
             json!({ "domain": { "name": domain.name }, "verified_at": at.to_rfc3339() }),
         ),
-        (Some(News::Failing), _, Some(since)) => (
+        (Some(DomainChange::Failing), _, Some(since)) => (
             EventKind::DomainFailing,
             json!({
                 "domain": { "name": domain.name },

@@ -13,7 +13,7 @@ const RETIRING_FOR: Duration = Duration::from_hours(7 * 24);
 
 /// What a check can change of a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct DomainState {
     pub(super) verified_by: Option<VerifiedBy>,
     pub(super) verified_at: Option<Timestamp>,
     pub(super) good_since: Option<Timestamp>,
@@ -22,35 +22,35 @@ pub(super) struct Standing {
 
 /// What customers are told of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum DomainChange {
     Verified,
     Failing,
 }
 
 /// `is_good` of `None`: the DNS gave no verdict.
 pub(super) fn after_check(
-    before: Standing,
+    before: DomainState,
     is_good: Option<bool>,
     now: Timestamp,
-) -> (Standing, Option<News>) {
+) -> (DomainState, Option<DomainChange>) {
     let Some(is_good) = is_good else { return (before, None) };
     if is_good {
         let is_news = before.verified_by.is_none() || before.failing_since.is_some();
-        let after = Standing {
+        let after = DomainState {
             verified_by: before.verified_by.or(Some(VerifiedBy::Dns)),
             verified_at: before.verified_at.or(Some(now)),
             good_since: before.good_since.or(Some(now)),
             failing_since: None,
         };
-        return (after, is_news.then_some(News::Verified));
+        return (after, is_news.then_some(DomainChange::Verified));
     }
     if before.good_since.is_some() {
-        let after = Standing { good_since: None, failing_since: Some(now), ..before };
-        return (after, Some(News::Failing));
+        let after = DomainState { good_since: None, failing_since: Some(now), ..before };
+        return (after, Some(DomainChange::Failing));
     }
     let is_over = before.failing_since.is_some_and(|since| since.plus(FAILING_MAX) <= now);
     if is_over && before.verified_by == Some(VerifiedBy::Dns) {
-        return (Standing { verified_by: None, verified_at: None, ..before }, None);
+        return (DomainState { verified_by: None, verified_at: None, ..before }, None);
     }
     (before, None)
 }
@@ -103,47 +103,48 @@ mod tests {
         Timestamp::from_micros(0).plus(Duration::from_hours(hours))
     }
 
-    const NEW: Standing =
-        Standing { verified_by: None, verified_at: None, good_since: None, failing_since: None };
+    const NEW: DomainState =
+        DomainState { verified_by: None, verified_at: None, good_since: None, failing_since: None };
 
     #[test]
     fn a_domain_is_verified_fails_and_stops_after_72_hours() {
         let (verified, news) = after_check(NEW, Some(true), hours(1));
-        assert_eq!((verified.verified_by, news), (Some(VerifiedBy::Dns), Some(News::Verified)));
+        assert_eq!((verified.verified_by, news), (Some(VerifiedBy::Dns), Some(DomainChange::Verified)));
         assert_eq!(after_check(verified, Some(true), hours(2)), (verified, None));
 
         let (failing, news) = after_check(verified, Some(false), hours(3));
-        assert_eq!((failing.failing_since, news), (Some(hours(3)), Some(News::Failing)));
+        assert_eq!((failing.failing_since, news), (Some(hours(3)), Some(DomainChange::Failing)));
         assert_eq!(failing.verified_by, Some(VerifiedBy::Dns), "one failing check does not stop sending");
         assert_eq!(after_check(failing, Some(false), hours(74)), (failing, None));
         let (recovered, news) = after_check(failing, Some(true), hours(74));
-        assert_eq!((recovered.failing_since, news), (None, Some(News::Verified)));
+        assert_eq!((recovered.failing_since, news), (None, Some(DomainChange::Verified)));
 
         let (stopped, news) = after_check(failing, Some(false), hours(75));
         assert_eq!((stopped.verified_by, stopped.verified_at, news), (None, None, None));
         assert_eq!(stopped.failing_since, Some(hours(3)));
         assert_eq!(after_check(stopped, Some(false), hours(200)), (stopped, None));
         let (again, news) = after_check(stopped, Some(true), hours(201));
-        assert_eq!((again.verified_at, news), (Some(hours(201)), Some(News::Verified)));
+        assert_eq!((again.verified_at, news), (Some(hours(201)), Some(DomainChange::Verified)));
     }
 
     #[test]
     fn trouble_of_the_dns_changes_nothing() {
         let (verified, _) = after_check(NEW, Some(true), hours(1));
         let (failing, _) = after_check(verified, Some(false), hours(2));
-        for standing in [NEW, verified, failing] {
-            assert_eq!(after_check(standing, None, hours(1_000)), (standing, None));
+        for state in [NEW, verified, failing] {
+            assert_eq!(after_check(state, None, hours(1_000)), (state, None));
         }
     }
 
     #[test]
     fn the_operators_word_outlives_failing_records() {
-        let said = Standing { verified_by: Some(VerifiedBy::Operator), verified_at: Some(hours(1)), ..NEW };
+        let said =
+            DomainState { verified_by: Some(VerifiedBy::Operator), verified_at: Some(hours(1)), ..NEW };
         assert_eq!(after_check(said, Some(false), hours(2)), (said, None));
         let (good, news) = after_check(said, Some(true), hours(3));
         assert_eq!((good.verified_by, news), (Some(VerifiedBy::Operator), None));
         let (failing, news) = after_check(good, Some(false), hours(4));
-        assert_eq!(news, Some(News::Failing));
+        assert_eq!(news, Some(DomainChange::Failing));
         let (late, _) = after_check(failing, Some(false), hours(400));
         assert_eq!(late.verified_by, Some(VerifiedBy::Operator));
     }

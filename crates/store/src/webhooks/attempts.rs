@@ -28,7 +28,7 @@ pub enum WebhookNext {
     /// It is not posted any more.
     GiveUp,
     /// The webhook's format cannot express it, as may be after a change: not posted, and no failure of the receiver.
-    Unspeakable,
+    UnsupportedInFormat,
     /// Not from the queue: a test.
     Nothing,
 }
@@ -172,7 +172,7 @@ async fn settle_one(sql: &Sql<'_>, ids: &IdGenerator, outcome: &WebhookOutcome) 
     let key = (outcome.server_id, outcome.webhook_id);
     let (event, at) = (outcome.attempt.event_id, outcome.attempt.at);
     match outcome.next {
-        WebhookNext::Done | WebhookNext::GiveUp | WebhookNext::Unspeakable => {
+        WebhookNext::Done | WebhookNext::GiveUp | WebhookNext::UnsupportedInFormat => {
             remove(sql, key, event, at).await
         }
         WebhookNext::RetryAt(due_at) => put_off(sql, key, event, due_at).await,
@@ -213,7 +213,9 @@ async fn add(sql: &Sql<'_>, ids: &IdGenerator, outcome: &WebhookOutcome) -> Resu
     let attempt = &outcome.attempt;
     let next_attempt_at = match outcome.next {
         WebhookNext::RetryAt(at) => Some(at),
-        WebhookNext::Done | WebhookNext::GiveUp | WebhookNext::Unspeakable | WebhookNext::Nothing => None,
+        WebhookNext::Done | WebhookNext::GiveUp | WebhookNext::UnsupportedInFormat | WebhookNext::Nothing => {
+            None
+        }
     };
     sql.execute(
         "INSERT INTO webhook_attempts (server_id, id, webhook_id, event_id, message_id, kind, at, number, url, status,

@@ -107,7 +107,7 @@ async fn files_are_for_the_owner_only() {
 }
 
 #[tokio::test]
-async fn full_reserve_closes_the_door_and_lets_outcomes_through() {
+async fn full_reserve_refuses_new_mail_and_lets_outcomes_through() {
     let fixture = Fixture::sqlite().await;
     let id = fixture.accept(fixture.send_to(&["ann@example.com"])).await[0];
     let Fixture { store, clock, account, server, other_server, place } = fixture;

@@ -14,7 +14,7 @@ on_both_engines!(
     retried_message_is_due_now,
     retry_ends_the_claim,
     held_message_is_released_into_the_queue,
-    released_message_keeps_its_wishes,
+    released_message_keeps_its_options,
     message_for_a_suppressed_recipient_is_not_retried,
     cancelled_message_leaves_the_queue,
     cancelled_claim_is_gone,
@@ -145,7 +145,7 @@ async fn held_message_is_released_into_the_queue(fixture: Fixture) {
     assert_eq!(retry(&fixture, id).await, Retried::NotWaiting);
 }
 
-async fn released_message_keeps_its_wishes(fixture: Fixture) {
+async fn released_message_keeps_its_options(fixture: Fixture) {
     let state = InitialState::Held {
         reason: HoldReason::Development,
         details: "held".into(),

@@ -133,7 +133,7 @@ async fn settle_some(fixture: &Fixture, random: &mut StdRng) -> bool {
 }
 
 /// Opens, clicks, bounces that came back, complaints and unsubscriptions of a tenth of the messages that were sent; as
-/// rows, since no door is open here.
+/// rows, since no entry point is open here.
 async fn add_tracking_events(fixture: &Fixture, random: &mut StdRng) {
     let sent = rows(
         fixture,

@@ -288,7 +288,8 @@ async fn what_a_format_has_no_words_for_is_dropped_and_no_failure(fixture: Fixtu
     fixture.claimed_message().await;
     let works = claim(&fixture, &webhook).await;
     let found =
-        settle(&fixture, &webhook, &[(&works[0], fixture.clock.now(), WebhookNext::Unspeakable)]).await;
+        settle(&fixture, &webhook, &[(&works[0], fixture.clock.now(), WebhookNext::UnsupportedInFormat)])
+            .await;
     assert_eq!((found.failing_since, found.last_success_at), (None, None));
     assert_eq!(fixture.query_int("SELECT count(*) FROM webhook_queue").await, 0);
 }

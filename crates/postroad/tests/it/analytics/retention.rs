@@ -53,7 +53,7 @@ both_engines! {
         assert_eq!(gone["code"], "MessageNotFound");
         assert_eq!(world.call("/api/v1/events/list", &json!({})).await["data"]["items"], json!([]));
         assert_eq!(until_counted(&world, "sent", 1).await["accepted"], 1);
-        // What is still to be sent stays, whatever a server wishes, and so does what is of another one.
+        // What is still to be sent stays, whatever a server has set, and so does what is of another one.
         let scheduled = world.accepted_id(&good_but(json!({ "send_at": tomorrow }))).await;
         let last = world.accepted_id(&good_but(json!({"to": ["last@example.com"]}))).await;
         world.until_status(last, "Sent").await;

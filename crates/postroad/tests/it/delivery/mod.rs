@@ -1,7 +1,6 @@
 //! The delivery engine from outside: real peers on the loopback, a real name server, the real binary between them.
 
 mod dead_node;
-mod desk;
 mod fairness;
 mod gates;
 mod hidden_limits;
@@ -13,6 +12,7 @@ mod orders;
 mod outcomes;
 pub(crate) mod outside;
 mod pools;
+mod queue_admin;
 mod recovery;
 mod refusals;
 mod silence;

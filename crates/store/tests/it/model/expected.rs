@@ -17,10 +17,10 @@ pub(super) struct Expected {
     /// Since when an address is suppressed, by server and address.
     suppressed: HashMap<(usize, String), Timestamp>,
     /// What is not seen of a message, but comes back with its release.
-    wishes: Vec<Wish>,
+    requests: Vec<Request>,
 }
 
-struct Wish {
+struct Request {
     server: usize,
     domain: String,
     expires_at: Option<Timestamp>,
@@ -172,7 +172,7 @@ impl Expected {
                 });
             }
             let (domain, expires_at) = (recipient.domain.to_string(), send.info.options.expires_at);
-            self.wishes.push(Wish { server, domain, expires_at });
+            self.requests.push(Request { server, domain, expires_at });
             self.messages.push(message);
         }
         Accepted::Stored
@@ -256,7 +256,7 @@ impl Expected {
             Some(entry) => {
                 entry.begun = true;
                 let address = self.messages[number].rcpt_to.clone();
-                let is_suppressed = self.suppressed.contains_key(&(self.wishes[number].server, address));
+                let is_suppressed = self.suppressed.contains_key(&(self.requests[number].server, address));
                 if is_suppressed { Start::Suppressed } else { Start::Go }
             }
         }
@@ -296,7 +296,7 @@ impl Expected {
             return Retried::TooLate;
         }
         let message = &mut self.messages[number];
-        let key = (self.wishes[number].server, message.rcpt_to.clone());
+        let key = (self.requests[number].server, message.rcpt_to.clone());
         if let Some(since) = self.suppressed.get(&key)
             && (message.status == Status::Held || message.status.is_queued())
         {
@@ -313,7 +313,7 @@ impl Expected {
         }
         (message.status, message.hold_expiry, message.next_attempt_at) = (Status::Pending, None, Some(now));
         message.add_event(now, EventKind::Released, &json!({ "status": "Pending" }).to_string());
-        let Wish { domain, expires_at, .. } = &self.wishes[number];
+        let Request { domain, expires_at, .. } = &self.requests[number];
         self.queue.push(Entry {
             message: number,
             domain: domain.clone(),
@@ -329,8 +329,8 @@ impl Expected {
 
     pub(super) fn expire_holds(&mut self, now: Timestamp, limit: usize) -> usize {
         let mut over: Vec<(Timestamp, usize, usize)> = Vec::new();
-        for (number, (message, wish)) in self.messages.iter().zip(&self.wishes).enumerate() {
-            over.extend(message.hold_expiry.filter(|at| *at <= now).map(|at| (at, wish.server, number)));
+        for (number, (message, request)) in self.messages.iter().zip(&self.requests).enumerate() {
+            over.extend(message.hold_expiry.filter(|at| *at <= now).map(|at| (at, request.server, number)));
         }
         over.sort_unstable();
         over.truncate(limit);

@@ -72,7 +72,7 @@ impl Run {
             43..52 => self.begin().await,
             52..70 => self.settle().await,
             70..74 => self.release().await,
-            74..80 => self.at_the_desk().await,
+            74..80 => self.administer_queue().await,
             80..83 => self.suppress().await,
             83..85 => self.expire_holds().await,
             85..95 => self.advance(),
@@ -219,7 +219,7 @@ impl Run {
         format!("begin {batch:?} {given:?}")
     }
 
-    async fn at_the_desk(&mut self) -> String {
+    async fn administer_queue(&mut self) -> String {
         let Some(number) = self.some_message(0.5) else { return "nothing to do".to_owned() };
         let ((server, id), now) = (self.ids[number], self.fixture.now());
         if self.rng.random_bool(0.5) {

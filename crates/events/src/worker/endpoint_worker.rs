@@ -1,7 +1,7 @@
 //! Worker of one endpoint while it has posts: claims a few events, posts as many at once as its pacing allows,
 //! and ends when nothing is due.
 //!
-//! On SQLite a claim is only a read, so a lane remembers its events (`held`) until their outcomes are stored.
+//! On SQLite a claim is only a read, so a worker remembers its events (`held`) until their outcomes are stored.
 
 use std::collections::{HashSet, VecDeque};
 use std::pin::pin;
@@ -14,7 +14,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::places::Class;
+use super::permits::Class;
 use super::{Key, POLL, Shared, SharedPacing, rest_until};
 use crate::RetrySettings;
 use crate::post::Post;
@@ -22,20 +22,20 @@ use crate::retry::{Consequence, Disabling, Failed};
 
 /// Posts that are done but not stored; at this number no further ones are started.
 const UNSETTLED_MAX: usize = 64;
-/// A claim ends after two minutes, and those who wait behind others in the lane's queue have waited before.
+/// A claim ends after two minutes, and those who wait behind others in the worker's queue have waited before.
 const PLACE_PATIENCE: Duration = Duration::from_secs(45);
 /// A new endpoint that takes longer to answer makes way for others.
 const QUICK_ANSWER: Duration = Duration::from_millis(500);
 /// The same for one that has answered well before.
 const QUICK_ANSWER_OF_PROVEN: Duration = Duration::from_secs(2);
-/// A post without an answer is given up after this time while others wait for its place.
+/// A post without an answer is given up after this time while others wait for its permit.
 const BUSY_PATIENCE: Duration = Duration::from_secs(5);
 /// The same for an endpoint that has answered well before.
 const BUSY_PATIENCE_OF_PROVEN: Duration = Duration::from_secs(10);
 /// Between two looks for more while posts are under way, however much happens.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
-pub(super) struct Lane {
+pub(super) struct EndpointWorker {
     shared: Arc<Shared>,
     key: Key,
     pacing: SharedPacing,
@@ -44,21 +44,21 @@ pub(super) struct Lane {
     told: watch::Receiver<u64>,
     queue: VecDeque<WebhookWork>,
     held: HashSet<EventId>,
-    /// Aborted with the lane.
-    posts: JoinSet<(Arc<Webhook>, Result<Post, Unplaced>)>,
+    /// Aborted with the worker.
+    posts: JoinSet<(Arc<Webhook>, Result<Post, UnclaimedEvent>)>,
     settling: JoinSet<EventId>,
 }
 
 /// Event that got no permit for its post in time.
-struct Unplaced(EventId);
+struct UnclaimedEvent(EventId);
 
-/// Why a lane ends.
+/// Why a worker ends.
 enum End {
     NothingDue,
     Disabled(Disabling),
 }
 
-impl Lane {
+impl EndpointWorker {
     pub(super) fn new(
         shared: Arc<Shared>,
         key: Key,
@@ -82,12 +82,12 @@ impl Lane {
     pub(super) async fn run(mut self) -> Key {
         let (key, shared) = (self.key, Arc::clone(&self.shared));
         let end = self.work().await;
-        // Posts in progress are finished and stored, whatever ended the lane.
+        // Posts in progress are finished and stored, whatever ended the worker.
         let mut unused: Vec<EventId> = self.queue.drain(..).map(|work| work.event.id).collect();
         while let Some(ended) = self.posts.join_next().await {
             match ended {
                 Ok((_, Ok(post))) => drop(self.note(None, post)),
-                Ok((_, Err(Unplaced(event_id)))) => unused.push(event_id),
+                Ok((_, Err(UnclaimedEvent(event_id)))) => unused.push(event_id),
                 Err(_) => {}
             }
         }
@@ -115,7 +115,7 @@ impl Lane {
                 return Ok(End::NothingDue);
             }
             self.told.mark_unchanged();
-            let free = self.free_places();
+            let free = self.free_permits();
             if free > 0 && self.queue.is_empty() {
                 let Some(found) = self.claim().await? else { return Ok(End::NothingDue) };
                 webhook = Some(found);
@@ -135,10 +135,10 @@ impl Lane {
                 }
                 return Ok(End::NothingDue);
             }
-            let may_have_more = self.queue.is_empty() && self.free_places() > 0;
+            let may_have_more = self.queue.is_empty() && self.free_permits() > 0;
             tokio::select! {
                 () = until_told(&mut self.told), if may_have_more => {}
-                // After a panic the event is still held: it is posted again when the lane has ended.
+                // After a panic the event is still held: it is posted again when the worker has ended.
                 Some(ended) = self.posts.join_next() => {
                     match ended {
                         Ok((webhook, Ok(post))) => {
@@ -146,7 +146,7 @@ impl Lane {
                                 return Ok(End::Disabled(disabling));
                             }
                         }
-                        Ok((_, Err(Unplaced(event_id)))) => self.give_back(event_id).await?,
+                        Ok((_, Err(UnclaimedEvent(event_id)))) => self.give_back(event_id).await?,
                         Err(_) => {}
                     }
                 }
@@ -159,7 +159,7 @@ impl Lane {
         }
     }
 
-    fn free_places(&self) -> usize {
+    fn free_permits(&self) -> usize {
         if self.settling.len() >= UNSETTLED_MAX {
             return 0;
         }
@@ -194,8 +194,8 @@ impl Lane {
         let next = if post.is_told {
             self.pacing.lock().succeeded();
             WebhookNext::Done
-        } else if post.is_unspeakable {
-            WebhookNext::Unspeakable
+        } else if post.unsupported_in_format {
+            WebhookNext::UnsupportedInFormat
         } else {
             self.pacing.lock().failed(post.attempt.at, now);
             let failed = Failed {
@@ -251,15 +251,15 @@ async fn tell(
     is_failing: bool,
     work: WebhookWork,
     mut stopping: watch::Receiver<bool>,
-) -> (Arc<Webhook>, Result<Post, Unplaced>) {
+) -> (Arc<Webhook>, Result<Post, UnclaimedEvent>) {
     let class = shared.class_of(&webhook, is_failing);
-    let place = tokio::select! {
+    let permit = tokio::select! {
         biased;
         _ = stopping.wait_for(|stop| *stop) => None,
-        place = shared.places.take(webhook.server_id, class) => Some(place),
+        permit = shared.permits.take(webhook.server_id, class) => Some(permit),
         () = tokio::time::sleep(PLACE_PATIENCE) => None,
     };
-    let Some(mut place) = place else { return (webhook, Err(Unplaced(work.event.id))) };
+    let Some(mut permit) = permit else { return (webhook, Err(UnclaimedEvent(work.event.id))) };
     let (moment, patience) = match class {
         Class::Proven => (QUICK_ANSWER_OF_PROVEN, BUSY_PATIENCE_OF_PROVEN),
         _ => (QUICK_ANSWER, BUSY_PATIENCE),
@@ -278,9 +278,9 @@ async fn tell(
             if let Ok(post) = tokio::time::timeout(moment, &mut posting).await {
                 break post;
             }
-            place = shared.places.make_way(place);
+            permit = shared.permits.make_way(permit);
             if begun.elapsed() >= patience
-                && shared.places.is_scarce(&place)
+                && shared.permits.is_scarce(&permit)
                 && let Some(give_up) = give_up.take()
             {
                 // It may have its answer by now.

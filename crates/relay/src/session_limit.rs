@@ -9,7 +9,7 @@ use postroad_model::client_network;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct SessionLimit {
     all: Arc<Semaphore>,
     all_max: usize,
     per_address: Mutex<HashMap<IpAddr, usize>>,
@@ -18,19 +18,19 @@ pub(crate) struct Places {
 
 /// Permit of one session, held until it ends.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct SessionPermit {
     _permit: OwnedSemaphorePermit,
 }
 
 /// Permit counted against the session's address.
 #[derive(Debug)]
-pub(crate) struct AddressPlace {
-    places: Arc<Places>,
+pub(crate) struct AddressPermit {
+    limit: Arc<SessionLimit>,
     /// `None` for addresses that are not counted.
     network: Option<IpAddr>,
 }
 
-impl Places {
+impl SessionLimit {
     pub(crate) fn new(all_max: usize, per_address_max: usize) -> Self {
         let all_max = all_max.clamp(1, u32::MAX as usize);
         Self {
@@ -41,14 +41,14 @@ impl Places {
         }
     }
 
-    pub(crate) fn take(&self) -> Option<Place> {
-        Arc::clone(&self.all).try_acquire_owned().ok().map(|permit| Place { _permit: permit })
+    pub(crate) fn take(&self) -> Option<SessionPermit> {
+        Arc::clone(&self.all).try_acquire_owned().ok().map(|permit| SessionPermit { _permit: permit })
     }
 
-    pub(crate) fn take_for(self: &Arc<Self>, address: IpAddr) -> Option<AddressPlace> {
+    pub(crate) fn take_for(self: &Arc<Self>, address: IpAddr) -> Option<AddressPermit> {
         let address = address.to_canonical();
         if address.to_canonical().is_loopback() {
-            return Some(AddressPlace { places: Arc::clone(self), network: None });
+            return Some(AddressPermit { limit: Arc::clone(self), network: None });
         }
         let network = client_network(address);
         let mut per_address = self.per_address.lock();
@@ -57,7 +57,7 @@ impl Places {
             return None;
         }
         *count += 1;
-        Some(AddressPlace { places: Arc::clone(self), network: Some(network) })
+        Some(AddressPermit { limit: Arc::clone(self), network: Some(network) })
     }
 
     pub(crate) fn taken(&self) -> usize {
@@ -66,16 +66,16 @@ impl Places {
 
     /// Waits until no session is left.
     pub(crate) async fn all_free(&self) {
-        let all = u32::try_from(self.all_max).expect("there are no more places than fit");
+        let all = u32::try_from(self.all_max).expect("there are no more permits than fit");
         // The semaphore is never closed.
         drop(self.all.acquire_many(all).await);
     }
 }
 
-impl Drop for AddressPlace {
+impl Drop for AddressPermit {
     fn drop(&mut self) {
         let Some(network) = self.network else { return };
-        let mut per_address = self.places.per_address.lock();
+        let mut per_address = self.limit.per_address.lock();
         if let Some(count) = per_address.get_mut(&network) {
             *count -= 1;
             if *count == 0 {
@@ -94,19 +94,19 @@ mod tests {
     }
 
     #[test]
-    fn places_are_given_back() {
-        let places = Places::new(2, 1);
-        let (one, other) = (places.take().unwrap(), places.take().unwrap());
-        assert!(places.take().is_none());
-        assert_eq!(places.taken(), 2);
+    fn permits_are_given_back() {
+        let limit = SessionLimit::new(2, 1);
+        let (one, other) = (limit.take().unwrap(), limit.take().unwrap());
+        assert!(limit.take().is_none());
+        assert_eq!(limit.taken(), 2);
         drop((one, other));
-        assert!(places.take().is_some());
+        assert!(limit.take().is_some());
     }
 
     #[test]
     fn addresses_are_counted_apart_and_ipv6_by_network() {
-        let places = Arc::new(Places::new(10, 2));
-        let take = |text: &str| places.take_for(address(text));
+        let limit = Arc::new(SessionLimit::new(10, 2));
+        let take = |text: &str| limit.take_for(address(text));
         let held = [take("192.0.2.1").unwrap(), take("::ffff:192.0.2.1").unwrap()];
         assert!(take("192.0.2.1").is_none());
         assert!(take("192.0.2.2").is_some());
@@ -116,6 +116,6 @@ mod tests {
         let local: Vec<_> = (0..5).map(|_| take("127.0.0.1").unwrap()).collect();
         drop((held, in_network, local));
         assert!(take("192.0.2.1").is_some());
-        assert!(places.per_address.lock().is_empty(), "nothing is left behind");
+        assert!(limit.per_address.lock().is_empty(), "nothing is left behind");
     }
 }

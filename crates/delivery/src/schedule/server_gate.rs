@@ -1,4 +1,4 @@
-//! One sending server's turnstile: suspended or not, and the pace of its send rate.
+//! One sending server's server_gate: suspended or not, and the pace of its send rate.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use super::block::{Block, Why};
 use super::bucket::Bucket;
 
 #[derive(Debug)]
-pub(super) struct Turnstile {
+pub(super) struct ServerGate {
     pub(super) scope: [GateScope; 1],
     pub(super) suspended_reason: Option<String>,
-    pub(super) pool_wish: Option<postroad_model::PoolId>,
+    pub(super) chosen_pool: Option<postroad_model::PoolId>,
     rate: Option<(SendRate, u32, Bucket)>,
     /// Site queues that took it out of their ring.
     pub(super) parked_in: BTreeSet<usize>,
@@ -22,12 +22,12 @@ pub(super) struct Turnstile {
     pub(super) wake_at: Option<Timestamp>,
 }
 
-impl Turnstile {
+impl ServerGate {
     pub(super) fn new(id: ServerId) -> Self {
         Self {
             scope: [GateScope::Server(id)],
             suspended_reason: None,
-            pool_wish: None,
+            chosen_pool: None,
             rate: None,
             parked_in: BTreeSet::new(),
             last_readmitted: 0,

@@ -1,4 +1,4 @@
-//! The queue desk: what an operator asks about the queue and orders there. Works on the store alone, too, when no engine
+//! Queue administration: what an operator asks about the queue and changes there. Works on the store alone, too, when no engine
 //! runs; then it cannot say what the engine is doing.
 
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use postroad_store::{
     StoreError,
 };
 
-use crate::engine::{Hub, read_setup};
+use crate::engine::{EngineShared, read_setup};
 use crate::schedule::{PauseCause, Totals};
 
 /// Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct QueueDesk {
+pub struct QueueAdmin {
     store: Store,
-    hub: Option<Arc<Hub>>,
+    shared: Option<Arc<EngineShared>>,
 }
 
 /// What is in the queue, and what the engine does about it.
@@ -50,18 +50,19 @@ pub struct Health {
     pub lag: Duration,
 }
 
-impl QueueDesk {
+impl QueueAdmin {
     /// Tries whether the flight journal takes marks, and looks at the head of the queue.
     pub async fn health(&self, now: Timestamp) -> Result<Health, StoreError> {
         let mut problems = Vec::new();
         let mut oldest = self.store.oldest_due().await?;
-        if let Some(hub) = &self.hub {
-            let (causes, waiting) = hub.look(|schedule, _| (schedule.pause_causes(), schedule.oldest_due()));
+        if let Some(shared) = &self.shared {
+            let (causes, waiting) =
+                shared.look(|schedule, _| (schedule.pause_causes(), schedule.oldest_due()));
             oldest = [oldest, waiting].into_iter().flatten().min();
             if causes.contains(&PauseCause::Outcomes) {
                 problems.push("outcomes of deliveries cannot be stored".to_owned());
             }
-            let journal = Arc::clone(&hub.journal);
+            let journal = Arc::clone(&shared.journal);
             match tokio::task::spawn_blocking(move || journal.check()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
@@ -75,12 +76,12 @@ impl QueueDesk {
         Ok(Health { problems, lag: oldest.map_or(Duration::ZERO, |due_at| now.since(due_at)) })
     }
 
-    pub(crate) fn live(hub: Arc<Hub>) -> Self {
-        Self { store: hub.store.clone(), hub: Some(hub) }
+    pub(crate) fn live(shared: Arc<EngineShared>) -> Self {
+        Self { store: shared.store.clone(), shared: Some(shared) }
     }
 
     pub fn without_engine(store: Store) -> Self {
-        Self { store, hub: None }
+        Self { store, shared: None }
     }
 
     pub async fn list(
@@ -95,9 +96,9 @@ impl QueueDesk {
     pub async fn overview(&self) -> Result<Overview, StoreError> {
         Ok(Overview {
             stored: self.store.queue_stats().await?,
-            engine: self.hub.as_ref().map(|hub| hub.look(crate::schedule::Schedule::totals)),
+            engine: self.shared.as_ref().map(|shared| shared.look(crate::schedule::Schedule::totals)),
             gates: self.store.list_gates().await?,
-            in_flight: self.hub.as_ref().map_or(0, |hub| hub.in_flight().len()),
+            in_flight: self.shared.as_ref().map_or(0, |shared| shared.in_flight().len()),
         })
     }
 
@@ -140,17 +141,17 @@ impl QueueDesk {
     }
 
     fn why(&self, entry: &QueueEntry, now: Timestamp) -> String {
-        let Some(hub) = &self.hub else {
+        let Some(shared) = &self.shared else {
             return "It waits because no server is running on this data folder.".to_owned();
         };
-        if let Some(site) = hub.in_flight().get(&(entry.server_id, entry.message_id)) {
+        if let Some(site) = shared.in_flight().get(&(entry.server_id, entry.message_id)) {
             return format!("It is being handed to {site} right now.");
         }
         if entry.due_at > now {
             let because = if entry.attempts > 0 { "its next attempt is" } else { "it is to be sent" };
             return format!("It waits because {because} at {}.", entry.due_at.to_rfc3339());
         }
-        hub.look(|schedule, now| schedule.why_waiting(&entry.domain, entry.server_id, now))
+        shared.look(|schedule, now| schedule.why_waiting(&entry.domain, entry.server_id, now))
     }
 
     pub async fn locate(&self, id: MessageId) -> Result<Option<ServerId>, StoreError> {
@@ -185,8 +186,8 @@ impl QueueDesk {
 
     /// Has the engine follow a change of the set-up at once, instead of within seconds.
     pub async fn refresh(&self) -> Result<(), StoreError> {
-        match &self.hub {
-            Some(hub) => read_setup(hub).await,
+        match &self.shared {
+            Some(shared) => read_setup(shared).await,
             None => Ok(()),
         }
     }

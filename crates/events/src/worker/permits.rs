@@ -3,7 +3,7 @@
 //!
 //! A post without a quick answer moves to the permits for slow ones, so that the next endpoint does not wait
 //! for it; endpoints that have answered well get more time. If no permit is left, a post without an answer is
-//! given up earlier (`lane.rs`).
+//! given up earlier (`endpoint_worker.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) enum Class {
 }
 
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct PostPermits {
     proven: Arc<Semaphore>,
     new: Arc<Semaphore>,
     failing: Arc<Semaphore>,
@@ -44,14 +44,14 @@ pub(super) struct Places {
 
 /// Permit; dropping it frees it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct PostPermit {
     server_id: ServerId,
     class: Class,
     _of_server: OwnedSemaphorePermit,
     _of_class: OwnedSemaphorePermit,
 }
 
-impl Places {
+impl PostPermits {
     pub(super) fn new(per_endpoint: usize) -> Self {
         Self {
             proven: Arc::new(Semaphore::new(PROVEN_POSTS_MAX)),
@@ -64,8 +64,8 @@ impl Places {
     }
 
     /// Waits for a permit. Takes the server's own first: waiting for it blocks no other server.
-    pub(super) async fn take(&self, server_id: ServerId, class: Class) -> Place {
-        Place {
+    pub(super) async fn take(&self, server_id: ServerId, class: Class) -> PostPermit {
+        PostPermit {
             server_id,
             class,
             _of_server: acquire(self.of_server(server_id, class)).await,
@@ -75,25 +75,25 @@ impl Places {
 
     /// Moves a post without an answer to the slow class, if a permit is free there, so that the next endpoint
     /// of its class can start.
-    pub(super) fn make_way(&self, place: Place) -> Place {
-        let (server_id, class) = (place.server_id, Class::Slow);
-        if !matches!(place.class, Class::New | Class::Proven) {
-            return place;
+    pub(super) fn make_way(&self, permit: PostPermit) -> PostPermit {
+        let (server_id, class) = (permit.server_id, Class::Slow);
+        if !matches!(permit.class, Class::New | Class::Proven) {
+            return permit;
         }
         let of_server = self.of_server(server_id, class).try_acquire_owned();
         let of_class = self.of_class(class).try_acquire_owned();
         match (of_server, of_class) {
             (Ok(of_server), Ok(of_class)) => {
-                Place { server_id, class, _of_server: of_server, _of_class: of_class }
+                PostPermit { server_id, class, _of_server: of_server, _of_class: of_class }
             }
-            _ => place,
+            _ => permit,
         }
     }
 
     /// Whether all permits of this class are in use, in total or by its server, so that others may wait for it.
-    pub(super) fn is_scarce(&self, place: &Place) -> bool {
-        self.of_class(place.class).available_permits() == 0
-            || self.of_server(place.server_id, place.class).available_permits() == 0
+    pub(super) fn is_scarce(&self, permit: &PostPermit) -> bool {
+        self.of_class(permit.class).available_permits() == 0
+            || self.of_server(permit.server_id, permit.class).available_permits() == 0
     }
 
     fn of_class(&self, class: Class) -> Arc<Semaphore> {
@@ -109,16 +109,16 @@ impl Places {
         let mut of_servers = self.of_servers.lock();
         if of_servers.len() >= SERVERS_KEPT {
             // Permits and waiting tasks hold a reference.
-            of_servers.retain(|_, places| Arc::strong_count(places) > 1);
+            of_servers.retain(|_, permits| Arc::strong_count(permits) > 1);
         }
         let count = if class == Class::Slow { SERVER_SLOW_MAX } else { self.per_server };
-        let places = of_servers.entry((server_id, class)).or_insert_with(|| Arc::new(Semaphore::new(count)));
-        Arc::clone(places)
+        let permits = of_servers.entry((server_id, class)).or_insert_with(|| Arc::new(Semaphore::new(count)));
+        Arc::clone(permits)
     }
 }
 
-async fn acquire(places: Arc<Semaphore>) -> OwnedSemaphorePermit {
-    places.acquire_owned().await.expect("these semaphores are never closed")
+async fn acquire(permits: Arc<Semaphore>) -> OwnedSemaphorePermit {
+    permits.acquire_owned().await.expect("these semaphores are never closed")
 }
 
 #[cfg(test)]
@@ -128,63 +128,63 @@ mod tests {
     use super::*;
 
     /// Returns a permit only if one is free.
-    async fn free(places: &Places, server_id: i64, class: Class) -> Option<Place> {
-        tokio::time::timeout(Duration::ZERO, places.take(ServerId(server_id), class)).await.ok()
+    async fn free(permits: &PostPermits, server_id: i64, class: Class) -> Option<PostPermit> {
+        tokio::time::timeout(Duration::ZERO, permits.take(ServerId(server_id), class)).await.ok()
     }
 
     #[tokio::test]
-    async fn a_server_takes_its_own_places_only() {
-        let places = Places::new(8);
+    async fn a_server_takes_its_own_permits_only() {
+        let permits = PostPermits::new(8);
         let mut taken = Vec::new();
-        while let Some(place) = free(&places, 1, Class::Failing).await {
-            taken.push(place);
+        while let Some(permit) = free(&permits, 1, Class::Failing).await {
+            taken.push(permit);
         }
         assert_eq!(taken.len(), SERVER_POSTS_MAX);
-        assert!(free(&places, 1, Class::Proven).await.is_some());
-        assert!(free(&places, 2, Class::Failing).await.is_some());
+        assert!(free(&permits, 1, Class::Proven).await.is_some());
+        assert!(free(&permits, 2, Class::Failing).await.is_some());
         taken.clear();
-        assert!(free(&places, 1, Class::Failing).await.is_some());
+        assert!(free(&permits, 1, Class::Failing).await.is_some());
     }
 
     #[tokio::test]
     async fn new_endpoints_that_do_not_answer_make_way_for_others() {
-        let places = Places::new(8);
+        let permits = PostPermits::new(8);
         let mut taken = Vec::new();
-        while let Some(place) = free(&places, 1, Class::New).await {
-            taken.push(place);
+        while let Some(permit) = free(&permits, 1, Class::New).await {
+            taken.push(permit);
         }
-        let moved: Vec<Place> = taken.into_iter().map(|place| places.make_way(place)).collect();
-        assert!(moved.iter().all(|place| place.class == Class::Slow));
+        let moved: Vec<PostPermit> = taken.into_iter().map(|permit| permits.make_way(permit)).collect();
+        assert!(moved.iter().all(|permit| permit.class == Class::Slow));
         let mut taken = Vec::new();
-        while let Some(place) = free(&places, 1, Class::New).await {
-            taken.push(places.make_way(place));
+        while let Some(permit) = free(&permits, 1, Class::New).await {
+            taken.push(permits.make_way(permit));
         }
         // When its share of slow posts is used up, the server's other posts stay in their class.
         assert_eq!(moved.len() + taken.len(), SERVER_SLOW_MAX + SERVER_POSTS_MAX);
-        assert!(free(&places, 2, Class::New).await.is_some());
-        assert!(moved.iter().chain(&taken).all(|place| places.is_scarce(place)));
-        assert!(!places.is_scarce(&free(&places, 2, Class::New).await.unwrap()));
+        assert!(free(&permits, 2, Class::New).await.is_some());
+        assert!(moved.iter().chain(&taken).all(|permit| permits.is_scarce(permit)));
+        assert!(!permits.is_scarce(&free(&permits, 2, Class::New).await.unwrap()));
     }
 
     #[tokio::test]
     async fn proven_endpoints_that_begin_to_hang_make_way_too() {
-        let places = Places::new(8);
+        let permits = PostPermits::new(8);
         let mut taken = Vec::new();
-        while let Some(place) = free(&places, 1, Class::Proven).await {
-            taken.push(place);
+        while let Some(permit) = free(&permits, 1, Class::Proven).await {
+            taken.push(permit);
         }
-        let _moved: Vec<Place> = taken.into_iter().map(|place| places.make_way(place)).collect();
-        assert!(free(&places, 1, Class::Proven).await.is_some());
+        let _moved: Vec<PostPermit> = taken.into_iter().map(|permit| permits.make_way(permit)).collect();
+        assert!(free(&permits, 1, Class::Proven).await.is_some());
     }
 
     #[tokio::test]
     async fn servers_without_posts_are_forgotten() {
-        let places = Places::new(64);
-        let held = free(&places, 0, Class::New).await;
+        let permits = PostPermits::new(64);
+        let held = free(&permits, 0, Class::New).await;
         for server_id in 0..3 * SERVERS_KEPT as i64 {
-            assert!(free(&places, server_id, Class::New).await.is_some());
+            assert!(free(&permits, server_id, Class::New).await.is_some());
         }
-        let known = places.of_servers.lock();
+        let known = permits.of_servers.lock();
         assert!(known.len() <= SERVERS_KEPT && known.contains_key(&(ServerId(0), Class::New)));
         drop((known, held));
     }

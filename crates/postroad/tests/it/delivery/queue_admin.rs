@@ -8,9 +8,9 @@ use super::outside::Outside;
 use crate::terminal::{ESCAPES, assert_harmless, queue_text};
 use crate::world::{Engine, SEND, World, both_engines, good_but};
 
-/// Without a server the desk works on the store.
+/// Without a server queue administration works on the store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_server_the_desk_reads_the_store() {
+async fn without_a_server_the_queue_is_read_from_the_store() {
     let outside = Outside::new();
     let mut world = outside.start(Engine::Sqlite, &[]);
     let tomorrow = json!({"to": ["a@one.example"], "send_at": "2026-12-01T00:00:00Z"});

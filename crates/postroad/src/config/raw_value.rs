@@ -13,7 +13,7 @@ use toml::de::DeValue;
 use super::{Database, PostgresUrl, units};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Given {
+pub(super) enum RawValue {
     Text(String),
     Number(i64),
     Flag(bool),
@@ -24,7 +24,7 @@ pub(super) enum Given {
     Other(&'static str),
 }
 
-impl Given {
+impl RawValue {
     pub(super) fn of_toml(value: &DeValue<'_>) -> Self {
         match value {
             DeValue::String(text) => Self::Text(text.clone().into_owned()),
@@ -246,8 +246,8 @@ mod tests {
 
     #[test]
     fn variables_have_no_types_and_toml_has() {
-        assert_eq!(Given::Variable("7".to_owned()).count(0), Ok(7));
-        assert!(Given::Text("7".to_owned()).count(0).is_err());
-        assert_eq!(Given::Variable(String::new()).list(), Ok(vec![]));
+        assert_eq!(RawValue::Variable("7".to_owned()).count(0), Ok(7));
+        assert!(RawValue::Text("7".to_owned()).count(0).is_err());
+        assert_eq!(RawValue::Variable(String::new()).list(), Ok(vec![]));
     }
 }
