@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use axum::http::HeaderMap;
+use postroad_app::access::Operation;
 use postroad_app::{App, AuthFailure, Caller, Peer};
-use postroad_model::Scope;
 
 use crate::failure::{Failure, Reason};
 
@@ -30,11 +30,11 @@ pub(crate) async fn authenticate(
     app: &App,
     headers: &HeaderMap,
     peer: Peer,
-    needed: Scope,
+    operation: Operation,
 ) -> Result<Caller, NotAdmitted> {
     // Bytes that are not UTF-8 never match a key; they are echoed with replacement characters.
     let token = headers.get(X_SERVER_API_KEY).map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let (reason, delay) = match app.authenticate(token.as_deref(), peer, needed).await {
+    let (reason, delay) = match app.authenticate(token.as_deref(), peer, operation).await {
         Ok(caller) => return Ok(caller),
         Err(AuthFailure::Missing { delay }) => (Reason::KeyMissing, delay),
         Err(AuthFailure::Invalid { delay }) => {
@@ -42,10 +42,7 @@ pub(crate) async fn authenticate(
             (Reason::KeyInvalid { token }, delay)
         }
         Err(AuthFailure::Suspended) => return Err(Reason::ServerSuspended.into()),
-        Err(AuthFailure::AccessDenied { scope }) => {
-            return Err(Reason::AccessDenied { scope, needed }.into());
-        }
-        Err(AuthFailure::TestKey) => return Err(Reason::TestKey.into()),
+        Err(AuthFailure::Denied(denial)) => return Err(Reason::Denied(denial).into()),
         Err(AuthFailure::Store(error)) => return Err(error.into()),
     };
     Err(NotAdmitted { failure: reason.into(), delay })

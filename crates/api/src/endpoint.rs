@@ -7,9 +7,9 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::Response;
 use bytes::Bytes;
+use postroad_app::access::Operation;
 use postroad_app::{App, Caller};
 use postroad_events::WebhookTester;
-use postroad_model::Scope;
 use serde::Serialize;
 
 use crate::answers::Answers;
@@ -24,26 +24,15 @@ use crate::request_info::RequestInfo;
 use crate::state::ApiState;
 use crate::{held, params};
 
-/// Scope and methods that an endpoint accepts.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Access {
-    pub(crate) scope: Scope,
-    /// Comma-separated, as in the header Allow.
-    pub(crate) methods: &'static str,
-}
-
-impl From<Scope> for Access {
-    /// POST only, like most endpoints.
-    fn from(scope: Scope) -> Self {
-        Self { scope, methods: "POST" }
-    }
-}
-
-impl Access {
-    /// For the four endpoints of the original specification, which existing clients call by all of these
-    /// methods.
-    pub(crate) fn by_any_client_method(scope: Scope) -> Self {
-        Self { scope, methods: "POST, GET, PUT, PATCH" }
+/// Methods that an endpoint accepts, comma-separated as in the header Allow.
+fn methods(operation: Operation) -> &'static str {
+    match operation {
+        // Existing clients call the four endpoints of the original specification by all of these.
+        Operation::SendMessage
+        | Operation::SendRaw
+        | Operation::MessagesMessage
+        | Operation::MessagesDeliveries => "POST, GET, PUT, PATCH",
+        _ => "POST",
     }
 }
 
@@ -111,7 +100,7 @@ impl Call {
 pub(crate) async fn answer<T, F, Fut>(
     state: &ApiState,
     request: Request,
-    access: Access,
+    operation: Operation,
     handle: F,
 ) -> Response
 where
@@ -121,7 +110,7 @@ where
 {
     let info = info(&request);
     let (parts, body) = request.into_parts();
-    let caller = match admit(state, &info, &parts, access).await {
+    let caller = match admit(state, &info, &parts, operation).await {
         Ok(caller) => caller,
         Err(NotAdmitted { failure, delay }) => {
             // A delayed caller holds no request in memory.
@@ -187,15 +176,16 @@ async fn admit(
     state: &ApiState,
     info: &RequestInfo,
     request: &Parts,
-    access: Access,
+    operation: Operation,
 ) -> Result<Caller, NotAdmitted> {
-    if !access.methods.split(", ").any(|method| method == request.method.as_str()) {
-        return Err(Reason::MethodNotAllowed(request.method.clone(), access.methods).into());
+    let methods = methods(operation);
+    if !methods.split(", ").any(|method| method == request.method.as_str()) {
+        return Err(Reason::MethodNotAllowed(request.method.clone(), methods).into());
     }
     if state.app.is_in_maintenance().await.map_err(Failure::from)? {
         return Err(Reason::Maintenance.into());
     }
-    auth::authenticate(&state.app, &request.headers, info.peer, access.scope).await
+    auth::authenticate(&state.app, &request.headers, info.peer, operation).await
 }
 
 #[cfg(test)]
@@ -242,7 +232,7 @@ mod tests {
                 let data = (call.text.len(), thread::current().id() == here);
                 Success::with_warnings(Ok(data), Vec::new())
             };
-            let response = answer(&state, request, Scope::Send.into(), handle).await;
+            let response = answer(&state, request, Operation::SendMessage, handle).await;
             let body = response.into_body().collect().await.unwrap().to_bytes();
             let envelope: serde_json::Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(envelope["data"], serde_json::json!([bytes, is_here]));

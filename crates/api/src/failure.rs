@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use axum::http::header::{ALLOW, RETRY_AFTER};
 use axum::http::{HeaderName, Method, StatusCode};
+use postroad_app::access::{Denial, Level};
 use postroad_app::domains::DomainRefusal;
 use postroad_app::templates::{TemplateProblem, TemplateRefusal};
 use postroad_app::{FieldProblem, Refusal, WebhookRefusal};
-use postroad_model::Scope;
 use postroad_store::StoreError;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -41,12 +41,8 @@ pub(crate) enum Reason {
         token: String,
     },
     ServerSuspended,
-    AccessDenied {
-        scope: Scope,
-        needed: Scope,
-    },
-    /// A test key was used for a call that changes the live server.
-    TestKey,
+    /// The caller is known, and may not do this.
+    Denied(Denial),
     RequestTooLarge {
         bytes_max: usize,
     },
@@ -139,17 +135,7 @@ impl Reason {
             Self::ServerSuspended => {
                 error(ok, "ServerSuspended", "The mail server has been suspended".into())
             }
-            Self::AccessDenied { scope, needed } => error(
-                ok,
-                "AccessDenied",
-                format!("The API key has the scope `{scope}`; this call needs `{needed}` or `full`").into(),
-            ),
-            Self::TestKey => error(
-                ok,
-                "AccessDenied",
-                "The API key is a test key: it can send in test mode and read, but change nothing of the server"
-                    .into(),
-            ),
+            Self::Denied(denial) => error(ok, "AccessDenied", denied(denial)),
             Self::RequestTooLarge { bytes_max } => error(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "RequestTooLarge",
@@ -238,6 +224,36 @@ impl Reason {
                 "An unexpected error occurred; tell support the request_id".into(),
             ),
         }
+    }
+}
+
+/// Text of `AccessDenied`.
+fn denied(denial: &Denial) -> Cow<'static, str> {
+    match denial {
+        Denial::ServerScope { scope, needed } => {
+            format!("The API key has the scope `{scope}`; this call needs `{needed}` or `full`").into()
+        }
+        Denial::AccountScopes { scopes, operation } => {
+            let scopes: Vec<String> = scopes.iter().map(ToString::to_string).collect();
+            let read = if operation.is_read() { ", `read`" } else { "" };
+            let (scopes, group) = (scopes.join(", "), operation.group());
+            format!("The API key has the scopes `{scopes}`; this call needs `{group}`{read} or `full`").into()
+        }
+        Denial::TestKey => {
+            "The API key is a test key: it can send in test mode and read, but change nothing of the server"
+                .into()
+        }
+        Denial::Role { needed } => format!("This needs the role `{needed}` or a higher one").into(),
+        Denial::Kind(Level::Server | Level::ServerOrAccount) => {
+            "This call needs the API key of a server, in the header X-Server-API-Key".into()
+        }
+        Denial::Kind(Level::Account) => {
+            "This call needs the API key of an account, in the header X-Account-API-Key".into()
+        }
+        Denial::Kind(Level::Operator) => {
+            "This call needs the API key of the operator, in the header X-Operator-API-Key".into()
+        }
+        Denial::NotFound => "The key has nothing of this kind".into(),
     }
 }
 
@@ -419,8 +435,7 @@ mod tests {
             Reason::KeyMissing,
             Reason::KeyInvalid { token: String::new() },
             Reason::ServerSuspended,
-            Reason::AccessDenied { scope: Scope::Read, needed: Scope::Send },
-            Reason::TestKey,
+            Reason::Denied(Denial::TestKey),
             Reason::RequestTooLarge { bytes_max: 1 },
             Reason::MessageNotFound { id: RawValue::from_string("1".into()).unwrap() },
             Reason::WebhookNotFound,

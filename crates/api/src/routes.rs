@@ -6,12 +6,12 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::{MethodRouter, any, get};
+use axum::routing::{any, get};
 use bytes::Bytes;
-use postroad_model::Scope;
+use postroad_app::access::Operation;
 use serde::Serialize;
 
-use crate::endpoint::{self, Access, Call};
+use crate::endpoint::{self, Call};
 use crate::envelope::{Success, json};
 use crate::failure::Failure;
 use crate::openapi::openapi_json;
@@ -23,55 +23,49 @@ use crate::{
 pub(crate) fn router(state: Arc<ApiState>) -> Router {
     let openapi = Bytes::from(openapi_json());
     Router::new()
-        .route("/api/v1/send/message", call(Access::by_any_client_method(Scope::Send), send::message::handle))
-        .route("/api/v1/send/raw", call(Access::by_any_client_method(Scope::Send), send::raw::handle))
-        .route(
-            "/api/v1/messages/message",
-            call(Access::by_any_client_method(Scope::Read), messages::message::handle),
-        )
-        .route(
-            "/api/v1/messages/deliveries",
-            call(Access::by_any_client_method(Scope::Read), messages::deliveries::handle),
-        )
-        .route("/api/v1/analytics/summary", call(Scope::Read, analytics::summary::handle))
-        .route("/api/v1/analytics/timeseries", call(Scope::Read, analytics::timeseries::handle))
-        .route("/api/v1/analytics/top", call(Scope::Read, analytics::top::handle))
-        .route("/api/v1/analytics/message", call(Scope::Read, analytics::message::handle))
-        .route("/api/v1/webhooks/create", call(Scope::Full, webhooks::create::handle))
-        .route("/api/v1/webhooks/get", call(Scope::Read, webhooks::get::handle))
-        .route("/api/v1/webhooks/list", call(Scope::Read, webhooks::list::handle))
-        .route("/api/v1/webhooks/update", call(Scope::Full, webhooks::update::handle))
-        .route("/api/v1/webhooks/delete", call(Scope::Full, webhooks::delete::handle))
-        .route("/api/v1/webhooks/rotate_secret", call(Scope::Full, webhooks::rotate_secret::handle))
-        .route("/api/v1/webhooks/test", call(Scope::Full, webhooks::test::handle))
-        .route("/api/v1/webhooks/attempts", call(Scope::Read, webhooks::attempts::handle))
-        .route("/api/v1/webhooks/replay", call(Scope::Full, webhooks::replay::handle))
-        .route("/api/v1/events/list", call(Scope::Read, events::list::handle))
-        .route("/api/v1/suppressions/list", call(Scope::Read, suppressions::list::handle))
-        .route("/api/v1/suppressions/get", call(Scope::Read, suppressions::get::handle))
-        .route("/api/v1/suppressions/add", call(Scope::Full, suppressions::add::handle))
-        .route("/api/v1/suppressions/remove", call(Scope::Full, suppressions::remove::handle))
-        .route("/api/v1/suppressions/import", call(Scope::Full, suppressions::import::handle))
-        .route("/api/v1/suppressions/export", call(Scope::Read, suppressions::export::handle))
-        .route("/api/v1/templates/create", call(Scope::Full, templates::create::handle))
-        .route("/api/v1/templates/get", call(Scope::Read, templates::get::handle))
-        .route("/api/v1/templates/list", call(Scope::Read, templates::list::handle))
-        .route("/api/v1/templates/update", call(Scope::Full, templates::update::handle))
-        .route("/api/v1/templates/delete", call(Scope::Full, templates::delete::handle))
-        .route("/api/v1/templates/render", call(Scope::Read, templates::render::handle))
-        .route("/api/v1/templates/validate", call(Scope::Read, templates::validate::handle))
-        .route("/api/v1/templates/versions", call(Scope::Read, templates::versions::handle))
-        .route("/api/v1/templates/publish", call(Scope::Full, templates::publish::handle))
-        .route("/api/v1/templates/rollback", call(Scope::Full, templates::rollback::handle))
-        .route("/api/v1/templates/diff", call(Scope::Read, templates::diff::handle))
-        .route("/api/v1/domains/create", call(Scope::Full, domains::create::handle))
-        .route("/api/v1/domains/get", call(Scope::Read, domains::get::handle))
-        .route("/api/v1/domains/list", call(Scope::Read, domains::list::handle))
-        .route("/api/v1/domains/verify", call(Scope::Full, domains::verify::handle))
-        .route("/api/v1/domains/rotate_dkim", call(Scope::Full, domains::rotate_dkim::handle))
-        .route("/api/v1/domains/delete", call(Scope::Full, domains::delete::handle))
-        .route("/api/v1/server/get", call(Scope::Read, server_settings::get::handle))
-        .route("/api/v1/server/update", call(Scope::Full, server_settings::update::handle))
+        .endpoint(Operation::SendMessage, send::message::handle)
+        .endpoint(Operation::SendRaw, send::raw::handle)
+        .endpoint(Operation::MessagesMessage, messages::message::handle)
+        .endpoint(Operation::MessagesDeliveries, messages::deliveries::handle)
+        .endpoint(Operation::AnalyticsSummary, analytics::summary::handle)
+        .endpoint(Operation::AnalyticsTimeseries, analytics::timeseries::handle)
+        .endpoint(Operation::AnalyticsTop, analytics::top::handle)
+        .endpoint(Operation::AnalyticsMessage, analytics::message::handle)
+        .endpoint(Operation::WebhooksCreate, webhooks::create::handle)
+        .endpoint(Operation::WebhooksGet, webhooks::get::handle)
+        .endpoint(Operation::WebhooksList, webhooks::list::handle)
+        .endpoint(Operation::WebhooksUpdate, webhooks::update::handle)
+        .endpoint(Operation::WebhooksDelete, webhooks::delete::handle)
+        .endpoint(Operation::WebhooksRotateSecret, webhooks::rotate_secret::handle)
+        .endpoint(Operation::WebhooksTest, webhooks::test::handle)
+        .endpoint(Operation::WebhooksAttempts, webhooks::attempts::handle)
+        .endpoint(Operation::WebhooksReplay, webhooks::replay::handle)
+        .endpoint(Operation::EventsList, events::list::handle)
+        .endpoint(Operation::SuppressionsList, suppressions::list::handle)
+        .endpoint(Operation::SuppressionsGet, suppressions::get::handle)
+        .endpoint(Operation::SuppressionsAdd, suppressions::add::handle)
+        .endpoint(Operation::SuppressionsRemove, suppressions::remove::handle)
+        .endpoint(Operation::SuppressionsImport, suppressions::import::handle)
+        .endpoint(Operation::SuppressionsExport, suppressions::export::handle)
+        .endpoint(Operation::TemplatesCreate, templates::create::handle)
+        .endpoint(Operation::TemplatesGet, templates::get::handle)
+        .endpoint(Operation::TemplatesList, templates::list::handle)
+        .endpoint(Operation::TemplatesUpdate, templates::update::handle)
+        .endpoint(Operation::TemplatesDelete, templates::delete::handle)
+        .endpoint(Operation::TemplatesRender, templates::render::handle)
+        .endpoint(Operation::TemplatesValidate, templates::validate::handle)
+        .endpoint(Operation::TemplatesVersions, templates::versions::handle)
+        .endpoint(Operation::TemplatesPublish, templates::publish::handle)
+        .endpoint(Operation::TemplatesRollback, templates::rollback::handle)
+        .endpoint(Operation::TemplatesDiff, templates::diff::handle)
+        .endpoint(Operation::DomainsCreate, domains::create::handle)
+        .endpoint(Operation::DomainsGet, domains::get::handle)
+        .endpoint(Operation::DomainsList, domains::list::handle)
+        .endpoint(Operation::DomainsVerify, domains::verify::handle)
+        .endpoint(Operation::DomainsRotateDkim, domains::rotate_dkim::handle)
+        .endpoint(Operation::DomainsDelete, domains::delete::handle)
+        .endpoint(Operation::ServerGet, server_settings::get::handle)
+        .endpoint(Operation::ServerUpdate, server_settings::update::handle)
         .route(
             "/api/v1/openapi.json",
             get(async move || json(StatusCode::OK, openapi.clone())).fallback(endpoint::not_get),
@@ -86,17 +80,33 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .with_state(state)
 }
 
-/// Routes an endpoint to `handle`. Accepts every method, so that a wrong one is answered with an envelope.
-fn call<T, F, Fut>(access: impl Into<Access>, handle: F) -> MethodRouter<Arc<ApiState>>
-where
-    T: Serialize + Send + Sync + 'static,
-    F: Fn(Call) -> Fut + Copy + Send + Sync + 'static,
-    Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static,
-{
-    let access = access.into();
-    any(move |State(state): State<Arc<ApiState>>, request: Request| async move {
-        endpoint::answer(&state, request, access, handle).await
-    })
+/// Adds endpoints under the names of their operations.
+trait Endpoints {
+    /// Routes an operation of a server's key to `handle`. Accepts every method, so that a wrong one is answered with
+    /// an envelope.
+    fn endpoint<T, F, Fut>(self, operation: Operation, handle: F) -> Self
+    where
+        T: Serialize + Send + Sync + 'static,
+        F: Fn(Call) -> Fut + Copy + Send + Sync + 'static,
+        Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static;
+}
+
+impl Endpoints for Router<Arc<ApiState>> {
+    fn endpoint<T, F, Fut>(self, operation: Operation, handle: F) -> Self
+    where
+        T: Serialize + Send + Sync + 'static,
+        F: Fn(Call) -> Fut + Copy + Send + Sync + 'static,
+        Fut: Future<Output = Result<Success<T>, Failure>> + Send + 'static,
+    {
+        let handler = any(move |State(state): State<Arc<ApiState>>, request: Request| async move {
+            endpoint::answer(&state, request, operation, handle).await
+        });
+        self.route(&path(operation), handler)
+    }
+}
+
+fn path(operation: Operation) -> String {
+    format!("/api/v1/{}", operation.name())
 }
 
 fn not_found() -> Response {

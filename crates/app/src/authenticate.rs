@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use postroad_model::{CredentialId, Scope, ServerId, ServerMode};
+use postroad_model::{AccountId, CredentialId, ServerId, ServerMode};
 use postroad_store::{CredentialAccess, KeyHash, ServerTracking, StoreError};
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
 use crate::App;
+use crate::access::{Actor, Denial, Operation, Subject, permit};
 use crate::secrets::hash;
 
 /// Origin of a call.
@@ -23,6 +24,7 @@ pub struct Peer {
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub server_id: ServerId,
+    pub account_id: AccountId,
     pub credential_id: CredentialId,
     pub mode: ServerMode,
     /// The credential holds everything that is sent with it.
@@ -39,28 +41,20 @@ pub struct Caller {
 /// Why a call is refused. Answer `Missing` and `Invalid` only after `delay`.
 #[derive(Debug)]
 pub enum AuthFailure {
-    Missing {
-        delay: Duration,
-    },
-    Invalid {
-        delay: Duration,
-    },
+    Missing { delay: Duration },
+    Invalid { delay: Duration },
     Suspended,
-    AccessDenied {
-        scope: Scope,
-    },
-    /// A test key was used for a call that changes the live server.
-    TestKey,
+    Denied(Denial),
     Store(StoreError),
 }
 
 impl App {
-    /// Checks an API key for a call that needs `needed`.
+    /// Checks an API key of a server for an operation on that server.
     pub async fn authenticate(
         &self,
         api_key: Option<&str>,
         peer: Peer,
-        needed: Scope,
+        operation: Operation,
     ) -> Result<Caller, AuthFailure> {
         let Some(api_key) = api_key.filter(|key| !key.trim().is_empty()) else {
             return Err(AuthFailure::Missing { delay: self.inner.bad_keys.note(peer.address).delay });
@@ -69,7 +63,7 @@ impl App {
         let Some(access) = access.filter(|access| self.is_usable(access, peer.address)) else {
             return Err(AuthFailure::Invalid { delay: self.inner.bad_keys.note(peer.address).delay });
         };
-        self.admit(access, peer, needed)
+        self.admit(access, peer, operation)
     }
 
     /// Checks that an authenticated key may make the call.
@@ -77,22 +71,21 @@ impl App {
         &self,
         access: CredentialAccess,
         peer: Peer,
-        needed: Scope,
+        operation: Operation,
     ) -> Result<Caller, AuthFailure> {
         if access.suspended_reason.is_some() {
             return Err(AuthFailure::Suspended);
         }
         let credential = access.credential;
-        if !credential.scope.allows(needed) {
-            return Err(AuthFailure::AccessDenied { scope: credential.scope });
-        }
-        // Calls that change the server need the scope `full`: settings, webhooks and suppressions.
-        if credential.test && needed == Scope::Full {
-            return Err(AuthFailure::TestKey);
-        }
+        let (server_id, account_id) = (credential.server_id, access.account_id);
+        let (scope, test) = (credential.scope, credential.test);
+        let actor = Actor::ServerKey { id: credential.id, server_id, scope, test };
+        let own = Subject::Server { id: server_id, account_id };
+        permit(&actor, operation, own).map_err(AuthFailure::Denied)?;
         self.inner.used.note(credential.id, self.inner.clock.now());
         Ok(Caller {
-            server_id: credential.server_id,
+            server_id,
+            account_id,
             credential_id: credential.id,
             mode: access.mode,
             hold: credential.hold,

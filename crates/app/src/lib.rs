@@ -1,6 +1,7 @@
 //! Application operations, one function each. Entry points (HTTP, SMTP, command line) translate and call these;
 //! decisions are made here. The crate knows no HTTP, HTML or sockets.
 
+pub mod access;
 pub mod admin;
 pub mod analytics;
 mod authenticate;

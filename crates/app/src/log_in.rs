@@ -8,6 +8,7 @@ use postroad_store::{Credential, KeyHash, StoreError};
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
+use crate::access::{Denial, Operation};
 use crate::authenticate::AuthFailure;
 use crate::secrets::hash;
 use crate::{App, Caller, Peer};
@@ -17,7 +18,7 @@ use crate::{App, Caller, Peer};
 #[derive(Debug, Clone)]
 pub struct Submitter {
     key_hash: KeyHash,
-    scope: Scope,
+    operation: Operation,
     peer: Peer,
 }
 
@@ -61,7 +62,7 @@ impl App {
         if access.is_none() || !is_right {
             return Err(self.bad_login(peer));
         }
-        let submitter = Submitter { key_hash, scope: Scope::Send, peer };
+        let submitter = Submitter { key_hash, operation: Operation::SmtpSubmit, peer };
         self.may_submit(&submitter).await?;
         Ok(submitter)
     }
@@ -93,7 +94,7 @@ impl App {
         let best =
             fitting.max_by_key(|bound| (bound.network.prefix_len(), std::cmp::Reverse(bound.credential_id)));
         let best = best.ok_or(LoginFailure::AddressUnknown)?;
-        Ok(Submitter { key_hash: best.key_hash, scope: Scope::Address, peer })
+        Ok(Submitter { key_hash: best.key_hash, operation: Operation::SmtpSubmitByAddress, peer })
     }
 
     /// Checks whether the client may send a message now, and returns its caller.
@@ -103,12 +104,13 @@ impl App {
         let Some(access) = access.filter(|access| self.is_usable(access, peer.address)) else {
             return Err(self.bad_login(peer));
         };
-        self.admit(access, peer, submitter.scope).map_err(|failure| match failure {
+        self.admit(access, peer, submitter.operation).map_err(|failure| match failure {
             AuthFailure::Suspended => LoginFailure::Suspended,
-            AuthFailure::AccessDenied { scope } => LoginFailure::MayNotSend { scope },
-            AuthFailure::Missing { .. } | AuthFailure::Invalid { .. } => self.bad_login(peer),
-            // Only for calls that change the server, which sending does not.
-            AuthFailure::TestKey => LoginFailure::MayNotSend { scope: submitter.scope },
+            AuthFailure::Denied(Denial::ServerScope { scope, .. }) => LoginFailure::MayNotSend { scope },
+            // Sending is denied by scope alone.
+            AuthFailure::Missing { .. } | AuthFailure::Invalid { .. } | AuthFailure::Denied(_) => {
+                self.bad_login(peer)
+            }
             AuthFailure::Store(error) => LoginFailure::Store(error),
         })
     }

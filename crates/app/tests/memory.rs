@@ -15,7 +15,7 @@ use postroad_app::send::{
     AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, RawDraft, SendContext, TemplateDraft,
 };
 use postroad_app::{App, Caller, Peer};
-use postroad_model::{DomainName, Limits, Scope, SystemClock, split_address_list};
+use postroad_model::{DomainName, Limits, SystemClock, split_address_list};
 use postroad_store::{Database, Role, Settings, Store};
 use postroad_testkit::{random_bytes, random_text};
 use tempfile::TempDir;
@@ -235,7 +235,10 @@ impl Service {
         let app = App::new(store, Arc::new(SystemClock), Limits::default(), hostname);
         let setup = app.dev_setup().await.unwrap();
         let peer = Peer { address: IpAddr::from([127, 0, 0, 1]), tls: true };
-        let caller = app.authenticate(Some(&setup.api_key), peer, Scope::Send).await.unwrap();
+        let caller = app
+            .authenticate(Some(&setup.api_key), peer, postroad_app::access::Operation::SendMessage)
+            .await
+            .unwrap();
         Self { app, caller, too_much: Mutex::default(), _folder: folder }
     }
 

@@ -48,4 +48,8 @@ ids! {
     WebhookAttemptId,
     /// A template or layout of a server.
     TemplateId,
+    /// API key of an account or of the operator.
+    AccountKeyId,
+    /// Person who signs in to an account.
+    UserId,
 }

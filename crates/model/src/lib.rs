@@ -3,6 +3,7 @@
 //! The crate does no I/O; only `clock` reads the wall clock.
 
 pub mod access;
+pub mod account_access;
 pub mod address;
 pub mod bounce_class;
 pub mod change;
@@ -28,6 +29,7 @@ pub mod webhook;
 pub mod webhook_url;
 
 pub use access::{Scope, ServerMode};
+pub use account_access::{AccountScope, UserRole};
 pub use address::{AddressError, EmailAddress};
 pub use bounce_class::BounceClass;
 pub use change::Change;
@@ -40,8 +42,8 @@ pub use event_cursor::EventCursor;
 pub use gate::{GateAction, GateScope};
 pub use hold::HoldReason;
 pub use id::{
-    AccountId, CredentialId, DeliveryId, DomainId, DomainKeyId, EventId, MessageId, PoolId, SendId, ServerId,
-    SourceId, TemplateId, WebhookAttemptId, WebhookId,
+    AccountId, AccountKeyId, CredentialId, DeliveryId, DomainId, DomainKeyId, EventId, MessageId, PoolId,
+    SendId, ServerId, SourceId, TemplateId, UserId, WebhookAttemptId, WebhookId,
 };
 pub use idgen::IdGenerator;
 pub use limits::Limits;

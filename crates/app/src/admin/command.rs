@@ -7,6 +7,7 @@ use postroad_model::{CredentialId, Scope, SendRate, ServerMode, SuppressionReaso
 use serde::{Deserialize, Serialize};
 
 use super::pools::WarmUpState;
+use crate::access::Operation;
 use crate::domains::ImportedDkimKey;
 use crate::suppressions::SuppressionRequest;
 
@@ -145,6 +146,55 @@ pub enum Command {
     Maintenance {
         on: bool,
     },
+}
+
+impl Command {
+    /// The row of the permission table that the command is under.
+    pub fn operation(&self) -> Operation {
+        match self {
+            Self::AccountCreate { .. } => Operation::AccountsCreate,
+            Self::AccountList => Operation::AccountsList,
+            Self::AccountSuspend { .. } => Operation::AccountsSuspend,
+            Self::AccountResume { .. } => Operation::AccountsResume,
+            Self::ServerCreate { .. } => Operation::ServersCreate,
+            Self::ServerList => Operation::ServersList,
+            Self::ServerSuspend { .. } => Operation::ServersSuspend,
+            Self::ServerResume { .. } => Operation::ServersResume,
+            Self::ServerSetMode { .. }
+            | Self::ServerSetPool { .. }
+            | Self::ServerSetRate { .. }
+            | Self::ServerSetHourlyLimit { .. }
+            | Self::ServerSetRetention { .. }
+            | Self::ServerSetTracking(_) => Operation::ServersUpdate,
+            Self::DomainCreate { .. } => Operation::DomainsCreate,
+            Self::DomainList { .. } => Operation::DomainsList,
+            Self::DomainSetVerified { .. } => Operation::DomainsSetVerified,
+            Self::DomainSetTracking(_) => Operation::DomainsSetTracking,
+            Self::DomainRecords(_) => Operation::DomainsGet,
+            Self::DomainVerify(_) => Operation::DomainsVerify,
+            Self::DomainDelete(_) => Operation::DomainsDelete,
+            Self::DomainRotateDkim { .. } => Operation::DomainsRotateDkim,
+            Self::InstallationRecords => Operation::InstallationRecords,
+            Self::PoolCreate { .. } => Operation::IpPoolsCreate,
+            Self::PoolList => Operation::IpPoolsList,
+            Self::PoolDelete { .. } => Operation::IpPoolsDelete,
+            Self::PoolAddAddress { .. } => Operation::IpPoolsAddAddress,
+            Self::PoolRemoveAddress { .. } => Operation::IpPoolsRemoveAddress,
+            Self::PoolWarmUp { .. } => Operation::IpPoolsWarmUp,
+            Self::PoolHistory { .. } => Operation::IpPoolsHistory,
+            Self::KeyCreate(_) => Operation::CredentialsCreate,
+            Self::KeyList { .. } => Operation::CredentialsList,
+            Self::KeyRevoke { .. } => Operation::CredentialsRevoke,
+            Self::KeyRotate { .. } => Operation::CredentialsRotate,
+            Self::SuppressionAdd { .. } => Operation::SuppressionsAdd,
+            Self::SuppressionImport { .. } => Operation::SuppressionsImport,
+            Self::SuppressionRemove { .. } => Operation::SuppressionsRemove,
+            Self::SuppressionList { .. } => Operation::SuppressionsList,
+            Self::SuppressionExport { .. } => Operation::SuppressionsExport,
+            Self::Reports { .. } => Operation::InstallationReports,
+            Self::Maintenance { .. } => Operation::InstallationMaintenance,
+        }
+    }
 }
 
 /// A domain, and whose it is: a server's, an account's, or the only one of that name.

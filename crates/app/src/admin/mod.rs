@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 pub use command::{Command, DaysCeiling, NamedDomain, NewKey, SetDomainTracking, SetServerTracking, Switch};
 pub use pools::WarmUpState;
 
+use crate::access::{Actor, Subject, permit};
 use crate::{App, names};
 
 /// Why a command failed; the text is for the operator.
@@ -37,6 +38,8 @@ impl AdminError {
 impl App {
     /// Executes a command and returns the created or found objects.
     pub async fn execute(&self, command: Command) -> Result<Value, AdminError> {
+        permit(&Actor::CommandLine, command.operation(), Subject::Installation)
+            .map_err(|denial| AdminError::refused(format!("{denial:?}")))?;
         let answer = match command {
             Command::AccountCreate { name } => self.create_account(name).await,
             Command::AccountList => self.list_accounts().await,

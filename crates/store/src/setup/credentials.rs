@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ipnet::IpNet;
-use postroad_model::{CredentialId, Scope, ServerId, ServerMode, Timestamp};
+use postroad_model::{AccountId, CredentialId, Scope, ServerId, ServerMode, Timestamp};
 
 use super::servers;
 use super::servers::ServerTracking;
@@ -58,6 +58,7 @@ pub struct Credential {
 #[derive(Debug, Clone)]
 pub struct CredentialAccess {
     pub credential: Credential,
+    pub account_id: AccountId,
     pub mode: ServerMode,
     /// Why the server or its account is suspended, if it is.
     pub suspended_reason: Option<String>,
@@ -199,7 +200,7 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
             "SELECT c.id, c.server_id, c.name, c.key_hash, c.secret_hash, c.scope, c.allow, c.hold, c.test,
                     c.expires_at, c.revoked_at, c.last_used_at, c.created_at, c.replaced_by,
                     s.mode, coalesce(s.suspended_reason, a.suspended_reason), s.hourly_limit,
-                    s.track_opens, s.track_clicks, s.track_excluded_hosts
+                    s.track_opens, s.track_clicks, s.track_excluded_hosts, s.account_id
              FROM credentials c JOIN servers s ON s.id = c.server_id JOIN accounts a ON a.id = s.account_id
              WHERE c.key_hash = $1",
             &[key.0.to_vec().into()],
@@ -211,6 +212,7 @@ pub(crate) async fn find_access(sql: &Sql<'_>, key: KeyHash) -> Result<Option<Cr
         suspended_reason: row.text_opt(15)?,
         hourly_limit: row.int_opt(16)?.map(|limit| limit as u32),
         tracking: servers::read_of_server(&row, 17)?,
+        account_id: AccountId(row.int(20)?),
         credential: read(&mut row)?,
     }))
 }

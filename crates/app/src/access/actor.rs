@@ -1,0 +1,59 @@
+//! Whoever asks for an operation.
+
+use postroad_model::{
+    AccountId, AccountKeyId, AccountScope, CredentialId, Scope, ServerId, UserId, UserRole,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Actor {
+    /// The operator at the command line of the machine.
+    CommandLine,
+    OperatorKey {
+        id: AccountKeyId,
+        scopes: Vec<AccountScope>,
+    },
+    AccountKey {
+        id: AccountKeyId,
+        account_id: AccountId,
+        scopes: Vec<AccountScope>,
+    },
+    /// A person who signed in to the portal.
+    User {
+        id: UserId,
+        account_id: AccountId,
+        role: UserRole,
+    },
+    ServerKey {
+        id: CredentialId,
+        server_id: ServerId,
+        scope: Scope,
+        /// A test key: it sends in test mode and reads, and changes nothing.
+        test: bool,
+    },
+}
+
+impl Actor {
+    /// The account that the actor is confined to; `None` for the operator and for server keys.
+    pub fn account_id(&self) -> Option<AccountId> {
+        match self {
+            Self::AccountKey { account_id, .. } | Self::User { account_id, .. } => Some(*account_id),
+            Self::CommandLine | Self::OperatorKey { .. } | Self::ServerKey { .. } => None,
+        }
+    }
+
+    /// Whether it is the operator, at the command line or with a key.
+    pub fn is_operator(&self) -> bool {
+        matches!(self, Self::CommandLine | Self::OperatorKey { .. })
+    }
+
+    /// Kind and id, as the audit log names them.
+    pub fn name(&self) -> (&'static str, Option<i64>) {
+        match self {
+            Self::CommandLine => ("command_line", None),
+            Self::OperatorKey { id, .. } => ("operator_key", Some(id.0)),
+            Self::AccountKey { id, .. } => ("account_key", Some(id.0)),
+            Self::User { id, .. } => ("user", Some(id.0)),
+            Self::ServerKey { id, .. } => ("server_key", Some(id.0)),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Table of all operations. A new endpoint, page or command is a row here.
+
+use postroad_model::{Scope, UserRole};
+
+/// Whose things an operation is about, and so which keys may ask for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// A server's own data, by its keys.
+    Server,
+    /// A server's by its keys, and the account's by account keys.
+    ServerOrAccount,
+    /// The account's, by account keys.
+    Account,
+    /// The installation's, by the operator alone.
+    Operator,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    Read,
+    Send,
+    /// Submission over SMTP by the client's address, without a secret.
+    SendByAddress,
+    Change,
+}
+
+impl Effect {
+    /// The scope that a server key needs.
+    pub fn server_scope(self) -> Scope {
+        match self {
+            Self::Read => Scope::Read,
+            Self::Send => Scope::Send,
+            Self::SendByAddress => Scope::Address,
+            Self::Change => Scope::Full,
+        }
+    }
+}
+
+macro_rules! operations {
+    ($($name:ident $text:literal $level:ident $effect:ident $role:ident;)+) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Operation {$($name,)+}
+
+        impl Operation {
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            const fn row(self) -> (&'static str, Level, Effect, UserRole) {
+                match self {
+                    $(Self::$name => ($text, Level::$level, Effect::$effect, UserRole::$role),)+
+                }
+            }
+        }
+    };
+}
+
+operations! {
+    // operation              endpoint                    whose            effect   least role of a person
+    SendMessage               "send/message"              Server           Send     Member;
+    SendRaw                   "send/raw"                  Server           Send     Member;
+    SmtpSubmit                "smtp/submit"               Server           Send     Member;
+    SmtpSubmitByAddress       "smtp/submit_by_address"    Server           SendByAddress Member;
+    MessagesMessage           "messages/message"          Server           Read     ReadOnly;
+    MessagesDeliveries        "messages/deliveries"       Server           Read     ReadOnly;
+    AnalyticsSummary          "analytics/summary"         Server           Read     ReadOnly;
+    AnalyticsTimeseries       "analytics/timeseries"      Server           Read     ReadOnly;
+    AnalyticsTop              "analytics/top"             Server           Read     ReadOnly;
+    AnalyticsMessage          "analytics/message"         Server           Read     ReadOnly;
+    WebhooksCreate            "webhooks/create"           Server           Change   Member;
+    WebhooksGet               "webhooks/get"              Server           Read     ReadOnly;
+    WebhooksList              "webhooks/list"             Server           Read     ReadOnly;
+    WebhooksUpdate            "webhooks/update"           Server           Change   Member;
+    WebhooksDelete            "webhooks/delete"           Server           Change   Member;
+    WebhooksRotateSecret      "webhooks/rotate_secret"    Server           Change   Member;
+    WebhooksTest              "webhooks/test"             Server           Change   Member;
+    WebhooksAttempts          "webhooks/attempts"         Server           Read     ReadOnly;
+    WebhooksReplay            "webhooks/replay"           Server           Change   Member;
+    EventsList                "events/list"               Server           Read     ReadOnly;
+    SuppressionsList          "suppressions/list"         Server           Read     ReadOnly;
+    SuppressionsGet           "suppressions/get"          Server           Read     ReadOnly;
+    SuppressionsAdd           "suppressions/add"          Server           Change   Member;
+    SuppressionsRemove        "suppressions/remove"       Server           Change   Member;
+    SuppressionsImport        "suppressions/import"       Server           Change   Member;
+    SuppressionsExport        "suppressions/export"       Server           Read     ReadOnly;
+    TemplatesCreate           "templates/create"          Server           Change   Member;
+    TemplatesGet              "templates/get"             Server           Read     ReadOnly;
+    TemplatesList             "templates/list"            Server           Read     ReadOnly;
+    TemplatesUpdate           "templates/update"          Server           Change   Member;
+    TemplatesDelete           "templates/delete"          Server           Change   Member;
+    TemplatesRender           "templates/render"          Server           Read     ReadOnly;
+    TemplatesValidate         "templates/validate"        Server           Read     ReadOnly;
+    TemplatesVersions         "templates/versions"        Server           Read     ReadOnly;
+    TemplatesPublish          "templates/publish"         Server           Change   Member;
+    TemplatesRollback         "templates/rollback"        Server           Change   Member;
+    TemplatesDiff             "templates/diff"            Server           Read     ReadOnly;
+    ServerGet                 "server/get"                Server           Read     ReadOnly;
+    ServerUpdate              "server/update"             Server           Change   Admin;
+    DomainsCreate             "domains/create"            ServerOrAccount  Change   Admin;
+    DomainsGet                "domains/get"               ServerOrAccount  Read     ReadOnly;
+    DomainsList               "domains/list"              ServerOrAccount  Read     ReadOnly;
+    DomainsVerify             "domains/verify"            ServerOrAccount  Change   Admin;
+    DomainsRotateDkim         "domains/rotate_dkim"       ServerOrAccount  Change   Admin;
+    DomainsDelete             "domains/delete"            ServerOrAccount  Change   Admin;
+    DomainsSetTracking        "domains/set_tracking"      Operator         Change   Owner;
+    DomainsSetVerified        "domains/set_verified"      Operator         Change   Owner;
+    ServersCreate             "servers/create"            Account          Change   Admin;
+    ServersList               "servers/list"              Account          Read     ReadOnly;
+    ServersUpdate             "servers/update"            Account          Change   Admin;
+    ServersSuspend            "servers/suspend"           Account          Change   Admin;
+    ServersResume             "servers/resume"            Account          Change   Admin;
+    CredentialsCreate         "credentials/create"        Account          Change   Admin;
+    CredentialsList           "credentials/list"          Account          Read     ReadOnly;
+    CredentialsRevoke         "credentials/revoke"        Account          Change   Admin;
+    CredentialsRotate         "credentials/rotate"        Account          Change   Admin;
+    IpPoolsCreate             "ip_pools/create"           Operator         Change   Owner;
+    IpPoolsList               "ip_pools/list"             Account          Read     ReadOnly;
+    IpPoolsDelete             "ip_pools/delete"           Operator         Change   Owner;
+    IpPoolsAddAddress         "ip_pools/add_address"      Operator         Change   Owner;
+    IpPoolsRemoveAddress      "ip_pools/remove_address"   Operator         Change   Owner;
+    IpPoolsWarmUp             "ip_pools/warm_up"          Account          Change   Admin;
+    IpPoolsHistory            "ip_pools/history"          Account          Read     ReadOnly;
+    AccountsCreate            "accounts/create"           Operator         Change   Owner;
+    AccountsList              "accounts/list"             Operator         Read     Owner;
+    AccountsSuspend           "accounts/suspend"          Operator         Change   Owner;
+    AccountsResume            "accounts/resume"           Operator         Change   Owner;
+    InstallationRecords       "installation/records"      Operator         Read     Owner;
+    InstallationReports       "installation/reports"      Operator         Read     Owner;
+    InstallationMaintenance   "installation/maintenance"  Operator         Change   Owner;
+}
+
+impl Operation {
+    /// `group/action`, as in the path of its endpoint and in the audit log.
+    pub const fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    pub const fn level(self) -> Level {
+        self.row().1
+    }
+
+    pub const fn effect(self) -> Effect {
+        self.row().2
+    }
+
+    /// The least role of a person for it. Only the operator does operations of his level.
+    pub const fn role(self) -> UserRole {
+        self.row().3
+    }
+
+    pub fn group(self) -> &'static str {
+        self.name().split('/').next().unwrap_or_default()
+    }
+
+    pub fn is_read(self) -> bool {
+        self.effect() == Effect::Read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_operation_has_a_name_of_its_own() {
+        let names: BTreeSet<&str> = Operation::ALL.iter().map(|operation| operation.name()).collect();
+        assert_eq!(names.len(), Operation::ALL.len());
+        assert!(names.iter().all(|name| name.split('/').count() == 2), "{names:?}");
+    }
+
+    #[test]
+    fn people_who_only_read_change_nothing() {
+        for operation in Operation::ALL {
+            let is_for_readers = operation.role() == UserRole::ReadOnly;
+            assert!(!is_for_readers || operation.is_read(), "{}", operation.name());
+        }
+    }
+}

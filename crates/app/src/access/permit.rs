@@ -1,0 +1,200 @@
+//! The permission check: actor × operation × subject.
+
+use postroad_model::{AccountId, AccountScope, Scope, ServerId, UserRole};
+
+use super::actor::Actor;
+use super::operation::{Level, Operation};
+
+/// The owner of the thing that an operation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// A thing of the installation, which belongs to no account.
+    Installation,
+    Account(AccountId),
+    Server {
+        id: ServerId,
+        account_id: AccountId,
+    },
+    /// No thing has the id or name that was given.
+    Absent,
+}
+
+/// Why an actor may not do something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Denial {
+    /// Actors of this kind never do it; with the level that is needed.
+    Kind(Level),
+    ServerScope {
+        scope: Scope,
+        needed: Scope,
+    },
+    AccountScopes {
+        scopes: Vec<AccountScope>,
+        operation: Operation,
+    },
+    Role {
+        needed: UserRole,
+    },
+    /// A test key was used for a change of the live server.
+    TestKey,
+    /// Not there, or another's: both are answered alike.
+    NotFound,
+}
+
+/// Whether `actor` may do `operation` to what `subject` owns. A denial by kind, scope or role does not depend on the
+/// subject, so that it tells nothing about it.
+pub fn permit(actor: &Actor, operation: Operation, subject: Subject) -> Result<(), Denial> {
+    permit_any(actor, operation)?;
+    let is_own = match (actor, subject) {
+        (_, Subject::Absent) => false,
+        (Actor::CommandLine | Actor::OperatorKey { .. }, _) => true,
+        (Actor::ServerKey { server_id, .. }, Subject::Server { id, .. }) => *server_id == id,
+        (
+            Actor::AccountKey { account_id, .. } | Actor::User { account_id, .. },
+            Subject::Account(owner) | Subject::Server { account_id: owner, .. },
+        ) => *account_id == owner,
+        (_, Subject::Installation | Subject::Account(_)) => false,
+    };
+    if is_own { Ok(()) } else { Err(Denial::NotFound) }
+}
+
+/// The part of `permit` that does not depend on the subject.
+pub(crate) fn permit_any(actor: &Actor, operation: Operation) -> Result<(), Denial> {
+    let level = operation.level();
+    let is_of_kind = match actor {
+        Actor::CommandLine => true,
+        Actor::OperatorKey { .. } => level != Level::Server,
+        Actor::AccountKey { .. } => matches!(level, Level::Account | Level::ServerOrAccount),
+        Actor::User { .. } => level != Level::Operator,
+        Actor::ServerKey { .. } => matches!(level, Level::Server | Level::ServerOrAccount),
+    };
+    if !is_of_kind {
+        return Err(Denial::Kind(level));
+    }
+    match actor {
+        Actor::CommandLine => Ok(()),
+        Actor::OperatorKey { scopes, .. } | Actor::AccountKey { scopes, .. } => {
+            let is_allowed = |scope: &AccountScope| scope.allows(operation.group(), operation.is_read());
+            if scopes.iter().any(is_allowed) {
+                Ok(())
+            } else {
+                Err(Denial::AccountScopes { scopes: scopes.clone(), operation })
+            }
+        }
+        Actor::User { role, .. } if role.covers(operation.role()) => Ok(()),
+        Actor::User { .. } => Err(Denial::Role { needed: operation.role() }),
+        Actor::ServerKey { scope, test, .. } => {
+            let needed = operation.effect().server_scope();
+            match (scope.allows(needed), needed == Scope::Full && *test) {
+                (false, _) => Err(Denial::ServerScope { scope: *scope, needed }),
+                (true, true) => Err(Denial::TestKey),
+                (true, false) => Ok(()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postroad_model::{AccountKeyId, CredentialId, UserId};
+
+    use super::super::operation::Effect;
+    use super::*;
+
+    /// Whether an actor may do an operation.
+    type May = Box<dyn Fn(Operation) -> bool>;
+    /// Scopes, and what they allow.
+    type Scoped = (&'static [&'static str], fn(Operation) -> bool);
+
+    const OWN: AccountId = AccountId(1);
+    const OWN_SERVER: Subject = Subject::Server { id: ServerId(10), account_id: OWN };
+    const SISTER: Subject = Subject::Server { id: ServerId(11), account_id: OWN };
+    const FOREIGN: Subject = Subject::Server { id: ServerId(20), account_id: AccountId(2) };
+
+    fn key(scopes: &[&str]) -> (Actor, Actor) {
+        let scopes: Vec<AccountScope> = scopes.iter().map(|text| text.parse().unwrap()).collect();
+        let id = AccountKeyId(5);
+        (Actor::AccountKey { id, account_id: OWN, scopes: scopes.clone() }, Actor::OperatorKey { id, scopes })
+    }
+
+    fn server_key(scope: Scope, test: bool) -> Actor {
+        Actor::ServerKey { id: CredentialId(7), server_id: ServerId(10), scope, test }
+    }
+
+    /// Every actor with what the table should allow it, told in other words than `permit`'s.
+    fn actors() -> Vec<(Actor, May)> {
+        let mut all: Vec<(Actor, May)> = vec![(Actor::CommandLine, Box::new(|_| true))];
+        let of_account =
+            |op: Operation| ["Account", "ServerOrAccount"].contains(&&*format!("{:?}", op.level()));
+        let reads = |op: Operation| op.effect() == Effect::Read;
+        let scoped: [Scoped; 5] = [
+            (&[], |_| false),
+            (&["full"], |_| true),
+            (&["read"], |op| op.effect() == Effect::Read),
+            (&["servers", "domains:read"], |op| {
+                op.name().starts_with("servers/") || ["domains/get", "domains/list"].contains(&op.name())
+            }),
+            (&["credentials"], |op| op.name().starts_with("credentials/")),
+        ];
+        for (scopes, may) in scoped {
+            let (account, operator) = key(scopes);
+            all.push((account, Box::new(move |op| of_account(op) && may(op))));
+            all.push((operator, Box::new(move |op| op.level() != Level::Server && may(op))));
+        }
+        for role in UserRole::ALL {
+            let user = Actor::User { id: UserId(3), account_id: OWN, role };
+            let may = move |op: Operation| match role {
+                UserRole::Owner | UserRole::Admin => true,
+                UserRole::Member => {
+                    reads(op) || (op.level() == Level::Server && op.name() != "server/update")
+                }
+                UserRole::ReadOnly => reads(op),
+            };
+            all.push((user, Box::new(move |op| op.level() != Level::Operator && may(op))));
+        }
+        let of_server =
+            |op: Operation| ["Server", "ServerOrAccount"].contains(&&*format!("{:?}", op.level()));
+        all.push((server_key(Scope::Full, false), Box::new(of_server)));
+        all.push((
+            server_key(Scope::Full, true),
+            Box::new(move |op| of_server(op) && op.effect() != Effect::Change),
+        ));
+        all.push((server_key(Scope::Read, false), Box::new(move |op| of_server(op) && reads(op))));
+        all.push((
+            server_key(Scope::Send, false),
+            Box::new(|op| ["send/message", "send/raw", "smtp/submit"].contains(&op.name())),
+        ));
+        all.push((server_key(Scope::Address, false), Box::new(|op| op == Operation::SmtpSubmitByAddress)));
+        all
+    }
+
+    #[test]
+    fn the_table_is_walked_operation_by_actor_by_subject() {
+        for (actor, may) in &actors() {
+            let is_server_key = matches!(actor, Actor::ServerKey { .. });
+            for &operation in Operation::ALL {
+                for subject in [
+                    Subject::Installation,
+                    Subject::Account(OWN),
+                    OWN_SERVER,
+                    SISTER,
+                    FOREIGN,
+                    Subject::Absent,
+                ] {
+                    let is_own = match subject {
+                        Subject::Absent => false,
+                        _ if actor.is_operator() => true,
+                        OWN_SERVER => true,
+                        SISTER | Subject::Account(_) => !is_server_key,
+                        _ => false,
+                    };
+                    let permitted = permit(actor, operation, subject);
+                    let what = format!("{actor:?} {} {subject:?}: {permitted:?}", operation.name());
+                    assert_eq!(permitted.is_ok(), may(operation) && is_own, "{what}");
+                    // A foreign thing is answered as one that is not there.
+                    assert_eq!(permitted == Err(Denial::NotFound), may(operation) && !is_own, "{what}");
+                }
+            }
+        }
+    }
+}
