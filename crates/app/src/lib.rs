@@ -30,7 +30,7 @@ mod webhooks;
 
 use std::sync::{Arc, OnceLock};
 
-use postroad_model::{Clock, DomainName, Limits, ServerId};
+use postroad_model::{Clock, DomainName, EmailAddress, Limits, ServerId};
 use postroad_store::{CredentialAccess, KeyHash, SendingDomain, Store};
 
 pub use authenticate::{AuthFailure, Caller, Peer};
@@ -43,7 +43,9 @@ pub use log_in::{LoginFailure, Submitter};
 pub use postroad_mail::{AttachmentView, MessageView};
 pub use refusal::{AddressList, FieldProblem, Refusal};
 pub use retention::{Retention, RetentionTask};
-pub use returns::{Destination, ReportProblem, ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail};
+pub use returns::{
+    AddressRefusal, Destination, ReportProblem, ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail,
+};
 pub use server_settings::ServerChangeRequest;
 pub use webhooks::{EventFilter, ReplayRequest, WebhookChanges, WebhookDraft, WebhookRefusal, shown_events};
 
@@ -74,6 +76,16 @@ pub struct Settings {
     pub webhooks_per_server: usize,
     /// Length of the warm-up plan of a new source address.
     pub warm_up_days: u32,
+    pub feedback: FeedbackSettings,
+}
+
+/// Where complaints come in, beside `fbl@<hostname>`, and who reads the mail that is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FeedbackSettings {
+    /// Further addresses for complaints.
+    pub addresses: Vec<EmailAddress>,
+    /// Mail to `postmaster@` and `abuse@` that is no complaint goes there; without it, none is taken.
+    pub forward_to: Option<EmailAddress>,
 }
 
 impl Settings {
@@ -88,6 +100,7 @@ impl Settings {
             retention: Retention::default(),
             webhooks_per_server: WEBHOOKS_PER_SERVER,
             warm_up_days: WARM_UP_DAYS,
+            feedback: FeedbackSettings::default(),
         }
     }
 }
@@ -137,6 +150,8 @@ struct Inner {
     webhooks_per_server: usize,
     /// Number of days after which an address is warm.
     warm_up_days: u32,
+    /// Addresses for complaints and of the operator.
+    feedback: FeedbackSettings,
     /// Concurrency limit of analytics calls, which may hold many rows.
     analytics_reads: analytics::Reads,
     /// Calls that wait for events.
@@ -159,6 +174,7 @@ impl App {
             retention,
             webhooks_per_server,
             warm_up_days,
+            feedback,
         } = settings;
         let analytics_reads = analytics::Reads::with_readers(store.long_reads_max());
         Self {
@@ -182,6 +198,7 @@ impl App {
                 retention,
                 webhooks_per_server,
                 warm_up_days,
+                feedback,
                 analytics_reads,
                 waiting: feed::Waiting::default(),
                 templates: templates::Templates::default(),

@@ -19,6 +19,13 @@ pub fn has_utf8_header(message: &[u8]) -> bool {
     HeaderBlock::new(message).any(|field| !message[field.start..field.end].is_ascii())
 }
 
+/// Whether the message says that it was delivered to this address before: then it is in a loop.
+pub fn is_delivered_to(message: &[u8], address: &str) -> bool {
+    HeaderBlock::new(message)
+        .filter(|field| field.is("Delivered-To"))
+        .any(|field| field.unfolded().trim_matches(['<', '>']).eq_ignore_ascii_case(address))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +58,15 @@ mod tests {
         ] {
             assert_eq!(domain(message), None, "{message:?}");
         }
+    }
+
+    #[test]
+    fn an_earlier_delivery_is_seen_whatever_its_form() {
+        for value in ["postmaster@mx.example", " <Postmaster@MX.example> ", "\r\n postmaster@mx.example"] {
+            let message = format!("Subject: x\r\ndelivered-to: {value}\r\n\r\n");
+            assert!(is_delivered_to(message.as_bytes(), "postmaster@mx.example"), "{message}");
+        }
+        assert!(!is_delivered_to(b"Delivered-To: a@x\r\n\r\nDelivered-To: b@x\r\n", "b@x"));
     }
 
     #[test]

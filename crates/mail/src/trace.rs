@@ -1,4 +1,5 @@
-//! The `Received` header that delivery puts on top (RFC 5321 4.4), without which a loop would never be seen.
+//! The headers that delivery puts on top of each recipient's copy: `Received` (RFC 5321 4.4), without which a loop would
+//! never be seen, and the identifier by which a complaint about the copy is recognised.
 
 use postroad_model::{DomainName, MessageToken, Timestamp};
 
@@ -6,6 +7,17 @@ use postroad_model::{DomainName, MessageToken, Timestamp};
 /// There is no `from`: whose computer handed the message in is nobody's business but the sender's.
 pub fn received(hostname: &DomainName, token: &MessageToken, protocol: &str, at: Timestamp) -> String {
     format!("Received: by {hostname} (Postroad) with {protocol} id {token};\r\n\t{}\r\n", at.to_rfc2822())
+}
+
+/// Carries the local part of the copy's return path. Feedback loops enclose the message, but few of them its return path.
+///
+/// The MAC inside it proves that the identifier was made here, so DKIM does not cover the header: it differs between the
+/// recipients of a send, who share one signature.
+pub const MESSAGE_HEADER: &str = "X-Postroad-Id";
+
+/// One field with its line ending. `id` is what `ReturnPathKey::local_part` makes.
+pub fn message_header(id: &str) -> String {
+    format!("{MESSAGE_HEADER}: {id}\r\n")
 }
 
 /// Whether the value of a `Received` header is one that `received` wrote, on whichever node.

@@ -313,6 +313,7 @@ pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<(App
         retention: config.retention.clone(),
         webhooks_per_server: config.webhooks.per_server,
         warm_up_days: config.delivery.warm_up().days(),
+        feedback: config.feedback.clone(),
     };
     let app = App::with_settings(store.clone(), clock, settings);
     Ok((app, store))

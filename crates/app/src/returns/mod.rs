@@ -1,8 +1,11 @@
-//! Bounces, complaints and reports: finds the message, interprets the mail and stores it. The recipient address
-//! alone identifies the message; the content, which anybody can write, only gives the reason.
+//! Bounces, complaints and reports: finds the message, interprets the mail and stores it. A MAC identifies the message, in
+//! the recipient address or in the original that a complaint encloses; the rest of the content, which anybody can write,
+//! only gives the reason.
 
+mod addresses;
 mod effect;
-mod report_budget;
+mod feedback;
+mod network_budget;
 mod reports;
 mod take;
 
@@ -13,52 +16,38 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use postroad_mail::ReturnPathKey;
-use postroad_model::{EmailAddress, MessageId, ServerId};
+use postroad_model::EmailAddress;
 use postroad_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use crate::App;
 use crate::admin::AdminError;
-use report_budget::ReportBudget;
+use addresses::Addresses;
+use network_budget::{BudgetLimits, NetworkBudget};
 
+pub use addresses::{AddressRefusal, Destination, ReturnAddress};
 pub use postroad_mail::reports::ReportProblem;
-
-/// Addresses for reports about domains, at `rp.<hostname>`. The content determines the kind of report.
-const REPORT_ADDRESSES: [&str; 2] = ["dmarc-reports", "tls-reports"];
 
 /// Messages parsed at the same time: limits the CPU that strangers can use.
 const READINGS_MAX: usize = 2;
 /// A message that gets no turn within this time is refused temporarily.
 const READING_WAIT_MAX: Duration = Duration::from_secs(20);
+/// Bytes that reports may unpack to: limits the CPU that strangers can use over time.
+const REPORT_BYTES: BudgetLimits =
+    BudgetLimits { all_max: 256 << 20, network_max: 64 << 20, refill: Duration::from_mins(1) };
+/// Messages passed on to the operator: more than people read, little enough that nobody floods their mailbox.
+const FORWARDS: BudgetLimits =
+    BudgetLimits { all_max: 600, network_max: 60, refill: Duration::from_hours(1) };
 
 /// Accepts bounces, complaints and reports. Cheap to clone.
 #[derive(Clone)]
 pub struct ReturnReceiver {
     app: App,
-    key: Arc<ReturnPathKey>,
-    /// Domain of return paths: `rp.<hostname>`.
-    domain: String,
+    addresses: Arc<Addresses>,
     readings: Arc<Semaphore>,
-    report_budget: Arc<ReportBudget>,
-}
-
-/// Return path of one message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReturnAddress {
-    pub server_id: ServerId,
-    pub message_id: MessageId,
-    /// Address as written.
-    pub address: String,
-}
-
-/// Address that accepts mail.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Destination {
-    /// Return path of one message.
-    ReturnPath(ReturnAddress),
-    /// Reports about domains: DMARC aggregates and TLS reports.
-    Reports,
+    report_budget: Arc<NetworkBudget>,
+    forward_budget: Arc<NetworkBudget>,
 }
 
 /// Message and envelope sender from the SMTP session.
@@ -84,6 +73,15 @@ pub enum ReturnRefusal {
     ForeignReport,
     #[error(transparent)]
     BadReport(#[from] ReportProblem),
+    /// A complaint without the identifier of a message of ours: about another's message, or forged.
+    #[error("the report names no message of ours")]
+    ForeignComplaint,
+    /// Mail for the operator that has been here before.
+    #[error("the mail is in a loop")]
+    Loop,
+    /// Mail for the operator that cannot be passed on as it is.
+    #[error("the mail cannot be forwarded: {0}")]
+    NotForwardable(String),
     /// Too many messages are being parsed.
     #[error("too much mail comes back at the moment")]
     Busy,
@@ -96,39 +94,26 @@ impl App {
     /// Loads the secret of return paths, or creates it.
     pub async fn return_receiver(&self) -> Result<ReturnReceiver, AdminError> {
         let installation = self.installation().await?;
+        let inner = &self.inner;
+        let key = ReturnPathKey::new(&installation.return_path_secret);
+        let addresses = Addresses::new(key, inner.hostname.clone(), inner.feedback.clone());
+        let now = Instant::now();
         Ok(ReturnReceiver {
             app: self.clone(),
-            key: Arc::new(ReturnPathKey::new(&installation.return_path_secret)),
-            domain: format!("rp.{}", self.inner.hostname),
+            addresses: Arc::new(addresses),
             readings: Arc::new(Semaphore::new(READINGS_MAX)),
-            report_budget: Arc::new(ReportBudget::new(Instant::now())),
+            report_budget: Arc::new(NetworkBudget::new(REPORT_BYTES, now)),
+            forward_budget: Arc::new(NetworkBudget::new(FORWARDS, now)),
         })
     }
 }
 
 impl ReturnReceiver {
-    /// `None` for addresses that Postroad did not issue.
-    pub fn recognise(&self, address: &EmailAddress) -> Option<Destination> {
-        let local_part = address.local_part();
-        let domain = address.domain().as_str();
-        if domain != self.domain {
-            // A customer's own name for bounces. The MAC says that we gave the address out; whether the name leads here today
-            // does not matter to mail that left when it did.
-            return domain.starts_with("rp.").then(|| self.return_path(address)).flatten();
-        }
-        if REPORT_ADDRESSES.iter().any(|known| known.eq_ignore_ascii_case(local_part)) {
-            return Some(Destination::Reports);
-        }
-        self.return_path(address)
+    pub fn recognise(&self, address: &EmailAddress) -> Result<Destination, AddressRefusal> {
+        self.addresses.recognise(address)
     }
 
-    fn return_path(&self, address: &EmailAddress) -> Option<Destination> {
-        let (server_id, message_id) = self.key.parse(address.local_part())?;
-        let address = address.as_str().to_owned();
-        Some(Destination::ReturnPath(ReturnAddress { server_id, message_id, address }))
-    }
-
-    /// Accepts one message for all its recipients. Parses it once, however many there are.
+    /// Accepts one message for all its recipients. Parses it once for each kind of them, however many there are.
     ///
     /// `Ok` means that the mail and its effect are on stable storage for at least one recipient, and the others
     /// were refused permanently. On [`ReturnRefusal::Store`] and [`ReturnRefusal::Busy`] the sender should
@@ -136,6 +121,7 @@ impl ReturnReceiver {
     pub async fn take(&self, to: &[Destination], mail: ReturnedMail) -> Result<(), ReturnRefusal> {
         let mut outcome = Err(ReturnRefusal::Unknown);
         let mut paths: Vec<&ReturnAddress> = Vec::new();
+        let (mut complaints_to, mut operator_at): (Option<&str>, Option<&str>) = (None, None);
         for destination in to {
             match destination {
                 // The same path twice is one bounce.
@@ -143,13 +129,19 @@ impl ReturnReceiver {
                     paths.push(path);
                 }
                 Destination::ReturnPath(_) | Destination::Reports => {}
+                // Several such addresses are one complaint and one mail to the operator.
+                Destination::Feedback { address } => complaints_to = complaints_to.or(Some(address)),
+                Destination::Operator { address } => operator_at = operator_at.or(Some(address)),
             }
         }
         if to.contains(&Destination::Reports) {
             outcome = merge(outcome, self.take_report(&mail).await)?;
         }
+        if complaints_to.is_some() || operator_at.is_some() {
+            outcome = merge(outcome, self.take_feedback(complaints_to, operator_at, &mail).await)?;
+        }
         if !paths.is_empty() {
-            outcome = merge(outcome, self.take_return(&paths, mail).await)?;
+            outcome = merge(outcome, self.take_return(&paths, &mail).await)?;
         }
         outcome
     }
@@ -184,6 +176,8 @@ fn merge(
 
 impl fmt::Debug for ReturnReceiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReturnReceiver").field("domain", &self.domain).finish_non_exhaustive()
+        f.debug_struct("ReturnReceiver")
+            .field("domain", &self.addresses.return_domain)
+            .finish_non_exhaustive()
     }
 }

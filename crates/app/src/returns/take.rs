@@ -22,20 +22,28 @@ impl ReturnReceiver {
     pub(super) async fn take_return(
         &self,
         paths: &[&ReturnAddress],
-        mail: ReturnedMail,
+        mail: &ReturnedMail,
     ) -> Result<(), ReturnRefusal> {
-        let bytes = mail.bytes.clone();
-        let (returned, body) =
-            self.read(move || (returned::read(&bytes), StoredBody::compress(bytes))).await?;
-        let body = body?;
+        let (returned, body) = self.read_return(mail).await?;
         let mut outcome = Err(ReturnRefusal::Unknown);
         for path in paths {
-            outcome = merge(outcome, self.keep_return(path, &mail, &returned, body.clone()).await)?;
+            outcome = merge(outcome, self.take_at_path(path, mail, &returned, body.clone()).await)?;
         }
         outcome
     }
 
-    async fn keep_return(
+    /// Parses the mail, and compresses it for the store.
+    pub(super) async fn read_return(
+        &self,
+        mail: &ReturnedMail,
+    ) -> Result<(Returned, StoredBody), ReturnRefusal> {
+        let bytes = mail.bytes.clone();
+        let (returned, body) =
+            self.read(move || (returned::read(&bytes), StoredBody::compress(bytes))).await?;
+        Ok((returned, body?))
+    }
+
+    async fn take_at_path(
         &self,
         to: &ReturnAddress,
         mail: &ReturnedMail,
@@ -46,6 +54,18 @@ impl ReturnReceiver {
         if !self.is_name_of(to, &message) {
             return Err(ReturnRefusal::Unknown);
         }
+        self.keep_return(to, &message, mail, returned, body).await
+    }
+
+    /// Stores the mail beside the message that it is about, with its effect.
+    pub(super) async fn keep_return(
+        &self,
+        to: &ReturnAddress,
+        message: &Message,
+        mail: &ReturnedMail,
+        returned: &Returned,
+        body: StoredBody,
+    ) -> Result<(), ReturnRefusal> {
         let inner = &self.app.inner;
         let (ids, now) = (inner.store.ids()?, inner.clock.now());
         let id = MessageId(ids.next());
@@ -60,7 +80,7 @@ impl ReturnReceiver {
             subject: subject.clone(),
             message_id: message_id(returned),
         };
-        let about = About { message: &message, is_simulated, kept_as: id, mail: shown, now };
+        let about = About { message, is_simulated, kept_as: id, mail: shown, now };
         let new = NewReturn {
             effect: effect(returned, &about),
             info: SendInfo {
@@ -105,7 +125,7 @@ impl ReturnReceiver {
     /// Whether the message's return path may have been at this name: ours, or its From domain's own.
     fn is_name_of(&self, to: &ReturnAddress, message: &Message) -> bool {
         let name = to.address.rsplit_once('@').map_or("", |(_, name)| name);
-        name.eq_ignore_ascii_case(&self.domain)
+        name.eq_ignore_ascii_case(&self.addresses.return_domain)
             || name.eq_ignore_ascii_case(&format!("rp.{}", message.send.from_domain))
     }
 

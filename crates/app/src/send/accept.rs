@@ -208,7 +208,7 @@ fn initial_state(
     }
 }
 
-fn recipients(
+pub(super) fn recipients(
     addresses: &[EmailAddress],
     ids: &IdGenerator,
     simulator_domain: &DomainName,

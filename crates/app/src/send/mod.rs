@@ -7,6 +7,7 @@ mod base64_text;
 mod built;
 mod check;
 mod draft;
+mod forward;
 mod idempotency;
 mod message;
 mod options;
@@ -21,6 +22,7 @@ pub use answer::{AcceptedMessage, SendAnswer};
 pub use draft::{
     AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, RawDraft, SendContext, TemplateDraft,
 };
+pub(crate) use forward::Forward;
 pub(crate) use idempotency::{InProgress, KEPT as IDEMPOTENCY_KEYS_KEPT};
 
 pub use idempotency::{IdempotencyRequest, is_idempotency_key};

@@ -11,7 +11,8 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use postroad_mail::{
-    Canonical, ReturnPathKey, RewritePlan, TrackKey, find_from_domain, has_utf8_header, received,
+    Canonical, ReturnPathKey, RewritePlan, TrackKey, find_from_domain, has_utf8_header, message_header,
+    received,
 };
 use postroad_model::{DomainName, EmailAddress, MessageId, MessageToken, SendId, ServerId};
 use postroad_smtp::{Body, OutgoingMessage};
@@ -183,9 +184,11 @@ impl Preparer {
         // The address itself stays out of it: the text goes into the log.
         let rcpt_to = EmailAddress::parse(&work.rcpt_to)
             .map_err(|e| broken(format!("its recipient is no address: {e}")))?;
-        let mail_from = if info.bounce { None } else { Some(self.return_path(work).await?) };
-        let trace =
-            received(self.host_of(info), &work.token, info.options.protocol.as_str(), info.created_at);
+        let id = self.return_paths.local_part(work.server_id, work.message_id, &work.token);
+        let mail_from = if info.bounce { None } else { Some(self.return_path(work, &id).await?) };
+        let protocol = info.options.protocol.as_str();
+        let mut trace = received(self.host_of(info), &work.token, protocol, info.created_at);
+        trace.push_str(&message_header(&id));
         let has_utf8_header = has_utf8_header(&body);
         let parts = vec![Bytes::from(trace), signature, body];
         Ok(OutgoingMessage {
@@ -203,14 +206,13 @@ impl Preparer {
 
     /// The envelope's, which is not in the message. At the From domain's own name where that leads here, which aligns SPF with
     /// it; else it names the node that sends, whose address the domain's SPF record has.
-    async fn return_path(&self, work: &Work) -> Result<EmailAddress, PrepareError> {
+    async fn return_path(&self, work: &Work, local_part: &str) -> Result<EmailAddress, PrepareError> {
         let own = match DomainName::parse(&work.send.info.from_domain) {
             Ok(domain) => self.domains.find(work.server_id, domain).await?,
             Err(_) => None,
         };
         let domain = own.as_ref().and_then(|own| own.return_domain.as_ref()).unwrap_or(&self.return_domain);
-        let local = self.return_paths.local_part(work.server_id, work.message_id, &work.token);
-        EmailAddress::parse(&format!("{local}@{domain}"))
+        EmailAddress::parse(&format!("{local_part}@{domain}"))
             .map_err(|e| PrepareError::Broken(format!("its return path is no address: {e}")))
     }
 

@@ -49,7 +49,8 @@ impl Headers {
         names.iter().flat_map(|name| self.all(name)).flat_map(address::find_all).map(str::to_owned).collect()
     }
 
-    fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+    /// All fields of that name; the name in lower case.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 }

@@ -16,6 +16,7 @@ mod headers;
 mod notice;
 mod notification;
 mod original;
+mod own_ids;
 mod parts;
 mod phase;
 mod quoted;
@@ -39,6 +40,12 @@ pub struct Returned {
     pub recipients: Vec<ReturnedRecipient>,
     /// Message-ID of the message that it is about, if it is quoted, without angle brackets.
     pub original_message_id: Option<String>,
+    /// What may be our identifier of that message (`ReturnPathKey::parse` tells), best first.
+    pub original_ids: Vec<String>,
+    /// It has a part for machines that says why it came (RFC 5965); not every such report is a complaint.
+    pub is_feedback_report: bool,
+    /// It encloses the original and says nothing of its own that is understood: at an address for complaints, that is one.
+    is_bare_copy: bool,
     /// Of the message that came back itself.
     pub subject: String,
     /// Its own Message-ID, likewise.
@@ -94,6 +101,19 @@ impl ReturnedKind {
     }
 }
 
+impl Returned {
+    /// The same as it is understood at an address where only feedback loops write: a copy of a message without another
+    /// word is a complaint about it.
+    #[must_use]
+    pub fn at_feedback_address(self) -> Self {
+        if self.kind != ReturnedKind::Other || !self.is_bare_copy {
+            return self;
+        }
+        let recipients = vec![ReturnedRecipient::silent(ReturnedKind::Complaint, None)];
+        Self { kind: ReturnedKind::Complaint, recipients, ..self }
+    }
+}
+
 /// Reads a message that came to a return path or to a report address.
 pub fn read(message: &[u8]) -> Returned {
     let parts = Parts::of(message);
@@ -113,6 +133,9 @@ pub fn read(message: &[u8]) -> Returned {
             .unwrap_or(ReturnedKind::Other),
         recipients,
         original_message_id: parts.original.message_id(),
+        original_ids: own_ids::find_ids(&parts),
+        is_feedback_report: parts.feedback.is_some(),
+        is_bare_copy: parts.is_original_enclosed && parts.feedback.is_none() && parts.status.is_none(),
         subject: parts.subject().to_owned(),
         message_id: parts.headers.message_id(),
     }

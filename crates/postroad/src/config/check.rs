@@ -7,6 +7,7 @@ pub(super) fn check_together(config: &Config, layers: &mut Layers) {
     check_tls(config, layers);
     check_plain_http(config, layers);
     check_counters(config, layers);
+    check_forwarding(config, layers);
     if config.in_flight_bytes_max < config.limits.request_bytes_max {
         layers.blame(
             "limits.in_flight_bytes",
@@ -60,6 +61,17 @@ fn check_counters(config: &Config, layers: &mut Layers) {
         layers.blame(
             "retention.minute_counters",
             "is longer than `retention.counters`, and without those the others cannot be read; lower it",
+        );
+    }
+}
+
+/// Mail for the operator must leave this service, or it would come back for ever.
+fn check_forwarding(config: &Config, layers: &mut Layers) {
+    let feedback = &config.feedback;
+    if feedback.forward_to.as_ref().is_some_and(|to| feedback.is_taken_here(to, &config.hostname)) {
+        layers.blame(
+            "feedback.forward_to",
+            "the bounce listener itself takes mail for this address; name a mailbox on another mail server",
         );
     }
 }

@@ -152,6 +152,20 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.smtp.sessions_per_address_max, given.count(1)),
     },
     Key {
+        path: "feedback.addresses",
+        default: "[]",
+        doc: "Addresses for complaints of feedback loops beside fbl@<hostname>, like [\"fbl@example.com\"]. The MX record of\n\
+              their domain leads to the bounce listener. An abuse@ or postmaster@ among them also takes mail for you.",
+        set: |config, given| put(&mut config.feedback.addresses, given.mailboxes()),
+    },
+    Key {
+        path: "feedback.forward_to",
+        default: r#""""#,
+        doc: "Your own address: mail to postmaster@ and abuse@ of this host that is no complaint goes there.\n\
+              Empty: the bounce listener refuses mail to them.",
+        set: |config, given| put(&mut config.feedback.forward_to, given.mailbox()),
+    },
+    Key {
         path: "dns.nameservers",
         default: "[]",
         doc: "Name servers to ask, like [\"127.0.0.1:53\"]; empty for the system's.",

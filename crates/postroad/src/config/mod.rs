@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
-use postroad_app::Retention;
+use postroad_app::{FeedbackSettings, Retention};
 use postroad_model::{DomainName, Limits};
 
 pub(crate) use delivery::Delivery;
@@ -48,6 +48,7 @@ pub(crate) struct Config {
     pub(crate) dns: Dns,
     pub(crate) delivery: Delivery,
     pub(crate) smtp: Smtp,
+    pub(crate) feedback: FeedbackSettings,
     pub(crate) webhooks: Webhooks,
     pub(crate) tracking: Tracking,
     pub(crate) limits: Limits,
@@ -189,6 +190,7 @@ impl Config {
             dns: Dns::default(),
             delivery: Delivery::unset(),
             smtp: Smtp::default(),
+            feedback: FeedbackSettings::default(),
             webhooks: Webhooks::default(),
             tracking: Tracking::default(),
             limits: Limits::default(),

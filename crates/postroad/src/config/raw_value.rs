@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use postroad_model::{DomainName, SendRate};
+use postroad_model::{DomainName, EmailAddress, SendRate};
 use toml::de::DeValue;
 
 use super::{Database, PostgresUrl, units};
@@ -221,6 +221,16 @@ impl RawValue {
             .map_err(|error| format!("{text:?}: {error}; write a full name like \"mx.example.com\""))
     }
 
+    /// One address; `None` if it is empty.
+    pub(super) fn mailbox(&self) -> Result<Option<EmailAddress>, String> {
+        let text = self.text()?;
+        if text.is_empty() { Ok(None) } else { parse_mailbox(text).map(Some) }
+    }
+
+    pub(super) fn mailboxes(&self) -> Result<Vec<EmailAddress>, String> {
+        self.list()?.iter().map(|text| parse_mailbox(text)).collect()
+    }
+
     pub(super) fn database(&self) -> Result<Database, String> {
         let text = self.text()?;
         if text.is_empty() {
@@ -238,6 +248,11 @@ impl RawValue {
              leave it empty for SQLite in data_dir"
             .to_owned())
     }
+}
+
+fn parse_mailbox(text: &str) -> Result<EmailAddress, String> {
+    EmailAddress::parse(text)
+        .map_err(|error| format!("{text:?}: {error}; write an address like \"you@example.com\""))
 }
 
 #[cfg(test)]

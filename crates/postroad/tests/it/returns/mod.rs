@@ -2,6 +2,9 @@
 
 mod bounces;
 mod complaints;
+mod feedback;
+mod feedback_forms;
+mod operator_mail;
 mod outage;
 mod refusals;
 mod reports;

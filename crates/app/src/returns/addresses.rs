@@ -1,0 +1,165 @@
+//! Addresses at which the bounce listener takes mail.
+
+use postroad_mail::ReturnPathKey;
+use postroad_model::{DomainName, EmailAddress, MessageId, ServerId};
+
+use crate::FeedbackSettings;
+
+/// Reports about domains, at `rp.<hostname>`. The content determines the kind of report.
+const REPORT_ADDRESSES: [&str; 2] = ["dmarc-reports", "tls-reports"];
+/// Complaints of feedback loops.
+const FEEDBACK_ADDRESS: &str = "fbl";
+/// RFC 5321 4.5.1, RFC 2142 4: people write there, and feedback loops do.
+const OPERATOR_ADDRESSES: [&str; 2] = ["postmaster", "abuse"];
+
+/// Return path of one message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReturnAddress {
+    pub server_id: ServerId,
+    pub message_id: MessageId,
+    /// Address as written.
+    pub address: String,
+}
+
+/// Address that accepts mail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// Return path of one message.
+    ReturnPath(ReturnAddress),
+    /// Reports about domains: DMARC aggregates and TLS reports.
+    Reports,
+    /// Complaints, and nothing else.
+    Feedback { address: String },
+    /// Complaints; everything else goes to the operator.
+    Operator { address: String },
+}
+
+/// Why mail to an address is refused before its content is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressRefusal {
+    /// Postroad did not issue the address.
+    Unknown,
+    /// People are meant to reach the operator there, who has named no address of theirs.
+    NoOperator,
+}
+
+/// Recognises the addresses of one installation.
+#[derive(Debug)]
+pub(super) struct Addresses {
+    pub(super) key: ReturnPathKey,
+    hostname: DomainName,
+    /// Domain of return paths: `rp.<hostname>`.
+    pub(super) return_domain: String,
+    settings: FeedbackSettings,
+}
+
+impl Addresses {
+    pub(super) fn new(key: ReturnPathKey, hostname: DomainName, settings: FeedbackSettings) -> Self {
+        Self { key, return_domain: format!("rp.{hostname}"), hostname, settings }
+    }
+
+    pub(super) fn recognise(&self, address: &EmailAddress) -> Result<Destination, AddressRefusal> {
+        let local_part = address.local_part();
+        let is_named = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(local_part));
+        let domain = address.domain().as_str();
+        let is_return_domain = domain == self.return_domain;
+        if is_return_domain && is_named(&REPORT_ADDRESSES) {
+            return Ok(Destination::Reports);
+        }
+        let is_own = is_return_domain || domain == self.hostname.as_str();
+        // A customer's own name for bounces. The MAC says that we gave the address out, or that the complaint is about a message
+        // of ours; whether the name leads here today does not matter to mail that left when it did.
+        let is_customers = domain.starts_with("rp.");
+        let is_configured =
+            self.settings.addresses.iter().any(|known| known.mailbox_key() == address.mailbox_key());
+        if (is_own || is_configured) && is_named(&OPERATOR_ADDRESSES) {
+            return match self.settings.forward_to {
+                Some(_) => Ok(Destination::Operator { address: address.as_str().to_owned() }),
+                None => Err(AddressRefusal::NoOperator),
+            };
+        }
+        if is_configured || (is_own || is_customers) && is_named(&[FEEDBACK_ADDRESS]) {
+            return Ok(Destination::Feedback { address: address.as_str().to_owned() });
+        }
+        if !is_customers {
+            return Err(AddressRefusal::Unknown);
+        }
+        let (server_id, message_id) = self.key.parse(local_part).ok_or(AddressRefusal::Unknown)?;
+        let address = address.as_str().to_owned();
+        Ok(Destination::ReturnPath(ReturnAddress { server_id, message_id, address }))
+    }
+}
+
+impl FeedbackSettings {
+    /// Whether mail to this address would come back to the bounce listener.
+    pub fn is_taken_here(&self, address: &EmailAddress, hostname: &DomainName) -> bool {
+        let domain = address.domain();
+        domain == hostname
+            || domain.as_str().starts_with("rp.")
+            || self.addresses.iter().any(|known| known.mailbox_key() == address.mailbox_key())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postroad_model::MessageToken;
+
+    use super::*;
+
+    fn addresses(forward_to: Option<&str>) -> Addresses {
+        let parse = |text: &str| EmailAddress::parse(text).unwrap();
+        let settings = FeedbackSettings {
+            addresses: vec![parse("complaints@company.example"), parse("abuse@company.example")],
+            forward_to: forward_to.map(parse),
+        };
+        let hostname = DomainName::parse("mx.example").unwrap();
+        Addresses::new(ReturnPathKey::new(&[7; 32]), hostname, settings)
+    }
+
+    fn kind(addresses: &Addresses, address: &str) -> &'static str {
+        match addresses.recognise(&EmailAddress::parse(address).unwrap()) {
+            Ok(Destination::ReturnPath(_)) => "return path",
+            Ok(Destination::Reports) => "reports",
+            Ok(Destination::Feedback { .. }) => "feedback",
+            Ok(Destination::Operator { .. }) => "operator",
+            Err(AddressRefusal::Unknown) => "unknown",
+            Err(AddressRefusal::NoOperator) => "no operator",
+        }
+    }
+
+    #[test]
+    fn every_address_has_one_purpose() {
+        let known = addresses(Some("ops@company.example"));
+        let path = known.key.local_part(ServerId(1), MessageId(2), &MessageToken("aB3dE5fG7hI9jK1l".into()));
+        for (address, expected) in [
+            ("fbl@mx.example", "feedback"),
+            ("FBL@rp.mx.example", "feedback"),
+            ("fbl@rp.customer.example", "feedback"),
+            ("fbl@customer.example", "unknown"),
+            ("complaints@company.example", "feedback"),
+            ("fbl@company.example", "unknown"),
+            ("Postmaster@MX.example", "operator"),
+            ("abuse@rp.mx.example", "operator"),
+            ("abuse@company.example", "operator"),
+            ("postmaster@company.example", "unknown"),
+            ("postmaster@rp.customer.example", "unknown"),
+            ("dmarc-reports@rp.mx.example", "reports"),
+            ("dmarc-reports@mx.example", "unknown"),
+            ("somebody@mx.example", "unknown"),
+            (&format!("{path}@rp.mx.example"), "return path"),
+            (&format!("{path}@rp.customer.example"), "return path"),
+            (&format!("{path}@mx.example"), "unknown"),
+        ] {
+            assert_eq!(kind(&known, address), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn without_an_operator_people_are_told_so() {
+        let known = addresses(None);
+        for address in ["postmaster@mx.example", "abuse@rp.mx.example", "abuse@company.example"] {
+            assert_eq!(kind(&known, address), "no operator", "{address}");
+        }
+        assert_eq!(kind(&known, "fbl@mx.example"), "feedback");
+    }
+}

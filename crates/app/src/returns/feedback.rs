@@ -1,0 +1,93 @@
+//! Mail at the addresses for complaints and at those of the operator: a complaint about a message of ours takes effect,
+//! everything else goes to the operator or is refused.
+
+use std::ops::ControlFlow;
+
+use postroad_mail::{Returned, ReturnedKind};
+use postroad_store::{StoreError, StoredBody};
+use tokio::time::Instant;
+
+use super::{ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail};
+use crate::Refusal;
+use crate::send::Forward;
+
+impl ReturnReceiver {
+    /// Takes one message for an address for complaints, one of the operator's, or both.
+    pub(super) async fn take_feedback(
+        &self,
+        complaints_to: Option<&str>,
+        operator_at: Option<&str>,
+        mail: &ReturnedMail,
+    ) -> Result<(), ReturnRefusal> {
+        let (returned, body) = self.read_return(mail).await?;
+        // People enclose messages, too, when they write to the operator.
+        let returned = if complaints_to.is_some() { returned.at_feedback_address() } else { returned };
+        let address = complaints_to.or(operator_at).unwrap_or_default();
+        match self.take_complaint(address, mail, &returned, body).await {
+            ControlFlow::Break(done) => done,
+            ControlFlow::Continue(refusal) => match operator_at {
+                Some(address) => self.forward(address, mail).await,
+                None if returned.kind == ReturnedKind::Other && returned.is_feedback_report => {
+                    tracing::info!("feedback report that is no complaint; nothing to do");
+                    Ok(())
+                }
+                None => Err(refusal),
+            },
+        }
+    }
+
+    /// Stores a complaint with its effect. Continues with the reason if the mail is no complaint about a message of ours.
+    async fn take_complaint(
+        &self,
+        address: &str,
+        mail: &ReturnedMail,
+        returned: &Returned,
+        body: StoredBody,
+    ) -> ControlFlow<Result<(), ReturnRefusal>, ReturnRefusal> {
+        if returned.kind != ReturnedKind::Complaint {
+            return ControlFlow::Continue(ReturnRefusal::NoReport);
+        }
+        let ids = returned.original_ids.iter().find_map(|id| self.addresses.key.parse(id));
+        let Some((server_id, message_id)) = ids else {
+            tracing::info!("complaint without an identifier of a message of ours; nobody is suppressed");
+            return ControlFlow::Continue(ReturnRefusal::ForeignComplaint);
+        };
+        let to = ReturnAddress { server_id, message_id, address: address.to_owned() };
+        let kept = async {
+            let found = self.app.inner.store.find_message(server_id, message_id).await?;
+            let message = found.ok_or(ReturnRefusal::Unknown)?;
+            self.keep_return(&to, &message, mail, returned, body).await
+        };
+        match kept.await {
+            // Removed by retention.
+            Err(ReturnRefusal::Unknown) => ControlFlow::Continue(ReturnRefusal::ForeignComplaint),
+            done => ControlFlow::Break(done),
+        }
+    }
+
+    /// Passes mail on to the operator, within a budget: anybody can write to these addresses.
+    async fn forward(&self, address: &str, mail: &ReturnedMail) -> Result<(), ReturnRefusal> {
+        let Some(to) = self.app.inner.feedback.forward_to.clone() else {
+            return Err(ReturnRefusal::Unknown);
+        };
+        if self.forward_budget.reserve(mail.peer, 1, Instant::now()).is_none() {
+            tracing::warn!("mail to the operator exceeds its hourly budget; the peer was told to retry");
+            return Err(ReturnRefusal::Busy);
+        }
+        let forward = Forward {
+            to,
+            delivered_to: address.to_owned(),
+            mail_from: mail.mail_from.clone(),
+            received_with_ssl: mail.received_with_ssl,
+        };
+        let (app, bytes) = (self.app.clone(), mail.bytes.clone());
+        let prepared = self.read(move || app.prepare_forward(forward, bytes.to_vec())).await?;
+        let sent = async { self.app.send_forward(prepared?).await };
+        sent.await.map_err(|refusal| match refusal {
+            Refusal::MailLoop => ReturnRefusal::Loop,
+            Refusal::Unavailable(cause) => StoreError::Unavailable(cause).into(),
+            Refusal::Internal(cause) => StoreError::Internal(cause).into(),
+            other => ReturnRefusal::NotForwardable(other.message().to_owned()),
+        })
+    }
+}
