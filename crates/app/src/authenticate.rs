@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, CredentialId, ServerId, ServerMode};
 use postroad_store::{CredentialAccess, KeyHash, ServerTracking, StoreError};
 use subtle::ConstantTimeEq;
@@ -48,6 +49,7 @@ pub enum AuthFailure {
     Store(StoreError),
 }
 
+#[boxed_futures]
 impl App {
     /// Checks an API key of a server for an operation on that server.
     pub async fn authenticate(

@@ -1,5 +1,6 @@
 //! Setup of `postroad dev`: an account, a live server, a verified domain and a fresh key.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{CredentialId, DomainName, Scope, ServerMode};
 use postroad_store::{Credential, DomainOwner, NewCredential, NewServer, Server};
 
@@ -27,6 +28,7 @@ impl std::fmt::Debug for DevSetup {
     }
 }
 
+#[boxed_futures]
 impl App {
     /// Creates what is missing, and a new key, because old ones cannot be shown again. Revokes the keys of all
     /// earlier starts.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventCursor, EventSet, MessageId, ServerId};
 use postroad_store::{FeedPage, FeedQuery, StoreError};
 use tokio::sync::watch;
@@ -93,6 +94,7 @@ impl Drop for Place<'_> {
     }
 }
 
+#[boxed_futures]
 impl App {
     /// Ends all waiting calls, now and later: the service is stopping.
     pub fn stop_waiting(&self) {

@@ -1,5 +1,6 @@
 //! Looks up messages and their deliveries, always by the caller's own server: a foreign id is an unknown one.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_mail::{MessageView, received};
 use postroad_model::{Direction, MessageId};
 use postroad_store::{Delivery, Message, MessageSummary, StoreError};
@@ -30,6 +31,7 @@ pub enum LookupError {
     Store(#[from] StoreError),
 }
 
+#[boxed_futures]
 impl App {
     pub async fn find_message(
         &self,

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ClockWatch, CredentialId, Timestamp};
 use postroad_store::StoreError;
 
@@ -40,6 +41,7 @@ pub struct Housekeeping {
     task: tokio::task::JoinHandle<()>,
 }
 
+#[boxed_futures]
 impl Housekeeping {
     pub fn start(app: App) -> Self {
         let worker = app.clone();

@@ -5,6 +5,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use postroad_boxed_futures::boxed_futures;
 use postroad_mail::{DkimKey, dkim_txt};
 use postroad_model::token::random_text;
 use rand::RngCore as _;
@@ -36,6 +37,7 @@ struct StoredKey {
     private: String,
 }
 
+#[boxed_futures]
 impl App {
     /// Loads the identity; creates what is missing.
     pub async fn installation(&self) -> Result<Installation, AdminError> {

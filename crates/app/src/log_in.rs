@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ipnet::IpNet;
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{CredentialId, EmailAddress, Scope};
 use postroad_store::{Credential, KeyHash, StoreError};
 use subtle::ConstantTimeEq;
@@ -49,6 +50,7 @@ pub(crate) struct BoundNetwork {
     credential_id: CredentialId,
 }
 
+#[boxed_futures]
 impl App {
     /// AUTH: the user name is an API key or the login of a key; the password is the key's secret.
     pub async fn log_in(&self, user_name: &str, secret: &str, peer: Peer) -> Result<Submitter, LoginFailure> {

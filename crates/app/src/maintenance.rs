@@ -1,5 +1,6 @@
 //! Maintenance mode: the operator closes the API temporarily. Kept in the store, so all nodes follow.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_store::StoreError;
 use tokio::time::Instant;
 
@@ -7,6 +8,7 @@ use crate::App;
 
 const SETTING: &str = "maintenance";
 
+#[boxed_futures]
 impl App {
     pub async fn is_in_maintenance(&self) -> Result<bool, StoreError> {
         if let Some(on) = self.inner.maintenance.find(&()) {

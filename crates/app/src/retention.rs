@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, Timestamp, idgen};
 use postroad_store::{Grain, OldRows, Removal, Removed, Server, ServerRetention, StoreError};
 
@@ -83,6 +84,7 @@ impl RetentionTask {
     }
 }
 
+#[boxed_futures]
 impl App {
     /// Deletes all data beyond its retention period.
     pub async fn remove_old(&self) -> Result<(), StoreError> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Change, DomainName, SendRate, ServerId, ServerMode};
 use postroad_store::{Ceiling, Server, ServerChange, ServerUpdate, StoreError};
 
@@ -26,6 +27,7 @@ pub struct ServerChangeRequest {
     pub messages_days: Change<i64>,
 }
 
+#[boxed_futures]
 impl App {
     pub async fn find_own_server(&self, id: ServerId) -> Result<Server, Refusal> {
         let found = self.inner.store.find_server(id).await?;

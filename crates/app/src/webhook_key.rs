@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use postroad_boxed_futures::boxed_futures;
 use postroad_mail::DkimKey;
 
 use crate::App;
@@ -10,6 +11,7 @@ use crate::admin::AdminError;
 
 const SETTING: &str = "webhook_key";
 
+#[boxed_futures]
 impl App {
     /// Key in PKCS #8 form; created if it is missing.
     pub async fn webhook_key(&self) -> Result<Vec<u8>, AdminError> {

@@ -25,6 +25,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_mail::Signer;
 use postroad_model::{Clock, DomainName};
 use postroad_net::client_tls::{ClientTls, ExtraRootsError};
@@ -104,6 +105,7 @@ pub struct Delivery {
     _inbox_server: Option<InboxServer>,
 }
 
+#[boxed_futures]
 impl Delivery {
     /// First settles what a killed process left, then begins.
     pub async fn start(

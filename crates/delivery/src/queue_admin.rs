@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{GateAction, GateScope, MessageId, ServerId, Status, Timestamp};
 use postroad_store::{
     Cancelled, Gate, NewDelivery, NewGate, Pool, QueueEntry, QueueFilter, QueueStats, Retried, Store,
@@ -50,6 +51,7 @@ pub struct Health {
     pub lag: Duration,
 }
 
+#[boxed_futures]
 impl QueueAdmin {
     /// Tries whether the flight journal takes marks, and looks at the head of the queue.
     pub async fn health(&self, now: Timestamp) -> Result<Health, StoreError> {

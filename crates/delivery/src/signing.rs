@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use postroad_boxed_futures::boxed_futures;
 use postroad_mail::{Canonical, Signer};
 use postroad_model::{ServerId, Timestamp};
 use tokio::sync::oneshot;
@@ -40,6 +41,7 @@ struct Job {
     signature: oneshot::Sender<String>,
 }
 
+#[boxed_futures]
 impl SigningPool {
     /// At least one thread.
     pub fn start(threads: usize) -> io::Result<Self> {

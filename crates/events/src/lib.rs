@@ -14,6 +14,7 @@ mod worker;
 use std::sync::Arc;
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Clock, EventKind, ServerId, WebhookId};
 use postroad_net::guarded_http::GuardedHttp;
 use postroad_store::{Store, StoreError, Webhook, WebhookAttempt, WebhookNext, WebhookOutcome};
@@ -49,6 +50,7 @@ pub struct WebhookWorker {
     working: JoinHandle<()>,
 }
 
+#[boxed_futures]
 impl WebhookWorker {
     pub fn start(
         store: Store,
@@ -91,6 +93,7 @@ pub struct WebhookTester {
     poster: Poster,
 }
 
+#[boxed_futures]
 impl WebhookTester {
     pub fn signer(&self) -> &PostalSigner {
         self.poster.signer()

@@ -13,6 +13,7 @@ use hickory_resolver::proto::op::{Edns, Message, OpCode, Query, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, CNAME, SOA, TXT};
 use hickory_resolver::proto::rr::{Name, RData, Record};
 use parking_lot::Mutex;
+use postroad_boxed_futures::boxed_futures;
 use serde::{Deserialize, Serialize};
 use tokio::net::UdpSocket;
 
@@ -53,6 +54,7 @@ pub struct LocalDns {
 
 type Records = Arc<Mutex<BTreeMap<String, Vec<LocalRecord>>>>;
 
+#[boxed_futures]
 impl LocalDns {
     /// On any free port, with the records of the file if it is there.
     pub async fn start(file: PathBuf) -> io::Result<Self> {

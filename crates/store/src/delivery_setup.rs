@@ -1,5 +1,6 @@
 //! Servers, pools, sources and gates that the delivery engine works with, read at once.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{PoolId, SendRate, ServerId, Timestamp};
 
 use crate::error::StoreError;
@@ -32,6 +33,7 @@ pub struct ServerDelivery {
     pub send_rate: Option<SendRate>,
 }
 
+#[boxed_futures]
 impl Store {
     /// Servers, pools, sources, gates and the number of nodes, as they are now.
     pub async fn delivery_setup(&self) -> Result<DeliverySetup> {

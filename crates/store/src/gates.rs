@@ -1,5 +1,6 @@
 //! Gates: suspensions and slow-downs of one scope of delivery, set by people or by adaptive pacing.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{GateAction, GateScope, Timestamp};
 
 use crate::error::StoreError;
@@ -29,6 +30,7 @@ pub struct Gate {
     pub ends_at: Option<Timestamp>,
 }
 
+#[boxed_futures]
 impl Store {
     /// Replaces the gate of the same kind, a person's or an automatic one, on the same scope.
     pub async fn set_gate(&self, new: NewGate) -> Result<()> {

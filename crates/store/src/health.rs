@@ -1,7 +1,10 @@
 //! Health: whether the store takes writes.
 
+use postroad_boxed_futures::boxed_futures;
+
 use crate::{Engine, Result, Store};
 
+#[boxed_futures]
 impl Store {
     /// Writes one row and waits until it is on stable storage, and makes a file where large bodies are files: fails where
     /// accepting a message would fail.

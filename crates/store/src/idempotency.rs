@@ -1,5 +1,6 @@
 //! Idempotency keys: find the answer of an earlier request, remove expired keys. `accept` writes them.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, Timestamp};
 
 use crate::error::StoreError;
@@ -24,6 +25,7 @@ pub struct StoredAnswer {
     pub answer: String,
 }
 
+#[boxed_futures]
 impl Store {
     pub async fn find_idempotent_answer(
         &self,

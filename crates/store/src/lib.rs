@@ -36,6 +36,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Clock, IdGenerator, ServerId};
 use tokio::sync::watch;
 
@@ -158,6 +159,7 @@ enum Engine {
 
 type Result<T, E = StoreError> = std::result::Result<T, E>;
 
+#[boxed_futures]
 impl Store {
     /// Opens the store and brings its schema up to date.
     pub async fn open(settings: Settings, role: Role, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {

@@ -1,9 +1,12 @@
 //! Nodes that share the database.
 
+use postroad_boxed_futures::boxed_futures;
+
 use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
+#[boxed_futures]
 impl Store {
     /// Nodes that share the database, by their leases.
     pub async fn live_nodes(&self) -> Result<u32> {

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::Timestamp;
 
 use crate::error::StoreError;
@@ -27,6 +28,7 @@ pub struct PacingNote {
     pub learned_at: Timestamp,
 }
 
+#[boxed_futures]
 impl Store {
     /// Saves notes about receivers. Of two about the same receiver the newer one stays.
     pub async fn save_pacing_notes(&self, notes: Vec<PacingNote>) -> Result<()> {

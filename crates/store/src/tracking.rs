@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{
     DomainName, EventId, EventKind, IdGenerator, MessageId, ServerId, Status, SuppressionReason, Timestamp,
 };
@@ -57,6 +58,7 @@ pub enum TrackingEventKind {
     },
 }
 
+#[boxed_futures]
 impl Store {
     /// Marks messages and appends events, all of them or none; who unsubscribed is suppressed, also if the message is
     /// gone, except at the simulator's domain. Keep it to a few hundred at a time.

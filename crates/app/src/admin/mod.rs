@@ -11,6 +11,7 @@ mod servers;
 mod suppressions;
 mod tracking;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_store::{Server, StoreError};
 use serde_json::{Value, json};
 
@@ -35,6 +36,7 @@ impl AdminError {
     }
 }
 
+#[boxed_futures]
 impl App {
     /// Executes a command and returns the created or found objects.
     pub async fn execute(&self, command: Command) -> Result<Value, AdminError> {

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, PoolId};
 use postroad_store::{NewSource, Pool, Source, SourceDay, StoreError};
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use super::{AdminError, check_name, taken};
 use crate::App;
 
+#[boxed_futures]
 impl App {
     pub(super) async fn create_pool(&self, name: String, shared: bool) -> Result<Value, AdminError> {
         let name = check_name(&name)?;

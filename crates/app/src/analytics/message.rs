@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventKind, MessageId, Status, Timestamp};
 use postroad_store::Event;
 use serde_json::Value;
@@ -43,6 +44,7 @@ pub struct LinkClicks {
     pub bot_clicks: u64,
 }
 
+#[boxed_futures]
 impl App {
     pub async fn analytics_message(
         &self,

@@ -1,5 +1,6 @@
 //! analytics/summary: counts and rates of a time range.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::Timestamp;
 use postroad_store::{Grain, Sums};
 
@@ -34,6 +35,7 @@ pub struct Summary {
     pub has_surplus: bool,
 }
 
+#[boxed_futures]
 impl App {
     pub async fn analytics_summary(&self, caller: &Caller, query: &SummaryQuery) -> Result<Summary, Refusal> {
         let (from, to) = self.range(query.from, query.to, USUAL_RANGE)?;

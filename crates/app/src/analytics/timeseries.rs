@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::Timestamp;
 use postroad_store::{Grain, Metric, Sums};
 
@@ -60,6 +61,7 @@ pub struct Point {
     pub figures: Figures,
 }
 
+#[boxed_futures]
 impl App {
     pub async fn analytics_timeseries(
         &self,

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::Timestamp;
 use postroad_store::{Counts, Grain, Metric, Sums};
 
@@ -54,6 +55,7 @@ pub struct TopEntry {
     pub figures: Figures,
 }
 
+#[boxed_futures]
 impl App {
     pub async fn analytics_top(&self, caller: &Caller, query: &TopQuery) -> Result<Top, Refusal> {
         let (from, to) = self.range(query.from, query.to, USUAL_RANGE)?;

@@ -1,5 +1,6 @@
 //! Finding, listing, deleting domains, and giving them new keys.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainId;
 use postroad_store::{Domain, DomainFilter, StoreError};
 
@@ -10,6 +11,7 @@ use super::view::DomainView;
 use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
 use crate::{App, Caller, FieldProblem};
 
+#[boxed_futures]
 impl App {
     /// A domain that the caller's server may send from.
     pub async fn find_domain(&self, caller: &Caller, name: &str) -> Result<DomainView, DomainRefusal> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainName;
 use postroad_store::{DomainOwner, KeyAlgorithm, NewDomain};
 use tokio::time::timeout;
@@ -17,6 +18,7 @@ const DOMAINS_MAX: usize = 10_000;
 /// For the look at what the domain has already; without an answer the records are shown as for a new domain.
 const FIRST_LOOK_MAX: Duration = Duration::from_secs(5);
 
+#[boxed_futures]
 impl App {
     /// Adds a domain of the caller's server.
     pub async fn create_domain(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainId, Timestamp, WebhookUrl};
 use postroad_net::dns::Dns;
 use postroad_net::guarded_http::{GuardedHttp, PostFailure};
@@ -65,6 +66,7 @@ impl DomainChecker {
     }
 }
 
+#[boxed_futures]
 impl App {
     /// How domains are checked. Said once, when the process starts.
     pub fn set_domain_checker(&self, checker: DomainChecker) {

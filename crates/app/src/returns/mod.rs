@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use postroad_boxed_futures::boxed_futures;
 use postroad_mail::ReturnPathKey;
 use postroad_model::EmailAddress;
 use postroad_store::StoreError;
@@ -90,6 +91,7 @@ pub enum ReturnRefusal {
     Store(#[from] StoreError),
 }
 
+#[boxed_futures]
 impl App {
     /// Loads the secret of return paths, or creates it.
     pub async fn return_receiver(&self) -> Result<ReturnReceiver, AdminError> {
@@ -108,6 +110,7 @@ impl App {
     }
 }
 
+#[boxed_futures]
 impl ReturnReceiver {
     pub fn recognise(&self, address: &EmailAddress) -> Result<Destination, AddressRefusal> {
         self.addresses.recognise(address)

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_mail::{
     Attachment, Composition, check_content_type, check_date, check_header_name, check_header_value,
     find_addresses,
@@ -22,6 +23,7 @@ const PARAMETER_HEADERS: [&str; 5] = ["subject", "from", "to", "cc", "sender"];
 /// Ignored headers that the sender is told of.
 const IGNORED_SHOWN_MAX: usize = 20;
 
+#[boxed_futures]
 impl App {
     /// Accepts one composed send.
     pub async fn send_message(

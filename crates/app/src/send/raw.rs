@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_mail::{CrlfWriter, missing_line_break_bytes, prepare_raw};
 use postroad_model::{EmailAddress, Limits};
 use postroad_store::SendOptions;
@@ -14,6 +15,7 @@ use super::message::too_large;
 use super::{TrackingOverride, addresses, base64_text, options};
 use crate::{App, FieldProblem, Refusal};
 
+#[boxed_futures]
 impl App {
     /// Accepts one raw send.
     pub async fn send_raw(&self, context: SendContext, draft: RawDraft<'_>) -> Result<SendAnswer, Refusal> {

@@ -1,6 +1,7 @@
 //! A message that came by SMTP. From the checks on it goes the way of send/raw.
 
 use aws_lc_rs::digest::{Context, SHA256};
+use postroad_boxed_futures::boxed_futures;
 use postroad_mail::{RawMessage, RawProblem, prepare_submission};
 use postroad_model::{EmailAddress, Protocol};
 use postroad_store::SendOptions;
@@ -25,6 +26,7 @@ pub struct Submission {
     pub protocol: Protocol,
 }
 
+#[boxed_futures]
 impl App {
     /// Accepts one message by SMTP. When this returns `Ok`, it is on stable storage.
     pub async fn submit(&self, caller: Caller, submission: Submission) -> Result<SendAnswer, Refusal> {

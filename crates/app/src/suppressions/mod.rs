@@ -4,6 +4,7 @@ mod check;
 mod csv_lines;
 mod csv_text;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
 use postroad_store::{AddedSuppression, StoreError, Suppression, SuppressionCursor, SuppressionFilter};
 
@@ -29,6 +30,7 @@ pub struct ExportedPage {
     pub next: Option<String>,
 }
 
+#[boxed_futures]
 impl App {
     /// Suppresses addresses. Each is checked by itself: valid ones are added even if others are not. Adding one
     /// twice is harmless.

@@ -1,5 +1,6 @@
 //! Making, changing, publishing and removing templates.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::TemplateId;
 use postroad_store::{NewTemplate, TemplateChange, TemplateContent, TemplateKind, TemplateRef};
 
@@ -18,6 +19,7 @@ pub struct VersionRequest {
     pub version: Option<i64>,
 }
 
+#[boxed_futures]
 impl App {
     /// Makes a template with its first version, and publishes that if `publish` says so.
     pub async fn create_template(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_store::TemplateRef;
 use similar::TextDiff as Lines;
 
@@ -34,6 +35,7 @@ pub struct TextDiff {
     pub diff: String,
 }
 
+#[boxed_futures]
 impl App {
     /// From the published version to the newest, unless they are named.
     pub async fn diff_template(

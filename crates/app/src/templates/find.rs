@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, TemplateId};
 use postroad_store::{Template, TemplateRef, TemplateVersion, TemplateVersionInfo};
 use tokio::time::Instant;
@@ -19,6 +20,7 @@ pub struct FoundTemplate {
     pub layout: Option<String>,
 }
 
+#[boxed_futures]
 impl App {
     /// The newest version, or the one that is named.
     pub async fn find_template(

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
 use postroad_store::{Template, TemplateKind, TemplateRef};
 
@@ -31,6 +32,7 @@ pub(crate) struct TemplateMail {
     pub(crate) template: String,
 }
 
+#[boxed_futures]
 impl App {
     /// Renders the version that is named, or the published one, or else the newest.
     pub async fn render_template(

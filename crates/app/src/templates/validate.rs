@@ -1,5 +1,6 @@
 //! Trying texts out without saving them: mistakes, variables, a model to try them with.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_store::{TemplateContent, TemplateKind, TemplateRef};
 
 use super::compiled::{CompiledTemplate, Model};
@@ -19,6 +20,7 @@ pub struct Validation {
     pub suggested_model: Model,
 }
 
+#[boxed_futures]
 impl App {
     /// Looks at texts; over those of a template if one is named.
     pub async fn validate_template(

@@ -5,6 +5,7 @@ mod bursts;
 
 use std::net::IpAddr;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_mail::{TrackKind, TrackToken};
 use postroad_model::{EventKind, MessageId, Timestamp};
 use postroad_store::{Event, NewTrackingEvent, StoreError, TrackingEventKind};
@@ -47,6 +48,7 @@ struct StoredActivity {
     bot: bool,
 }
 
+#[boxed_futures]
 impl App {
     pub fn now(&self) -> Timestamp {
         self.inner.clock.now()

@@ -1,5 +1,6 @@
 //! Changes a webhook. Enabling one that Postroad disabled resets its failures.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventKind, WebhookFormat, WebhookId};
 use postroad_store::{Webhook, WebhookChange};
 
@@ -17,6 +18,7 @@ pub struct WebhookChanges {
     pub enabled: Option<bool>,
 }
 
+#[boxed_futures]
 impl App {
     pub async fn change_webhook(
         &self,

@@ -1,5 +1,6 @@
 //! Creates a webhook.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{WebhookFormat, WebhookUrl};
 use postroad_store::{NewWebhook, Webhook};
 
@@ -18,6 +19,7 @@ pub struct WebhookDraft {
     pub enabled: bool,
 }
 
+#[boxed_futures]
 impl App {
     pub async fn create_webhook(
         &self,

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{WebhookAttemptId, WebhookId};
 use postroad_store::{Webhook, WebhookAttempt, WebhookSecret};
 use rand::RngCore as _;
@@ -27,6 +28,7 @@ const PREVIOUS_SECRET_FOR: Duration = Duration::from_hours(24);
 /// Standard Webhooks requires 24 to 64.
 const SECRET_BYTES: usize = 32;
 
+#[boxed_futures]
 impl App {
     pub async fn find_webhook(&self, caller: &Caller, id: WebhookId) -> Result<Webhook, WebhookRefusal> {
         let found = self.inner.store.find_webhook(caller.server_id, id).await?;

@@ -1,5 +1,6 @@
 //! Replays one event, or those of a time range, to a webhook.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventId, Timestamp, WebhookAttemptId, WebhookId};
 use postroad_store::{Replay, Replayed, StoreError};
 
@@ -23,6 +24,7 @@ pub enum ReplayRequest {
     },
 }
 
+#[boxed_futures]
 impl App {
     pub async fn replay_webhook(
         &self,

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_smtp::Reply;
 use postroad_smtp::server::{MailFrom, RcptTo, StandardReply};
 
@@ -16,6 +17,7 @@ pub struct InboxServer {
     _server: LocalSmtp,
 }
 
+#[boxed_futures]
 impl InboxServer {
     /// On a free port of the loopback; whatever is sent there ends in `inbox`.
     pub async fn start(inbox: Inbox) -> io::Result<(Self, SocketAddr)> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::EmailAddress;
 use tokio::time::timeout;
 
@@ -24,6 +25,7 @@ impl Wanted {
     }
 }
 
+#[boxed_futures]
 impl Inbox {
     /// The newest message that matches, at once if it is already here; `None` when the time is up.
     pub async fn wait(&self, wanted: &Wanted, time_max: Duration) -> Option<Arc<CaughtMessage>> {

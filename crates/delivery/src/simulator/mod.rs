@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Clock, DomainName, EmailAddress};
 use postroad_smtp::Reply;
 use postroad_smtp::server::{MailFrom, RcptTo, ReversePath, StandardReply};
@@ -37,6 +38,7 @@ pub struct SimulatorServer {
     http_address: watch::Sender<Option<SocketAddr>>,
 }
 
+#[boxed_futures]
 impl SimulatorServer {
     /// On a free port of the loopback.
     pub async fn start(clock: Arc<dyn Clock>) -> io::Result<(Self, SocketAddr)> {

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use hickory_resolver::proto::rr::{RData, RecordType};
+use postroad_boxed_futures::boxed_futures;
 
 use super::Dns;
 use super::question::{LookupFailure, Outcome};
@@ -28,6 +29,7 @@ impl AddressFailure {
     }
 }
 
+#[boxed_futures]
 impl Dns {
     /// Returns 1 to 16 addresses, alternating between IPv6 and IPv4, so that a broken family costs one attempt
     /// and not half of them. If one family's look-up fails, returns the other's. An address literal returns

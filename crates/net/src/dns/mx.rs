@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use hickory_resolver::proto::rr::{RData, RecordType};
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainName;
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -70,6 +71,7 @@ impl MxPlan {
     }
 }
 
+#[boxed_futures]
 impl Dns {
     pub async fn mx_plan(&self, domain: &DomainName) -> Result<MxPlan, MxFailure> {
         match self.ask(domain.as_str(), RecordType::MX).await {

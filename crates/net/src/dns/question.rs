@@ -8,6 +8,7 @@ use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use postroad_boxed_futures::boxed_futures;
 
 use super::questions::{QUICK_TIME, Unasked};
 use super::slow_permits::Asker;
@@ -39,6 +40,7 @@ pub(super) struct Answer {
 
 pub(super) type Outcome = Result<Arc<Answer>, LookupFailure>;
 
+#[boxed_futures]
 impl Dns {
     /// TXT records of a name, each with its strings joined (RFC 7208 3.3).
     pub async fn texts(&self, name: &str) -> Result<Vec<Vec<u8>>, LookupFailure> {

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use postroad_boxed_futures::boxed_futures;
 
 use super::question::LookupFailure;
 use super::{Dns, DnsSettings, DnsSetupError};
@@ -29,6 +30,7 @@ pub enum RecordData {
     Text(Vec<u8>),
 }
 
+#[boxed_futures]
 impl Dns {
     /// Resolver for checks: caches no answers, so that a repaired record is seen at once, and has short
     /// timeouts, because somebody may be waiting.

@@ -18,6 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use ipnet::IpNet;
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::WebhookUrl;
 use rustls::ClientConfig;
 use tokio::time::Instant;
@@ -84,6 +85,7 @@ pub struct HttpAnswer {
     pub connected_in: Option<Duration>,
 }
 
+#[boxed_futures]
 impl GuardedHttp {
     /// `verified` checks the certificates.
     pub fn new(dns: Dns, verified: Arc<ClientConfig>, settings: GuardedHttpSettings) -> Self {

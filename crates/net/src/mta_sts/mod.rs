@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, Timestamp};
 
 pub use policy::{Mode, Policy, PolicyError};
@@ -88,6 +89,7 @@ struct Inner {
     flights: SingleFlight<DomainName, StsVerdict>,
 }
 
+#[boxed_futures]
 impl MtaSts {
     /// Loads the policies of an earlier process, if there is a file.
     pub fn new(dns: Dns, tls: &ClientTls, settings: &MtaStsSettings) -> Self {

@@ -8,6 +8,8 @@ mod send;
 
 use std::sync::Arc;
 
+use postroad_boxed_futures::boxed_futures;
+
 use crate::error::StoreError;
 use crate::{Engine, Result, Store};
 
@@ -16,6 +18,7 @@ pub use send::{
     Accepted, InitialState, NewRecipient, NewSend, OwnUnsubscribe, SendInfo, SendOptions, SendTracking,
 };
 
+#[boxed_futures]
 impl Store {
     /// The instant a message counts as accepted: when this returns `Stored`, the send, its messages, their queue
     /// entries, events and idempotency key are on stable storage, all of them or none.

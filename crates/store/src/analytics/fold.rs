@@ -1,5 +1,6 @@
 //! Add up the next events of a server.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
 
 use super::tally::{CountingRules, Tally};
@@ -23,6 +24,7 @@ pub enum CountProgress {
     Overtaken,
 }
 
+#[boxed_futures]
 impl Store {
     /// The servers that have uncounted events.
     pub async fn list_uncounted_servers(&self) -> Result<Vec<ServerId>> {

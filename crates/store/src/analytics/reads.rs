@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
 
 use super::counters::encoded;
@@ -25,6 +26,7 @@ pub struct CounterRow {
     pub sums: Sums,
 }
 
+#[boxed_futures]
 impl Store {
     /// The counters of one breakdown, of spans that begin in one of these ranges (from, and before; seconds since 1970). At most
     /// `limit` rows, in no order.

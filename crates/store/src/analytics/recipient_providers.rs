@@ -1,5 +1,6 @@
 //! Mail providers of recipient domains.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, EmailAddress, Timestamp};
 
 use super::tally::OTHER_PROVIDER;
@@ -7,6 +8,7 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
+#[boxed_futures]
 impl Store {
     /// Notes whose mail servers these domains have.
     pub async fn learn_recipient_providers(&self, found: Vec<(DomainName, String)>) -> Result<()> {

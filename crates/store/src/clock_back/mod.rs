@@ -6,6 +6,7 @@ mod tables;
 
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::idgen::moment_of;
 
 use crate::{Engine, Result, Store};
@@ -18,6 +19,7 @@ const OUTBOX_PAGE: i64 = 5_000;
 /// Ids of a busy second may run ahead of the clock, and clocks of nodes differ a little.
 const LEAD_MAX: Duration = Duration::from_mins(1);
 
+#[boxed_futures]
 impl Store {
     /// Whether the clock is behind an earlier reading: the newest id, which is kept over restarts, was made later than now.
     pub fn is_clock_behind(&self) -> bool {

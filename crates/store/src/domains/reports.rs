@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, Timestamp};
 
 use crate::error::StoreError;
@@ -56,6 +57,7 @@ pub struct DomainReportSum {
     pub end: Timestamp,
 }
 
+#[boxed_futures]
 impl Store {
     /// Keeps those about `own` and about domains that servers have; returns how many were new. `NotFound` if none is
     /// about a domain of ours.

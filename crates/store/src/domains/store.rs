@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainId, DomainName, ServerId, Timestamp};
 
 use super::records::{
@@ -11,6 +12,7 @@ use super::records::{
 use super::{checks, keys, statements, tracking};
 use crate::{Result, Store};
 
+#[boxed_futures]
 impl Store {
     /// `NotFound` without the owner, `Conflict` if it has the domain already.
     pub async fn create_domain(&self, new: NewDomain) -> Result<Domain> {

@@ -1,5 +1,6 @@
 //! Append events, with the outbox rows of the webhooks that subscribe to them.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventId, IdGenerator, MessageId, ServerId, Timestamp};
 
 use super::event::{EventRow, NewEvent};
@@ -9,6 +10,7 @@ use crate::sql::{Sql, read_only};
 use crate::sqlite::rows::insert_event;
 use crate::{Result, Store};
 
+#[boxed_futures]
 impl Store {
     /// Appends an event that is about a server, not about a message.
     pub async fn add_server_event(&self, server_id: ServerId, event: NewEvent) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventId, EventKind, MessageId, ServerId, Timestamp};
 
 use crate::error::StoreError;
@@ -42,6 +43,7 @@ pub(crate) struct EventRow<'a> {
     pub(crate) data: Cow<'a, str>,
 }
 
+#[boxed_futures]
 impl Store {
     /// In the order of `seq`.
     pub async fn list_events(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Event>> {

@@ -1,5 +1,6 @@
 //! A server's event feed: its events in the order of their commits.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventCursor, EventId, EventSet, MessageId, ServerId};
 
 use super::feed_event::{COLUMNS, FeedEvent, columns, joins, read};
@@ -28,6 +29,7 @@ pub struct FeedPage {
     pub has_more: bool,
 }
 
+#[boxed_futures]
 impl Store {
     /// Events in the order of their commits. Nothing comes later that belongs before `next`.
     pub async fn feed(&self, query: FeedQuery) -> Result<FeedPage> {

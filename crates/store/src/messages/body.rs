@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io;
 
 use bytes::Bytes;
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{SendId, ServerId};
 use zstd::bulk::Compressor;
 
@@ -85,6 +86,7 @@ pub(crate) fn decompress(compressed: &[u8], size: u64) -> Result<Vec<u8>, StoreE
     Ok(message)
 }
 
+#[boxed_futures]
 impl Store {
     /// The stored bytes of a send whose row was found and whose messages are not done; `size` is what that row says.
     pub async fn read_body(&self, server_id: ServerId, send_id: SendId, size: u64) -> Result<Vec<u8>> {

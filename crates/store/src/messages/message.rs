@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{CredentialId, Direction, MessageId, MessageToken, SendId, ServerId, Status, Timestamp};
 
 use crate::accept::SendInfo;
@@ -32,6 +33,7 @@ pub struct Message {
     pub send: Arc<SendInfo>,
 }
 
+#[boxed_futures]
 impl Store {
     pub async fn find_message_summary(
         &self,

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DeliveryId, MessageId, ServerId, Status, Timestamp};
 
 use crate::error::StoreError;
@@ -151,6 +152,7 @@ impl<'a> DeliveryRow<'a> {
     }
 }
 
+#[boxed_futures]
 impl Store {
     /// In time order.
     pub async fn list_deliveries(&self, server_id: ServerId, id: MessageId) -> Result<Vec<Delivery>> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{IdGenerator, ServerId};
 
 use super::outcome::{AttemptMatch, Outcome};
@@ -10,6 +11,7 @@ use crate::queue::waiting::{Entry, find, lock_entry, remove_entry, settle};
 use crate::sql::Sql;
 use crate::{Engine, JobWithIds, Result, Store};
 
+#[boxed_futures]
 impl Store {
     /// Settles claimed messages, all in one transaction. `false` for those that could not take their outcome any
     /// more; of these nothing was written, and they are claimed no longer.

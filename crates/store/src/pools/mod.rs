@@ -4,6 +4,7 @@ pub(crate) mod source_days;
 pub(crate) mod sources;
 mod warmup;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{PoolId, Timestamp};
 
 use crate::error::StoreError;
@@ -22,6 +23,7 @@ pub struct Pool {
     pub shared: bool,
 }
 
+#[boxed_futures]
 impl Store {
     /// `Conflict` if the name is taken, or the pool is to be the shared one and there is one.
     pub async fn create_pool(&self, name: String, shared: bool) -> Result<Pool> {

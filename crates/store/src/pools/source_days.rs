@@ -1,5 +1,6 @@
 //! Messages sent, bounced and complained about, by source address, day and group of receivers.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{SourceId, Timestamp};
 
 use crate::error::StoreError;
@@ -25,6 +26,7 @@ pub struct SourceDay {
     pub counts: SourceCounts,
 }
 
+#[boxed_futures]
 impl Store {
     /// Counts of a source, day by day, in time order.
     pub async fn source_days(&self, id: SourceId) -> Result<Vec<SourceDay>> {

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, PoolId, SourceId, Timestamp};
 
 use super::source_days::{SourceCounts, day_of, read_counts};
@@ -52,6 +53,7 @@ impl Source {
     }
 }
 
+#[boxed_futures]
 impl Store {
     /// `NotFound` without the pool, `Conflict` if the address is in a pool already.
     pub async fn add_source(&self, new: NewSource) -> Result<Source> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventKind, IdGenerator, ServerId, SourceId, Timestamp};
 use serde_json::json;
 
@@ -22,6 +23,7 @@ pub struct WarmupPause {
     pub servers: Vec<ServerId>,
 }
 
+#[boxed_futures]
 impl Store {
     /// Restarts a warm-up; `started_at` of `None` says that the address is warm.
     pub async fn set_source_warmup(&self, id: SourceId, started_at: Option<Timestamp>) -> Result<()> {

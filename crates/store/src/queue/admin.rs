@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{
     EmailAddress, EventKind, IdGenerator, MessageId, ServerId, Status, SuppressionReason, Timestamp,
 };
@@ -41,6 +42,7 @@ pub enum Cancelled {
     NotWaiting,
 }
 
+#[boxed_futures]
 impl Store {
     /// Makes a queued message due now and puts a held one into the queue. A claim of it is over.
     pub async fn retry(&self, server_id: ServerId, id: MessageId) -> Result<Retried> {

@@ -1,5 +1,6 @@
 //! Begin claimed messages right before they go on the wire.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, ServerId, Timestamp};
 
 use crate::messages::Message;
@@ -28,6 +29,7 @@ pub enum Begun {
     Gone,
 }
 
+#[boxed_futures]
 impl Store {
     /// To be asked right before claimed messages go on the wire; one answer for each. What it lets go is begun: it
     /// cannot be cancelled or retried any more, and is not begun a second time. A message is read, and its recipient looked

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, MessageId, PoolId, ServerId, SourceId, Timestamp};
 
 use crate::accept::FreshSink;
@@ -28,6 +29,7 @@ impl Claimed {
     }
 }
 
+#[boxed_futures]
 impl Store {
     /// From now on pending messages are accepted as claimed by this node, and go to `sink` right after their commit,
     /// even if whoever sent them hung up.

@@ -1,5 +1,6 @@
 //! Queued messages whose `expires_at` has passed.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, PoolId, ServerId, SourceId, Timestamp};
 
 use super::claims::Claimed;
@@ -8,6 +9,7 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
+#[boxed_futures]
 impl Store {
     /// Queued messages whose `expires_at` has passed, claimed or not, beginning after the entry `after`.
     pub async fn list_expired(

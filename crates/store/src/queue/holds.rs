@@ -1,5 +1,6 @@
 //! Holds: put a queued message on hold, end holds whose time is over.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
 
 use super::admin::cancelled;
@@ -10,6 +11,7 @@ use crate::outcomes::NewDelivery;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
+#[boxed_futures]
 impl Store {
     /// Ends holds whose time is over, at most `limit`; returns how many were looked at.
     pub async fn expire_holds(&self, limit: usize) -> Result<u64> {

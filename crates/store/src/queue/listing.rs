@@ -1,5 +1,6 @@
 //! The queue as an operator lists it.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, MessageId, ServerId, Status, Timestamp};
 
 use crate::error::StoreError;
@@ -44,6 +45,7 @@ pub struct QueueStats {
     pub by_domain: Vec<(DomainName, u64)>,
 }
 
+#[boxed_futures]
 impl Store {
     /// In the order they are due, beginning after the entry `after`.
     pub async fn list_queue(

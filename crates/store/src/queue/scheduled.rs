@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{IdGenerator, MessageId, ServerId, Status, Timestamp};
 
 use super::waiting::{Entry, Key};
@@ -18,6 +19,7 @@ use crate::{Engine, JobWithIds, Result, Store};
 /// Scheduled messages made pending in one transaction.
 const PROMOTED_AT_ONCE: usize = 100;
 
+#[boxed_futures]
 impl Store {
     /// In small transactions: a held message costs several statements, and a server with many of them must not keep the
     /// others waiting. A failure is logged; it must not stop the claims, and the next turn tries again.

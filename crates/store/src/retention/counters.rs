@@ -1,5 +1,6 @@
 //! Remove expired analytics counters.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
 
 use super::removal::{ROWS_AT_ONCE, Removed};
@@ -9,6 +10,7 @@ use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
+#[boxed_futures]
 impl Store {
     /// Removes some of the counters of a grain from before a moment (seconds since 1970).
     pub async fn remove_old_counters(&self, grain: Grain, before: i64) -> Result<Removed> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
 
 use super::bounds;
@@ -81,6 +82,7 @@ pub(crate) struct DroppedWeeks {
     pub(crate) kept_before: Option<i64>,
 }
 
+#[boxed_futures]
 impl Store {
     /// Begins to remove rows with ids before this one. Rows that are still to be delivered, counted or posted to a webhook stay,
     /// with what belongs to it; nobody's needs keep another server's rows.

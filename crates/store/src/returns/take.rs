@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DeliveryId, EventId, IdGenerator, MessageId, ServerId, Status};
 
 use super::record::{NewReturn, ReturnEffect, Taken};
@@ -16,6 +17,7 @@ use crate::sql::Sql;
 use crate::suppressions::add;
 use crate::{Engine, Job, JobWithIds, Result, Store, StoreError};
 
+#[boxed_futures]
 impl Store {
     /// When this returns `Ok`, the mail and what it means for its message are on stable storage, both or neither.
     /// `NotFound` if there is no such message.

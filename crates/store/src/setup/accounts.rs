@@ -1,5 +1,6 @@
 //! Accounts: create, list, suspend.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, Timestamp};
 use serde::Serialize;
 
@@ -16,6 +17,7 @@ pub struct Account {
     pub updated_at: Timestamp,
 }
 
+#[boxed_futures]
 impl Store {
     pub async fn create_account(&self, name: String) -> Result<Account> {
         let now = self.clock.now();

@@ -1,5 +1,6 @@
 //! Ceilings: the highest values that a server's own key may set. The operator sets them, and the value in force follows.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
 
 use super::server_update::ServerChange;
@@ -76,6 +77,7 @@ pub(crate) fn follow<T: Copy + PartialEq>(
     }
 }
 
+#[boxed_futures]
 impl Store {
     /// The operator's word: a development server cannot be made live by its own key.
     pub async fn set_server_mode(&self, id: ServerId, mode: ServerMode) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ipnet::IpNet;
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, CredentialId, Scope, ServerId, ServerMode, Timestamp};
 
 use super::servers;
@@ -67,6 +68,7 @@ pub struct CredentialAccess {
     pub tracking: ServerTracking,
 }
 
+#[boxed_futures]
 impl Store {
     pub async fn create_credential(&self, new: NewCredential) -> Result<CredentialId> {
         let now = self.clock.now();

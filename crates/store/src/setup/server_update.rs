@@ -1,5 +1,6 @@
 //! Several settings of a server changed at once by its own key, all or none.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{Change, SendRate, ServerId, ServerMode, Timestamp};
 
 use super::ceilings::ServerUpdate;
@@ -22,6 +23,7 @@ pub struct ServerChange {
     pub messages_days: Change<u32>,
 }
 
+#[boxed_futures]
 impl Store {
     /// Changes all of it or nothing, and nothing beyond the ceilings. `Conflict` if another server of the account has
     /// the name.

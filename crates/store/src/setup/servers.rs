@@ -1,5 +1,6 @@
 //! Servers: create, find, list, suspend; their pool and tracking defaults.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{AccountId, PoolId, SendRate, ServerId, ServerMode, Timestamp};
 use serde::Serialize;
 
@@ -55,6 +56,7 @@ pub struct ServerTracking {
     pub excluded_hosts: Vec<String>,
 }
 
+#[boxed_futures]
 impl Store {
     pub async fn create_server(&self, new: NewServer) -> Result<Server> {
         let now = self.clock.now();

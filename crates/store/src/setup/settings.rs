@@ -1,9 +1,12 @@
 //! Settings of the installation, such as maintenance mode.
 
+use postroad_boxed_futures::boxed_futures;
+
 use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
 
+#[boxed_futures]
 impl Store {
     pub async fn find_setting(&self, key: &'static str) -> Result<Option<String>> {
         self.read(move |sql| Box::pin(find(sql, key))).await

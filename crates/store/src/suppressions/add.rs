@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, Timestamp};
 
 use super::lookup::read;
@@ -15,6 +16,7 @@ use crate::{Result, Store};
 /// Rows that one transaction takes: SQLite's one writer is kept from everybody's mail for a few milliseconds.
 pub(crate) const AT_ONCE: usize = 250;
 
+#[boxed_futures]
 impl Store {
     /// Suppresses an address; one that is suppressed already keeps its older entry, unless that has ended or the new
     /// one lasts longer. Returns the entry in force.

@@ -1,5 +1,6 @@
 //! Find one suppression, list those of a server.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, ServerId, SuppressionReason, Timestamp};
 
 use super::record::{Suppression, SuppressionCursor, SuppressionFilter, address_key};
@@ -7,6 +8,7 @@ use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
+#[boxed_futures]
 impl Store {
     /// `None` if it has ended.
     pub async fn find_suppression(

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, Timestamp};
 
 use super::add::AT_ONCE;
@@ -10,6 +11,7 @@ use crate::error::StoreError;
 use crate::sql::{Sql, storable, to_json};
 use crate::{Result, Store};
 
+#[boxed_futures]
 impl Store {
     /// Returns whether it was suppressed.
     pub async fn remove_suppression(&self, server_id: ServerId, address: String) -> Result<bool> {

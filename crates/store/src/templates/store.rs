@@ -1,5 +1,6 @@
 //! The methods of `Store` about templates.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{ServerId, TemplateId};
 
 use super::records::{
@@ -8,6 +9,7 @@ use super::records::{
 use super::{statements, versions};
 use crate::{Result, Store};
 
+#[boxed_futures]
 impl Store {
     /// With its first version, not published. `Conflict` if the alias is taken, `InUse` if the server has `most` already.
     pub async fn create_template(&self, new: NewTemplate, most: usize) -> Result<Template> {

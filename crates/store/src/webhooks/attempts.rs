@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{
     EventId, EventKind, IdGenerator, MessageId, ServerId, Timestamp, WebhookAttemptId, WebhookId,
 };
@@ -67,6 +68,7 @@ macro_rules! columns {
     };
 }
 
+#[boxed_futures]
 impl Store {
     /// Records what came of telling webhooks, all in one transaction.
     pub async fn settle_webhooks(&self, outcomes: Vec<WebhookOutcome>) -> Result<()> {

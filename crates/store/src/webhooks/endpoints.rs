@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventKind, EventSet, IdGenerator, ServerId, Timestamp, WebhookFormat, WebhookId};
 use serde_json::json;
 
@@ -69,6 +70,7 @@ macro_rules! columns {
     };
 }
 
+#[boxed_futures]
 impl Store {
     pub async fn create_webhook(&self, new: NewWebhook) -> Result<Webhook> {
         let now = self.clock.now();

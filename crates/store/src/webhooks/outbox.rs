@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{EventId, ServerId, Timestamp, WebhookId};
 
 use crate::error::StoreError;
@@ -32,6 +33,7 @@ pub struct WebhookWork {
     pub attempts: u32,
 }
 
+#[boxed_futures]
 impl Store {
     /// Due times of the next event of each enabled webhook; webhooks with none are left out.
     pub async fn list_due_webhooks(&self) -> Result<Vec<WebhookDue>> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::idgen::first_id_at;
 use postroad_model::{EventId, EventKind, ServerId, Timestamp, WebhookId};
 
@@ -35,6 +36,7 @@ pub struct Replayed {
     pub continue_after: Option<EventId>,
 }
 
+#[boxed_futures]
 impl Store {
     /// Puts events into a webhook's queue again. `NotFound` if there is no such webhook or event.
     pub async fn replay_webhook(

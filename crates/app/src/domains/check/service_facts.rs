@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_net::dns::Dns;
 
 use super::answers::{Answer, Unasked, View};
@@ -10,6 +11,7 @@ use super::record::RecordType;
 use super::service::{SendingAddress, Service, ServiceConfig, is_private};
 use super::spf::{Allowed, allows_all};
 
+#[boxed_futures]
 impl Service {
     /// Asks the DNS for what the configuration does not say. Trouble with any of it makes the facts unknown: it is no
     /// reason to judge customers by half of them.

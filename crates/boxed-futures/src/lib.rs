@@ -1,0 +1,84 @@
+//! `#[boxed_futures]` on an `impl` block makes its public async methods return boxed futures.
+//!
+//! The compiler generates the code of an `async fn` in every crate that awaits it, together with everything that it
+//! awaits itself: each crate above `store` compiled most of `store` again. A boxed future is compiled once, in its own
+//! crate. It costs one allocation per call, which is nothing beside a transaction or a DNS question.
+
+mod lifetimes;
+
+use lifetimes::Lifetimes;
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{FnArg, GenericParam, ImplItem, ImplItemFn, ItemImpl, Pat, ReturnType, Type, Visibility};
+
+/// Boxes the futures of the block's `pub async fn`s. Methods with type parameters or `impl Trait` arguments stay as they
+/// are: their callers compile them in any case.
+#[proc_macro_attribute]
+pub fn boxed_futures(
+    _arguments: proc_macro::TokenStream,
+    block: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    let mut block = syn::parse_macro_input!(block as ItemImpl);
+    for item in &mut block.items {
+        if let ImplItem::Fn(method) = item
+            && method.sig.asyncness.is_some()
+            && matches!(method.vis, Visibility::Public(_))
+            && !is_generic(method)
+        {
+            box_future(method);
+        }
+    }
+    quote!(#block).into()
+}
+
+fn is_generic(method: &ImplItemFn) -> bool {
+    let has_type_parameter =
+        method.sig.generics.params.iter().any(|parameter| !matches!(parameter, GenericParam::Lifetime(_)));
+    let has_impl_argument = method.sig.inputs.iter().any(|input| match input {
+        FnArg::Typed(argument) => lifetimes::has_impl_trait(&argument.ty),
+        FnArg::Receiver(_) => false,
+    });
+    has_type_parameter || has_impl_argument
+}
+
+fn box_future(method: &mut ImplItemFn) {
+    let mut lifetimes = Lifetimes::default();
+    let mut moves = TokenStream::new();
+    for (number, input) in method.sig.inputs.iter_mut().enumerate() {
+        match input {
+            FnArg::Receiver(receiver) => lifetimes.name_receiver(receiver),
+            FnArg::Typed(argument) => {
+                lifetimes.name_in(&mut argument.ty);
+                // All arguments move into the future, as those of an `async fn` do, also unused ones.
+                let pattern = &argument.pat;
+                let name = match &**pattern {
+                    Pat::Ident(named) if !named.ident.to_string().starts_with('_') => named.ident.clone(),
+                    _ => format_ident!("argument_{number}"),
+                };
+                moves.extend(quote!(let (#pattern,) = (#name,);));
+                *argument.pat = syn::parse_quote!(#name);
+            }
+        }
+    }
+    let output: Type = match &mut method.sig.output {
+        ReturnType::Default => syn::parse_quote!(()),
+        ReturnType::Type(_, output) => {
+            lifetimes.elide_in_output(output);
+            (**output).clone()
+        }
+    };
+    lifetimes.declare(&mut method.sig.generics);
+    method.sig.asyncness = None;
+    method.sig.output = syn::parse_quote! {
+        -> ::std::pin::Pin<::std::boxed::Box<
+            dyn ::std::future::Future<Output = #output> + ::std::marker::Send + 'future,
+        >>
+    };
+    let statements = &method.block.stmts;
+    method.block = syn::parse_quote!({
+        ::std::boxed::Box::pin(async move {
+            #moves
+            #(#statements)*
+        })
+    });
+}

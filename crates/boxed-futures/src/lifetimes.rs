@@ -1,0 +1,101 @@
+//! Names for the lifetimes that a signature leaves out: the future must not outlive any of them.
+
+use syn::visit_mut::{self, VisitMut};
+use syn::{GenericParam, Generics, Lifetime, Receiver, ReceiverKind, Type, TypeReference};
+
+#[derive(Default)]
+pub(crate) struct Lifetimes {
+    named: Vec<Lifetime>,
+    /// The one of `&self`, which elided lifetimes of the result have, too.
+    receiver: Option<Lifetime>,
+}
+
+impl Lifetimes {
+    pub(crate) fn name_receiver(&mut self, receiver: &mut Receiver) {
+        match &mut receiver.kind {
+            ReceiverKind::Reference(_, lifetime, _) => {
+                let name = lifetime.take().unwrap_or_else(|| self.next());
+                *lifetime = Some(name.clone());
+                self.receiver = Some(name);
+            }
+            ReceiverKind::Typed(_, ty) => {
+                let known = self.named.len();
+                self.name_in(ty);
+                self.receiver = self.named.get(known).cloned();
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn name_in(&mut self, ty: &mut Type) {
+        self.visit_type_mut(ty);
+    }
+
+    pub(crate) fn elide_in_output(&self, output: &mut Type) {
+        let lifetime = self.receiver.clone().or_else(|| self.named.first().cloned());
+        if let Some(lifetime) = lifetime {
+            Replace(lifetime).visit_type_mut(output);
+        }
+    }
+
+    /// Adds the names to the signature, and that each outlives the future.
+    pub(crate) fn declare(self, generics: &mut Generics) {
+        let given = generics.lifetimes().map(|parameter| parameter.lifetime.clone());
+        let all: Vec<Lifetime> = given.chain(self.named.iter().cloned()).collect();
+        for (at, lifetime) in self.named.into_iter().enumerate() {
+            generics.params.insert(at, GenericParam::Lifetime(syn::LifetimeParam::new(lifetime)));
+        }
+        generics.params.insert(0, syn::parse_quote!('future));
+        let bounds = &mut generics.make_where_clause().predicates;
+        bounds.extend(
+            all.iter().map(|lifetime| -> syn::WherePredicate { syn::parse_quote!(#lifetime: 'future) }),
+        );
+    }
+
+    fn next(&mut self) -> Lifetime {
+        let name = format!("'argument_{}", self.named.len());
+        let lifetime = Lifetime::new(&name, proc_macro2::Span::call_site());
+        self.named.push(lifetime.clone());
+        lifetime
+    }
+}
+
+impl VisitMut for Lifetimes {
+    fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
+        reference.lifetime.get_or_insert_with(|| self.next());
+        visit_mut::visit_type_reference_mut(self, reference);
+    }
+
+    fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
+        if lifetime.ident == "_" {
+            *lifetime = self.next();
+        }
+    }
+}
+
+struct Replace(Lifetime);
+
+impl VisitMut for Replace {
+    fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
+        reference.lifetime.get_or_insert_with(|| self.0.clone());
+        visit_mut::visit_type_reference_mut(self, reference);
+    }
+
+    fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
+        if lifetime.ident == "_" {
+            *lifetime = self.0.clone();
+        }
+    }
+}
+
+pub(crate) fn has_impl_trait(ty: &Type) -> bool {
+    struct Find(bool);
+    impl VisitMut for Find {
+        fn visit_type_impl_trait_mut(&mut self, _: &mut syn::TypeImplTrait) {
+            self.0 = true;
+        }
+    }
+    let mut find = Find(false);
+    find.visit_type_mut(&mut ty.clone());
+    find.0
+}

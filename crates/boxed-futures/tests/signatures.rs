@@ -1,0 +1,81 @@
+//! Signatures as they occur: receivers, elided lifetimes, patterns, results that borrow.
+
+#![expect(unreachable_pub, reason = "only public methods are changed")]
+
+use std::sync::Arc;
+
+use postroad_boxed_futures::boxed_futures;
+
+struct Books {
+    titles: Vec<String>,
+}
+
+struct Query<'a> {
+    prefix: &'a str,
+}
+
+/// Notes when it is dropped.
+struct Guard(Arc<std::sync::atomic::AtomicBool>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+#[boxed_futures]
+impl Books {
+    pub async fn count(&self) -> usize {
+        self.titles.len()
+    }
+
+    pub async fn find<'a>(&self, query: Query<'a>, also: &'a str) -> Option<String> {
+        self.titles.iter().find(|title| title.starts_with(query.prefix) || *title == also).cloned()
+    }
+
+    pub async fn first(&self, _skipped: &[&str]) -> Option<&str> {
+        self.titles.first().map(String::as_str)
+    }
+
+    pub async fn add(&mut self, mut titles: Vec<String>, Query { prefix }: Query<'_>) {
+        titles.retain(|title| title.starts_with(prefix));
+        self.titles.append(&mut titles);
+    }
+
+    pub async fn shared(self: &Arc<Self>) -> usize {
+        self.count().await
+    }
+
+    pub async fn hold(&self, _guard: Guard) {
+        tokio::task::yield_now().await;
+    }
+
+    pub async fn each(&self, mut see: impl FnMut(&str) + Send) {
+        for title in &self.titles {
+            see(title);
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn methods_work_as_before() {
+    let mut books = Books { titles: vec!["Emma".into()] };
+    books.add(vec!["Persuasion".into(), "Sanditon".into()], Query { prefix: "P" }).await;
+    assert_eq!(books.count().await, 2);
+    assert_eq!(books.find(Query { prefix: "Per" }, "").await.as_deref(), Some("Persuasion"));
+    assert_eq!(books.first(&[]).await, Some("Emma"));
+    let mut seen = 0;
+    books.each(|_| seen += 1).await;
+    assert_eq!((seen, Arc::new(books).shared().await), (2, 2));
+}
+
+#[tokio::test]
+async fn unused_arguments_live_as_long_as_the_future() {
+    let dropped = Arc::default();
+    let books = Books { titles: Vec::new() };
+    let holding = books.hold(Guard(Arc::clone(&dropped)));
+    assert!(!dropped.load(std::sync::atomic::Ordering::SeqCst));
+    holding.await;
+    assert!(dropped.load(std::sync::atomic::Ordering::SeqCst));
+}
