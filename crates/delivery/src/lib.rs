@@ -58,7 +58,7 @@ const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 /// For the outcomes of the last messages.
 const STORING_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// What this installation signs and is recognised with.
+/// Names and keys of this installation.
 pub struct Identity {
     pub return_path_secret: [u8; 32],
     /// Signs the mail of domains whose own key does not.
@@ -219,7 +219,7 @@ impl Delivery {
         })
     }
 
-    /// What was caught, when everything is.
+    /// Caught messages; `None` unless all mail is caught.
     pub fn inbox(&self) -> Option<&Inbox> {
         self.inbox.as_ref()
     }

@@ -25,11 +25,11 @@ const CONNECTIONS_MAX: usize = 1_000;
 const READ_BYTES: usize = 16 << 10;
 const IDLE_MAX: Duration = Duration::from_mins(5);
 const WRITE_MAX: Duration = Duration::from_mins(1);
-/// How long nothing is said to a client that nothing will ever be said to.
+/// Time after which a connection that is never answered is closed.
 const SILENCE_MAX: Duration = Duration::from_hours(1);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a server does with mail.
+/// Behaviour of a local server towards its clients.
 pub(crate) trait Policy: Send + Sync + 'static {
     fn rcpt(&self, mail_from: &MailFrom, rcpt: &RcptTo) -> Answer;
     /// The answer to the whole message.

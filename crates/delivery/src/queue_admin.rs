@@ -21,7 +21,7 @@ pub struct QueueAdmin {
     shared: Option<Arc<EngineShared>>,
 }
 
-/// What is in the queue, and what the engine does about it.
+/// Counts of the queue and of the engine working on it.
 #[derive(Debug, Clone)]
 pub struct Overview {
     pub stored: QueueStats,
@@ -30,7 +30,7 @@ pub struct Overview {
     pub in_flight: usize,
 }
 
-/// What is known of one message in the queue.
+/// One queued message, with its place in the schedule.
 #[derive(Debug, Clone)]
 pub struct Waiting {
     pub entry: QueueEntry,
@@ -38,7 +38,7 @@ pub struct Waiting {
     pub why: String,
     /// The last attempt that failed, with the other server's words.
     pub last_failure: Option<NewDelivery>,
-    /// What is suspended or slowed for everything, its server, its server's pool or its domain.
+    /// Gates that apply to it: global, of its server, its server's pool or its domain.
     pub gates: Vec<Gate>,
 }
 
@@ -47,7 +47,7 @@ pub struct Waiting {
 pub struct Health {
     /// Why nothing is sent at all; empty when all is well.
     pub problems: Vec<String>,
-    /// How long the longest overdue message has waited.
+    /// Wait of the message that is overdue longest.
     pub lag: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What an operator can set about delivery.
+//! Settings of delivery.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -35,7 +35,7 @@ pub(crate) fn crlf_pieces(text: &str, mut take: impl FnMut(&[u8])) {
     }
 }
 
-/// How long the text is with CRLF line endings.
+/// Length of the text with CRLF line endings.
 pub(crate) fn crlf_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let count = |wanted: u8| memchr::memchr_iter(wanted, bytes).count();

@@ -1,4 +1,4 @@
-//! What delivery asks of a stored message's header section.
+//! Facts that delivery reads from a stored message's header section.
 
 use postroad_model::DomainName;
 

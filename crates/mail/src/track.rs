@@ -32,7 +32,7 @@ const UNSUBSCRIBE: u8 = 0x13;
 #[derive(Clone)]
 pub struct TrackKey(hmac::Key);
 
-/// What a token says.
+/// Content of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackToken {
     pub server_id: ServerId,

@@ -1,4 +1,4 @@
-//! What a stored message looks like to a reader: bodies, attachments and decoded headers (messages/message).
+//! A stored message for readers: bodies, attachments and decoded headers (messages/message).
 //!
 //! Takes any bytes. What cannot be understood is shown as it is, never refused.
 

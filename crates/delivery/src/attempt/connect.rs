@@ -44,7 +44,7 @@ pub(crate) struct ConnectFailure {
     pub(crate) peer: Peer,
     pub(crate) problem: String,
     pub(crate) class: BounceClass,
-    /// What a host said that refused us.
+    /// Reply of the host that refused us.
     pub(crate) reply: Option<Reply>,
     /// Whether a remote host was tried at all.
     pub(crate) was_tried: bool,

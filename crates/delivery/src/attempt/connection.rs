@@ -22,7 +22,7 @@ const FINAL_REPLY_USUAL: Duration = Duration::from_secs(3);
 /// For what a host says after it stopped reading, all of it together.
 const LAST_WORDS_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Who is at the other end, and how we speak to each other.
+/// The remote host and the parameters of the connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Peer {
     pub(crate) mx: String,
@@ -67,7 +67,7 @@ pub(crate) struct Connection {
     opening: Option<Opening>,
     /// For each reply before the end of the message, while connections are short.
     busy_reply: Duration,
-    /// How long its host had and would have had usually, if it was given up early because connections are short.
+    /// Time the host had, and its usual time, if it was given up early because connections are short.
     given_up_early: Option<(Duration, Duration)>,
     /// A message was not finished because its mark could not be written.
     journal_failed: bool,
@@ -83,7 +83,7 @@ struct Opening {
     busy_deadline: Instant,
 }
 
-/// What all connections have to know.
+/// Signals to all connections.
 pub(crate) struct Signals {
     /// The service is stopping.
     pub(crate) stop: watch::Receiver<bool>,

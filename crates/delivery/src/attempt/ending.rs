@@ -1,4 +1,4 @@
-//! How an attempt ended, before it is judged.
+//! Ending of an attempt, before it is classified.
 
 use postroad_model::BounceClass;
 use postroad_smtp::{Closed, EndCause, Outcome, Phase, Reply, Verdict};
@@ -32,7 +32,7 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    /// What an outcome of the session means; `None` if the message was not tried because we are stopping.
+    /// Ending of a session's outcome; `None` if the message was not tried because we are stopping.
     pub(crate) fn of(outcome: Outcome, closed: Option<&Closed>, tls_problem: Option<&str>) -> Option<Self> {
         let Outcome { verdict, phase, after_final } = outcome;
         Some(match verdict {

@@ -1,6 +1,6 @@
-//! How far connecting has come: the schedule shares connections by it.
+//! Progress of connecting; the schedule shares connections by it.
 
-/// How far an attempt has come.
+/// Progress of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Reached {
     #[default]

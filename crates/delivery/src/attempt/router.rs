@@ -183,7 +183,7 @@ fn provider_name(rules: &Provider, base_site: &str) -> Arc<str> {
     if rules.is_default() { base_site.into() } else { rules.name.as_str().into() }
 }
 
-/// What is demanded is part of the name: a plain connection must not carry mail that needs TLS.
+/// Site name including the demanded security: a plain connection must not carry mail that needs TLS.
 fn named(base_site: &str, security: &Security) -> Arc<str> {
     match security {
         Security::Opportunistic | Security::Plain | Security::Implicit => base_site.into(),

@@ -17,7 +17,7 @@ use crate::prepare::Work;
 use crate::retry::RetryPolicy;
 use crate::schedule::{CountedSource, Entry};
 
-/// What is said of a remote server's words at most.
+/// Bytes of a remote server's reply that are kept.
 const OUTPUT_BYTES_MAX: usize = 2_000;
 
 /// Everything about an attempt that was made.
@@ -38,7 +38,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) transcript: String,
     pub(crate) flight: Option<FlightKey>,
-    /// How long the receiver's greylisting lasts.
+    /// The receiver's greylisting time.
     pub(crate) come_again_after: Option<Duration>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Retry {
     pub(crate) entry: Entry,
 }
 
-/// What an ending means.
+/// Meaning of an ending for the message.
 struct Judged {
     /// `None` for a success.
     class: Option<BounceClass>,
@@ -95,7 +95,7 @@ impl Judged {
     }
 }
 
-/// What the other side's words in this phase say about other messages.
+/// Consequence of a reply in this phase for other messages.
 pub(crate) fn signal_of(reply: &Reply, phase: Phase) -> Option<Signal> {
     classify_in(reply_phase(phase), &mail_reply(reply)?).signal
 }
@@ -116,7 +116,7 @@ fn mail_reply(reply: &Reply) -> Option<postroad_mail::Reply> {
     postroad_mail::Reply::new(reply.code, &reply.lines.join("\n")).ok()
 }
 
-/// What a reply in this phase of the session is an answer to.
+/// Command that a reply in this phase answers.
 fn reply_phase(phase: Phase) -> ReplyPhase {
     match phase {
         Phase::MailFrom => ReplyPhase::MailFrom,

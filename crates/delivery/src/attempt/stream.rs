@@ -11,7 +11,7 @@ use tokio_rustls::TlsConnector;
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + Sync {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync> Stream for T {}
 
-/// What a handshake agreed on.
+/// TLS parameters agreed in the handshake.
 #[derive(Debug, Clone)]
 pub(crate) struct TlsFacts {
     /// Version and cipher.

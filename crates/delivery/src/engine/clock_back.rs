@@ -10,7 +10,7 @@ use super::EngineShared;
 use super::resolve::HORIZON;
 use crate::schedule::Entry;
 
-/// What was under way may still come with a time of the old clock.
+/// Work that was under way may still bring times of the old clock.
 const LOOK_AGAIN_AFTER: [Duration; 3] = [Duration::ZERO, Duration::from_secs(10), Duration::from_mins(1)];
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
 

@@ -22,7 +22,7 @@ pub(super) struct Connecting {
     is_connected: bool,
 }
 
-/// How an attempt ended.
+/// Result of an attempt to connect.
 pub(super) enum Connected {
     Open(Box<Connection>),
     Failed(Box<ConnectFailure>),

@@ -26,7 +26,7 @@ const REAP_EVERY: u32 = 10;
 const REAP_STEPS_MAX: usize = 20;
 const ABANDONED_AT_ONCE: usize = 500;
 const SWEEP_EVERY: u32 = 60;
-/// What was found out about receivers.
+/// Estimates about receivers are kept for this long.
 const NOTES_KEPT: Duration = Duration::from_hours(7 * 24);
 const NOTES_MAX: usize = 50_000;
 const NOTES_OVERLAP: Duration = Duration::from_mins(5);
@@ -36,7 +36,7 @@ const TOLD_MAX: usize = 200;
 pub(crate) struct Feeder {
     pub(crate) shared: Arc<EngineShared>,
     pub(crate) changes: watch::Receiver<u64>,
-    /// What nodes that are gone had begun, to be recorded as soon as it can be read.
+    /// Attempts begun by nodes that are gone; recorded as soon as they can be read.
     pub(crate) abandoned: Vec<Claimed>,
     /// Until when the notes on receivers are read.
     pub(crate) notes_read_until: Option<Timestamp>,

@@ -273,7 +273,7 @@ impl EngineShared {
         *self.stopping.borrow()
     }
 
-    /// What was found out about receivers is known to the next process, and to other nodes.
+    /// Stores the estimates about receivers for the next process and for other nodes.
     pub(crate) async fn save_pacing_notes(&self) -> Result<(), StoreError> {
         let notes = self.look(Schedule::take_pacing_notes);
         if notes.is_empty() { Ok(()) } else { self.store.save_pacing_notes(notes).await }

@@ -81,7 +81,7 @@ struct Open {
     rules: Arc<Provider>,
 }
 
-/// What follows a job.
+/// Next step after a job.
 enum After {
     GoOn,
     Leave,
@@ -586,7 +586,7 @@ fn needs_another_route(job: &Job, work: &Work) -> bool {
     leaves && work.send.info.options.require_tls && !is_demanded
 }
 
-/// How long the receiver's greylisting lasts, if it was that.
+/// Reports the outcome to the schedule. Returns the receiver's greylisting time, if it was greylisting.
 fn tell_schedule(shared: &Arc<EngineShared>, path: usize, job: &Job, ending: &Ending) -> Option<Duration> {
     match ending {
         Ending::Accepted(_) => shared.with(|schedule, now| {

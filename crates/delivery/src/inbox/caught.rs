@@ -15,7 +15,7 @@ pub struct CaughtMessage {
     pub rcpt_to: EmailAddress,
     /// Decoded; empty if there is none.
     pub subject: String,
-    /// What the sending side called itself.
+    /// Name of the sending side in HELO.
     pub helo: String,
     pub received_at: Timestamp,
     /// Exactly the message that was sent.

@@ -1,4 +1,4 @@
-//! What the journal knows of one flight: one attempt to hand over one message.
+//! Journal entry of one flight: one attempt to hand over one message.
 
 use postroad_model::{MessageId, ServerId, SourceId, Timestamp};
 use serde::{Deserialize, Serialize};

@@ -47,7 +47,7 @@ struct State {
     next_number: u64,
     /// The segment of each unsettled flight's first mark.
     open: HashMap<FlightKey, u64>,
-    /// How many flights of `open` began in a segment, for every file there is.
+    /// Number of flights of `open` that began in each segment; one entry per file.
     open_in: BTreeMap<u64, usize>,
 }
 

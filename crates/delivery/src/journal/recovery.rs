@@ -12,7 +12,7 @@ use super::segment::{segment_number, segment_path};
 pub(super) struct Left {
     /// In the order of their first marks.
     pub(super) flights: Vec<LeftFlight>,
-    /// How many of them began in each segment, for every file there is.
+    /// Number of flights that began in each segment; one entry per file.
     pub(super) open_in: BTreeMap<u64, usize>,
 }
 

@@ -1,5 +1,5 @@
-//! How many connections a receiver takes at once from one source address: lowered to what is open when it says "too many",
-//! and tried one higher now and then.
+//! Estimate of the connections that a receiver accepts at once from one source address. "Too many" lowers it to the
+//! number that is open; now and then one more is tried.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl ConnectionEstimate {
         Self { most, try_at: Some(now.plus(TRY_AFTER)), try_after: TRY_AFTER, ..Self::default() }
     }
 
-    /// How many there may be now; `None` for any number.
+    /// Connections allowed now; `None` for any number.
     pub fn limit(&self, now: Timestamp) -> Option<u32> {
         let may_try = self.try_at.is_some_and(|at| at <= now);
         Some(self.most? + u32::from(may_try))

@@ -25,7 +25,7 @@ const DOUBLING_SECS_SEARCH: f64 = 5.0;
 /// During the search one message counts for at most this time.
 const SEARCH_STEP: Duration = Duration::from_millis(2_500);
 
-/// How well the rate is known.
+/// Confidence in the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Knowledge {
     /// Only a lower bound: refused after a burst, long before a minute was over.
@@ -45,7 +45,7 @@ pub(super) struct Curve {
     /// The rate that was tried then, if it was much more.
     overshoot: Option<f64>,
     pub(super) since: Timestamp,
-    /// How long it was really used since then: a rate that nobody tried proves nothing.
+    /// Time in which the rate was fully used since then: an unused rate proves nothing.
     used: Duration,
     pub(super) knowledge: Knowledge,
 }

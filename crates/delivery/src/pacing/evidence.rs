@@ -1,5 +1,5 @@
-//! Who refused lately without taking anything in between: a wider scope is slowed only when several of its parts and
-//! several senders were refused.
+//! Recent refusals without an acceptance in between. A wider scope is slowed only when several of its parts and several
+//! senders were refused.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! How long a receiver's greylisting lasts, as its answers show it.
+//! Estimate of a receiver's greylisting time, from its answers.
 
 use std::time::Duration;
 
-/// What people set.
+/// Times that operators usually configure.
 const USUAL_SECS: [u64; 8] = [60, 120, 180, 300, 600, 900, 1_800, 3_600];
 /// One retry in so many tries whether less is enough.
 const TRY_LESS_IN: u32 = 20;
@@ -39,7 +39,7 @@ impl GreylistTime {
         self.too_short = self.too_short.filter(|too_short| *too_short < waited);
     }
 
-    /// How long it lasts, as far as it is known: the longest usual time that fits, or what was enough.
+    /// The estimate: the longest usual time that fits the answers, or the time that sufficed.
     pub fn estimate(&self) -> Option<Duration> {
         let enough = self.enough?;
         Some(self.candidates(enough).next().unwrap_or(enough))

@@ -1,5 +1,5 @@
-//! What a receiver lets us do, found out from its answers: how many connections at once and how many messages a minute it
-//! takes from one source address, whether it takes anything at all, and how long its greylisting lasts.
+//! Estimates of a receiver's limits, made from its answers: connections and messages per minute that it accepts from one
+//! source address, whether it accepts anything now, and how long its greylisting lasts.
 //!
 //! Each part is a pure state machine: time is an argument, nothing is done but counting. Failed connections are not their
 //! business; they are the path's own back-off.

@@ -1,5 +1,5 @@
-//! How many messages a minute a receiver takes from one source address, found out by its refusals: a pause, then below the
-//! rate that was really reached. `curve.rs` has the way back up.
+//! Estimate of the messages per minute that a receiver accepts from one source address. After a refusal sending pauses and
+//! goes on below the rate that was reached. `curve.rs` raises it again.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How many messages were accepted lately, by the second.
+//! Messages accepted in the last seconds, counted per second.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! How much memory fresh messages may take while they wait for their first attempt. Beyond it a message is only known
-//! by its ids and read from the store when its turn comes.
+//! Limit on the memory of fresh messages that wait for their first attempt. Beyond it only the ids are kept, and the
+//! message is read from the store when its turn comes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a message takes beside its body.
+/// Memory of a message besides its body.
 const OVERHEAD_BYTES: usize = 1_024;
 
 #[derive(Debug)]

@@ -43,7 +43,7 @@ impl Work {
     }
 }
 
-/// What the messages of one send share: read once, and signed once unless each copy has links of its own.
+/// Data shared by the messages of one send: read once, and signed once unless each copy has links of its own.
 #[derive(Debug)]
 pub(crate) struct PreparedSend {
     pub(crate) info: Arc<SendInfo>,

@@ -11,7 +11,7 @@ use postroad_mail::{Signer, SignerError};
 use postroad_model::{Clock, DomainKeyId, DomainName, ServerId, Timestamp};
 use postroad_store::{DomainDelivery, KeyAlgorithm, Store, StoreError};
 
-/// How late the changes of other nodes are seen.
+/// Delay after which changes of other nodes are seen.
 const KEPT: Duration = Duration::from_secs(2);
 const ENTRIES_MAX: usize = 10_000;
 

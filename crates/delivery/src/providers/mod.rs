@@ -1,4 +1,4 @@
-//! How fast the large receivers want their mail: a table found by MX host name, built in and open to the operator.
+//! Sending limits of the large receivers: a built-in table, looked up by MX host name, that the operator can extend.
 
 mod provider_file;
 
@@ -31,7 +31,7 @@ pub struct Provider {
     pub messages_per_connection_max: u32,
     /// `None` is any number.
     pub messages_per_minute: Option<f64>,
-    /// How many connections are opened before the first message was accepted.
+    /// Connections opened before the first message was accepted.
     pub slow_start_connections: u32,
     pub idle_max: Duration,
     pub connection_age_max: Duration,

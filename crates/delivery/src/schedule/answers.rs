@@ -1,4 +1,4 @@
-//! What receivers answer, taken at its scope: the connection, the recipient's domain, the site, the provider.
+//! Answers of receivers, applied at their scope: connection, recipient's domain, site or provider.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) lane: &'a LaneKey,
     pub(crate) server: ServerId,
     pub(crate) greylisted_at: Option<Timestamp>,
-    /// What it says about other messages.
+    /// Consequence for other messages.
     pub(crate) signal: Option<Signal>,
     /// The receiver's words.
     pub(crate) reason: &'a str,

@@ -5,7 +5,7 @@ use std::fmt;
 use postroad_model::{GateAction, Timestamp};
 use postroad_store::Gate;
 
-/// What keeps everything back at once. Each is lifted by whoever saw it.
+/// Causes that pause all sending. Each is lifted by the part that raised it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PauseCause {
     /// The flight journal cannot be written.

@@ -22,7 +22,7 @@ const LATELY: Duration = Duration::from_mins(10);
 /// Queues of the general line that are looked at when a connection becomes free. Some wait for their provider's limit.
 const LOOKED_AT_MAX: usize = 8;
 
-/// What is known of a site, from one source address.
+/// Health of a site, seen from one source address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Health {
     /// It has replied to no message yet.
@@ -33,7 +33,7 @@ pub(super) enum Health {
     Silent,
 }
 
-/// What a queue waits for before it gets a connection.
+/// Queues in which a site queue waits for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
     /// A free connection of the node, or of the provider's limit.

@@ -126,7 +126,7 @@ impl Schedule {
         })
     }
 
-    /// What keeps a path from sending now.
+    /// The block that keeps a path from sending now.
     pub(super) fn path_block(&mut self, path_id: usize, now: Timestamp) -> Option<Block> {
         if let Some(reason) = self.paused.values().next() {
             return Some(Block { until: None, why: Why::Paused(reason.clone()) });
@@ -155,7 +155,7 @@ impl Schedule {
         self.site_block(link, &route, now).or_else(|| self.provider_block(source_id, &route, now))
     }
 
-    /// What the receiver itself told us, at this site.
+    /// Block that the receiver itself asked for, at this site.
     fn site_block(&mut self, link: usize, route: &Route, now: Timestamp) -> Option<Block> {
         let link = &mut self.links[link];
         let receiver = || route.base_site.to_string();

@@ -1,4 +1,4 @@
-//! What waits: one message of one recipient, a few dozen bytes of it in memory.
+//! One waiting message in memory: a few dozen bytes.
 
 use std::sync::Arc;
 

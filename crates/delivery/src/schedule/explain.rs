@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::lane::LaneRoute;
 use super::{LaneKey, Line, PauseCause, Schedule};
 
-/// What the schedule holds.
+/// Totals of the schedule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// In memory, due within the horizon or now.
@@ -29,7 +29,7 @@ pub struct PathTotals {
     pub waiting: usize,
     /// Why nothing goes out, if so.
     pub blocked: Option<String>,
-    /// What was found out about the receiver from its answers.
+    /// Conclusions about the receiver from its answers.
     pub learned: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What connections tell the schedule: how it went, and that they are gone.
+//! Reports of connections to the schedule: outcomes, and that they are closed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,7 +73,7 @@ impl Schedule {
     }
 }
 
-/// What a connection task was doing when it left.
+/// State of a connection task when it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     Working,

@@ -45,7 +45,7 @@ impl GateBoard {
         }
     }
 
-    /// What keeps these scopes from sending now.
+    /// The gate that keeps these scopes from sending now.
     pub(super) fn block(&self, scopes: &[GateScope], now: Timestamp) -> Option<Block> {
         if self.gates.is_empty() {
             return None;

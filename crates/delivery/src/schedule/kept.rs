@@ -13,10 +13,10 @@ use super::{Entry, Schedule};
 
 /// An address whose connections have hung for this long keeps nothing.
 const HUNG_AFTER: Duration = Duration::from_mins(1);
-/// How long a retry waits for its address before it leaves from another one.
+/// Time a retry waits for its source address before it uses another.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
-/// What a path keeps has passed the admission of its server and lane.
+/// Admission of entries kept by a path: they have passed that of their server and lane already.
 struct Passed;
 
 impl Admission for Passed {

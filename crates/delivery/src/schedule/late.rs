@@ -62,7 +62,7 @@ impl Schedule {
         late
     }
 
-    /// What a receiver does that keeps back all addresses of a pool.
+    /// Block by the receiver that affects all addresses of a pool.
     fn receivers_trouble(&mut self, queue: usize, now: Timestamp) -> Option<Block> {
         let mut trouble = None;
         for path_id in self.queues[queue].paths.clone() {

@@ -1,5 +1,5 @@
-//! What was found out about receivers, kept while nothing is sent to them, over restarts and between nodes. Each part has an
-//! age after which it is not believed any more.
+//! Estimates about receivers, kept while nothing is sent to them, across restarts and between nodes. Each has a maximum
+//! age.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use crate::pacing::{ConnectionEstimate, GreylistTime, RateEstimate};
 
 const AGE_MAX: Duration = Duration::from_hours(7 * 24);
 const KEPT_MAX: usize = 50_000;
-/// What has not changed is written again after this time, so that it stays young.
+/// Unchanged estimates are stored again after this time, so that they do not expire.
 const CONFIRM_AFTER: Duration = Duration::from_mins(30);
 
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(super) struct Memory {
     notes: HashMap<(IpAddr, Arc<str>), PacingNote>,
 }
 
-/// What a note says, without its moment.
+/// Content of a note, without its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Conclusions {
     per_minute: Option<u32>,
@@ -78,7 +78,7 @@ impl Schedule {
         }
     }
 
-    /// What was found out, or confirmed, since this was asked last.
+    /// Estimates that are new or confirmed since the last call.
     pub(crate) fn take_pacing_notes(&mut self, now: Timestamp) -> Vec<PacingNote> {
         let mut notes = Vec::new();
         for ((source, site), id) in &self.link_ids {

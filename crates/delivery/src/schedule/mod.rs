@@ -83,7 +83,7 @@ pub(crate) struct Schedule {
     queue_ids: HashMap<(PoolId, Arc<str>), usize>,
     paths: Slab<Path>,
     path_ids: HashMap<(SourceId, Arc<str>), usize>,
-    /// What is known of each (source, site), whatever its TLS demands.
+    /// State of each (source, site), whatever its TLS demands.
     links: Slab<Link>,
     link_ids: HashMap<(SourceId, Arc<str>), usize>,
     paces: HashMap<(SourceId, Arc<str>), Pace>,
@@ -110,7 +110,7 @@ pub(crate) struct Schedule {
     is_stopping: bool,
 }
 
-/// What waits for one site from one pool, and the paths that work it off.
+/// Queue of one site and pool, with the paths that send it.
 #[derive(Debug)]
 struct Queue {
     pool: PoolId,
@@ -119,7 +119,7 @@ struct Queue {
     paths: Vec<usize>,
     /// When it is looked at again.
     wake_at: Option<Timestamp>,
-    /// What it waits for before it gets a connection.
+    /// Queues in which it waits for a connection.
     lines: Lines,
 }
 
@@ -135,7 +135,7 @@ struct Link {
     health: Health,
     /// When it last replied to a message.
     replied_at: Option<Timestamp>,
-    /// How long its host took to greet, the last time.
+    /// Time its host took to greet, last time.
     greeted_after: Duration,
     connection_limit: ConnectionEstimate,
     rate: RateEstimate,
@@ -143,7 +143,7 @@ struct Link {
     /// Recipient domains that were refused.
     refusing_domains: Evidence,
     greylist: GreylistTime,
-    /// What was last written down of it.
+    /// Conclusions stored last.
     noted: Option<(memory::Conclusions, Timestamp)>,
 }
 
@@ -178,7 +178,7 @@ enum Wake {
     Attempts,
 }
 
-/// What has to happen outside.
+/// Work for the engine, outside the schedule.
 #[derive(Debug)]
 pub(crate) enum Action {
     Resolve {
@@ -348,7 +348,7 @@ impl Schedule {
         [wake, self.timeline.next_due()].into_iter().flatten().min()
     }
 
-    /// What is to be done now that the lock is let go.
+    /// Actions to perform after the lock is released.
     pub(crate) fn take_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
     }

@@ -18,7 +18,7 @@ use crate::route::Route;
 /// A connection with nothing to do for longer than this is closed rather than kept.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Who asks for work.
+/// Kind of connection that asks for work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asking {
     /// A connection task that was just ordered.
@@ -29,7 +29,7 @@ pub(crate) enum Asking {
     AfterWait,
 }
 
-/// What it is told.
+/// Answer to a connection that asks for work.
 #[derive(Debug)]
 pub(crate) enum Next {
     Job(Box<Job>),
@@ -52,7 +52,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// What it counts by in warm-ups. Simulated mail does not count.
+    /// Key for counting in warm-ups. Simulated mail does not count.
     pub(crate) fn counted_source(&self) -> Option<CountedSource> {
         let counted = || CountedSource { id: self.source.id, provider: Arc::clone(&self.route.rules.group) };
         (!self.route.is_exempt).then(counted)
@@ -217,7 +217,7 @@ impl Schedule {
         }
     }
 
-    /// What has its turn and does not keep another path's address. Hands over what does.
+    /// Next entry in turn that is not kept for another path's address. Hands kept ones over to their path.
     fn pop_waiting(&mut self, path_id: usize, now: Timestamp) -> Option<(usize, Entry)> {
         let queue_id = self.paths[path_id].queue;
         let mut has_handed_over = false;

@@ -15,7 +15,7 @@ use super::Schedule;
 const OWED_MAX: f64 = 32.0;
 /// Messages that an address may be owed before the others wait for it at sites where it has had less than they.
 const OWED_SLACK: f64 = 4.0;
-/// What an address may be ahead of another at one site, in messages over weight, if that one is owed nothing.
+/// Lead that an address may have over another at one site, in messages over weight, if the other is owed nothing.
 const SITE_SLACK: f64 = 4.0;
 
 #[derive(Debug, Default)]

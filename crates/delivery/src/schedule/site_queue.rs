@@ -1,4 +1,4 @@
-//! What waits for one site from one pool. Servers take turns (deficit round robin), and inside a server its lanes do:
+//! Messages that wait for one site and pool. Servers take turns (deficit round robin), and inside a server its lanes do:
 //! a password reset never waits behind another sender's hundred thousand.
 
 use std::collections::{HashMap, VecDeque};

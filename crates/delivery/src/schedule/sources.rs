@@ -42,7 +42,7 @@ impl Source {
     }
 }
 
-/// What a warm-up counts a message by: the address it leaves from and the group of receivers it goes to.
+/// Key by which warm-up counts a message: source address and group of receivers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CountedSource {
     pub(crate) id: SourceId,

@@ -1,5 +1,4 @@
-//! What each recipient of the simulator does, by the local part of its address. Anything from a `+` on is passed over,
-//! so that `missing+order-7@…` and `missing+order-8@…` are two recipients.
+//! Behaviour of the simulator's recipients, by local part. Everything from a `+` on is ignored, so that `missing+order-7@…` and `missing+order-8@…` are two recipients.
 
 use postroad_smtp::server::StandardReply;
 use postroad_smtp::{EnhancedCode, Reply};
@@ -16,7 +15,7 @@ pub(super) enum Behaviour {
     Silent,
 }
 
-/// What follows once a message was taken.
+/// Action after a message was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Afterwards {
     Nothing,

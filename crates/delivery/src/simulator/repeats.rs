@@ -1,4 +1,4 @@
-//! How often a message was tried, for the recipients that refuse the first attempts. Bounded: the oldest are forgotten.
+//! Attempts per message, for recipients that refuse the first ones. Bounded: the oldest counts are dropped.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,7 +12,7 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// How often this was tried, now included.
+    /// Number of attempts, including this one.
     pub(super) fn count(&mut self, attempt: String) -> u32 {
         if let Some(count) = self.counts.get_mut(&attempt) {
             *count = count.saturating_add(1);

@@ -1,6 +1,6 @@
 //! The two things that a simulated reader does.
 
-/// What a reader looks at.
+/// Link that a simulated reader opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Visit {
     Open,

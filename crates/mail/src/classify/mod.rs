@@ -1,5 +1,5 @@
-//! What an SMTP refusal means: its bounce class, whether the message is given up, whether the address is dead,
-//! and whether the destination wants to be sent to more slowly.
+//! Classification of SMTP refusals: bounce class, whether the message is given up, whether the address is dead, and
+//! whether to send more slowly to the destination.
 //!
 //! The knowledge is data, `rules/replies.toml`, each rule with the replies that prove it; here is only the machinery.
 
@@ -22,7 +22,7 @@ pub use rules::{Rule, RuleTable};
 pub use rules_file::RuleProblem;
 pub use signal::Signal;
 
-/// What one refusal means for the message, its recipient and its destination.
+/// Meaning of one refusal for the message, its recipient and its destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict<'r> {
     pub class: BounceClass,

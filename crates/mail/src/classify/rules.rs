@@ -164,7 +164,7 @@ impl Rule {
         self.class
     }
 
-    /// What the reply must answer; anything if empty.
+    /// Commands that the reply must answer; any if empty.
     pub fn phases(&self) -> &[Phase] {
         &self.phases
     }

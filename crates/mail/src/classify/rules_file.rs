@@ -10,7 +10,7 @@ use super::{Phase, Signal};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RulesFile {
-    /// What follows from each class, unless a rule says otherwise.
+    /// Defaults of each class; a rule may override them.
     pub(super) class: BTreeMap<BounceClass, ClassEntry>,
     /// In order: the first that matches decides.
     pub(super) rule: Vec<RuleEntry>,
@@ -79,7 +79,7 @@ impl RuleEntry {
     }
 }
 
-/// What is wrong with a rule file.
+/// Mistake in a rule file.
 #[derive(Debug, thiserror::Error)]
 pub enum RuleProblem {
     #[error("not the shape of a rule file: {0}")]

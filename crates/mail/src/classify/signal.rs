@@ -1,4 +1,4 @@
-//! What a refusal asks of the sender beyond the one message: how it is to send from now on, and to whom.
+//! Consequences of a refusal beyond the one message: how to send from now on, and to whom.
 
 use postroad_model::BounceClass;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// What a class means for pacing, unless a rule says otherwise.
+    /// Consequence of a class for pacing, unless a rule says otherwise.
     pub(super) fn of_class(class: BounceClass) -> Self {
         match class {
             BounceClass::RateLimited => Self::TooFast,

@@ -1,4 +1,4 @@
-//! What of a message is signed, worked out once however many keys sign it and however often.
+//! Canonical form of a message for signing, computed once for all keys.
 
 use std::fmt;
 

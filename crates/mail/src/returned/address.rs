@@ -21,7 +21,7 @@ pub(super) fn find_all(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What some write before the address of which they speak. In lower case.
+/// Labels that some systems write before the address, in lower case.
 const LABELS: [&str; 4] = ["failed recipient", "failed address", "recipient address", "recipient"];
 
 /// The address that a line begins with, and what follows it. Marks of lists and quotes before it do not count, nor

@@ -9,7 +9,7 @@ use super::phase::find_phase;
 use super::quoted::{Quoted, find_enhanced, find_marked, find_reply};
 use super::{ReturnedKind, ReturnedRecipient, shorten};
 
-/// How mail systems say that they gave up because the time was up.
+/// Phrases of mail systems that gave up because the time was up.
 const EXPIRED: [&str; 4] =
     ["retry timeout exceeded", "will be deleted from queue", "in the queue too long", "message expired"];
 
@@ -25,7 +25,7 @@ pub(super) struct Evidence<'a> {
     pub(super) is_local_program: bool,
     /// What the reporting host makes of it.
     pub(super) category: Option<BounceClass>,
-    /// What the notice says of this recipient.
+    /// The notice's text about this recipient.
     pub(super) section: &'a str,
     /// The notice as a whole.
     pub(super) notice: &'a str,
@@ -33,7 +33,7 @@ pub(super) struct Evidence<'a> {
     pub(super) is_alone: bool,
 }
 
-/// What is known of a refusal besides its words.
+/// Facts about a refusal besides its words.
 #[derive(Clone, Copy)]
 struct Facts {
     /// It was tried until the time was up.

@@ -1,4 +1,4 @@
-//! What the world sends back about a message: bounces, delay notices, complaints, automatic replies.
+//! Returned mail: bounces, delay notices, complaints, automatic replies.
 //!
 //! Reads any bytes and never refuses: what cannot be understood is `Other`. Everything is bounded, because strangers
 //! write these messages. Which of our messages is meant, the address it came to says; here is only why it came.
@@ -32,7 +32,7 @@ use parts::Parts;
 const RECIPIENTS_MAX: usize = 1_000;
 const DIAGNOSTIC_BYTES_MAX: usize = 1_024;
 
-/// What a message that came back tells.
+/// Content of a returned message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Returned {
     /// What the message as a whole is. A notice of success is `Other` and speaks of nobody.
@@ -52,7 +52,7 @@ pub struct Returned {
     pub message_id: Option<String>,
 }
 
-/// What it tells about one recipient.
+/// Report about one recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReturnedRecipient {
     /// As the sender wrote it where that is told; unknown in redacted complaints and in notices that name nobody.

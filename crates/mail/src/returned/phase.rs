@@ -2,7 +2,7 @@
 
 use crate::classify::Phase;
 
-/// How mail systems name the command, each before the words for the phase.
+/// Words before the name of the command, by mail system.
 const LEADS: [&str; 7] = [
     "in reply to ",
     "in response to ",

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::parts::Parts;
 use super::{RECIPIENTS_MAX, address};
 
-/// What is said of one recipient.
+/// The notice's text about one recipient.
 #[derive(Debug)]
 pub(super) struct Section {
     pub(super) recipient: String,
