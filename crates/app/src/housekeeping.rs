@@ -60,7 +60,7 @@ impl Housekeeping {
                 }
                 tokio::time::sleep(EVERY).await;
                 if let Err(error) = worker.housekeeping().await {
-                    tracing::warn!(%error, "housekeeping is put off");
+                    tracing::warn!(%error, "housekeeping failed; retrying");
                 }
             }
         });

@@ -250,7 +250,7 @@ impl Delivery {
         let settled = async {
             self.shared.give_back(waiting).await;
             if let Err(error) = self.shared.save_pacing_notes().await {
-                tracing::warn!(%error, "what was found out about receivers was not written down");
+                tracing::warn!(%error, "storing pacing estimates failed; they are learned again after the restart");
             }
             // The settler ends when everything is stored. It fails only if it panicked.
             let _ = (&mut self.settler).await;

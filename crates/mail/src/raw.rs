@@ -159,7 +159,7 @@ fn prepare(
         fallback.message_id.to_owned()
     });
     let added_bytes = head.len();
-    // Only the bytes up to the last changed header are written anew; the body moves at most once.
+    // Only the bytes up to the last changed header are rewritten; the body moves at most once.
     let mut kept_from = 0;
     for edit in &found.edits {
         head.extend_from_slice(&bytes[kept_from..edit.replaced.start]);

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-/// Work on threads of its own may go on for so long when everything else has ended.
+/// Blocking work may take this long after everything else has ended.
 const THREADS_TIME_MAX: Duration = Duration::from_millis(500);
 
 #[global_allocator]

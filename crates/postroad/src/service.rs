@@ -27,7 +27,7 @@ use crate::control::ControlSocket;
 use crate::file_limit;
 use crate::smtp_listeners::{self, SmtpAddresses};
 
-/// HTTP and SMTP connections and webhooks may finish for so long when the service stops.
+/// HTTP and SMTP connections and webhooks get this long to finish when the service stops.
 const AROUND_TIME_MAX: Duration = Duration::from_secs(7);
 /// For the last clicks, opens and uses of keys.
 const NOTES_TIME_MAX: Duration = Duration::from_secs(2);
@@ -202,7 +202,7 @@ impl Service {
         Ok(api)
     }
 
-    /// Reads the certificate files anew; keeps the old pair if the new one is not good.
+    /// Re-reads the certificate files; keeps the old pair if the new one is not usable.
     pub(crate) fn reload(&self) {
         if let Some(certificate) = &self.certificate {
             match certificate.reload() {

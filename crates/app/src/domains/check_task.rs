@@ -58,7 +58,7 @@ impl App {
         let due = match self.inner.store.claim_due_domain_checks(room).await {
             Ok(due) => due,
             Err(error) => {
-                tracing::warn!(%error, "domain checks are put off");
+                tracing::warn!(%error, "reading due domain checks failed; retrying");
                 return false;
             }
         };

@@ -20,7 +20,7 @@ use crate::{AddressList, App, FieldProblem, Refusal};
 
 /// Headers that only the parameter of the same name sets.
 const PARAMETER_HEADERS: [&str; 5] = ["subject", "from", "to", "cc", "sender"];
-/// Ignored headers that the sender is told of.
+/// Ignored headers that are named in warnings.
 const IGNORED_SHOWN_MAX: usize = 20;
 
 #[boxed_futures]

@@ -27,7 +27,7 @@ pub(super) struct TemplateCall {
     pub(super) locale: Option<String>,
 }
 
-/// Everything that is wrong is told at once, as for the HTTP API.
+/// Reports all problems at once, as the HTTP API does.
 pub(super) fn read(raw: &RawMessage, limits: &Limits) -> Result<SubmissionOptions, Refusal> {
     let mut problems = Vec::new();
     let tag = raw.tag().map(str::to_owned);

@@ -17,10 +17,7 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
 impl EngineShared {
     /// To be called when the clock went back by `by`.
     pub(crate) fn clock_went_back(self: &Arc<Self>, by: Duration) {
-        tracing::warn!(
-            seconds = by.as_secs(),
-            "the clock went back; what waits for the time it said is put right"
-        );
+        tracing::warn!(seconds = by.as_secs(), "the clock went back; correcting due times");
         let late = self.with(|schedule, now| schedule.clock_went_back(by, now, now));
         self.put_queue_right(late);
     }

@@ -1,4 +1,4 @@
-//! Keeps the schedule fed: what comes due within the horizon is claimed from the store, and the set-up is read anew.
+//! Feeds the schedule: claims messages that are due within the horizon from the store, and re-reads the set-up.
 //! On failure it tries again at the next turn.
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const SWEEP_EVERY: u32 = 60;
 const NOTES_KEPT: Duration = Duration::from_hours(7 * 24);
 const NOTES_MAX: usize = 50_000;
 const NOTES_OVERLAP: Duration = Duration::from_mins(5);
-/// Servers that are told of a paused warm-up.
+/// Servers that get an event about a paused warm-up.
 const TOLD_MAX: usize = 200;
 
 pub(crate) struct Feeder {
@@ -156,7 +156,7 @@ async fn pause_bad_warm_ups(shared: &Arc<EngineShared>, setup: &DeliverySetup) -
     Ok(())
 }
 
-/// Servers that send from the address's pool are told, but not any number of them: it is one transaction.
+/// Servers that send from the address's pool get an event; bounded, because it is one transaction.
 fn pause(setup: &DeliverySetup, source: &Source, reason: String) -> WarmupPause {
     let pool = setup.pools.iter().find(|pool| pool.id == source.pool_id);
     let shared = setup.pools.iter().find(|pool| pool.shared).map(|pool| pool.id);

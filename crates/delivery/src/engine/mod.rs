@@ -237,7 +237,7 @@ impl EngineShared {
         });
     }
 
-    /// The store may or may not have marked it as begun, so it is given back and claimed anew.
+    /// The store may or may not have marked it as begun, so it is given back and claimed again.
     pub(crate) fn give_back_later(&self, key: (ServerId, MessageId)) {
         self.given_back.lock().push(key);
     }

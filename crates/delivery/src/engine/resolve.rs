@@ -21,7 +21,7 @@ pub(crate) const HORIZON: Duration = Duration::from_mins(15);
 const LOOKUP_WAIT: Duration = Duration::from_millis(150);
 /// A look-up that found too many others before it is tried again after this time.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
-/// Messages of a domain without an answer from the DNS that are told so at a time.
+/// Messages of a domain without a DNS answer that get a delivery record at a time.
 const UNROUTED_AT_ONCE: usize = 500;
 /// Messages recorded as delayed at a time.
 const LATE_AT_ONCE: usize = 500;

@@ -21,7 +21,7 @@ const HOLD_FIRST_MAX: Duration = Duration::from_secs(12);
 const HOLD_MAX: Duration = Duration::from_secs(25);
 /// Signals closer together than this tell the rate by what was taken between them.
 const CLOSE_TOGETHER: Duration = Duration::from_secs(30);
-/// A rate that was refused so long after the signal before it tells something by itself.
+/// A refusal this long after the previous signal is a signal of its own.
 const RATE_IS_OWN: Duration = Duration::from_secs(45);
 /// Nobody needs to be held to more than that.
 const FREE_PER_MINUTE: f64 = 60_000.0;

@@ -1,5 +1,5 @@
 //! A recipient's own copy of a tracked send: links and pixel that name its message, and the way to unsubscribe. Made of
-//! the stored bytes anew for each attempt, and always the same.
+//! the stored bytes again for each attempt, always with the same result.
 
 use std::sync::Arc;
 

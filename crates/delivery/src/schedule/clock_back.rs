@@ -62,7 +62,7 @@ impl Schedule {
         self.shift_attempts_back(by);
     }
 
-    /// Orders the wake-ups anew that were meant for the old time.
+    /// Sets wake-ups that were meant for the old time again.
     fn wake_again(&mut self, now: Timestamp) {
         let failed = |(id, lane): (usize, &super::lane::Lane)| match lane.route {
             LaneRoute::Failed { until, .. } => Some(Reverse((until, Wake::Lane(id)))),

@@ -21,9 +21,9 @@ pub(crate) struct Entry {
     pub(crate) source: Option<SourceId>,
     /// When a receiver's greylisting first sent it away, as far as this process knows.
     pub(crate) greylisted_at: Option<Timestamp>,
-    /// When it is told next that it waits; `None` for the first time.
+    /// Next time its wait is reported; `None` before the first.
     pub(crate) tell_at: Option<Timestamp>,
-    /// The store was told that it goes on the wire.
+    /// The store has recorded that its attempt begins.
     pub(crate) begun: bool,
     /// All that is needed to send it, if it is at hand: fresh from its acceptance, or loaded already.
     pub(crate) work: Option<Arc<Work>>,

@@ -8,7 +8,7 @@ use postroad_model::Timestamp;
 use super::block::{Block, Why};
 use super::{Entry, LaneKey, Schedule};
 
-/// Shorter waits are told to nobody.
+/// Shorter waits are not reported.
 const LATE_AFTER: Duration = Duration::from_mins(5);
 
 /// A message that has waited for long.

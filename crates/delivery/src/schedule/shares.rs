@@ -119,7 +119,7 @@ impl Schedule {
         self.sources.find(source).map_or(1.0, |source| source.weight)
     }
 
-    /// Forgets addresses that are gone, and counts anew who comes.
+    /// Removes addresses that are gone; new ones start at zero.
     pub(super) fn sweep_shares(&mut self) {
         let mut coming = HashMap::new();
         for (_, path) in &self.paths {

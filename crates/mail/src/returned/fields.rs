@@ -105,7 +105,7 @@ impl Group {
         }
     }
 
-    /// The address that the sender used, if it is told.
+    /// The address that the sender used, if the notice names it.
     pub(super) fn recipient(&self) -> Option<String> {
         self.addresses().find(|found| address::is_address(found)).or_else(|| self.any_recipient())
     }

@@ -87,7 +87,7 @@ impl Parts {
         self.enclosed_report = kind.starts_with("multipart/report").then(|| original.to_vec());
     }
 
-    /// As much of the words as is read anew for each recipient.
+    /// The part of the text that is read again for each recipient.
     pub(super) fn explanation(&self) -> &str {
         cut(&self.notice, EXPLANATION_BYTES_MAX)
     }

@@ -1,5 +1,5 @@
 //! Links in HTML, and the place of the pixel. `lol_html` reads the text as browsers do and says where things are; we put
-//! ours there ourselves, because it would write whole tags anew, and nothing but the addresses may change.
+//! ours there ourselves, because it would rewrite whole tags, and nothing but the addresses may change.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! The configuration: raw values from defaults, file and environment, resolved into one typed `Config`.
 //!
-//! On failure every problem is told at once, each with its place and the way out; nothing is half applied.
+//! On failure all problems are reported at once, each with its place and the fix; nothing is half applied.
 
 mod check;
 mod delivery;

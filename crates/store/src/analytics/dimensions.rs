@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::sql::Row;
 
-/// Labels of a server that are told apart: so many tags, and as many templates.
+/// Different labels counted per server: this many tags, and as many templates.
 pub const LABELS_MAX: usize = 1_000;
 /// The label under which those beyond the limit are counted.
 pub const OTHER_LABELS: &str = "(other)";

@@ -20,7 +20,7 @@ pub(super) struct DomainState {
     pub(super) failing_since: Option<Timestamp>,
 }
 
-/// What customers are told of a change.
+/// Change that customers get an event for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DomainChange {
     Verified,

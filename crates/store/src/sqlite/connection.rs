@@ -38,7 +38,7 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// A plan never depends on the values it was made for. Otherwise SQLite looks at them where a partial index might be
-/// used, and then prepares the statement anew for every new value.
+/// used, and then prepares the statement again for every new value.
 fn keep_plans(connection: &Connection) -> Result<(), StoreError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())

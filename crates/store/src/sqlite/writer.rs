@@ -203,7 +203,7 @@ impl WriterThread {
         Ok(())
     }
 
-    /// After a failed group the old connection may hold pages that never reached the disk: read the file anew.
+    /// After a failed group the old connection may hold pages that never reached the disk: reopen the file.
     fn reopen(&mut self) {
         self.stored_id = 0;
         {

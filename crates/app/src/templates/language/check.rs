@@ -23,7 +23,7 @@ pub(crate) struct Lowered {
     pub(crate) lookups: Vec<Lookup>,
 }
 
-/// Reads a source text; the first mistake is told with its place.
+/// Reads a source text; the first mistake is reported with its place.
 pub(crate) fn check(source: &str) -> Result<Lowered, (Place, String)> {
     let lines = Lines::new(source);
     check_bounds(source, &lines)?;

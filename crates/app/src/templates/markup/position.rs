@@ -19,7 +19,7 @@ pub(super) enum Position {
 }
 
 impl Position {
-    /// Goes on behind `text`. `seen` is told every step: the position before it, and the byte.
+    /// Goes on behind `text`. `seen` is called for every step with the position before it and the byte.
     pub(super) fn advance(mut self, text: &str, mut seen: impl FnMut(&Self, usize, u8)) -> Self {
         let bytes = text.as_bytes();
         for (at, &byte) in bytes.iter().enumerate() {
