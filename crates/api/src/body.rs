@@ -21,6 +21,7 @@ const STEP_BYTES_MIN: usize = 4 << 10;
 #[derive(Debug)]
 pub(crate) struct Bodies {
     bytes_max: usize,
+    batch_bytes_max: usize,
     pools: Arc<Pools>,
     /// Time for a whole body to arrive.
     read_time_max: Duration,
@@ -60,6 +61,7 @@ impl Bodies {
     pub(crate) fn new(settings: &Settings, pools: Arc<Pools>) -> Self {
         Self {
             bytes_max: settings.request_bytes_max,
+            batch_bytes_max: settings.batch_bytes_max,
             pools,
             read_time_max: settings.times.body,
             stall_max: settings.times.body_stall,
@@ -68,11 +70,36 @@ impl Bodies {
 
     /// Reads the whole body. Refuses it as soon as it is known to be too large.
     pub(crate) async fn read(&self, server_id: ServerId, body: Body) -> Result<ReadBody, Failure> {
+        self.read_within(self.bytes_max, server_id, body).await
+    }
+
+    /// Likewise, a batch.
+    pub(crate) async fn read_batch(&self, server_id: ServerId, body: Body) -> Result<ReadBody, Failure> {
+        self.read_within(self.batch_bytes_max, server_id, body).await
+    }
+
+    /// Makes the memory of a large body cover `bytes`: for what is made of it.
+    pub(crate) async fn grow(
+        &self,
+        server_id: ServerId,
+        memory: &mut Memory,
+        bytes: usize,
+    ) -> Result<(), Failure> {
+        let more = bytes.saturating_sub(memory.small.bytes());
+        self.pools.large.grow(server_id, &mut memory.large, more).await
+    }
+
+    async fn read_within(
+        &self,
+        bytes_max: usize,
+        server_id: ServerId,
+        body: Body,
+    ) -> Result<ReadBody, Failure> {
         let declared = body.size_hint().exact().map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-        if declared.is_some_and(|bytes| bytes > self.bytes_max) {
-            return Err(self.too_large());
+        if declared.is_some_and(|bytes| bytes > bytes_max) {
+            return Err(too_large(bytes_max));
         }
-        match timeout(self.read_time_max, self.collect(server_id, body, declared)).await {
+        match timeout(self.read_time_max, self.collect(bytes_max, server_id, body, declared)).await {
             Ok(read) => read,
             Err(_) => Err(too_slow("The request body did not arrive within", self.read_time_max)),
         }
@@ -80,6 +107,7 @@ impl Bodies {
 
     async fn collect(
         &self,
+        bytes_max: usize,
         server_id: ServerId,
         mut body: Body,
         declared: Option<usize>,
@@ -99,22 +127,22 @@ impl Bodies {
             let Some(frame) = frame else { return Ok(arriving.finish()) };
             let frame = frame.map_err(|_| FieldProblem::new("", "The request body ended before its time"))?;
             let Ok(data) = frame.into_data() else { continue };
-            if arriving.length() + data.len() > self.bytes_max {
-                return Err(self.too_large());
+            if arriving.length() + data.len() > bytes_max {
+                return Err(too_large(bytes_max));
             }
-            self.reserve(&mut arriving, data.len()).await?;
+            self.reserve(&mut arriving, data.len(), bytes_max).await?;
             arriving.add(data);
         }
     }
 
     /// Reserves memory for what has arrived and as much again, never for what was only announced: a client has
     /// to send bytes to make others wait. Doubling keeps the number of waits small.
-    async fn reserve(&self, arriving: &mut Arriving, more: usize) -> Result<(), Failure> {
+    async fn reserve(&self, arriving: &mut Arriving, more: usize, bytes_max: usize) -> Result<(), Failure> {
         let needed = arriving.length() + more;
         if needed <= arriving.reserved {
             return Ok(());
         }
-        let most = arriving.declared.unwrap_or(self.bytes_max).max(needed);
+        let most = arriving.declared.unwrap_or(bytes_max).max(needed);
         let wanted = needed.next_power_of_two().max(STEP_BYTES_MIN).min(most);
         // A body announced as large takes nothing from the small ones. One without a length may be small.
         let is_large = arriving.declared.is_some_and(|bytes| bytes > LARGE_BYTES);
@@ -125,10 +153,10 @@ impl Bodies {
         arriving.reserved = wanted;
         Ok(())
     }
+}
 
-    fn too_large(&self) -> Failure {
-        Reason::RequestTooLarge { bytes_max: self.bytes_max }.into()
-    }
+fn too_large(bytes_max: usize) -> Failure {
+    Reason::RequestTooLarge { bytes_max }.into()
 }
 
 impl Arriving {

@@ -10,12 +10,13 @@ use bytes::Bytes;
 use postroad_app::access::Operation;
 use postroad_app::{App, Caller};
 use postroad_events::WebhookTester;
+use postroad_model::ServerId;
 use serde::Serialize;
 
 use crate::answers::Answers;
 use crate::auth::{self, NotAdmitted};
 use crate::blocking_pool::BlockingPool;
-use crate::body::Memory;
+use crate::body::{Bodies, Memory};
 use crate::envelope::{self, Success};
 use crate::failure::{Failure, Reason};
 use crate::fair_pool::{FairPermit, FairPool};
@@ -52,6 +53,7 @@ pub(crate) struct Call {
     blocking_pool: Option<Arc<BlockingPool>>,
     /// Memory of the body, held until the call is done.
     memory: Memory,
+    bodies: Arc<Bodies>,
 }
 
 impl Call {
@@ -70,6 +72,16 @@ impl Call {
         self.text = Bytes::new();
         self.headers = HeaderMap::new();
         self.memory = Memory::default();
+    }
+
+    /// Takes the request's text. Its memory stays reserved.
+    pub(crate) fn take_text(&mut self) -> Bytes {
+        std::mem::take(&mut self.text)
+    }
+
+    /// Reserves memory for a request and what is made of it: 503 if there is none in time.
+    pub(crate) async fn grow_memory(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.bodies.grow(self.caller.server_id, &mut self.memory, bytes).await
     }
 
     /// Waits for a permit to post a sample event. Each server has few of them; 503 if none gets free in time.
@@ -127,11 +139,18 @@ where
     };
     let asking = caller.clone();
     let outcome = async {
-        let body = state.bodies.read(server_id, body).await?;
-        let is_large = body.bytes.len() > LARGE_BYTES;
+        let is_batch = operation == Operation::SendBatch;
+        let body = if is_batch {
+            state.bodies.read_batch(server_id, body).await?
+        } else {
+            state.bodies.read(server_id, body).await?
+        };
+        let batch_permit = if is_batch { Some(batch_permit(state, server_id).await?) } else { None };
+        let is_long = is_batch || body.bytes.len() > LARGE_BYTES;
+        let bodies = Arc::clone(&state.bodies);
         let (app, answers) = (state.app.clone(), Arc::clone(&state.answers));
         let (webhooks, samples) = (state.webhooks().cloned(), Arc::clone(&state.samples));
-        let blocking_pool = (!is_large).then(|| Arc::clone(&state.blocking_pool));
+        let blocking_pool = (!is_long).then(|| Arc::clone(&state.blocking_pool));
         let work = async move {
             let text = params::find(&parts, body.bytes).await?;
             let headers = parts.headers;
@@ -146,15 +165,23 @@ where
                 samples,
                 blocking_pool,
                 memory,
+                bodies,
             };
-            handle(call).await
+            let done = handle(call).await;
+            drop(batch_permit);
+            done
         };
-        if is_large { state.blocking_pool.run(server_id, Box::pin(work)).await } else { work.await }
+        if is_long { state.blocking_pool.run(server_id, Box::pin(work)).await } else { work.await }
     };
     let outcome = outcome.await;
     let response = envelope::respond(&info, &caller, &state.answers, outcome).await;
     // The permit is held until the answer is sent.
     response.map(|body| held::hold(body, place))
+}
+
+async fn batch_permit(state: &ApiState, server_id: ServerId) -> Result<FairPermit, Failure> {
+    let permit = state.batches.acquire(server_id, 1).await;
+    permit.ok_or_else(|| Reason::Unavailable("the batches in work are at their limit".into()).into())
 }
 
 /// Answers a path under `/api/` that is not an endpoint.

@@ -131,6 +131,10 @@ pub(crate) struct ErrorOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<i64>)]
     id: Option<&'a RawValue>,
+    /// With BatchRejected: the result of every message, `not_sent` for those that are fine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>)]
+    results: Option<&'a RawValue>,
     /// With ValidationError and CeilingExceeded: up to 100 problems; if there are more, the last entry gives
     /// their number.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -246,7 +250,7 @@ impl FailureAnswer<'_> {
 
 /// Builds the answer to a failure, and logs the cause if the fault is ours.
 fn describe<'a>(info: &'a RequestInfo, failure: &'a Failure) -> FailureAnswer<'a> {
-    let Failure { reason, problems_left_out, warnings } = failure;
+    let Failure { reason, warnings, .. } = failure;
     match reason {
         Reason::Internal(cause) => {
             tracing::error!(request.id = %info.id, request.own_id = %info.own_id, cause, "internal error");
@@ -257,46 +261,60 @@ fn describe<'a>(info: &'a RequestInfo, failure: &'a Failure) -> FailureAnswer<'a
         _ => {}
     }
     let row = reason.row();
-    let mut data = ErrorOut {
-        code: row.code,
-        message: row.message,
-        token: None,
-        id: None,
-        errors: None,
-        variable: None,
-        did_you_mean: None,
-        part: None,
-        line: None,
-        column: None,
-        request_id: None,
-    };
-    match reason {
-        Reason::KeyMissing => data.token = Some(OrNull(None)),
-        Reason::KeyInvalid { token } => data.token = Some(OrNull(Some(token))),
-        Reason::MessageNotFound { id } => data.id = Some(id),
-        Reason::Internal(_) => data.request_id = Some(&info.id),
-        Reason::Refused(Refusal::Validation(problems) | Refusal::CeilingExceeded(problems)) => {
-            data.errors = Some(field_errors(problems, *problems_left_out));
-        }
-        Reason::TemplateInvalid(problems) => {
-            let shown = problems.iter().take(PROBLEMS_SHOWN_MAX).map(template_error);
-            data.errors = Some(shown.collect());
-        }
-        Reason::Refused(Refusal::TemplateRendering(failure)) => match &**failure {
-            RenderFailure::VariableMissing { variable, part, line, column, nearest, .. } => {
-                data.variable = Some(variable);
-                data.did_you_mean = Some(OrNull(nearest.as_deref()));
-                (data.part, data.line, data.column) = (Some(part.as_str()), Some(*line), Some(*column));
-            }
-            RenderFailure::Failed { part, line, .. } => {
-                (data.part, data.line) = (Some(part.as_str()), Some(*line));
-            }
-        },
-        _ => {}
+    let mut data = ErrorOut::of(failure);
+    if matches!(reason, Reason::Internal(_)) {
+        data.request_id = Some(&info.id);
     }
     let flags = Flags { warnings: warnings.clone(), ..Flags::default() };
     let envelope = FailureEnvelope { status: row.status, time: info.seconds(), flags, data };
     FailureAnswer { envelope, http: row.http, code: row.code, header: row.header }
+}
+
+impl<'a> ErrorOut<'a> {
+    /// Public form of a failure, without the request's id.
+    pub(crate) fn of(failure: &'a Failure) -> Self {
+        let reason = &failure.reason;
+        let row = reason.row();
+        let mut data = Self {
+            code: row.code,
+            message: row.message,
+            token: None,
+            id: None,
+            results: None,
+            errors: None,
+            variable: None,
+            did_you_mean: None,
+            part: None,
+            line: None,
+            column: None,
+            request_id: None,
+        };
+        match reason {
+            Reason::KeyMissing => data.token = Some(OrNull(None)),
+            Reason::KeyInvalid { token } => data.token = Some(OrNull(Some(token))),
+            Reason::MessageNotFound { id } => data.id = Some(id),
+            Reason::BatchRejected { results, .. } => data.results = Some(results),
+            Reason::Refused(Refusal::Validation(problems) | Refusal::CeilingExceeded(problems)) => {
+                data.errors = Some(field_errors(problems, failure.problems_left_out));
+            }
+            Reason::TemplateInvalid(problems) => {
+                let shown = problems.iter().take(PROBLEMS_SHOWN_MAX).map(template_error);
+                data.errors = Some(shown.collect());
+            }
+            Reason::Refused(Refusal::TemplateRendering(rendering)) => match &**rendering {
+                RenderFailure::VariableMissing { variable, part, line, column, nearest, .. } => {
+                    data.variable = Some(variable);
+                    data.did_you_mean = Some(OrNull(nearest.as_deref()));
+                    (data.part, data.line, data.column) = (Some(part.as_str()), Some(*line), Some(*column));
+                }
+                RenderFailure::Failed { part, line, .. } => {
+                    (data.part, data.line) = (Some(part.as_str()), Some(*line));
+                }
+            },
+            _ => {}
+        }
+        data
+    }
 }
 
 /// Lists the first problems, and how many more there are.

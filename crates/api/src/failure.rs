@@ -49,6 +49,11 @@ pub(crate) enum Reason {
     MessageNotFound {
         id: Box<RawValue>,
     },
+    /// An atomic batch of which some messages are refused, with the results of all.
+    BatchRejected {
+        refused: usize,
+        results: Box<RawValue>,
+    },
     WebhookNotFound,
     EventNotFound,
     TooManyWebhooks,
@@ -144,6 +149,11 @@ impl Reason {
             Self::MessageNotFound { .. } => {
                 error(ok, "MessageNotFound", "No message found matching provided ID".into())
             }
+            Self::BatchRejected { refused, .. } => error(
+                ok,
+                "BatchRejected",
+                format!("The batch is atomic and {refused} of its messages cannot be sent, so none was accepted").into(),
+            ),
             Self::WebhookNotFound => {
                 error(ok, "WebhookNotFound", "No webhook found matching provided ID".into())
             }
@@ -356,6 +366,7 @@ pub(crate) enum ErrorCode {
     AttachmentMissingData,
     IdempotencyConflict,
     IdempotencyInProgress,
+    BatchRejected,
     MessageNotFound,
     WebhookNotFound,
     EventNotFound,
@@ -438,6 +449,7 @@ mod tests {
             Reason::Denied(Denial::TestKey),
             Reason::RequestTooLarge { bytes_max: 1 },
             Reason::MessageNotFound { id: RawValue::from_string("1".into()).unwrap() },
+            Reason::BatchRejected { refused: 1, results: RawValue::from_string("[]".into()).unwrap() },
             Reason::WebhookNotFound,
             Reason::EventNotFound,
             Reason::TooManyWebhooks,

@@ -103,6 +103,16 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Takes those of `defaults` that the object has not itself.
+    pub(crate) fn add_defaults(&mut self, defaults: &Object<'a>) {
+        for (name, value) in defaults {
+            if self.is_absent(name) {
+                self.entries.retain(|(known, _)| known != name);
+                self.entries.push((name.clone(), value.clone()));
+            }
+        }
+    }
+
     pub(crate) fn pointer(&self, name: &str) -> String {
         format!("{}/{}", self.pointer, pointer_token(name))
     }
@@ -179,6 +189,10 @@ impl<'a> Fields<'a> {
             Json::Array(values) if values.is_empty() => None,
             json => Self::inside(self.pointer(name), json, findings),
         }
+    }
+
+    pub(crate) fn into_object(self) -> Object<'a> {
+        self.entries
     }
 
     /// All entries of an object with client-chosen names; `null` values left out.

@@ -32,6 +32,7 @@ pub fn openapi_json() -> String {
     paths(
         send::message::handle,
         send::raw::handle,
+        send::batch::handle,
         messages::message::handle,
         messages::deliveries::handle,
         analytics::summary::handle,
@@ -196,6 +197,13 @@ mod tests {
         send::raw::read(&mut fields, &mut raw);
         fields.text(idempotency::FIELD, &mut raw);
         assert_eq!(raw.asked, documented("SendRawIn"));
+
+        let mut batch = Findings::default();
+        let mut fields = Fields::of_request(Vec::new());
+        send::batch::read(&mut fields, &mut batch);
+        fields.text(idempotency::FIELD, &mut batch);
+        let own = documented("SendBatchIn").into_iter().filter(|name| !name.starts_with("/messages/"));
+        assert_eq!(batch.asked, own.collect());
 
         let mut one = Findings::default();
         messages::message::read(b"{}", &mut one).unwrap();

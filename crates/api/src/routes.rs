@@ -25,6 +25,7 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
     Router::new()
         .endpoint(Operation::SendMessage, send::message::handle)
         .endpoint(Operation::SendRaw, send::raw::handle)
+        .endpoint(Operation::SendBatch, send::batch::handle)
         .endpoint(Operation::MessagesMessage, messages::message::handle)
         .endpoint(Operation::MessagesDeliveries, messages::deliveries::handle)
         .endpoint(Operation::AnalyticsSummary, analytics::summary::handle)

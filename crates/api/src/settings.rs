@@ -9,6 +9,8 @@ use postroad_model::Limits;
 pub struct Settings {
     /// Largest body of one request.
     pub request_bytes_max: usize,
+    /// Largest body of a call of send/batch.
+    pub batch_bytes_max: usize,
     /// Total memory for bodies and large answers.
     pub in_flight_bytes_max: usize,
     /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` headers are trusted.
@@ -48,6 +50,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             request_bytes_max: Limits::default().request_bytes_max,
+            batch_bytes_max: Limits::default().batch_bytes_max,
             in_flight_bytes_max: 512 << 20,
             trusted_proxies: Vec::new(),
             connections_max: 10_000,

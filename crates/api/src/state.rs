@@ -17,6 +17,10 @@ use crate::readiness::LastReadiness;
 /// Calls of all servers that are in progress or whose answers are not sent yet.
 const IN_FLIGHT_MAX: usize = 16_384;
 
+/// Batches in work at the same time, in total and per server: each keeps a processor busy.
+const BATCHES_MAX: usize = 8;
+const BATCHES_OF_SERVER_MAX: usize = 2;
+
 /// Samples posted to webhooks at the same time, in total and per server: receivers may be slow.
 const SAMPLES_MAX: usize = 128;
 const SAMPLES_OF_SERVER_MAX: usize = 8;
@@ -25,11 +29,13 @@ const SAMPLES_OF_SERVER_MAX: usize = 8;
 #[derive(Debug)]
 pub(crate) struct ApiState {
     pub(crate) app: App,
-    pub(crate) bodies: Bodies,
+    pub(crate) bodies: Arc<Bodies>,
     pub(crate) answers: Arc<Answers>,
     pub(crate) blocking_pool: Arc<BlockingPool>,
     /// Calls in flight by server.
     pub(crate) in_flight: FairPool,
+    /// Batches that are being checked and stored, by server.
+    pub(crate) batches: FairPool,
     /// Samples that are being posted to webhooks, by server.
     pub(crate) samples: Arc<FairPool>,
     /// Webhook worker, if it runs in this process.
@@ -46,10 +52,11 @@ impl ApiState {
         let pools = Arc::new(Pools::new(settings.in_flight_bytes_max, wait_max));
         Self {
             app,
-            bodies: Bodies::new(settings, Arc::clone(&pools)),
+            bodies: Arc::new(Bodies::new(settings, Arc::clone(&pools))),
             answers: Arc::new(Answers::new(settings, pools)),
             blocking_pool: Arc::new(BlockingPool::new(wait_max)),
             in_flight: FairPool::new(IN_FLIGHT_MAX, settings.requests_per_server_max, wait_max),
+            batches: FairPool::new(BATCHES_MAX, BATCHES_OF_SERVER_MAX, wait_max),
             samples: Arc::new(FairPool::new(SAMPLES_MAX, SAMPLES_OF_SERVER_MAX, wait_max)),
             webhooks: OnceLock::new(),
             queue: OnceLock::new(),

@@ -3,12 +3,15 @@
 use std::fmt;
 
 use postroad_store::StoreError;
+use serde::{Deserialize, Serialize};
 
 use crate::templates::RenderFailure;
 
 /// A send that was not accepted. Nothing was stored, except possibly after `Unavailable`: a commit whose answer
 /// was lost may have succeeded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// Serialised with the answer to a batch, for its repetitions: a variant that was stored keeps its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// Invalid fields, all of them at once.
     Validation(Vec<FieldProblem>),
@@ -38,7 +41,7 @@ pub enum Refusal {
 }
 
 /// One invalid field.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldProblem {
     /// JSON pointer to the field, such as `/to/3`.
     pub pointer: String,
@@ -67,7 +70,7 @@ fn cut(mut text: String, bytes_max: usize) -> String {
     text
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AddressList {
     To,
     Cc,

@@ -32,6 +32,8 @@ ids! {
     DomainKeyId,
     /// One send: the data that its recipients' messages share.
     SendId,
+    /// Sends that one call of send/batch accepted.
+    BatchId,
     /// One recipient's copy of one send.
     MessageId,
     /// One attempt, hold or returned bounce of a message.

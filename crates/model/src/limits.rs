@@ -10,6 +10,8 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     pub request_bytes_max: usize,
+    /// Request of send/batch, and the messages that are composed of it.
+    pub batch_bytes_max: usize,
     pub message_bytes_max: usize,
     pub attachments_max: usize,
     pub subject_bytes_max: usize,
@@ -23,6 +25,10 @@ impl Limits {
     pub const ADDRESSES_PER_LIST_MAX: usize = 50;
     /// Recipients of one raw message; the same as of one SMTP transaction.
     pub const RAW_RECIPIENTS_MAX: usize = 1_000;
+    /// Messages of one batch, fixed by the contract.
+    pub const BATCH_MESSAGES_MAX: usize = 500;
+    /// Recipients of all messages of a batch: they are written in one transaction, for which others wait.
+    pub const BATCH_RECIPIENTS_MAX: usize = 5_000;
     pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 256;
     pub const METADATA_PAIRS_MAX: usize = 10;
     pub const METADATA_KEY_BYTES_MAX: usize = 64;
@@ -44,6 +50,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             request_bytes_max: 40 << 20,
+            batch_bytes_max: 50 << 20,
             message_bytes_max: 25 << 20,
             attachments_max: 100,
             subject_bytes_max: 998,

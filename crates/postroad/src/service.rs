@@ -135,6 +135,7 @@ impl Service {
     ) -> anyhow::Result<()> {
         let settings = postroad_api::Settings {
             request_bytes_max: config.limits.request_bytes_max,
+            batch_bytes_max: config.limits.batch_bytes_max,
             in_flight_bytes_max: config.in_flight_bytes_max,
             trusted_proxies: config.http.trusted_proxies.clone(),
             ..postroad_api::Settings::default()

@@ -41,6 +41,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     19 => "0019_pacing_notes.sql",
     20 => "0020_domain_owners_keys_checks.sql",
     21 => "0021_templates.sql",
+    22 => "0022_batches.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

@@ -29,7 +29,7 @@ pub(crate) struct MessageRefOut<'a> {
 }
 
 /// Serialises recipients in their order, unsorted.
-fn as_map<S: Serializer>(messages: &[AcceptedMessage], serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn as_map<S: Serializer>(messages: &[AcceptedMessage], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(
         messages
             .iter()

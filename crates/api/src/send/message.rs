@@ -37,7 +37,7 @@ use crate::templates::read_model;
 pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> {
     let limits = call.app.limits();
     let (context, mut draft) =
-        prepare(&call, "send/message", |fields, findings| read(fields, limits, findings))?;
+        prepare(&call, &call.text, "send/message", |fields, findings| read(fields, limits, findings))?;
     if call.is_large() {
         // The composed message takes over the memory of the text, and its compressed form that of the draft.
         draft = draft.into_owned();

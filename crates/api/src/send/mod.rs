@@ -1,6 +1,8 @@
 //! send/*: calls that send mail.
 
 mod answer;
+pub(crate) mod batch;
+mod batch_out;
 pub(crate) mod message;
 mod message_in;
 mod prepare;

@@ -10,13 +10,14 @@ use crate::{idempotency, json};
 
 const X_TEST_MODE: &str = "x-test-mode";
 
-/// Parses the call's request with `read`. On failure the answer lists all problems at once.
+/// Parses `text`, the request of the call, with `read`. On failure the answer lists all problems at once.
 pub(super) fn prepare<'a, D>(
-    call: &'a Call,
+    call: &Call,
+    text: &'a [u8],
     endpoint: &str,
     read: impl FnOnce(&mut Fields<'a>, &mut Findings) -> D,
 ) -> Result<(SendContext, D), Failure> {
-    let request = json::parse_object(&call.text)?;
+    let request = json::parse_object(text)?;
     let mut findings = Findings::default();
     let test = is_test(&call.headers, &mut findings);
     let fingerprint = idempotency::fingerprint(&call.headers, endpoint, test || call.caller.test, &request);

@@ -55,7 +55,7 @@ pub(crate) struct SendRawIn {
     responses((status = 200, body = Answer<SendOut>)),
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<SendOut>, Failure> {
-    let (context, mut draft) = prepare(&call, "send/raw", read)?;
+    let (context, mut draft) = prepare(&call, &call.text, "send/raw", read)?;
     if call.is_large() {
         draft = draft.into_owned();
         call.release_text();

@@ -57,6 +57,7 @@ operations! {
     // operation              endpoint                    whose            effect   least role of a person
     SendMessage               "send/message"              Server           Send     Member;
     SendRaw                   "send/raw"                  Server           Send     Member;
+    SendBatch                 "send/batch"                Server           Send     Member;
     SmtpSubmit                "smtp/submit"               Server           Send     Member;
     SmtpSubmitByAddress       "smtp/submit_by_address"    Server           SendByAddress Member;
     MessagesMessage           "messages/message"          Server           Read     ReadOnly;

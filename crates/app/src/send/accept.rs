@@ -1,6 +1,7 @@
 //! From checked message to stable storage.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::mem;
 use std::time::Duration;
 
@@ -9,15 +10,13 @@ use postroad_model::{
     CredentialId, Direction, DomainName, EmailAddress, HoldReason, IdGenerator, MessageId, MessageToken,
     SendId, ServerMode, Timestamp,
 };
-use postroad_store::{
-    Accepted, Idempotency, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredBody,
-};
+use postroad_store::{Accepted, InitialState, NewRecipient, NewSend, SendInfo, SendOptions, StoredBody};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::answer::{AcceptedMessage, SendAnswer};
 use super::draft::SendContext;
-use super::idempotency::{IdempotencyRequest, KEPT, WAIT_MAX};
+use super::idempotency::WAIT_MAX;
 use crate::{App, Refusal};
 
 const HELD_FOR: Duration = Duration::from_hours(7 * 24);
@@ -48,6 +47,28 @@ pub(super) struct Sealed {
     checked: Checked,
     size: u64,
     body: StoredBody,
+}
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealed").field("memory_bytes", &self.memory_bytes()).finish_non_exhaustive()
+    }
+}
+
+impl Sealed {
+    pub(super) fn recipients(&self) -> usize {
+        self.checked.recipients.len()
+    }
+
+    /// Bytes that it keeps in memory: the message and its compressed form.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.size as usize + self.body.compressed_bytes()
+    }
+
+    /// What of the message was ignored, for the sender.
+    pub(super) fn take_warnings(&mut self) -> Vec<String> {
+        mem::take(&mut self.checked.warnings)
+    }
 }
 
 impl Checked {
@@ -121,12 +142,36 @@ impl App {
         context: &SendContext,
         sealed: Sealed,
     ) -> Result<SendAnswer, Refusal> {
-        let Sealed { checked, size, body } = sealed;
         let ids = self.inner.store.ids()?;
         let now = self.inner.clock.now();
+        let (mut send, answer) = self.new_send(context, sealed, &ids, now);
+        send.idempotency = context.idempotency.as_ref().map(|request| request.stored(&answer, now));
+        let (server_id, credential_id, send_id) =
+            (send.info.server_id, context.caller.credential_id, send.info.id);
+        match self.inner.store.accept(send).await? {
+            Accepted::Stored => {
+                log_accepted(server_id.0, credential_id, send_id, answer.messages.len());
+                Ok(answer)
+            }
+            Accepted::Repeated(stored) => {
+                let request = context.idempotency.as_ref().expect("only a key can be repeated");
+                request.replay(&stored)
+            }
+        }
+    }
+
+    /// A send with its ids, without an idempotency key, and the answer if it is stored.
+    pub(super) fn new_send(
+        &self,
+        context: &SendContext,
+        sealed: Sealed,
+        ids: &IdGenerator,
+        now: Timestamp,
+    ) -> (NewSend, SendAnswer) {
+        let Sealed { checked, size, body } = sealed;
         let test = context.test || context.caller.test;
         let state = initial_state(context, test, checked.options.send_at, now);
-        let recipients = recipients(&checked.recipients, &ids, &self.inner.simulator_domain);
+        let recipients = recipients(&checked.recipients, ids, &self.inner.simulator_domain);
         let answer = SendAnswer {
             message_id: checked.message_id.clone(),
             messages: recipients
@@ -159,20 +204,9 @@ impl App {
             test,
             created_at: now,
         };
-        let idempotency = context.idempotency.as_ref().map(|request| stored_key(request, &answer, now));
-        let (server_id, credential_id, send_id) = (info.server_id, context.caller.credential_id, info.id);
         let hourly_limit = context.caller.hourly_limit;
-        let send = NewSend { info, body, recipients, state, idempotency, hourly_limit };
-        match self.inner.store.accept(send).await? {
-            Accepted::Stored => {
-                log_accepted(server_id.0, credential_id, send_id, answer.messages.len());
-                Ok(answer)
-            }
-            Accepted::Repeated(stored) => {
-                let request = context.idempotency.as_ref().expect("only a key can be repeated");
-                request.replay(&stored)
-            }
-        }
+        let send = NewSend { info, body, recipients, state, idempotency: None, hourly_limit, batch_id: None };
+        (send, answer)
     }
 }
 
@@ -225,15 +259,6 @@ pub(super) fn recipients(
             exempt: address.domain() == simulator_domain,
         })
         .collect()
-}
-
-fn stored_key(request: &IdempotencyRequest, answer: &SendAnswer, now: Timestamp) -> Idempotency {
-    Idempotency {
-        key: request.key.clone(),
-        fingerprint: request.fingerprint,
-        answer: serde_json::to_string(answer).expect("answers have string keys"),
-        expires_at: now.plus(KEPT),
-    }
 }
 
 async fn compress(bytes: Vec<u8>) -> Result<StoredBody, Refusal> {

@@ -3,6 +3,8 @@
 use postroad_model::{MessageId, MessageToken};
 use serde::{Deserialize, Serialize};
 
+use super::idempotency::Replayed;
+
 /// The answer to an accepted send, and to every repetition of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendAnswer {
@@ -22,4 +24,10 @@ pub struct AcceptedMessage {
     pub address: String,
     pub id: MessageId,
     pub token: MessageToken,
+}
+
+impl Replayed for SendAnswer {
+    fn mark_replayed(&mut self) {
+        self.replayed = true;
+    }
 }

@@ -106,6 +106,7 @@ impl App {
             state: InitialState::Pending,
             idempotency: None,
             hourly_limit: None,
+            batch_id: None,
         };
         inner.store.accept(send).await?;
         tracing::info!(server.id = %server_id, "mail forwarded to the operator");

@@ -7,12 +7,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use postroad_model::{Limits, ServerId};
-use postroad_store::StoredAnswer;
+use postroad_model::{Limits, ServerId, Timestamp};
+use postroad_store::{Idempotency, StoredAnswer};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
-use super::answer::SendAnswer;
 use crate::Refusal;
 
 /// How long a request waits for the first one with the same key.
@@ -27,18 +28,34 @@ pub struct IdempotencyRequest {
     pub fingerprint: [u8; 32],
 }
 
+/// An answer that is kept with its key.
+pub(super) trait Replayed: Serialize + DeserializeOwned {
+    /// From now on it is known as the answer to an earlier request.
+    fn mark_replayed(&mut self);
+}
+
 impl IdempotencyRequest {
+    /// The key with the answer that repetitions get.
+    pub(super) fn stored(&self, answer: &impl Replayed, now: Timestamp) -> Idempotency {
+        Idempotency {
+            key: self.key.clone(),
+            fingerprint: self.fingerprint,
+            answer: serde_json::to_string(answer).expect("answers have string keys"),
+            expires_at: now.plus(KEPT),
+        }
+    }
+
     /// The answer to repeat, or a conflict if the key belongs to another request.
-    pub(super) fn replay(&self, stored: &StoredAnswer) -> Result<SendAnswer, Refusal> {
+    pub(super) fn replay<A: Replayed>(&self, stored: &StoredAnswer) -> Result<A, Refusal> {
         if stored.fingerprint != self.fingerprint {
             return Err(Refusal::IdempotencyConflict);
         }
-        let mut answer: SendAnswer = serde_json::from_str(&stored.answer)
+        let mut answer: A = serde_json::from_str(&stored.answer)
             // Without the error's words, which may quote a recipient.
             .map_err(|e| {
                 Refusal::Internal(format!("a stored answer cannot be read at column {}", e.column()))
             })?;
-        answer.replayed = true;
+        answer.mark_replayed();
         Ok(answer)
     }
 }

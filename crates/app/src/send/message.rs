@@ -11,12 +11,12 @@ use postroad_model::{EmailAddress, Limits, Mailbox, PoolId, ServerId};
 use postroad_store::OwnUnsubscribe;
 use uuid::Uuid;
 
-use super::accept::Checked;
+use super::accept::{Checked, Sealed};
 use super::answer::SendAnswer;
 use super::draft::{AttachmentDraft, MessageDraft, SendContext};
 use super::template::FilledIn;
 use super::{addresses, base64_text, options};
-use crate::{AddressList, App, FieldProblem, Refusal};
+use crate::{AddressList, App, Caller, FieldProblem, Refusal};
 
 /// Headers that only the parameter of the same name sets.
 const PARAMETER_HEADERS: [&str; 5] = ["subject", "from", "to", "cc", "sender"];
@@ -32,28 +32,34 @@ impl App {
         draft: MessageDraft<'_>,
     ) -> Result<SendAnswer, Refusal> {
         let context = &context;
-        self.once_sealed(context, draft, |mut draft| async move {
-            self.check_envelope(context, &draft).await?;
-            let template = match draft.template.take() {
-                Some(template) => self.fill_in(context.caller.server_id, &mut draft, template).await?,
-                None => FilledIn::default(),
-            };
-            let pool_id = match &draft.ip_pool {
-                Some(name) => self.find_pool_for(context.caller.server_id, name).await?,
-                None => None,
-            };
-            let track = draft.track;
-            // From here on only the message is kept, not the request.
-            let (mut checked, unsubscribe) = self.compose_checked(draft, pool_id, template)?;
-            checked.options.tracking =
-                self.decide_tracking(&context.caller, &checked.from_domain, track, unsubscribe).await?;
-            checked.seal().await
-        })
-        .await
+        self.once_sealed(context, draft, |draft| self.check_message(&context.caller, draft)).await
+    }
+
+    /// All checks of one message, then composing.
+    pub(super) async fn check_message(
+        &self,
+        caller: &Caller,
+        mut draft: MessageDraft<'_>,
+    ) -> Result<Sealed, Refusal> {
+        self.check_envelope(caller.server_id, &draft).await?;
+        let template = match draft.template.take() {
+            Some(template) => self.fill_in(caller.server_id, &mut draft, template).await?,
+            None => FilledIn::default(),
+        };
+        let pool_id = match &draft.ip_pool {
+            Some(name) => self.find_pool_for(caller.server_id, name).await?,
+            None => None,
+        };
+        let track = draft.track;
+        // From here on only the message is kept, not the request.
+        let (mut checked, unsubscribe) = self.compose_checked(draft, pool_id, template)?;
+        checked.options.tracking =
+            self.decide_tracking(caller, &checked.from_domain, track, unsubscribe).await?;
+        checked.seal().await
     }
 
     /// Checks 2 to 9: the first failure is answered.
-    async fn check_envelope(&self, context: &SendContext, draft: &MessageDraft<'_>) -> Result<(), Refusal> {
+    async fn check_envelope(&self, server_id: ServerId, draft: &MessageDraft<'_>) -> Result<(), Refusal> {
         if draft.to.is_empty() && draft.cc.is_empty() && draft.bcc.is_empty() {
             return Err(Refusal::NoRecipients);
         }
@@ -74,10 +80,10 @@ impl App {
         };
         let sender = draft.sender.as_deref().filter(|sender| !sender.trim().is_empty());
         for mailbox in [Some(from), sender].into_iter().flatten() {
-            self.authorise_mailbox(context.caller.server_id, mailbox).await?;
-            self.authorise_name(context.caller.server_id, mailbox).await?;
+            self.authorise_mailbox(server_id, mailbox).await?;
+            self.authorise_name(server_id, mailbox).await?;
         }
-        self.authorise_resent(context.caller.server_id, draft).await?;
+        self.authorise_resent(server_id, draft).await?;
         for attachment in &draft.attachments {
             if is_blank(&attachment.name) {
                 return Err(Refusal::AttachmentMissingName);

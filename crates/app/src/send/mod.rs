@@ -4,6 +4,8 @@ mod accept;
 mod addresses;
 mod answer;
 mod base64_text;
+mod batch;
+mod batch_answer;
 mod built;
 mod check;
 mod draft;
@@ -19,6 +21,8 @@ mod template;
 mod tracking;
 
 pub use answer::{AcceptedMessage, SendAnswer};
+pub use batch::{Batch, BatchMode, BatchOutcome, BatchStart};
+pub use batch_answer::{BatchAnswer, BatchResult};
 pub use draft::{
     AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, RawDraft, SendContext, TemplateDraft,
 };

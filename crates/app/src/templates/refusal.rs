@@ -1,12 +1,13 @@
 //! Why something was not done with a template.
 
 use postroad_store::StoreError;
+use serde::{Deserialize, Serialize};
 
 use super::language::TemplateProblem;
 use crate::{FieldProblem, Refusal};
 
 /// A text that could not be rendered with the model it was given.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RenderFailure {
     /// The model has no such variable.
     VariableMissing {

@@ -112,5 +112,6 @@ fn new_send(server: ServerId, ids: &IdGenerator, rng: &mut impl Rng) -> NewSend 
         state: InitialState::Pending,
         idempotency: None,
         hourly_limit: None,
+        batch_id: None,
     }
 }

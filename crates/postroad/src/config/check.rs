@@ -8,11 +8,15 @@ pub(super) fn check_together(config: &Config, layers: &mut Layers) {
     check_plain_http(config, layers);
     check_counters(config, layers);
     check_forwarding(config, layers);
-    if config.in_flight_bytes_max < config.limits.request_bytes_max {
-        layers.blame(
-            "limits.in_flight_bytes",
-            "is less than `limits.request_bytes`, so that the largest request could never be read; raise it",
-        );
+    let largest = [
+        ("limits.request_bytes", config.limits.request_bytes_max),
+        ("limits.batch_bytes", config.limits.batch_bytes_max),
+    ];
+    // One complaint is enough.
+    if let Some((key, _)) = largest.into_iter().find(|(_, bytes)| config.in_flight_bytes_max < *bytes) {
+        let problem =
+            format!("is less than `{key}`, so that the largest request could never be read; raise it");
+        layers.blame("limits.in_flight_bytes", &problem);
     }
 }
 

@@ -424,6 +424,12 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.limits.request_bytes_max, given.size(1_024)),
     },
     Key {
+        path: "limits.batch_bytes",
+        default: r#""50 MiB""#,
+        doc: "The largest HTTP request body of send/batch.",
+        set: |config, given| put(&mut config.limits.batch_bytes_max, given.size(1_024)),
+    },
+    Key {
         path: "limits.message_bytes",
         default: r#""25 MiB""#,
         doc: "The largest message, headers and encoded attachments included.",

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use crate::world::{Engine, SEND, World, good_but};
 
 /// A key of another server that may send from `example.test` too.
-fn other_server(world: &World) -> String {
+pub(crate) fn other_server(world: &World) -> String {
     world.admin(&["account", "create", "Other"]);
     world.admin(&["server", "create", "other", "--account", "Other"]);
     world.admin(&["domain", "create", "other.test", "--server", "other"]);

@@ -6,6 +6,7 @@ mod access;
 mod admin;
 mod analytics;
 mod attacks;
+mod batch;
 mod ceilings;
 mod config;
 mod crash;

@@ -26,20 +26,38 @@ impl Store {
         let server_id = send.info.server_id;
         let accepted = match &*self.engine {
             // In a task of its own, so that a caller who hangs up between the two writes leaves no orphan.
-            Engine::Sqlite { ids, .. } if send.is_large() => {
-                let (engine, ids) = (Arc::clone(&self.engine), Arc::clone(ids));
-                let accepting = tokio::spawn(async move {
-                    let Engine::Sqlite { engine, .. } = &*engine else { unreachable!("it was SQLite above") };
-                    engine.accept(send, ids).await
-                });
-                accepting.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closed".into())))
-            }
-            Engine::Sqlite { engine, ids } => engine.accept(send, Arc::clone(ids)).await,
+            Engine::Sqlite { .. } if send.is_large() => self.accept_apart(vec![send]).await,
+            Engine::Sqlite { engine, ids } => engine.accept(vec![send], Arc::clone(ids)).await,
             Engine::Postgres(engine) => engine.accept(send).await,
         };
         if accepted.is_ok() {
             self.notifier.notify([server_id]);
         }
         accepted
+    }
+
+    /// Accepts sends of one server in one transaction: all of them, or none. The first one's idempotency key is the key of
+    /// all. Batches take turns, so that another server's send waits for one of them at most.
+    pub async fn accept_batch(&self, sends: Vec<NewSend>) -> Result<Accepted> {
+        let Some(server_id) = sends.first().map(|send| send.info.server_id) else {
+            return Err(StoreError::Internal("a batch of nothing".into()));
+        };
+        let accepted = self.accept_apart(sends).await;
+        if accepted.is_ok() {
+            self.notifier.notify([server_id]);
+        }
+        accepted
+    }
+
+    /// In a task of its own: a caller who hangs up leaves nothing half done.
+    async fn accept_apart(&self, sends: Vec<NewSend>) -> Result<Accepted> {
+        let engine = Arc::clone(&self.engine);
+        let accepting = tokio::spawn(async move {
+            match &*engine {
+                Engine::Sqlite { engine, ids } => engine.accept(sends, Arc::clone(ids)).await,
+                Engine::Postgres(engine) => engine.accept_batch(sends).await,
+            }
+        });
+        accepting.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closed".into())))
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use postroad_model::{
-    CredentialId, Direction, DomainName, HoldReason, MessageId, MessageToken, PoolId, Protocol, SendId,
-    ServerId, Timestamp,
+    BatchId, CredentialId, Direction, DomainName, HoldReason, MessageId, MessageToken, PoolId, Protocol,
+    SendId, ServerId, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +102,8 @@ pub struct NewSend {
     pub idempotency: Option<Idempotency>,
     /// The server's hourly limit, if it has one: recipients beyond it are held.
     pub hourly_limit: Option<u32>,
+    /// The batch that it was sent with.
+    pub batch_id: Option<BatchId>,
 }
 
 #[derive(Debug, Clone)]

@@ -47,6 +47,10 @@ impl StoredBody {
         self.original
     }
 
+    pub fn compressed_bytes(&self) -> usize {
+        self.compressed.len()
+    }
+
     pub(crate) fn compressed(&self) -> &Bytes {
         &self.compressed
     }

@@ -40,12 +40,25 @@ const FIND_KEYS: &str = "SELECT known.server_id, known.key, fingerprint, answer
     CROSS JOIN LATERAL (SELECT * FROM idempotency_keys AS known
         WHERE known.server_id = wanted.server_id AND known.key = wanted.key LIMIT 1) AS known";
 
+/// With more bytes of bodies than this, a batch sends them before its other rows.
+const BODIES_TOGETHER_BYTES_MAX: usize = 8 << 20;
+
+/// How idempotency keys apply to sends that are accepted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keys {
+    /// Each send has its own, or none.
+    Each,
+    /// The first one's is the key of all: if it was used before, none of them is new.
+    First,
+}
+
 /// Accepts all of `sends` or none. When it returns `Ok`, the transaction is committed. With `claim`, what is pending is
 /// claimed for this node.
 pub(super) async fn accept(
     database: &Database,
     kind: BatchKind,
     sends: &[NewSend],
+    keys: Keys,
     claim: bool,
 ) -> Result<Vec<Outcome>, StoreError> {
     let node = database.node()?;
@@ -59,7 +72,7 @@ pub(super) async fn accept(
     database.partitions.ensure(&database.pool, oldest, newest).await?;
     let connection = database.connection().await?;
     let bytes = sends.iter().map(NewSend::weight).sum();
-    let batch = Batch { database, node: &node, kind, sends, claim };
+    let batch = Batch { database, node: &node, kind, sends, keys, claim };
     let outcomes = bounded_for(bytes, batch.in_transaction(connection.client())).await?;
     connection.done();
     Ok(outcomes)
@@ -70,6 +83,7 @@ struct Batch<'a> {
     node: &'a Node,
     kind: BatchKind,
     sends: &'a [NewSend],
+    keys: Keys,
     claim: bool,
 }
 
@@ -82,7 +96,7 @@ impl Batch<'_> {
             is_begun = true;
             repeated = repeated_keys(client, self.sends).await?;
         }
-        let accepted: Vec<Accepted> = self
+        let mut accepted: Vec<Accepted> = self
             .sends
             .iter()
             .map(|send| {
@@ -93,16 +107,27 @@ impl Batch<'_> {
                 }
             })
             .collect();
+        if let (Keys::First, Some(repeated @ Accepted::Repeated(_))) = (self.keys, accepted.first().cloned())
+        {
+            accepted.fill(repeated);
+        }
         let new = || {
             let with_answers = self.sends.iter().zip(&accepted);
             with_answers.filter(|(_, accepted)| **accepted == Accepted::Stored).map(|(send, _)| send)
         };
         // Before the hold causes, which lock the hour's row.
         insert_large_bodies(client, &mut is_begun, new()).await?;
+        let small = new().filter(|send| !is_large_body(send)).map(|send| send.compressed().len());
+        let bodies_are_there = small.sum::<usize>() > BODIES_TOGETHER_BYTES_MAX;
+        if bodies_are_there {
+            for group in Bodies::in_groups(new()) {
+                insert_bodies(client, &mut is_begun, &group).await?;
+            }
+        }
         let Found { causes, server_events } =
             hold_causes::find(client, &mut is_begun, new().collect()).await?;
         let claim_for = self.claim.then_some(self.node);
-        let context = RowContext { ids: &self.node.ids, causes: &causes, claim_for };
+        let context = RowContext { ids: &self.node.ids, causes: &causes, claim_for, bodies_are_there };
         let mut columns = Columns::of(new(), &context);
         for event in server_events {
             columns.add_server_event(EventId(self.node.ids.next()), event);
@@ -157,16 +182,25 @@ async fn insert_large_bodies(
     sends: impl Iterator<Item = &NewSend>,
 ) -> Result<(), StoreError> {
     for send in sends.filter(|send| is_large_body(send)) {
-        if !*is_begun {
-            client.batch_execute(BEGIN_WITH_KEPT_PLANS).await?;
-            *is_begun = true;
-        }
         for piece in Bodies::pieces_of(send) {
-            let Some((text, params)) = piece.statement() else { continue };
-            let statement = client.prepare_cached(text).await?;
-            client.execute(&statement, &params).await?;
+            insert_bodies(client, is_begun, &piece).await?;
         }
     }
+    Ok(())
+}
+
+async fn insert_bodies(
+    client: &ClientWrapper,
+    is_begun: &mut bool,
+    bodies: &Bodies<'_>,
+) -> Result<(), StoreError> {
+    let Some((text, params)) = bodies.statement() else { return Ok(()) };
+    if !*is_begun {
+        client.batch_execute(BEGIN_WITH_KEPT_PLANS).await?;
+        *is_begun = true;
+    }
+    let statement = client.prepare_cached(text).await?;
+    client.execute(&statement, &params).await?;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use postroad_model::ServerId;
 use tokio::sync::{mpsc, oneshot};
 
+use super::accept::Keys;
 use super::{BatchKind, Database, accept};
 use crate::accept::hand_over::Sink;
 use crate::accept::{Accepted, Fresh, NewSend};
@@ -51,6 +52,21 @@ impl Batcher {
             Err(_) => Err(StoreError::Unavailable("too many messages are waiting".into())),
         }
     }
+}
+
+/// Accepts the sends of a batch: all of them or none.
+pub(super) async fn accept_batch(database: &Database, sends: Vec<NewSend>) -> Answer {
+    let _turn = database.batch_turn.lock().await;
+    let sink = database.hand_over.sink();
+    // Its row of handed-out ids is locked by the last statement only.
+    let kind = BatchKind::AcceptWithKey;
+    let outcomes = accept::accept(database, kind, &sends, Keys::First, sink.is_some()).await?;
+    let mut accepted = Err(StoreError::Internal("a batch of nothing".into()));
+    for (send, outcome) in sends.into_iter().zip(outcomes) {
+        hand_over(sink.as_ref(), send, &outcome);
+        accepted = Ok(outcome.accepted);
+    }
+    accepted
 }
 
 /// Ends when the engine is dropped and everything that waited is answered.
@@ -126,7 +142,7 @@ fn answer_followers(followers: Vec<Waiting>, sends: &[NewSend], outcomes: &[Outc
 
 /// One outcome for each of `sends`.
 async fn accept_all(database: &Database, kind: BatchKind, sends: &[NewSend], claim: bool) -> Vec<Outcome> {
-    let error = match accept::accept(database, kind, sends, claim).await {
+    let error = match accept::accept(database, kind, sends, Keys::Each, claim).await {
         Ok(outcomes) => return outcomes.into_iter().map(Ok).collect(),
         Err(error) => error,
     };
@@ -147,7 +163,7 @@ async fn accept_all(database: &Database, kind: BatchKind, sends: &[NewSend], cla
         let server_id = send.info.server_id;
         let outcome = match outage.as_ref().or_else(|| locked.get(&server_id)) {
             Some(error) => Err(StoreError::clone(error)),
-            None => accept::accept(database, kind, std::slice::from_ref(send), claim)
+            None => accept::accept(database, kind, std::slice::from_ref(send), Keys::Each, claim)
                 .await
                 .map(|mut outcomes| outcomes.remove(0)),
         };

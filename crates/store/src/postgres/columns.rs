@@ -24,7 +24,7 @@ table! { Sends<'a> of SendRow, "INSERT INTO sends ({columns}) SELECT * FROM {arr
     server_id: i64, id: i64, credential_id: Option<i64>, message_id: Cow<'a, str>, mail_from: Cow<'a, str>,
     subject: Cow<'a, str>, tag: Option<Cow<'a, str>>, metadata: Cow<'a, str>, options: Cow<'a, str>, size: i64,
     direction: Cow<'a, str>, bounce: i64, received_with_ssl: i64, test: i64, created_at: i64,
-    from_domain: Cow<'a, str>,
+    from_domain: Cow<'a, str>, batch_id: Option<i64>,
 }
 
 table! { Bodies<'a> of BodyPieceRow, "INSERT INTO bodies ({columns}) SELECT * FROM {arrays}",
@@ -67,6 +67,22 @@ impl<'a> Bodies<'a> {
         })
     }
 
+    /// Small bodies, some in each.
+    pub(super) fn in_groups(sends: impl Iterator<Item = &'a NewSend>) -> Vec<Self> {
+        let (mut groups, mut bytes) = (Vec::new(), PIECE_BYTES);
+        for send in sends.filter(|send| !is_large_body(send)) {
+            if bytes >= PIECE_BYTES {
+                groups.push(Self::default());
+                bytes = 0;
+            }
+            bytes += send.compressed().len();
+            if let Some(group) = groups.last_mut() {
+                group.add(send, 0, send.compressed());
+            }
+        }
+        groups
+    }
+
     fn add(&mut self, send: &NewSend, number: usize, piece: &'a [u8]) {
         self.push(BodyPieceRow {
             server_id: send.info.server_id.0,
@@ -83,6 +99,8 @@ pub(super) struct RowContext<'a> {
     pub(super) causes: &'a HoldCauses,
     /// The node that claims what is pending, if it delivers.
     pub(super) claim_for: Option<&'a Node>,
+    /// All bodies were sent before, not only the large ones.
+    pub(super) bodies_are_there: bool,
 }
 
 impl<'a> Columns<'a> {
@@ -90,6 +108,9 @@ impl<'a> Columns<'a> {
         let mut columns = Self::default();
         for send in sends {
             columns.add_send(send);
+            if !context.bodies_are_there && !is_large_body(send) {
+                columns.bodies.add(send, 0, send.compressed());
+            }
             columns.add_recipients(send, context);
         }
         columns
@@ -124,10 +145,8 @@ impl<'a> Columns<'a> {
             test: info.test.into(),
             created_at: info.created_at.as_micros(),
             from_domain: info.from_domain.as_str().into(),
+            batch_id: send.batch_id.map(|id| id.0),
         });
-        if !is_large_body(send) {
-            self.bodies.add(send, 0, send.compressed());
-        }
     }
 
     fn add_recipients(&mut self, send: &'a NewSend, context: &RowContext<'_>) {

@@ -61,6 +61,8 @@ struct Database {
     node: Option<RwLock<Node>>,
     claims: Claims,
     hand_over: Arc<HandOver>,
+    /// Taken by the batch that is being written: one at a time.
+    batch_turn: tokio::sync::Mutex<()>,
 }
 
 /// This process's leased node number.
@@ -116,7 +118,15 @@ impl Engine {
         };
         drop(client);
         let (partitions, claims) = (partitions::Partitions::default(), Claims::default());
-        let database = Arc::new(Database { pool, canceller, partitions, node, claims, hand_over });
+        let database = Arc::new(Database {
+            pool,
+            canceller,
+            partitions,
+            node,
+            claims,
+            hand_over,
+            batch_turn: tokio::sync::Mutex::default(),
+        });
         let heartbeat = match role {
             Role::Tool => None,
             Role::Node { identity } => {
@@ -163,6 +173,10 @@ impl Engine {
     pub(crate) async fn accept(&self, send: NewSend) -> Result<Accepted, StoreError> {
         let batcher = if send.idempotency.is_some() { &self.accepts_with_key } else { &self.accepts };
         batcher.accept(send).await
+    }
+
+    pub(crate) async fn accept_batch(&self, sends: Vec<NewSend>) -> Result<Accepted, StoreError> {
+        batcher::accept_batch(&self.database, sends).await
     }
 
     pub(crate) async fn body(

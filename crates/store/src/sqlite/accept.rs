@@ -18,10 +18,10 @@ use crate::outcomes::deliveries::DeliveryRow;
 use crate::sql::to_json;
 use crate::suppressions::record::recipient_key;
 
-/// Rows written for a send.
+/// Rows written for the sends of one caller.
 pub(super) struct Written {
     pub(super) accepted: Accepted,
-    /// Its queue entries.
+    /// Their queue entries.
     pub(super) queued: Vec<Queued>,
 }
 
@@ -32,26 +32,30 @@ pub(super) struct Queued {
     pub(super) pending: bool,
 }
 
+/// Writes one send, or those of a batch, of which the first has the key of all.
 pub(super) fn accept(
     connection: &Mutex<Connection>,
-    send: &NewSend,
+    sends: &[NewSend],
     ids: &IdGenerator,
 ) -> Result<Written, StoreError> {
     let connection = &*connection.lock();
-    if let Some(key) = &send.idempotency
-        && let Some(answer) = claim_key(connection, send, key)?
+    if let Some(first) = sends.first()
+        && let Some(key) = &first.idempotency
+        && let Some(answer) = claim_key(connection, first, key)?
     {
         return Ok(Written { accepted: Accepted::Repeated(answer), queued: Vec::new() });
     }
-    insert_send(connection, send)?;
-    let causes = causes(connection, send, ids)?;
     let mut queued = Vec::new();
-    for recipient in &send.recipients {
-        let initial = InitialRow::of(send, recipient, &causes, ids);
-        insert_recipient(connection, send, recipient, &initial, ids)?;
-        if let Some(due_at) = initial.due_at {
-            let pending = initial.status == Status::Pending;
-            queued.push(Queued { message_id: recipient.id, due_at, pending });
+    for send in sends {
+        insert_send(connection, send)?;
+        let causes = causes(connection, send, ids)?;
+        for recipient in &send.recipients {
+            let initial = InitialRow::of(send, recipient, &causes, ids);
+            insert_recipient(connection, send, recipient, &initial, ids)?;
+            if let Some(due_at) = initial.due_at {
+                let pending = initial.status == Status::Pending;
+                queued.push(Queued { message_id: recipient.id, due_at, pending });
+            }
         }
     }
     Ok(Written { accepted: Accepted::Stored, queued })
@@ -153,8 +157,8 @@ fn insert_send(connection: &Connection, send: &NewSend) -> Result<(), StoreError
     connection
         .prepare_cached(
             "INSERT INTO sends (server_id, id, credential_id, message_id, mail_from, subject, tag, metadata, options,
-                                size, direction, bounce, received_with_ssl, test, created_at, from_domain)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+                                size, direction, bounce, received_with_ssl, test, created_at, from_domain, batch_id)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         )?
         .execute(params![
             info.server_id.0,
@@ -173,6 +177,7 @@ fn insert_send(connection: &Connection, send: &NewSend) -> Result<(), StoreError
             info.test,
             info.created_at.as_micros(),
             info.from_domain,
+            send.batch_id.map(|id| id.0),
         ])?;
     let inline = Some(&send.compressed()[..]).filter(|data| data.len() <= INLINE_BYTES_MAX);
     connection

@@ -27,8 +27,8 @@ use crate::sql::Sql;
 
 /// While somebody delivers, what is pending is claimed for it before the commit, and handed over after it.
 pub(super) struct AcceptWork {
-    /// Until it is handed over.
-    send: Option<NewSend>,
+    /// One, or those of a batch; empty once they are handed over. All are of one server.
+    sends: Vec<NewSend>,
     ids: Arc<IdGenerator>,
     claims: Arc<Mutex<Claims>>,
     sink: Option<Sink>,
@@ -37,12 +37,12 @@ pub(super) struct AcceptWork {
 
 impl AcceptWork {
     pub(super) fn new(
-        send: NewSend,
+        sends: Vec<NewSend>,
         ids: Arc<IdGenerator>,
         claims: Arc<Mutex<Claims>>,
         sink: Option<Sink>,
     ) -> Self {
-        Self { send: Some(send), ids, claims, sink, queued: Vec::new() }
+        Self { sends, ids, claims, sink, queued: Vec::new() }
     }
 }
 
@@ -51,12 +51,12 @@ impl Work for AcceptWork {
     const IS_REPEATABLE: bool = true;
 
     fn run(&mut self, connection: &Mutex<Connection>) -> Result<Accepted, StoreError> {
-        let send = self.send.as_ref().ok_or_else(|| StoreError::Internal("a send was gone".into()))?;
-        let server_id = send.info.server_id;
+        let first = self.sends.first().ok_or_else(|| StoreError::Internal("a send was gone".into()))?;
+        let server_id = first.info.server_id;
         for entry in self.queued.drain(..) {
             self.claims.lock().forget((server_id, entry.message_id));
         }
-        let accept::Written { accepted, queued } = accept::accept(connection, send, &self.ids)?;
+        let accept::Written { accepted, queued } = accept::accept(connection, &self.sends, &self.ids)?;
         if self.sink.is_some() {
             let mut claims = self.claims.lock();
             for entry in queued.iter().filter(|entry| entry.pending) {
@@ -68,8 +68,8 @@ impl Work for AcceptWork {
     }
 
     fn after(&mut self, result: &Result<Accepted, StoreError>) {
-        let Some(send) = self.send.take() else { return };
-        let server_id = send.info.server_id;
+        let sends = std::mem::take(&mut self.sends);
+        let Some(server_id) = sends.first().map(|send| send.info.server_id) else { return };
         let is_delivered = self.sink.is_some();
         let (fresh, other): (Vec<Queued>, Vec<Queued>) =
             self.queued.drain(..).partition(|entry| is_delivered && entry.pending);
@@ -87,8 +87,15 @@ impl Work for AcceptWork {
                 claims.note_queued((server_id, entry.message_id), entry.due_at);
             }
         }
-        if let Some(sink) = self.sink.as_ref().filter(|_| !fresh.is_empty()) {
-            sink.take(Fresh::of(send, &fresh));
+        let Some(sink) = self.sink.as_ref() else { return };
+        let mut fresh = fresh.as_slice();
+        for send in sends {
+            let is_of_it = |id: &&MessageId| send.recipients.iter().any(|recipient| recipient.id == **id);
+            let (of_it, others) = fresh.split_at(fresh.iter().take_while(is_of_it).count());
+            fresh = others;
+            if !of_it.is_empty() {
+                sink.take(Fresh::of(send, of_it));
+            }
         }
     }
 }

@@ -19,11 +19,11 @@ use crate::queue::{Begin, Begun, Claimed};
 impl Engine {
     pub(super) async fn accept_in_group(
         &self,
-        send: NewSend,
+        sends: Vec<NewSend>,
         ids: Arc<IdGenerator>,
     ) -> Result<Accepted, StoreError> {
-        let (weight, sink) = (send.weight(), self.hand_over.sink());
-        self.writer.run(weight, AcceptWork::new(send, ids, Arc::clone(&self.claims), sink)).await
+        let (weight, sink) = (sends.iter().map(NewSend::weight).sum(), self.hand_over.sink());
+        self.writer.run(weight, AcceptWork::new(sends, ids, Arc::clone(&self.claims), sink)).await
     }
 
     /// Hands out due entries that nobody has.

@@ -19,6 +19,7 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use postroad_model::{IdGenerator, SendId};
 use rusqlite::Connection;
@@ -33,6 +34,9 @@ use crate::{Job, Settings};
 use claims::Claims;
 use operation::Once;
 
+/// Files of large bodies that one batch writes at the same time.
+const BODIES_AT_ONCE: usize = 8;
+
 /// An open SQLite store. Dropping it lets the writer finish what it was given.
 #[derive(Debug)]
 pub(crate) struct Engine {
@@ -44,6 +48,8 @@ pub(crate) struct Engine {
     doubtful_bodies: Mutex<Vec<SendId>>,
     claims: Arc<Mutex<Claims>>,
     hand_over: Arc<HandOver>,
+    /// Taken by a batch while it waits for its group: a single send waits behind one batch at most.
+    batch_turn: Box<tokio::sync::Mutex<()>>,
     disk: DiskReserve,
     /// Held as long as the store is open; keeps other processes out.
     _lock: std::fs::File,
@@ -76,6 +82,7 @@ impl Engine {
             doubtful_bodies: Mutex::default(),
             claims: Arc::default(),
             hand_over,
+            batch_turn: Box::default(),
             disk: DiskReserve { folder, reserve: settings.disk_reserve_bytes, checked: Mutex::new(None) },
             _lock: lock,
         };
@@ -90,22 +97,55 @@ impl Engine {
         self.readers.run(move |connection| run_now(job, connection)).await
     }
 
-    /// When this returns `Stored`, the send is on stable storage: the group's commit was flushed.
-    pub(crate) async fn accept(&self, send: NewSend, ids: Arc<IdGenerator>) -> Result<Accepted, StoreError> {
+    /// When this returns `Stored`, the sends are on stable storage: the group's commit was flushed.
+    pub(crate) async fn accept(
+        &self,
+        sends: Vec<NewSend>,
+        ids: Arc<IdGenerator>,
+    ) -> Result<Accepted, StoreError> {
         self.disk.check()?;
-        let file = send.is_large().then_some(send.info.id);
-        if let Some(id) = file {
-            self.bodies.write(id, send.compressed().clone()).await?;
-        }
-        let accepted = self.accept_in_group(send, ids).await;
-        match (file, &accepted) {
-            (_, Ok(Accepted::Stored)) => self.remove_doubtful_bodies().await,
+        let files: Vec<SendId> =
+            sends.iter().filter(|send| send.is_large()).map(|send| send.info.id).collect();
+        self.write_bodies(&sends).await?;
+        let is_batch = sends.len() > 1;
+        let turn = if is_batch { Some(self.batch_turn.lock().await) } else { None };
+        let accepted = self.accept_in_group(sends, ids).await;
+        drop(turn);
+        match &accepted {
+            Ok(Accepted::Stored) => self.remove_doubtful_bodies().await,
             // The group may be on disk although its flush was reported as failed.
-            (Some(id), Err(StoreError::Unavailable(_))) => self.doubtful_bodies.lock().push(id),
-            (Some(id), Ok(Accepted::Repeated(_)) | Err(StoreError::Internal(_))) => self.bodies.remove(id),
-            _ => {}
+            Err(StoreError::Unavailable(_)) => self.doubtful_bodies.lock().extend(files),
+            Ok(Accepted::Repeated(_)) | Err(StoreError::Internal(_)) => {
+                for id in files {
+                    self.bodies.remove(id);
+                }
+            }
+            Err(_) => {}
         }
         accepted
+    }
+
+    /// Writes the large bodies to their files, some at the same time. On failure none of them is left.
+    async fn write_bodies(&self, sends: &[NewSend]) -> Result<(), StoreError> {
+        let large: Vec<&NewSend> = sends.iter().filter(|send| send.is_large()).collect();
+        let mut written = Vec::new();
+        for some in large.chunks(BODIES_AT_ONCE) {
+            let writes = some.iter().map(|send| self.bodies.write(send.info.id, send.compressed().clone()));
+            let mut failed = None;
+            for (send, outcome) in some.iter().zip(join_all(writes).await) {
+                match outcome {
+                    Ok(()) => written.push(send.info.id),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            if let Some(error) = failed {
+                for id in written {
+                    self.bodies.remove(id);
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Fails when so little of the disk is free that nothing is accepted.

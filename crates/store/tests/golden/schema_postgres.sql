@@ -213,6 +213,7 @@ TABLE messages
     last_delivery_at bigint
     last_seq bigint NOT NULL
     marks bigint NOT NULL DEFAULT 0
+    send_at bigint
     PRIMARY KEY (server_id, id)
     CREATE INDEX messages_by_bounce_for ON ONLY public.messages USING btree (server_id, bounce_for_id) WHERE (bounce_for_id <> 0)
     CREATE INDEX messages_by_hold ON ONLY public.messages USING btree (hold_expiry) WHERE (hold_expiry IS NOT NULL)
@@ -271,6 +272,7 @@ TABLE queue
     CREATE INDEX queue_by_due ON public.queue USING btree (due_at, message_id) WHERE ((claimed_node IS NULL) AND (scheduled = 0))
     CREATE INDEX queue_by_expiry ON public.queue USING btree (expires_at, message_id) WHERE (expires_at IS NOT NULL)
     CREATE INDEX queue_scheduled ON public.queue USING btree (due_at, message_id) WHERE (scheduled > 0)
+    CREATE INDEX queue_scheduled_by_server ON public.queue USING btree (server_id, message_id) WHERE (scheduled > 0)
 
 TABLE recipient_domains
     server_id bigint NOT NULL
@@ -306,7 +308,9 @@ TABLE sends
     test bigint NOT NULL
     created_at bigint NOT NULL
     from_domain text NOT NULL DEFAULT ''::text
+    batch_id bigint
     PRIMARY KEY (server_id, id)
+    CREATE INDEX sends_by_batch ON ONLY public.sends USING btree (server_id, batch_id) WHERE (batch_id IS NOT NULL)
     PARTITION BY RANGE (id)
 
 TABLE server_hours

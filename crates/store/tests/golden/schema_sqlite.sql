@@ -214,7 +214,7 @@ CREATE TABLE messages (
     hold_expiry INTEGER,
     bounce_for_id INTEGER NOT NULL,
     last_delivery_at INTEGER,
-    last_seq INTEGER NOT NULL, marks INTEGER NOT NULL DEFAULT 0,
+    last_seq INTEGER NOT NULL, marks INTEGER NOT NULL DEFAULT 0, send_at INTEGER,
     PRIMARY KEY (server_id, id)
 ) WITHOUT ROWID;
 
@@ -265,6 +265,8 @@ CREATE INDEX queue_by_expiry ON queue (expires_at, message_id) WHERE expires_at 
 
 CREATE INDEX queue_scheduled ON queue (due_at, message_id) WHERE scheduled > 0;
 
+CREATE INDEX queue_scheduled_by_server ON queue (server_id, message_id) WHERE scheduled > 0;
+
 CREATE TABLE recipient_domains (
     server_id INTEGER NOT NULL,
     block INTEGER NOT NULL,
@@ -294,9 +296,11 @@ CREATE TABLE sends (
     bounce INTEGER NOT NULL,
     received_with_ssl INTEGER NOT NULL,
     test INTEGER NOT NULL,
-    created_at INTEGER NOT NULL, from_domain TEXT NOT NULL DEFAULT '',
+    created_at INTEGER NOT NULL, from_domain TEXT NOT NULL DEFAULT '', batch_id INTEGER,
     PRIMARY KEY (server_id, id)
 ) WITHOUT ROWID;
+
+CREATE INDEX sends_by_batch ON sends (server_id, batch_id) WHERE batch_id IS NOT NULL;
 
 CREATE TABLE server_hours (
     server_id INTEGER NOT NULL,

@@ -356,6 +356,7 @@ pub(crate) fn new_send(
         state,
         idempotency: None,
         hourly_limit: None,
+        batch_id: None,
     }
 }
 

@@ -1,0 +1,106 @@
+//! Answer of send/batch: one result per message, in their order.
+
+use postroad_app::send::{AcceptedMessage, BatchAnswer, BatchResult};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::answer::{MessageRefOut, as_map};
+use crate::envelope::{AnswerMemory, ErrorOut, Flags, Success};
+use crate::failure::Failure;
+
+/// Batch whose accepted messages are on stable storage.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BatchOut {
+    /// For send/cancel and send/reschedule of the whole batch.
+    #[schema(example = 5_123_456_789_012_345_i64)]
+    batch_id: i64,
+    /// Number of messages that were accepted.
+    accepted: usize,
+    /// Number of messages that were refused.
+    rejected: usize,
+    /// One result per message, in order.
+    results: Vec<BatchResultOut>,
+}
+
+/// What became of one message.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum BatchResultOut {
+    Accepted(AcceptedOut),
+    Error(RefusedOut),
+    NotSent(NotSentOut),
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AcceptedOut {
+    index: usize,
+    #[schema(example = "accepted")]
+    status: &'static str,
+    /// Message-ID header without angle brackets.
+    message_id: String,
+    /// One message per recipient, by the bare address as sent.
+    #[serde(serialize_with = "as_map")]
+    #[schema(value_type = std::collections::BTreeMap<String, MessageRefOut>)]
+    messages: Vec<AcceptedMessage>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RefusedOut {
+    index: usize,
+    #[schema(example = "error")]
+    status: &'static str,
+    /// The error that send/message would answer.
+    #[schema(value_type = ErrorOut<'static>)]
+    error: Box<RawValue>,
+}
+
+/// Message that is fine, of a batch that was rejected.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NotSentOut {
+    index: usize,
+    #[schema(example = "not_sent")]
+    status: &'static str,
+}
+
+impl BatchResultOut {
+    pub(super) fn list(results: Vec<BatchResult>) -> Vec<Self> {
+        results.into_iter().enumerate().map(|(index, result)| Self::of(index, result)).collect()
+    }
+
+    pub(super) fn is_error(&self) -> bool {
+        matches!(self, Self::Error(_))
+    }
+
+    fn of(index: usize, result: BatchResult) -> Self {
+        match result {
+            BatchResult::Accepted { message_id, messages } => {
+                Self::Accepted(AcceptedOut { index, status: "accepted", message_id, messages })
+            }
+            BatchResult::Refused(refusal) => {
+                let failure = Failure::from(refusal);
+                let error = serde_json::value::to_raw_value(&ErrorOut::of(&failure));
+                let error = error.expect("an error's fields are texts");
+                Self::Error(RefusedOut { index, status: "error", error })
+            }
+            BatchResult::NotSent => Self::NotSent(NotSentOut { index, status: "not_sent" }),
+        }
+    }
+}
+
+impl From<BatchAnswer> for Success<BatchOut> {
+    fn from(answer: BatchAnswer) -> Self {
+        let results = BatchResultOut::list(answer.results);
+        let rejected = results.iter().filter(|result| result.is_error()).count();
+        let flags = Flags {
+            test_mode: answer.test_mode,
+            idempotent_replay: answer.replayed,
+            warnings: answer.warnings,
+            ..Flags::default()
+        };
+        let accepted = results.len() - rejected;
+        let data = BatchOut { batch_id: answer.batch_id.0, accepted, rejected, results };
+        // The messages are stored: the sender must learn that.
+        Self { data, flags, memory: AnswerMemory::Owed }
+    }
+}

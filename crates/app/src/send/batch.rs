@@ -1,0 +1,192 @@
+//! send/batch: many messages in one transaction. Each passes the checks of send/message.
+
+use postroad_model::{BatchId, Limits};
+use postroad_store::{Accepted, NewSend};
+use tokio::time::Instant;
+
+use super::accept::Sealed;
+use super::answer::SendAnswer;
+use super::batch_answer::{BatchAnswer, BatchResult, ProblemBudget};
+use super::draft::{MessageDraft, SendContext};
+use super::idempotency::{Turn, WAIT_MAX};
+use crate::{App, FieldProblem, Refusal};
+
+/// Warnings about the messages of one batch; the rest is left out.
+const WARNINGS_MAX: usize = 20;
+
+/// What becomes of the good messages of a batch if others are refused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BatchMode {
+    /// They are accepted.
+    #[default]
+    Independent,
+    /// None is.
+    Atomic,
+}
+
+#[derive(Debug)]
+pub enum BatchStart {
+    /// Its idempotency key was used before, for the same request.
+    Replayed(BatchAnswer),
+    New(Box<Batch>),
+}
+
+#[derive(Debug)]
+pub enum BatchOutcome {
+    /// What could be accepted is on stable storage.
+    Done(BatchAnswer),
+    /// An atomic batch with messages that were refused: nothing was accepted.
+    Rejected { results: Vec<BatchResult>, warnings: Vec<String> },
+}
+
+/// A batch whose messages are being checked. Nothing is stored before `finish`.
+#[derive(Debug)]
+pub struct Batch {
+    app: App,
+    context: SendContext,
+    mode: BatchMode,
+    deadline: Instant,
+    /// With a key: no other request with it is in progress in this process.
+    _turn: Option<Turn>,
+    /// For each message so far.
+    checked: Vec<Result<Sealed, Refusal>>,
+    recipients: usize,
+    /// Bytes that the checked messages keep in memory.
+    memory_bytes: usize,
+    problems: ProblemBudget,
+}
+
+impl App {
+    /// Begins a batch, unless its key was used before.
+    pub async fn begin_batch(&self, context: SendContext, mode: BatchMode) -> Result<BatchStart, Refusal> {
+        let deadline = Instant::now() + WAIT_MAX;
+        let mut turn = None;
+        if let Some(request) = &context.idempotency {
+            let server_id = context.caller.server_id;
+            turn = Some(self.inner.in_progress.enter(server_id, &request.key, deadline).await?);
+            let stored = self.inner.store.find_idempotent_answer(server_id, request.key.clone()).await?;
+            if let Some(stored) = stored {
+                return request.replay(&stored).map(BatchStart::Replayed);
+            }
+        }
+        Ok(BatchStart::New(Box::new(Batch {
+            app: self.clone(),
+            context,
+            mode,
+            deadline,
+            _turn: turn,
+            checked: Vec::new(),
+            recipients: 0,
+            memory_bytes: 0,
+            problems: ProblemBudget::default(),
+        })))
+    }
+}
+
+impl Batch {
+    /// Checks and composes the next message, or notes why the entry point could not read it. Returns the bytes that the
+    /// messages so far keep in memory. `Err` ends the whole batch.
+    pub async fn add(&mut self, message: Result<MessageDraft<'_>, Refusal>) -> Result<usize, Refusal> {
+        let checked = match message {
+            Ok(draft) => self.app.check_message(&self.context.caller, draft).await,
+            Err(refusal) => Err(refusal),
+        };
+        let index = self.checked.len();
+        let checked = match checked {
+            Err(failed @ (Refusal::Unavailable(_) | Refusal::Internal(_))) => return Err(failed),
+            Err(refusal) => Err(self.problems.placed(index, refusal)),
+            Ok(mut sealed) => {
+                let room = WARNINGS_MAX.saturating_sub(self.context.warnings.len());
+                let warnings = sealed.take_warnings().into_iter().take(room);
+                self.context.warnings.extend(warnings.map(|text| format!("{text} (messages/{index})")));
+                self.count(&sealed)?;
+                Ok(sealed)
+            }
+        };
+        self.checked.push(checked);
+        Ok(self.memory_bytes)
+    }
+
+    /// Adds warnings of the entry point.
+    pub fn warn(&mut self, warnings: Vec<String>) {
+        self.context.warnings.splice(..0, warnings);
+        self.context.warnings.truncate(WARNINGS_MAX);
+    }
+
+    fn count(&mut self, sealed: &Sealed) -> Result<(), Refusal> {
+        self.recipients += sealed.recipients();
+        self.memory_bytes += sealed.memory_bytes();
+        let recipients_max = Limits::BATCH_RECIPIENTS_MAX;
+        let bytes_max = self.app.inner.limits.batch_bytes_max;
+        let message = if self.recipients > recipients_max {
+            format!("The messages of the batch have more than {recipients_max} recipients together")
+        } else if self.memory_bytes > 2 * bytes_max {
+            // Templates and defaults can make much of a small request.
+            format!(
+                "The messages of the batch are together much larger than {bytes_max} bytes; send fewer at once"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Refusal::Validation(vec![FieldProblem::new("/messages", message)]))
+    }
+
+    /// Accepts the messages that passed, in one transaction.
+    pub async fn finish(self) -> Result<BatchOutcome, Refusal> {
+        let has_refused = self.checked.iter().any(Result::is_err);
+        if has_refused && self.mode == BatchMode::Atomic {
+            let result = |checked| match checked {
+                Ok(_) => BatchResult::NotSent,
+                Err(refusal) => BatchResult::Refused(refusal),
+            };
+            let results = self.checked.into_iter().map(result).collect();
+            return Ok(BatchOutcome::Rejected { results, warnings: self.context.warnings });
+        }
+        loop {
+            match self.store().await {
+                // Another node has the key. The store gave up after a second; we do after five.
+                Err(Refusal::IdempotencyInProgress) if Instant::now() < self.deadline => {}
+                done => return done.map(BatchOutcome::Done),
+            }
+        }
+    }
+
+    async fn store(&self) -> Result<BatchAnswer, Refusal> {
+        let (app, context) = (&self.app, &self.context);
+        let ids = app.inner.store.ids()?;
+        let now = app.inner.clock.now();
+        // Below all ids of its messages.
+        let batch_id = BatchId(ids.next());
+        let mut sends: Vec<NewSend> = Vec::with_capacity(self.checked.len());
+        let mut result = |checked: &Result<Sealed, Refusal>| match checked {
+            Err(refusal) => BatchResult::Refused(refusal.clone()),
+            Ok(sealed) => {
+                let (send, answer) = app.new_send(context, sealed.clone(), &ids, now);
+                sends.push(NewSend { batch_id: Some(batch_id), ..send });
+                let SendAnswer { message_id, messages, .. } = answer;
+                BatchResult::Accepted { message_id, messages }
+            }
+        };
+        let answer = BatchAnswer {
+            batch_id,
+            results: self.checked.iter().map(&mut result).collect(),
+            test_mode: context.test || context.caller.test,
+            warnings: context.warnings.clone(),
+            replayed: false,
+        };
+        let Some(first) = sends.first_mut() else { return Ok(answer) };
+        first.idempotency = context.idempotency.as_ref().map(|request| request.stored(&answer, now));
+        let (server_id, credential_id, messages) =
+            (context.caller.server_id, context.caller.credential_id, sends.len());
+        match app.inner.store.accept_batch(sends).await? {
+            Accepted::Stored => {
+                tracing::debug!(server.id = server_id.0, credential.id = %credential_id, batch.id = %batch_id, messages, "batch accepted");
+                Ok(answer)
+            }
+            Accepted::Repeated(stored) => {
+                let request = context.idempotency.as_ref().expect("only a key can be repeated");
+                request.replay(&stored)
+            }
+        }
+    }
+}

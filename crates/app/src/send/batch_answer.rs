@@ -1,0 +1,98 @@
+//! The answer to a batch: a result for each of its messages, in their order.
+
+use postroad_model::BatchId;
+use serde::{Deserialize, Serialize};
+
+use super::answer::AcceptedMessage;
+use super::idempotency::Replayed;
+use crate::{FieldProblem, Refusal};
+
+/// Problems listed in one answer. Every refused message names its first one, however many there are.
+const PROBLEMS_MAX: usize = 1_000;
+
+/// The answer to a batch of which something was accepted, and to every repetition of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchAnswer {
+    pub batch_id: BatchId,
+    pub results: Vec<BatchResult>,
+    pub test_mode: bool,
+    pub warnings: Vec<String>,
+    /// Whether this is the answer to an earlier request with the same idempotency key.
+    #[serde(skip)]
+    pub replayed: bool,
+}
+
+/// What became of one message of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BatchResult {
+    Accepted {
+        /// The Message-ID header without angle brackets.
+        message_id: String,
+        messages: Vec<AcceptedMessage>,
+    },
+    Refused(Refusal),
+    /// It is fine, but another one of its atomic batch is not.
+    NotSent,
+}
+
+impl Replayed for BatchAnswer {
+    fn mark_replayed(&mut self) {
+        self.replayed = true;
+    }
+}
+
+/// Keeps the lists of problems of a whole batch within their limit.
+#[derive(Debug)]
+pub(super) struct ProblemBudget {
+    left: usize,
+}
+
+impl Default for ProblemBudget {
+    fn default() -> Self {
+        Self { left: PROBLEMS_MAX }
+    }
+}
+
+impl ProblemBudget {
+    /// The refusal of the message at `index`: its pointers lead into the batch, and problems beyond the limit are counted
+    /// instead of listed.
+    pub(super) fn placed(&mut self, index: usize, refusal: Refusal) -> Refusal {
+        let Refusal::Validation(mut problems) = refusal else { return refusal };
+        let kept = self.left.clamp(1, problems.len().max(1));
+        let more = problems.len().saturating_sub(kept);
+        problems.truncate(kept);
+        problems.shrink_to_fit();
+        self.left = self.left.saturating_sub(problems.len());
+        for problem in &mut problems {
+            problem.pointer.insert_str(0, &format!("/messages/{index}"));
+        }
+        if more > 0 {
+            problems.push(FieldProblem::new(format!("/messages/{index}"), format!("and {more} more")));
+        }
+        Refusal::Validation(problems)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_refused_message_names_a_problem_and_all_together_are_bounded() {
+        let mut budget = ProblemBudget::default();
+        let mut listed = 0;
+        for index in 0..500 {
+            let problems =
+                (0..50).map(|at| FieldProblem::new(format!("/to/{at}"), "is no address")).collect();
+            let Refusal::Validation(problems) = budget.placed(index, Refusal::Validation(problems)) else {
+                panic!("it stays what it is")
+            };
+            assert_eq!(problems[0].pointer, format!("/messages/{index}/to/0"));
+            listed += problems.len();
+            let last = &problems[problems.len() - 1];
+            assert!(index < 20 || last.message == "and 49 more", "{index}: {}", last.message);
+        }
+        assert!(listed <= PROBLEMS_MAX + 2 * 500, "{listed}");
+        assert_eq!(budget.placed(3, Refusal::NoContent), Refusal::NoContent);
+    }
+}
