@@ -7,7 +7,6 @@ use std::sync::Arc;
 use postroad_model::{GateScope, ServerId, SourceId, Timestamp};
 
 use super::entry::{Entry, LaneKey};
-use super::lookups::Rank;
 use super::path::{BackOff, Path};
 use super::site_queue::SiteQueue;
 use super::{Lines, Queue, Schedule, Wake};
@@ -47,6 +46,14 @@ pub(super) enum LaneRoute {
         until: Timestamp,
         reason: String,
     },
+}
+
+/// Class of a look-up: each has a share of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LookupRank {
+    First,
+    /// The last look-up failed.
+    Later,
 }
 
 impl Lane {
@@ -120,7 +127,11 @@ impl Schedule {
         if matches!(lane.route, LaneRoute::Resolving { .. }) || self.is_stopping {
             return;
         }
-        let rank = if matches!(lane.route, LaneRoute::Failed { .. }) { Rank::Later } else { Rank::First };
+        let rank = if matches!(lane.route, LaneRoute::Failed { .. }) {
+            LookupRank::Later
+        } else {
+            LookupRank::First
+        };
         lane.route = LaneRoute::Resolving { before: lane.queue(), is_slow: false };
         self.begin_lookup(lane_id, rank);
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use postroad_model::{ServerId, Timestamp};
 
-use super::lane::{Lane, LaneRoute};
+use super::lane::{Lane, LaneRoute, LookupRank};
 use super::{Action, Schedule};
 use crate::turns::Turns;
 
@@ -14,19 +14,12 @@ const FIRST_MAX: u32 = 512;
 /// Look-ups of domains that failed before, at a time.
 const LATER_MAX: u32 = 256;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rank {
-    First,
-    /// The last look-up failed.
-    Later,
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
     first: Class,
     later: Class,
     /// Lanes whose look-up holds a place.
-    placed: HashMap<usize, Rank>,
+    placed: HashMap<usize, LookupRank>,
 }
 
 #[derive(Debug, Default)]
@@ -36,15 +29,15 @@ struct Class {
 }
 
 impl Lookups {
-    fn class(&mut self, rank: Rank) -> (&mut Class, u32) {
+    fn class(&mut self, rank: LookupRank) -> (&mut Class, u32) {
         match rank {
-            Rank::First => (&mut self.first, FIRST_MAX),
-            Rank::Later => (&mut self.later, LATER_MAX),
+            LookupRank::First => (&mut self.first, FIRST_MAX),
+            LookupRank::Later => (&mut self.later, LATER_MAX),
         }
     }
 
     /// Whether the look-up may begin; else it waits for its turn.
-    fn begin(&mut self, lane: usize, server: ServerId, rank: Rank) -> bool {
+    fn begin(&mut self, lane: usize, server: ServerId, rank: LookupRank) -> bool {
         let (class, max) = self.class(rank);
         if class.running >= max {
             class.waiting.push(server, lane);
@@ -69,7 +62,7 @@ impl Lookups {
 }
 
 impl Schedule {
-    pub(super) fn begin_lookup(&mut self, lane_id: usize, rank: Rank) {
+    pub(super) fn begin_lookup(&mut self, lane_id: usize, rank: LookupRank) {
         let server = self.lanes[lane_id].first_server();
         if self.lookups.begin(lane_id, server, rank) {
             self.order_lookup(lane_id);
@@ -119,10 +112,10 @@ mod tests {
         let mut lookups = Lookups::default();
         let failed_before = |lane: usize| 1_000 + lane;
         for lane in 0..LATER_MAX as usize {
-            assert!(lookups.begin(failed_before(lane), ServerId(1), Rank::Later));
+            assert!(lookups.begin(failed_before(lane), ServerId(1), LookupRank::Later));
         }
-        assert!(!lookups.begin(failed_before(9_000), ServerId(1), Rank::Later));
-        assert!(lookups.begin(1, ServerId(1), Rank::First));
+        assert!(!lookups.begin(failed_before(9_000), ServerId(1), LookupRank::Later));
+        assert!(lookups.begin(1, ServerId(1), LookupRank::First));
         assert_eq!(lookups.end(failed_before(3)), Some(failed_before(9_000)));
         assert_eq!(lookups.end(1), None);
         assert_eq!(lookups.end(1), None, "a second end of the same look-up frees nothing");
@@ -133,9 +126,9 @@ mod tests {
     fn servers_take_turns() {
         let mut lookups = Lookups::default();
         for lane in 0..5_000 {
-            lookups.begin(lane, ServerId(1), Rank::First);
+            lookups.begin(lane, ServerId(1), LookupRank::First);
         }
-        assert!(!lookups.begin(7_777, ServerId(2), Rank::First));
+        assert!(!lookups.begin(7_777, ServerId(2), LookupRank::First));
         let next: Vec<_> = (0..2).filter_map(|lane| lookups.end(lane)).collect();
         assert_eq!(next, [FIRST_MAX as usize, 7_777]);
     }

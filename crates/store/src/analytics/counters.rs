@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use postroad_model::{EventCursor, ServerId};
 use serde_json::json;
 
+use super::counter_key::CounterKey;
 use super::counter_sets::SetChanges;
 use super::day_counts::DayCounts;
 use super::dimensions::Breakdown;
@@ -16,9 +17,6 @@ use super::tally::Tally;
 use super::{counter_sets, counters_postgres};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
-
-/// A row of `counters` without its server: grain, shape, start of its span, set of dimensions.
-pub(crate) type CounterKey = (i64, i64, i64, i64);
 
 /// Rows as they are to be.
 pub(crate) struct Additions {

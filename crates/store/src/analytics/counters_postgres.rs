@@ -3,7 +3,7 @@
 use deadpool_postgres::Transaction;
 use postroad_model::ServerId;
 
-use super::counters::CounterKey;
+use super::counter_key::CounterKey;
 use crate::error::StoreError;
 
 const WRITE_COUNTERS: &str = "INSERT INTO counters (server_id, grain, shape, at, dimensions, counts, first_attempt, sent)

@@ -1,5 +1,6 @@
 //! Analytics: adds events up into counters by span of time and dimensions, and reads them back.
 
+mod counter_key;
 mod counter_sets;
 mod counters;
 mod counters_postgres;

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use super::bounded;
 use crate::error::StoreError;
 use crate::retention::OldRows;
-use crate::retention::removal::{Cut, DroppedWeeks};
+use crate::retention::old_rows::Cut;
+use crate::retention::removal::DroppedWeeks;
 
 pub(super) const WEEK_IDS: i64 = (7 * 24 * 3_600) << 21;
 

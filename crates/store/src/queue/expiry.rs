@@ -3,7 +3,7 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{MessageId, PoolId, ServerId, SourceId, Timestamp};
 
-use super::claims::Claimed;
+use super::claimed::Claimed;
 use super::listing::domain;
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};

@@ -2,6 +2,7 @@
 
 mod admin;
 mod begin;
+mod claimed;
 mod claims;
 mod expiry;
 mod holds;
@@ -11,5 +12,5 @@ pub(crate) mod waiting;
 
 pub use admin::{Cancelled, Retried};
 pub use begin::{Begin, Begun};
-pub use claims::Claimed;
+pub use claimed::Claimed;
 pub use listing::{QueueEntry, QueueFilter, QueueStats};

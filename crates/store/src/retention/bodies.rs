@@ -3,7 +3,8 @@
 use postroad_model::SendId;
 
 use super::bounds;
-use super::removal::{Cut, Removal, RemovalStage};
+use super::old_rows::Cut;
+use super::removal::{Removal, RemovalStage};
 use crate::error::StoreError;
 use crate::sql::{Sql, to_json};
 use crate::{Engine, Result, Store};

@@ -2,7 +2,7 @@
 
 use postroad_model::ServerId;
 
-use super::removal::{Cut, OldRows};
+use super::old_rows::{Cut, OldRows};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 

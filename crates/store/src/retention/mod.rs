@@ -3,7 +3,9 @@
 pub(crate) mod bodies;
 mod bounds;
 mod counters;
+pub(crate) mod old_rows;
 pub(crate) mod removal;
 mod rows;
 
-pub use removal::{OldRows, Removal, Removed};
+pub use old_rows::OldRows;
+pub use removal::{Removal, Removed};

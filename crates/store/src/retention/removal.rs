@@ -6,33 +6,11 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::ServerId;
 
 use super::bounds;
+use super::old_rows::{Cut, OldRows};
 use crate::{Engine, Result, Store};
 
 /// Rows of one step. Bodies are larger, and freeing their pages takes its time.
 pub(crate) const ROWS_AT_ONCE: usize = 500;
-
-/// Rows that go by their time-ordered ids.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum OldRows {
-    Bodies,
-    Transcripts,
-    Deliveries,
-    /// By their own ids. Those that are not counted yet, or that a webhook waits for, stay.
-    Events,
-    /// By the ids of their messages; likewise.
-    EventsOfMessages,
-    /// Those that have events stay.
-    Messages,
-    Sends,
-    WebhookAttempts,
-}
-
-/// The first row of a server that stays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cut {
-    pub(crate) server_id: ServerId,
-    pub(crate) before_id: i64,
-}
 
 /// The next step of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

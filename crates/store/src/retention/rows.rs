@@ -1,6 +1,7 @@
 //! Remove expired rows of one table and server, few at a time, so that nobody waits for it.
 
-use super::removal::{Cut, OldRows, ROWS_AT_ONCE, Removal, RemovalStage};
+use super::old_rows::{Cut, OldRows};
+use super::removal::{ROWS_AT_ONCE, Removal, RemovalStage};
 use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};

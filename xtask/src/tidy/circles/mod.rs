@@ -19,12 +19,8 @@ const KNOWN: &[&str] = &[
     "crates/app/src/templates/engine.rs",
     "crates/app/src/templates/filters/regional.rs",
     "crates/app/src/templates/language/check.rs",
-    "crates/delivery/src/schedule/lane.rs",
-    "crates/store/src/accept/fresh.rs",
-    "crates/store/src/analytics/counters.rs",
     "crates/store/src/domains/keys.rs",
     "crates/store/src/outcomes/deliveries.rs",
-    "crates/store/src/retention/bounds.rs",
     "crates/store/src/setup/ceilings.rs",
 ];
 
