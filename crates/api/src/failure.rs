@@ -60,7 +60,10 @@ pub(crate) enum Reason {
     SuppressionNotFound,
     DomainNotFound,
     DomainExists,
-    TooManyDomains,
+    TooManyDomains {
+        most: usize,
+    },
+    DomainsBusy,
     /// A server's key on a domain that other servers use too.
     DomainOfAccount,
     TemplateNotFound,
@@ -174,11 +177,19 @@ impl Reason {
                 error(ok, "DomainNotFound", "No domain found matching provided name".into())
             }
             Self::DomainExists => error(ok, "DomainExists", "The server has this domain already".into()),
-            Self::TooManyDomains => error(
+            Self::TooManyDomains { most } => error(
                 ok,
                 "TooManyDomains",
-                "The server has the maximum number of domains; delete one first".into(),
+                format!("The server has {most} domains, the maximum; delete one first").into(),
             ),
+            Self::DomainsBusy => Row {
+                header: Some((RETRY_AFTER, "5")),
+                ..error(
+                    ok,
+                    "DomainsBusy",
+                    "Too many domains are being added or checked at this moment; try again in a few seconds".into(),
+                )
+            },
             Self::DomainOfAccount => error(
                 ok,
                 "AccessDenied",
@@ -318,7 +329,8 @@ impl From<DomainRefusal> for Failure {
             DomainRefusal::Validation(problems) => Self::validation(problems),
             DomainRefusal::NotFound => Reason::DomainNotFound.into(),
             DomainRefusal::Exists => Reason::DomainExists.into(),
-            DomainRefusal::TooMany => Reason::TooManyDomains.into(),
+            DomainRefusal::TooMany { most } => Reason::TooManyDomains { most }.into(),
+            DomainRefusal::Busy => Reason::DomainsBusy.into(),
             DomainRefusal::OfAccount => Reason::DomainOfAccount.into(),
             DomainRefusal::Store(error) => error.into(),
         }
@@ -375,6 +387,7 @@ pub(crate) enum ErrorCode {
     DomainNotFound,
     DomainExists,
     TooManyDomains,
+    DomainsBusy,
     TemplateNotFound,
     TemplateVersionNotFound,
     TemplateInvalid,
@@ -456,7 +469,8 @@ mod tests {
             Reason::SuppressionNotFound,
             Reason::DomainNotFound,
             Reason::DomainExists,
-            Reason::TooManyDomains,
+            Reason::TooManyDomains { most: 1 },
+            Reason::DomainsBusy,
             Reason::DomainOfAccount,
             Reason::TemplateNotFound,
             Reason::TemplateVersionNotFound,

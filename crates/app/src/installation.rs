@@ -6,11 +6,10 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use postroad_boxed_futures::boxed_futures;
-use postroad_mail::{DkimKey, dkim_txt};
+use postroad_mail::DkimKey;
 use postroad_model::token::random_text;
 use rand::RngCore as _;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::App;
 use crate::admin::AdminError;
@@ -61,25 +60,6 @@ impl App {
             dkim_public_spki: key.public_spki_der().to_vec(),
             dkim_private_pkcs8: private,
         })
-    }
-
-    /// DNS record for the installation's own DKIM key.
-    pub(crate) async fn installation_records(&self) -> Result<Value, AdminError> {
-        let installation = self.installation().await?;
-        let host = &self.inner.hostname;
-        Ok(json!({
-            "name": host,
-            "records": [{
-                "purpose": "dkim",
-                "type": "TXT",
-                "name": format!("{}._domainkey.{host}", installation.dkim_selector),
-                "value": dkim_txt(&installation.dkim_public_spki),
-                "required": true,
-                "status": "pending",
-                "found": [],
-                "hint": "Signs the mail of domains whose own DKIM key does not",
-            }],
-        }))
     }
 }
 

@@ -57,6 +57,9 @@ pub const SIMULATOR_DOMAIN: &str = "sim.postroad.test";
 /// Default number of webhooks per server.
 const WEBHOOKS_PER_SERVER: usize = 50;
 
+/// Default number of domains per server.
+const DOMAINS_PER_SERVER: usize = 1_000;
+
 /// Default length of the warm-up plan in days.
 const WARM_UP_DAYS: u32 = 21;
 
@@ -74,6 +77,8 @@ pub struct Settings {
     pub retention: Retention,
     /// Webhooks of one server: each costs a row for every matching event, in the accepting transaction.
     pub webhooks_per_server: usize,
+    /// Domains of one server, and of one account beside those of its servers.
+    pub domains_per_server: usize,
     /// Length of the warm-up plan of a new source address.
     pub warm_up_days: u32,
     pub feedback: FeedbackSettings,
@@ -99,6 +104,7 @@ impl Settings {
             dkim_ed25519: false,
             retention: Retention::default(),
             webhooks_per_server: WEBHOOKS_PER_SERVER,
+            domains_per_server: DOMAINS_PER_SERVER,
             warm_up_days: WARM_UP_DAYS,
             feedback: FeedbackSettings::default(),
         }
@@ -133,6 +139,8 @@ struct Inner {
     verified: ttl_cache::TtlCache<(ServerId, DomainName), SendingDomain>,
     /// How the records of domains are looked up, once the process has said so.
     checker: OnceLock<domains::DomainChecker>,
+    /// Limits on the number of domains and the work for them.
+    domain_limits: domains::DomainLimits,
     /// Base URL of tracking links, once the listeners are known.
     tracking_base: OnceLock<String>,
     /// Cache of the maintenance flag.
@@ -173,6 +181,7 @@ impl App {
             dkim_ed25519,
             retention,
             webhooks_per_server,
+            domains_per_server,
             warm_up_days,
             feedback,
         } = settings;
@@ -189,6 +198,7 @@ impl App {
                 access: ttl_cache::TtlCache::default(),
                 verified: ttl_cache::TtlCache::default(),
                 checker: OnceLock::new(),
+                domain_limits: domains::DomainLimits::new(domains_per_server),
                 tracking_base: OnceLock::new(),
                 maintenance: ttl_cache::TtlCache::default(),
                 bound_networks: ttl_cache::TtlCache::default(),

@@ -60,6 +60,7 @@ impl Service {
         create_data_dir(&config.data_dir)?;
         let (node_lock, identity) = node_identity(&config.data_dir)?;
         let (app, store) = open_app(config, Role::Node { identity }).await?;
+        app.settle_installation_host(sqlite_file(config).is_some()).await?;
         let local_dns = if dev { Some(start_local_dns(config).await?) } else { None };
         app.set_domain_checker(match &local_dns {
             Some(local) => config.dev_domain_checker(local.address())?,
@@ -313,6 +314,7 @@ pub(crate) async fn open_app(config: &Config, role: Role) -> anyhow::Result<(App
         dkim_ed25519: config.delivery.dkim_ed25519,
         retention: config.retention.clone(),
         webhooks_per_server: config.webhooks.per_server,
+        domains_per_server: config.domains.per_server,
         warm_up_days: config.delivery.warm_up().days(),
         feedback: config.feedback.clone(),
     };

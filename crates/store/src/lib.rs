@@ -56,8 +56,8 @@ pub use analytics::{
 pub use delivery_setup::{DeliverySetup, ServerDelivery};
 pub use domains::{
     Domain, DomainCheck, DomainDelivery, DomainFilter, DomainKey, DomainOwner, DomainReport, DomainReportSum,
-    DomainTracking, KeyAlgorithm, KeyState, NewDkimKey, NewDomain, ReportKind, SendingDomain, SigningKey,
-    VerifiedBy,
+    DomainTracking, KeyAlgorithm, KeyState, NameUse, NewDkimKey, NewDomain, OwnerDomains, ReportKind,
+    SendingDomain, SigningKey, VerifiedBy,
 };
 pub use error::{OpenError, StoreError};
 pub use events::{Event, EventMessage, FeedEvent, FeedPage, FeedQuery, NewEvent};
@@ -66,7 +66,7 @@ pub use idempotency::{Idempotency, StoredAnswer};
 pub use messages::{Message, MessageSummary, StoredBody};
 pub use outcomes::{Delivery, NewDelivery, Outcome};
 pub use pacing_notes::PacingNote;
-pub use pools::{NewSource, Pool, Source, SourceCounts, SourceDay, WarmupPause};
+pub use pools::{NewSource, Pool, Senders, SendersOf, Source, SourceCounts, SourceDay, WarmupPause};
 pub use queue::{Begin, Begun, Cancelled, Claimed, QueueEntry, QueueFilter, QueueStats, Retried};
 pub use retention::{OldRows, Removal, Removed};
 pub use returns::{NewReturn, ReturnEffect, Taken};

@@ -42,6 +42,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     20 => "0020_domain_owners_keys_checks.sql",
     21 => "0021_templates.sql",
     22 => "0022_batches.sql",
+    23 => "0023_domain_grace.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

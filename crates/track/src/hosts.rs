@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use postroad_app::App;
+use tokio::time::Instant;
 
 /// Delay until a change takes effect.
-const READ_EVERY: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Without a change the names are read this seldom: some end by themselves.
+const READ_EVERY: Duration = Duration::from_mins(10);
 
 /// Known host names. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -30,17 +33,37 @@ impl TrackingHosts {
         *self.own == *host || self.customers.read().contains(&host)
     }
 
-    /// Reloads the names until the task is aborted.
+    /// Reloads the names when they change, until the task is aborted.
     pub(crate) async fn follow(self, app: App) {
+        let mut known: Option<(Option<String>, Instant)> = None;
         loop {
-            match app.list_tracking_hosts().await {
-                Ok(hosts) => {
-                    let hosts = hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect();
-                    *self.customers.write() = hosts;
+            match app.tracking_hosts_version().await {
+                Ok(version) => {
+                    let is_known = known
+                        .as_ref()
+                        .is_some_and(|(of, read_at)| *of == version && read_at.elapsed() < READ_EVERY);
+                    if !is_known && self.read(&app).await {
+                        known = Some((version, Instant::now()));
+                    }
                 }
-                Err(error) => tracing::debug!(%error, "the names of tracking hosts could not be read"),
+                Err(error) => tracing::debug!(%error, "changes of tracking hosts could not be read"),
             }
-            tokio::time::sleep(READ_EVERY).await;
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Whether it worked.
+    async fn read(&self, app: &App) -> bool {
+        match app.list_tracking_hosts().await {
+            Ok(hosts) => {
+                let hosts = hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect();
+                *self.customers.write() = hosts;
+                true
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the names of tracking hosts could not be read");
+                false
+            }
         }
     }
 }

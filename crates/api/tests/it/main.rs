@@ -6,6 +6,7 @@ mod bodies;
 mod calls;
 mod clock_back;
 mod dev_inbox;
+mod domains_over_time;
 mod forms;
 mod holds;
 mod large;

@@ -8,9 +8,9 @@ use hyper::Method;
 use postroad_api::{Api, Mode, Server, Settings};
 use postroad_app::App;
 use postroad_app::admin::{Command, NewKey};
-use postroad_model::{DomainName, Limits, Scope, SystemClock};
+use postroad_model::{Clock, DomainName, Limits, Scope, SystemClock};
 use postroad_store::{Database, Role, Store};
-use postroad_testkit::{Client, Reply};
+use postroad_testkit::{Client, MovedClock, Reply};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -44,6 +44,12 @@ impl Service {
 
     pub(crate) async fn start_on(database: Database) -> Self {
         let (app, store) = open_app_on(database, 0).await;
+        Self::start_app(app, store, Settings::default(), Mode::Serve, TempDir::new().unwrap()).await
+    }
+
+    /// By a clock that the test moves.
+    pub(crate) async fn start_at(database: Database, clock: MovedClock) -> Self {
+        let (app, store) = open_app_at(database, 0, Arc::new(clock)).await;
         Self::start_app(app, store, Settings::default(), Mode::Serve, TempDir::new().unwrap()).await
     }
 
@@ -107,6 +113,10 @@ pub(crate) async fn open_app(folder: &TempDir, disk_reserve_bytes: u64) -> (App,
 }
 
 async fn open_app_on(database: Database, disk_reserve_bytes: u64) -> (App, Store) {
+    open_app_at(database, disk_reserve_bytes, Arc::new(SystemClock)).await
+}
+
+async fn open_app_at(database: Database, disk_reserve_bytes: u64, clock: Arc<dyn Clock>) -> (App, Store) {
     let settings = postroad_store::Settings {
         database,
         disk_reserve_bytes,
@@ -114,7 +124,6 @@ async fn open_app_on(database: Database, disk_reserve_bytes: u64) -> (App, Store
         postgres_connections: 1,
         postgres_ca_file: None,
     };
-    let clock = Arc::new(SystemClock);
     let role = Role::Node { identity: "test".into() };
     let store = Store::open(settings, role, clock.clone()).await.unwrap();
     let hostname = DomainName::parse("mail.example.test").unwrap();

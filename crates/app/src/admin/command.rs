@@ -82,7 +82,13 @@ pub enum Command {
         domain: NamedDomain,
         key: ImportedDkimKey,
     },
+    DomainZone(NamedDomain),
     InstallationRecords,
+    InstallationZone,
+    /// The host name that customers' records lead to.
+    InstallationSetHost {
+        host: String,
+    },
     PoolCreate {
         name: String,
         shared: bool,

@@ -40,8 +40,7 @@ impl App {
             (None, None) => DomainFilter::All,
         };
         let domains = self.inner.store.list_domains(filter, None, LISTED_MAX).await?;
-        let service = self.service_facts().await;
-        Ok(domains.into_iter().map(|domain| shown(self.view_with(domain, &service))).collect())
+        Ok(self.domain_views(domains).await.into_iter().map(shown).collect())
     }
 
     /// The operator's word instead of a check of the DNS.
@@ -52,7 +51,7 @@ impl App {
     ) -> Result<Value, AdminError> {
         let domain = self.named_domain(order).await?;
         let verified_at = verified.then(|| self.inner.clock.now());
-        self.inner.store.set_domain_verified(domain.id, verified_at).await?;
+        self.inner.store.set_domain_verified(domain.id, verified_at, self.links_until()).await?;
         let domain = self.inner.store.find_domain_by_id(domain.id).await?.ok_or(StoreError::NotFound)?;
         Ok(shown(self.domain_view(domain).await))
     }
@@ -60,6 +59,17 @@ impl App {
     pub(super) async fn domain_records(&self, order: &NamedDomain) -> Result<Value, AdminError> {
         let domain = self.named_domain(order).await?;
         Ok(shown(self.domain_view(domain).await))
+    }
+
+    pub(super) async fn domain_zone_of(&self, order: &NamedDomain) -> Result<Value, AdminError> {
+        let domain = self.named_domain(order).await?;
+        Ok(json!({ "zone": self.domain_view(domain).await.zone() }))
+    }
+
+    pub(super) async fn rename_installation(&self, host: &str) -> Result<Value, AdminError> {
+        let host = parse_name(host)?;
+        self.set_installation_host(&host).await?;
+        Ok(json!({ "host": host }))
     }
 
     pub(super) async fn check_domain(&self, order: &NamedDomain) -> Result<Value, AdminError> {
@@ -138,7 +148,9 @@ fn told(refusal: DomainRefusal, name: &DomainName) -> AdminError {
         DomainRefusal::Exists => AdminError::refused(format!("the domain `{name}` exists already")),
         DomainRefusal::NotFound => AdminError::refused(format!("there is no domain `{name}`")),
         DomainRefusal::Store(error) => error.into(),
-        other @ (DomainRefusal::TooMany | DomainRefusal::OfAccount) => AdminError::refused(other.to_string()),
+        other @ (DomainRefusal::TooMany { .. } | DomainRefusal::Busy | DomainRefusal::OfAccount) => {
+            AdminError::refused(other.to_string())
+        }
     }
 }
 

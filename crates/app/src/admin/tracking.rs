@@ -42,7 +42,7 @@ impl App {
             clicks: order.clicks.map_or(old.clicks, Into::into),
             host,
         };
-        self.inner.store.set_domain_tracking(domain.id, new.clone()).await?;
+        self.inner.store.set_domain_tracking(domain.id, new.clone(), self.links_until()).await?;
         Ok(shown_domain(&domain, &new))
     }
 }

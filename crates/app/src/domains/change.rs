@@ -1,8 +1,10 @@
 //! Finding, listing, deleting domains, and giving them new keys.
 
+use std::time::Duration;
+
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::DomainId;
-use postroad_store::{Domain, DomainFilter, StoreError};
+use postroad_model::{DomainId, Timestamp};
+use postroad_store::{Domain, DomainFilter, DomainKey, KeyState, StoreError};
 
 use super::check::RecordCheck;
 use super::create::parse_name;
@@ -10,6 +12,9 @@ use super::schedule::FIRST_CHECK_AFTER;
 use super::view::DomainView;
 use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
 use crate::{App, Caller, FieldProblem};
+
+/// Where mail is kept for good, its links work for this long.
+const LINKS_WORK_MAX: Duration = Duration::from_hours(24 * 365 * 10);
 
 #[boxed_futures]
 impl App {
@@ -38,8 +43,7 @@ impl App {
         let mut found = self.inner.store.list_domains(filter, after, limit + 1).await?;
         let has_more = found.len() > limit;
         found.truncate(limit);
-        let service = self.service_facts().await;
-        Ok((found.into_iter().map(|domain| self.view_with(domain, &service)).collect(), has_more))
+        Ok((self.domain_views(found).await, has_more))
     }
 
     /// Only the server's own: the account's domains serve others too.
@@ -49,9 +53,14 @@ impl App {
     }
 
     pub(crate) async fn delete_domain_by_id(&self, id: DomainId) -> Result<(), DomainRefusal> {
-        self.inner.store.delete_domain(id).await?;
+        self.inner.store.delete_domain(id, self.links_until()).await?;
         self.inner.verified.clear();
         Ok(())
+    }
+
+    /// Until when links in mail that was sent by now have to work: for as long as the mail is kept here.
+    pub(crate) fn links_until(&self) -> Timestamp {
+        self.inner.clock.now().plus(self.inner.retention.messages.unwrap_or(LINKS_WORK_MAX))
     }
 
     /// Puts a key beside the one that signs. It takes over once its record is found.
@@ -70,14 +79,22 @@ impl App {
         domain: Domain,
         key: ImportedDkimKey,
     ) -> Result<DomainView, DomainRefusal> {
-        let key = dkim_keys::resolve(&domain.name, key).await?;
+        let taken = || {
+            let message = "`selector` is the one of a key that signs or did so lately: choose another";
+            DomainRefusal::Validation(vec![FieldProblem::new("/selector", message)])
+        };
+        let _permit = self.inner.domain_limits.begin_change(domain.account_id)?;
+        let wanted = key.selector.as_deref().map(dkim_keys::normalised);
+        let is_taken =
+            |of: &DomainKey| of.state != KeyState::Pending && Some(&of.selector) == wanted.as_ref();
+        if domain.keys.iter().any(is_taken) {
+            return Err(taken());
+        }
+        let key = dkim_keys::resolve(&self.inner.domain_limits, &domain.name, key).await?;
         let next_check_at = self.inner.clock.now().plus(FIRST_CHECK_AFTER);
         let rotated = self.inner.store.rotate_domain_key(domain.id, key, next_check_at).await;
         rotated.map_err(|error| match error {
-            StoreError::Conflict => {
-                let message = "`selector` is the one of a key that signs or did so lately: choose another";
-                DomainRefusal::Validation(vec![FieldProblem::new("/selector", message)])
-            }
+            StoreError::Conflict => taken(),
             other => other.into(),
         })?;
         let domain = self.inner.store.find_domain_by_id(domain.id).await?;

@@ -51,6 +51,9 @@ impl Drop for DomainCheckTask {
 impl App {
     /// Begins as many checks as there is room for; whether more may be due.
     async fn begin_checks(&self, running: &mut JoinSet<()>) -> bool {
+        if let Err(error) = self.inner.store.tell_domain_events().await {
+            tracing::warn!(%error, "events of domains are put off");
+        }
         let room = AT_ONCE_MAX - running.len();
         if room == 0 {
             return true;

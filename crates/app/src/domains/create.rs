@@ -13,8 +13,6 @@ use super::view::{DomainView, StoredRecord};
 use super::{DomainRefusal, ImportedDkimKey, dkim_keys};
 use crate::{App, Caller, FieldProblem};
 
-/// Domains of one server, and of one account beside those of its servers.
-const DOMAINS_MAX: usize = 10_000;
 /// For the look at what the domain has already; without an answer the records are shown as for a new domain.
 const FIRST_LOOK_MAX: Duration = Duration::from_secs(5);
 
@@ -38,9 +36,16 @@ impl App {
         name: DomainName,
         key: ImportedDkimKey,
     ) -> Result<DomainView, DomainRefusal> {
-        if self.inner.store.count_domains(owner, DOMAINS_MAX).await? >= DOMAINS_MAX {
-            return Err(DomainRefusal::TooMany);
+        // Before anything that takes long.
+        let limits = &self.inner.domain_limits;
+        let owned = self.inner.store.survey_domain_owner(owner, name.clone(), limits.per_owner_max).await?;
+        if owned.has_name {
+            return Err(DomainRefusal::Exists);
         }
+        if owned.count >= limits.per_owner_max {
+            return Err(DomainRefusal::TooMany { most: limits.per_owner_max });
+        }
+        let _permit = limits.begin_change(owned.account_id)?;
         let new = self.new_domain(owner, name, key, false).await?;
         let domain = self.inner.store.create_domain(new).await?;
         self.inner.verified.clear();
@@ -56,14 +61,15 @@ impl App {
         key: ImportedDkimKey,
         is_verified: bool,
     ) -> Result<NewDomain, DomainRefusal> {
-        let mut keys = vec![dkim_keys::resolve(&name, key).await?];
+        let limits = &self.inner.domain_limits;
+        let mut keys = vec![dkim_keys::resolve(limits, &name, key).await?];
         if keys[0].algorithm == KeyAlgorithm::Ed25519 {
             // Only ever beside an RSA signature, which every receiver verifies.
-            keys.insert(0, dkim_keys::make(KeyAlgorithm::Rsa).await?);
+            keys.insert(0, dkim_keys::make(limits, KeyAlgorithm::Rsa).await?);
         } else if self.inner.dkim_ed25519 {
-            keys.push(dkim_keys::make(KeyAlgorithm::Ed25519).await?);
+            keys.push(dkim_keys::make(limits, KeyAlgorithm::Ed25519).await?);
         }
-        let records = if is_verified { Vec::new() } else { self.first_look(&name).await };
+        let records = if is_verified { Vec::new() } else { self.first_look(owner, &name).await };
         let next_check_at = self.inner.clock.now().plus(FIRST_CHECK_AFTER);
         Ok(NewDomain {
             owner,
@@ -75,9 +81,9 @@ impl App {
         })
     }
 
-    async fn first_look(&self, name: &DomainName) -> Vec<StoredRecord> {
+    async fn first_look(&self, owner: DomainOwner, name: &DomainName) -> Vec<StoredRecord> {
         let Some(checker) = self.checker() else { return Vec::new() };
-        let service = self.service_facts().await;
+        let service = self.service_facts(owner).await;
         let mut expected = ExpectedRecords::of(name, &service, &[]);
         expected.keep(|purpose| matches!(purpose, Purpose::Spf | Purpose::Dmarc));
         let found = timeout(FIRST_LOOK_MAX, check(&checker.dns, &expected)).await.unwrap_or_default();

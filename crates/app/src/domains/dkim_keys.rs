@@ -6,6 +6,7 @@ use postroad_model::token::random_text;
 use postroad_store::{KeyAlgorithm, NewDkimKey, StoreError};
 
 use super::DomainRefusal;
+use super::limits::DomainLimits;
 use crate::FieldProblem;
 
 /// A key as somebody gave it; nothing is checked yet.
@@ -25,6 +26,7 @@ impl std::fmt::Debug for ImportedDkimKey {
 
 /// The key that was given, or a new RSA one. Both fields are checked, and all problems told at once.
 pub(super) async fn resolve(
+    limits: &DomainLimits,
     domain: &DomainName,
     given: ImportedDkimKey,
 ) -> Result<NewDkimKey, DomainRefusal> {
@@ -33,7 +35,7 @@ pub(super) async fn resolve(
     let selector = match selector {
         None => new_selector(),
         Some(text) => {
-            let text = text.trim().to_ascii_lowercase();
+            let text = normalised(&text);
             if !is_selector(&text, domain) {
                 let message = "`selector` should be letters, digits and hyphens, such as `postal-a1b2`, and short enough for \
                                a DNS name";
@@ -57,18 +59,22 @@ pub(super) async fn resolve(
     }
     let key = match key {
         Some(key) => key,
-        None => generate(KeyAlgorithm::Rsa).await?,
+        None => generate(limits, KeyAlgorithm::Rsa).await?,
     };
     Ok(new_key(selector, &key))
 }
 
 /// A new key under a new selector.
-pub(super) async fn make(algorithm: KeyAlgorithm) -> Result<NewDkimKey, DomainRefusal> {
-    Ok(new_key(new_selector(), &generate(algorithm).await?))
+pub(super) async fn make(
+    limits: &DomainLimits,
+    algorithm: KeyAlgorithm,
+) -> Result<NewDkimKey, DomainRefusal> {
+    Ok(new_key(new_selector(), &generate(limits, algorithm).await?))
 }
 
-/// An RSA key takes a while, so it is made off the async threads.
-async fn generate(algorithm: KeyAlgorithm) -> Result<DkimKey, DomainRefusal> {
+/// An RSA key takes a while, so it is made off the async threads, few at a time.
+async fn generate(limits: &DomainLimits, algorithm: KeyAlgorithm) -> Result<DkimKey, DomainRefusal> {
+    let _permit = limits.begin_key().await;
     let generate = move || match algorithm {
         KeyAlgorithm::Rsa => DkimKey::generate(),
         KeyAlgorithm::Ed25519 => DkimKey::generate_ed25519(),
@@ -89,6 +95,11 @@ fn new_key(selector: String, key: &DkimKey) -> NewDkimKey {
         private_pkcs8: key.private_pkcs8_der().to_vec(),
         public_spki: key.public_spki_der().to_vec(),
     }
+}
+
+/// A selector as it is stored.
+pub(super) fn normalised(selector: &str) -> String {
+    selector.trim().to_ascii_lowercase()
 }
 
 fn new_selector() -> String {

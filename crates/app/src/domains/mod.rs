@@ -5,6 +5,9 @@ pub mod check;
 mod check_task;
 mod create;
 mod dkim_keys;
+mod facts;
+mod installation_records;
+mod limits;
 mod permits;
 mod refusal;
 mod run_check;
@@ -13,6 +16,7 @@ mod view;
 
 pub use check_task::DomainCheckTask;
 pub use dkim_keys::ImportedDkimKey;
+pub(crate) use limits::DomainLimits;
 pub use refusal::DomainRefusal;
 pub use run_check::DomainChecker;
 pub use view::{DomainView, RecordView};

@@ -12,8 +12,11 @@ pub enum DomainRefusal {
     NotFound,
     #[error("the owner has the domain already")]
     Exists,
-    #[error("the owner has as many domains as one may have")]
-    TooMany,
+    #[error("the owner has {most} domains, as many as one may have (`domains.per_server`); delete one first")]
+    TooMany { most: usize },
+    /// Too much of the kind runs at this moment, of the account or of all.
+    #[error("too many domains are being added or checked at this moment; try again in a few seconds")]
+    Busy,
     /// A server's key may use it, not change it.
     #[error("the domain belongs to the account")]
     OfAccount,

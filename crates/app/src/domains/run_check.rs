@@ -3,20 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainId, Timestamp, WebhookUrl};
 use postroad_net::dns::Dns;
 use postroad_net::guarded_http::{GuardedHttp, PostFailure};
 use postroad_store::{Domain, DomainCheck, KeyAlgorithm, KeyState, StoreError};
 use serde_json::json;
-use tokio::time::{Instant, timeout};
 
-use super::check::{
-    ExpectedRecords, Purpose, RecordCheck, RecordStatus, SendingAddress, Service, ServiceConfig, Verdict,
-    check,
-};
-use super::permits::KeyedPermits;
+use super::check::{ExpectedRecords, Purpose, RecordCheck, RecordStatus, Verdict, check};
+use super::facts::KnownFacts;
 use super::schedule::next_check_at;
 use super::view::{DomainView, StoredRecord, dkim_records, record_name_of};
 use super::{DomainRefusal, create};
@@ -24,12 +19,7 @@ use crate::{App, Caller};
 
 /// Checks of one domain by hand are this far apart (contract 15).
 const APART: Duration = Duration::from_secs(10);
-/// Checks by hand at the same time, and those of one account.
-const BY_HAND_MAX: usize = 32;
-const BY_HAND_OF_ACCOUNT_MAX: usize = 4;
-/// What the DNS says of this installation is remembered for this long.
-const FACTS_KEPT: Duration = Duration::from_secs(30);
-const FACTS_TIME_MAX: Duration = Duration::from_secs(5);
+const HTTPS_PORT: u16 = 443;
 
 /// How the records of domains are looked up. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -39,21 +29,26 @@ pub struct DomainChecker {
     /// Asks tracking hosts for their certificates; `None` where links do not lead to customers' names.
     http: Option<GuardedHttp>,
     /// Whether the bounce listener takes reports about domains.
-    takes_reports: bool,
-    facts: Arc<Mutex<Option<(Instant, Service)>>>,
-    by_hand: Arc<KeyedPermits>,
+    pub(super) takes_reports: bool,
+    pub(super) facts: Arc<KnownFacts>,
+    tracking_port: u16,
 }
 
 impl DomainChecker {
     pub fn new(dns: Dns, http: Option<GuardedHttp>, takes_reports: bool) -> Self {
-        let by_hand = KeyedPermits::new(BY_HAND_MAX, BY_HAND_OF_ACCOUNT_MAX);
-        Self { dns, http, takes_reports, facts: Arc::default(), by_hand }
+        Self { dns, http, takes_reports, facts: Arc::default(), tracking_port: HTTPS_PORT }
+    }
+
+    /// Where tracking hosts answer, if it is not the port of HTTPS.
+    #[must_use]
+    pub fn with_tracking_port(self, tracking_port: u16) -> Self {
+        Self { tracking_port, ..self }
     }
 
     /// Whether the host answers over HTTPS with a certificate that is good for its name. `None` if that cannot be said.
     async fn answers(&self, host: &str) -> Option<bool> {
         let http = self.http.as_ref()?;
-        let url = WebhookUrl::parse(&format!("https://{host}/")).ok()?;
+        let url = WebhookUrl::parse(&format!("https://{host}:{}/", self.tracking_port)).ok()?;
         match http.reach(&url).await {
             Ok(status) => Some(status < 500),
             // Trouble of the DNS is no verdict.
@@ -86,8 +81,11 @@ impl App {
     }
 
     pub(crate) async fn verify(&self, domain: Domain) -> Result<DomainView, DomainRefusal> {
-        let permit = self.checker().and_then(|checker| checker.by_hand.try_acquire(domain.account_id.0));
-        if permit.is_none() || !self.inner.store.claim_domain_check(domain.id, APART).await? {
+        if self.checker().is_none() {
+            return Ok(self.domain_view(domain).await);
+        }
+        let _permit = self.inner.domain_limits.begin_check(domain.account_id)?;
+        if !self.inner.store.claim_domain_check(domain.id, APART).await? {
             return Ok(self.domain_view(domain).await);
         }
         self.run_check(domain.id).await?;
@@ -98,8 +96,9 @@ impl App {
     /// Looks up, judges and records. `NotFound` if the domain is gone meanwhile.
     pub(super) async fn run_check(&self, id: DomainId) -> Result<(), StoreError> {
         let Some(checker) = self.checker() else { return Ok(()) };
+        let begun_at = self.inner.clock.now();
         let domain = self.inner.store.find_domain_by_id(id).await?.ok_or(StoreError::NotFound)?;
-        let service = self.service_facts().await;
+        let service = self.service_facts(domain.owner()).await;
         let expected = ExpectedRecords::of(&domain.name, &service, &dkim_records(&domain.keys));
         let checks = check(&checker.dns, &expected).await;
         let alias = is_verified(&checks, Purpose::Tracking);
@@ -107,51 +106,12 @@ impl App {
             Some(true) => checker.answers(&format!("track.{}", domain.name)).await,
             other => other,
         };
-        let outcome = outcome(&domain, checks, host, self.inner.clock.now());
+        let outcome = outcome(&domain, checks, host, begun_at, self.inner.clock.now());
         tracing::debug!(domain.id = %id, is_good = outcome.is_good, "domain checked");
         if self.inner.store.record_domain_check(outcome).await? {
             self.inner.verified.clear();
         }
         Ok(())
-    }
-
-    /// What records depend on; from the DNS, remembered for a moment.
-    pub(crate) async fn service_facts(&self) -> Service {
-        let (config, has_sources) = self.service_config().await;
-        let Some(checker) = self.checker() else { return Service::without_dns(&config) };
-        let known = checker.facts.lock().clone();
-        if let Some((read_at, service)) = &known
-            && read_at.elapsed() < FACTS_KEPT
-        {
-            return service.clone();
-        }
-        let found = if has_sources {
-            timeout(FACTS_TIME_MAX, Service::look_up(&checker.dns, &config)).await.ok()
-        } else {
-            None
-        };
-        if let Some(service) = found.as_ref().filter(|service| service.unknown.is_none()) {
-            *checker.facts.lock() = Some((Instant::now(), service.clone()));
-            return service.clone();
-        }
-        // The last good facts serve on. Trouble is not remembered: the next check looks again.
-        let reason = || "the installation's own addresses could not be found out".to_owned();
-        let known = known.map(|(_, service)| service).or(found);
-        known.unwrap_or_else(|| Service::unknown(&config, reason()))
-    }
-
-    /// Also whether the source addresses could be read.
-    async fn service_config(&self) -> (ServiceConfig, bool) {
-        let sources = self.inner.store.list_sources().await;
-        let has_sources = sources.is_ok();
-        let address =
-            |source: postroad_store::Source| SendingAddress { address: source.address, helo: source.helo };
-        let config = ServiceConfig {
-            host: self.inner.hostname.clone(),
-            sources: sources.unwrap_or_default().into_iter().map(address).collect(),
-            takes_reports: self.checker().is_some_and(|checker| checker.takes_reports),
-        };
-        (config, has_sources)
     }
 }
 
@@ -173,6 +133,7 @@ fn outcome(
     domain: &Domain,
     mut checks: Vec<RecordCheck>,
     track_host: Option<bool>,
+    begun_at: Timestamp,
     now: Timestamp,
 ) -> DomainCheck {
     let status_of = |checks: &[RecordCheck], name: &str| {
@@ -218,8 +179,14 @@ fn outcome(
     let has_return_path = is_verified(&checks, Purpose::ReturnPath);
     let has_track_alias = is_verified(&checks, Purpose::Tracking);
     let records: Vec<StoredRecord> = checks.into_iter().map(|check| stored(check, &before, now)).collect();
+    let failing_name = [(has_return_path, domain.return_path), (track_host, domain.track_host)]
+        .into_iter()
+        .filter(|(verdict, name)| *verdict == Some(false) && name.is_used())
+        .map(|(_, name)| name.fails_since.unwrap_or(now))
+        .max();
     DomainCheck {
         id: domain.id,
+        begun_at,
         records: StoredRecord::to_json(&records),
         told_records: serde_json::Value::from(told).to_string(),
         is_good,
@@ -227,7 +194,7 @@ fn outcome(
         has_return_path,
         has_track_alias,
         has_track_host: track_host,
-        next_check_at: next_check_at(domain, is_good, now, &mut rand::rng()),
+        next_check_at: next_check_at(domain, is_good, failing_name, now, &mut rand::rng()),
     }
 }
 

@@ -14,17 +14,19 @@ const EVERY_MAX: Duration = Duration::from_hours(6);
 /// A domain that fails is looked at again in time for the end of its grace.
 const FAILING_MAX: Duration = Duration::from_hours(72);
 
-/// The next check after one that ends `now`. `is_good` of `None`: the DNS gave no verdict.
+/// The next check after one that ends `now`. `is_good` of `None`: the DNS gave no verdict. `failing_name`: since when a name
+/// that is in use is wrong.
 pub(super) fn next_check_at(
     domain: &Domain,
     is_good: Option<bool>,
+    failing_name: Option<Timestamp>,
     now: Timestamp,
     rng: &mut impl Rng,
 ) -> Timestamp {
     let waiting_key =
         domain.keys.iter().filter(|key| key.state == KeyState::Pending).map(|key| key.created_at).max();
     let waits_since = match (is_good, domain.failing_since) {
-        (Some(true), _) => waiting_key,
+        (Some(true), _) => waiting_key.max(failing_name),
         (Some(false), None) if domain.good_since.is_some() => Some(now),
         (_, failing_since) => failing_since.max(waiting_key).or(Some(domain.created_at)),
     };
@@ -64,8 +66,10 @@ mod tests {
             checked_at: None,
             next_check_at: at(0),
             records: "[]".to_owned(),
-            return_path_since: None,
-            track_host_since: None,
+            result_begun_at: None,
+            return_path: postroad_store::NameUse::default(),
+            has_track_alias: false,
+            track_host: postroad_store::NameUse::default(),
             tracking: postroad_store::DomainTracking::default(),
             keys: Vec::new(),
             created_at: at(0),
@@ -74,7 +78,7 @@ mod tests {
     }
 
     fn minutes(domain: &Domain, is_good: Option<bool>, now: u64) -> f64 {
-        let next = next_check_at(domain, is_good, at(now), &mut StdRng::seed_from_u64(7));
+        let next = next_check_at(domain, is_good, None, at(now), &mut StdRng::seed_from_u64(7));
         next.since(at(now)).as_secs_f64() / 60.0
     }
 
@@ -106,6 +110,10 @@ mod tests {
             created_at: at(4_990),
         }];
         assert!(minutes(&good, Some(true), 5_000) < 5.0);
+        good.keys.clear();
+        let next =
+            next_check_at(&good, Some(true), Some(at(4_990)), at(5_000), &mut StdRng::seed_from_u64(7));
+        assert!(next < at(5_005), "a name in use that fails is looked at soon");
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! A domain as its owner sees it.
 
 use postroad_model::Timestamp;
-use postroad_store::{Domain, DomainKey, KeyAlgorithm, KeyState};
+use postroad_store::{Domain, DomainKey, DomainOwner, KeyAlgorithm, KeyState};
 use serde::{Deserialize, Serialize};
 
-use super::check::{DkimRecord, ExpectedRecords, Purpose, RecordCheck, Service};
+use super::check::{DkimRecord, ExpectedRecords, Purpose, RecordCheck, Service, zone_fragment};
 use crate::App;
+
+/// Owners whose facts are at hand while a list is made.
+const OWNERS_KNOWN_MAX: usize = 100;
 
 /// A record with the verdict of the last check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,21 +47,49 @@ pub struct DomainView {
     pub tracking_host: String,
 }
 
+impl DomainView {
+    /// The records as a fragment of a zone file, in which those that are in place are comments.
+    pub fn zone(&self) -> String {
+        let checks: Vec<RecordCheck> = self.records.iter().map(|record| record.check.clone()).collect();
+        zone_fragment(&checks)
+    }
+}
+
 impl App {
     pub(crate) async fn domain_view(&self, domain: Domain) -> DomainView {
-        let service = self.service_facts().await;
+        let service = self.service_facts(domain.owner()).await;
         self.view_with(domain, &service)
     }
 
+    pub(crate) async fn domain_views(&self, domains: Vec<Domain>) -> Vec<DomainView> {
+        // Most lists have one or two owners.
+        let mut known: Vec<(DomainOwner, Service)> = Vec::new();
+        let mut views = Vec::with_capacity(domains.len());
+        for domain in domains {
+            let owner = domain.owner();
+            let found = known.iter().find(|(of, _)| *of == owner).map(|(_, service)| service.clone());
+            let service = if let Some(service) = found {
+                service
+            } else {
+                let service = self.service_facts(owner).await;
+                known.truncate(OWNERS_KNOWN_MAX - 1);
+                known.push((owner, service.clone()));
+                service
+            };
+            views.push(self.view_with(domain, &service));
+        }
+        views
+    }
+
     pub(crate) fn view_with(&self, domain: Domain, service: &Service) -> DomainView {
-        let (name, host) = (&domain.name, &self.inner.hostname);
+        let (name, host) = (&domain.name, &service.host);
         let return_path =
-            if domain.return_path_since.is_some() { format!("rp.{name}") } else { format!("rp.{host}") };
+            if domain.return_path.is_used() { format!("rp.{name}") } else { format!("rp.{host}") };
         let base = self.tracking_base();
         let base = base.split_once("://").map_or(base, |(_, rest)| rest);
         let tracking_host = match &domain.tracking.host {
             Some(host) => host.clone(),
-            None if domain.track_host_since.is_some() => format!("track.{name}"),
+            None if domain.track_host.is_used() => format!("track.{name}"),
             None => base.to_owned(),
         };
         DomainView { records: records(&domain, service), return_path, tracking_host, domain }

@@ -67,6 +67,11 @@ impl App {
         Ok(events.iter().filter_map(activity).collect())
     }
 
+    /// Changes whenever a custom tracking host is added or removed.
+    pub async fn tracking_hosts_version(&self) -> Result<Option<String>, StoreError> {
+        self.inner.store.tracking_hosts_version().await
+    }
+
     /// Custom tracking host names of customers' domains.
     pub async fn list_tracking_hosts(&self) -> Result<Vec<String>, StoreError> {
         self.inner.store.list_tracking_hosts().await

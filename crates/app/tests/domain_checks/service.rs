@@ -13,8 +13,8 @@ fn config(sources: &[(&str, &str)]) -> ServiceConfig {
         address: address.parse().expect("tests have good addresses"),
         helo: name(helo),
     };
-    let sources = sources.iter().map(source).collect();
-    ServiceConfig { host: name(HOST), sources, takes_reports: true }
+    let sources: Vec<SendingAddress> = sources.iter().map(source).collect();
+    ServiceConfig { host: name(HOST), uses_host: sources.is_empty(), sources, takes_reports: true }
 }
 
 /// Of a domain whose records are all right, but for the SPF record that is given.

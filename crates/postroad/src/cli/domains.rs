@@ -101,11 +101,24 @@ pub(crate) enum DomainCommand {
         /// Such as example.com
         #[arg(required_unless_present = "installation")]
         name: Option<String>,
-        /// Show the installation's own DKIM record instead
+        /// Look up everything that the installation itself needs instead
         #[arg(long, conflicts_with = "name")]
         installation: bool,
+        /// Print a fragment of a zone file (BIND) instead
+        #[arg(long)]
+        zone: bool,
         #[command(flatten)]
         owner: OwnerArgs,
+    },
+    /// Print the DNS records of a domain as a fragment of a zone file (BIND)
+    Zone {
+        #[command(flatten)]
+        domain: DomainArgs,
+    },
+    /// Set the host name that customers' records lead to, the same for all nodes; their own name is `hostname`
+    SetHost {
+        /// Such as post.example.net
+        host: String,
     },
     /// Delete a domain with its DKIM keys
     Delete {

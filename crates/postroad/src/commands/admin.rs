@@ -123,6 +123,10 @@ fn days_ceiling(given: OrNone<u32>) -> DaysCeiling {
 pub(super) fn readable(answer: &Value) -> String {
     match answer {
         Value::Array(entries) if entries.is_empty() => "(none)".to_owned(),
+        // To be piped into a zone file.
+        Value::Object(fields) if fields.len() == 1 && fields.contains_key("zone") => {
+            fields["zone"].as_str().unwrap_or_default().to_owned()
+        }
         Value::Array(entries) => entries.iter().map(|entry| fields(entry, 0)).collect::<Vec<_>>().join("\n"),
         other => fields(other, 0),
     }

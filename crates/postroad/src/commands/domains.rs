@@ -27,10 +27,14 @@ pub(super) fn command(given: DomainCommand) -> anyhow::Result<Command> {
                 host,
             })
         }
-        DomainCommand::Records { name: Some(name), owner, .. } => {
-            Command::DomainRecords(named(DomainArgs { name, owner }))
+        DomainCommand::Records { name: Some(name), owner, zone, .. } => {
+            let domain = named(DomainArgs { name, owner });
+            if zone { Command::DomainZone(domain) } else { Command::DomainRecords(domain) }
         }
+        DomainCommand::Records { name: None, zone: true, .. } => Command::InstallationZone,
         DomainCommand::Records { name: None, .. } => Command::InstallationRecords,
+        DomainCommand::Zone { domain } => Command::DomainZone(named(domain)),
+        DomainCommand::SetHost { host } => Command::InstallationSetHost { host },
         DomainCommand::Delete { domain } => Command::DomainDelete(named(domain)),
     })
 }

@@ -1,4 +1,4 @@
-//! How the records of domains are looked up.
+//! Section `[domains]`, and how the records of domains are looked up.
 
 use std::net::SocketAddr;
 
@@ -9,9 +9,14 @@ use postroad_net::guarded_http::GuardedHttp;
 
 use super::Config;
 
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Domains {
+    pub(crate) per_server: usize,
+}
+
 impl Config {
     pub(crate) fn domain_checker(&self) -> anyhow::Result<DomainChecker> {
-        let http = self.webhook_client(false)?;
+        let http = self.tracking_client()?;
         self.checker(self.dns.nameservers.clone(), Some(http))
     }
 

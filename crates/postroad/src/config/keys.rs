@@ -374,6 +374,12 @@ pub(crate) const KEYS: &[Key] = &[
         set: |config, given| put(&mut config.delivery.dkim_ed25519, given.flag()),
     },
     Key {
+        path: "domains.per_server",
+        default: "1000",
+        doc: "Domains that one server may have, and one account beside those of its servers.",
+        set: |config, given| put(&mut config.domains.per_server, given.count(1)),
+    },
+    Key {
         path: "webhooks.allow",
         default: "[]",
         doc: "Networks that webhooks may be posted to although they are not the public internet, like\n\
@@ -416,6 +422,20 @@ pub(crate) const KEYS: &[Key] = &[
         doc: "Where links of tracked messages lead, like \"https://track.example.com\"; this service answers there.\n\
               Empty: https://track. before the hostname; `postroad dev` takes its own address.",
         set: |config, given| put(&mut config.tracking.base_url, given.text().and_then(parse_base)),
+    },
+    Key {
+        path: "tracking.allow",
+        default: "[]",
+        doc: "Networks that customers' tracking hosts may be in although they are not the public internet, like\n\
+              [\"10.1.0.0/16\"]: for the check that such a host answers with a good certificate.",
+        set: |config, given| put(&mut config.tracking.allow, given.networks()),
+    },
+    Key {
+        path: "tracking.ca_file",
+        default: r#""""#,
+        doc: "PEM file with CA certificates that are trusted beside the public ones when a customer's tracking\n\
+              host is checked.",
+        set: |config, given| put(&mut config.tracking.ca_file, given.path()),
     },
     Key {
         path: "limits.request_bytes",

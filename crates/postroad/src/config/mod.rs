@@ -26,6 +26,7 @@ use postroad_app::{FeedbackSettings, Retention};
 use postroad_model::{DomainName, Limits};
 
 pub(crate) use delivery::Delivery;
+pub(crate) use domains::Domains;
 pub(crate) use keys::default_toml;
 pub(crate) use postroad_delivery::SmartHostTls;
 pub(crate) use problem::{ConfigError, Warning};
@@ -50,6 +51,7 @@ pub(crate) struct Config {
     pub(crate) smtp: Smtp,
     pub(crate) feedback: FeedbackSettings,
     pub(crate) webhooks: Webhooks,
+    pub(crate) domains: Domains,
     pub(crate) tracking: Tracking,
     pub(crate) limits: Limits,
     pub(crate) in_flight_bytes_max: usize,
@@ -192,6 +194,7 @@ impl Config {
             smtp: Smtp::default(),
             feedback: FeedbackSettings::default(),
             webhooks: Webhooks::default(),
+            domains: Domains::default(),
             tracking: Tracking::default(),
             limits: Limits::default(),
             in_flight_bytes_max: 0,

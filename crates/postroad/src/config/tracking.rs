@@ -1,6 +1,12 @@
 //! Section `[tracking]`.
 
+use std::path::PathBuf;
+
+use anyhow::Context;
+use ipnet::IpNet;
 use postroad_model::DomainName;
+use postroad_net::client_tls::ClientTls;
+use postroad_net::guarded_http::{GuardedHttp, GuardedHttpSettings};
 
 use super::Config;
 
@@ -8,9 +14,20 @@ use super::Config;
 pub(crate) struct Tracking {
     /// Without a trailing slash. `None` for the default.
     pub(crate) base_url: Option<String>,
+    pub(crate) allow: Vec<IpNet>,
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 impl Config {
+    /// HTTP client that asks customers' tracking hosts for their certificates.
+    pub(crate) fn tracking_client(&self) -> anyhow::Result<GuardedHttp> {
+        let tls = ClientTls::new(self.tracking.ca_file.as_deref()).context("`tracking.ca_file`")?;
+        let allowed = self.tracking.allow.clone();
+        // No idle connections: a certificate is seen when a connection begins.
+        let settings = GuardedHttpSettings { allowed, idle_max: 0, ..GuardedHttpSettings::default() };
+        Ok(GuardedHttp::new(self.dns()?, tls.verified(), settings))
+    }
+
     /// Base URL of tracking links, unless a domain has its own host name.
     pub(crate) fn tracking_base(&self) -> String {
         self.tracking.base_url.clone().unwrap_or_else(|| format!("https://track.{}", self.hostname))

@@ -3,45 +3,66 @@
 //! Of several nodes only one checks a domain: whoever moves `next_check_at` first. A node that dies meanwhile is made up
 //! for when the time it moved it to has come.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use postroad_model::{DomainId, EventKind, IdGenerator, Timestamp};
 use serde_json::{Value, json};
 
-use super::lifecycle::{DomainChange, DomainState, FAILING_MAX, after_check, key_steps};
+use super::lifecycle::{DomainChange, DomainState, FAILING_MAX, after_check, key_steps, name_after_check};
 use super::records::{DomainCheck, VerifiedBy};
-use super::{keys, statements};
+use super::{keys, statements, tracking, untold};
 use crate::error::StoreError;
-use crate::sql::Sql;
+use crate::sql::{Sql, to_json};
 
 /// Longer than any check takes.
 const CHECK_TIME_MAX: Duration = Duration::from_mins(3);
 
+/// Due domains that are looked at to choose from: enough that one account's many do not hide the others' for long.
+const DUE_READ_MAX: i64 = 200;
+
 /// Takes the domains whose check is due, from each account in turn.
 pub(super) async fn claim_due(
     sql: &Sql<'_>,
-    limit: i64,
+    limit: usize,
     now: Timestamp,
 ) -> Result<Vec<DomainId>, StoreError> {
-    let due = sql
-        .query(
-            "SELECT id, next_check_at FROM
-               (SELECT id, next_check_at, row_number() OVER (PARTITION BY account_id ORDER BY next_check_at, id) turn
-                FROM domains WHERE next_check_at <= $1) due
-             ORDER BY turn, next_check_at LIMIT $2",
-            &[now.into(), limit.into()],
-        )
-        .await?;
-    let mut claimed = Vec::new();
-    for row in due {
-        let text =
-            "UPDATE domains SET next_check_at = $3, check_begun_at = $4 WHERE id = $1 AND next_check_at = $2";
-        let params = [row.int(0)?.into(), row.int(1)?.into(), now.plus(CHECK_TIME_MAX).into(), now.into()];
-        if sql.execute(text, &params).await? == 1 {
-            claimed.push(DomainId(row.int(0)?));
-        }
+    // On PostgreSQL the rows of another node that chooses at this moment are left out instead of waited for.
+    let text = if sql.is_sqlite() {
+        "SELECT id, account_id FROM domains WHERE next_check_at <= $1 ORDER BY next_check_at LIMIT $2"
+    } else {
+        "SELECT id, account_id FROM domains WHERE next_check_at <= $1 ORDER BY next_check_at LIMIT $2
+         FOR UPDATE SKIP LOCKED"
+    };
+    let rows = sql.query(text, &[now.into(), DUE_READ_MAX.into()]).await?;
+    let due = rows.iter().map(|row| Ok((row.int(0)?, row.int(1)?))).collect::<Result<_, StoreError>>()?;
+    let claimed = take_turns(due, limit);
+    if claimed.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(claimed)
+    let text = if sql.is_sqlite() {
+        "UPDATE domains SET next_check_at = $2, check_begun_at = $3 WHERE id IN (SELECT value FROM json_each($1))"
+    } else {
+        "UPDATE domains SET next_check_at = $2, check_begun_at = $3
+         WHERE id IN (SELECT CAST(value AS BIGINT) FROM
+                json_array_elements_text(CAST(CAST($1 AS TEXT) AS JSON)) ids(value))"
+    };
+    sql.execute(text, &[to_json(&claimed).into(), now.plus(CHECK_TIME_MAX).into(), now.into()]).await?;
+    Ok(claimed.into_iter().map(DomainId).collect())
+}
+
+/// Up to `limit` of the pairs of domain and account: the first of each account, then the second of each.
+fn take_turns(due: Vec<(i64, i64)>, limit: usize) -> Vec<i64> {
+    let mut taken: HashMap<i64, usize> = HashMap::new();
+    let with_turn = due.into_iter().map(|(id, account)| {
+        let turn = taken.entry(account).or_default();
+        *turn += 1;
+        (*turn, id)
+    });
+    let mut by_turn: Vec<(usize, i64)> = with_turn.collect();
+    // Stable: within a turn the one that waits longest is first.
+    by_turn.sort_by_key(|(turn, _)| *turn);
+    by_turn.into_iter().take(limit).map(|(_, id)| id).collect()
 }
 
 /// Whether the domain may be checked now: no check of it began within `apart`.
@@ -62,7 +83,8 @@ pub(super) async fn claim(
     Ok(claimed == 1)
 }
 
-/// Records a check, what it changes of the domain and its keys, and, with an id of `ids`, the event that tells of it.
+/// Records a check, what it changes of the domain and its keys, and the event that tells of it. A check that began before the
+/// one whose result is there changes nothing.
 /// Returns whether sending is affected.
 pub(super) async fn record(
     sql: &Sql<'_>,
@@ -71,6 +93,10 @@ pub(super) async fn record(
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let domain = statements::lock(sql, check.id).await?;
+    // A beginning in the future is from before the clock was set back.
+    if domain.result_begun_at.is_some_and(|begun_at| begun_at > check.begun_at && begun_at <= now) {
+        return Ok(false);
+    }
     let before = DomainState {
         verified_by: domain.verified_by,
         verified_at: domain.verified_at,
@@ -78,17 +104,17 @@ pub(super) async fn record(
         failing_since: domain.failing_since,
     };
     let (after, news) = after_check(before, check.is_good, now);
-    let since = |is_good: Option<bool>, before: Option<Timestamp>| match is_good {
-        None => before,
-        Some(true) => before.or(Some(now)),
-        Some(false) => None,
-    };
-    let return_path_since = since(check.has_return_path, domain.return_path_since);
-    let track_host_since = since(check.has_track_host, domain.track_host_since);
+    let return_path = name_after_check(domain.return_path, check.has_return_path, now);
+    let track_host = name_after_check(domain.track_host, check.has_track_host, now);
+    // What was changed while the check ran (a new key) waits for its own check, not for the next one of this.
+    let is_changed = domain.updated_at > check.begun_at;
+    let next_check_at =
+        if is_changed { check.next_check_at.min(domain.next_check_at) } else { check.next_check_at };
     sql.change(
         "UPDATE domains SET verified_by = $2, verified_at = $3, good_since = $4, failing_since = $5, checked_at = $6,
-                next_check_at = $7, records = $8, return_path_since = $9, track_host_since = $10,
-                track_alias_at = coalesce($11, track_alias_at)
+                next_check_at = $7, records = $8, return_path_since = $9, return_path_fails_since = $10,
+                return_path_fails = $11, track_host_since = $12, track_host_fails_since = $13, track_host_fails = $14,
+                track_alias_at = coalesce($15, track_alias_at), result_begun_at = $16
          WHERE id = $1",
         &[
             check.id.0.into(),
@@ -97,29 +123,38 @@ pub(super) async fn record(
             after.good_since.into(),
             after.failing_since.into(),
             now.into(),
-            check.next_check_at.into(),
+            next_check_at.into(),
             check.records.into(),
-            return_path_since.into(),
-            track_host_since.into(),
+            return_path.since.into(),
+            return_path.fails_since.into(),
+            i64::from(return_path.fails).into(),
+            track_host.since.into(),
+            track_host.fails_since.into(),
+            i64::from(track_host.fails).into(),
             (check.has_track_alias == Some(true)).then_some(now).into(),
+            check.begun_at.into(),
         ],
     )
     .await?;
+    let becomes_verified = after.verified_by.is_some() && before.verified_by.is_none();
+    if becomes_verified || check.has_track_alias == Some(true) && !domain.has_track_alias {
+        tracking::note_change(sql).await?;
+    }
     let steps = key_steps(&domain.keys, &check.keys, now);
     let affects_sending = after.verified_by != before.verified_by
-        || return_path_since != domain.return_path_since
-        || track_host_since != domain.track_host_since
+        || return_path.since != domain.return_path.since
+        || track_host.since != domain.track_host.since
         || !steps.is_empty();
     for (id, step) in steps {
         keys::step(sql, id, step, now).await?;
     }
     let records = || serde_json::from_str::<Value>(&check.told_records).unwrap_or_default();
-    let (kind, data) = match (news, after.verified_at, after.failing_since) {
-        (Some(DomainChange::Verified), Some(at), _) => (
+    let news = match (news, after.verified_at, after.failing_since) {
+        (Some(DomainChange::Verified), Some(at), _) => Some((
             EventKind::DomainVerified,
             json!({ "domain": { "name": domain.name }, "verified_at": at.to_rfc3339() }),
-        ),
-        (Some(DomainChange::Failing), _, Some(since)) => (
+        )),
+        (Some(DomainChange::Failing), _, Some(since)) => Some((
             EventKind::DomainFailing,
             json!({
                 "domain": { "name": domain.name },
@@ -128,11 +163,38 @@ pub(super) async fn record(
                 "checked_at": now.to_rfc3339(),
                 "records": records(),
             }),
-        ),
-        _ => return Ok(affects_sending),
+        )),
+        _ => None,
     };
-    if let Some(ids) = ids {
-        statements::add_event(sql, ids, &domain, kind, &data, now).await?;
+    if news.is_some() {
+        untold::tell(sql, ids, &domain, news, now).await?;
     }
     Ok(affects_sending)
+}
+
+/// Writes the events that wait with some domains; returns of how many.
+pub(super) async fn tell_waiting(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let waiting = untold::claim_waiting(sql).await?;
+    for id in &waiting {
+        if let Some(domain) = statements::find_by_id(sql, *id).await? {
+            untold::tell(sql, Some(ids), &domain, None, now).await?;
+        }
+    }
+    Ok(waiting.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::take_turns;
+
+    #[test]
+    fn accounts_take_turns() {
+        let due = vec![(1, 7), (2, 7), (3, 7), (4, 8), (5, 9), (6, 8)];
+        assert_eq!(take_turns(due.clone(), 4), [1, 4, 5, 2]);
+        assert_eq!(take_turns(due, 100), [1, 4, 5, 2, 6, 3]);
+    }
 }

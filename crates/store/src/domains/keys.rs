@@ -2,7 +2,7 @@
 
 use postroad_model::{DomainId, DomainKeyId, DomainName, ServerId, Timestamp};
 
-use super::lifecycle::KeyStep;
+use super::lifecycle::{FAILING_MAX, KeyStep};
 use super::records::{Domain, DomainDelivery, DomainKey, KeyAlgorithm, KeyState, NewDkimKey, SigningKey};
 use super::statements::usable;
 use crate::error::StoreError;
@@ -130,6 +130,7 @@ pub(super) async fn find_delivery(
     sql: &Sql<'_>,
     server_id: ServerId,
     name: DomainName,
+    now: Timestamp,
 ) -> Result<Option<DomainDelivery>, StoreError> {
     let text = concat!(
         "SELECT d.id, d.verified_by, d.return_path_since FROM domains d WHERE d.name = $2 AND ",
@@ -144,8 +145,9 @@ pub(super) async fn find_delivery(
     let rows = sql
         .query(
             "SELECT id, selector, algorithm, private_key FROM domain_keys
-             WHERE domain_id = $1 AND state = 'active' AND fails_since IS NULL ORDER BY algorithm DESC, id",
-            &[domain.int(0)?.into()],
+             WHERE domain_id = $1 AND state = 'active' AND (fails_since IS NULL OR fails_since > $2)
+             ORDER BY algorithm DESC, id",
+            &[domain.int(0)?.into(), now.minus(FAILING_MAX).into()],
         )
         .await?;
     let read = |mut row: crate::sql::Row| {

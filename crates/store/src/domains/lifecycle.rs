@@ -4,12 +4,19 @@ use std::time::Duration;
 
 use postroad_model::{DomainKeyId, Timestamp};
 
-use super::records::{DomainKey, KeyState, VerifiedBy};
+use super::records::{DomainKey, KeyState, NameUse, VerifiedBy};
 
-/// A domain whose records fail for this long may not send any more (contract 8).
+/// A domain whose records fail for this long may not send any more (contract 8), and a key whose record is gone for this long
+/// does not sign.
 pub(super) const FAILING_MAX: Duration = Duration::from_hours(72);
 /// A key that was replaced keeps its record for this long: mail that it signed may still be on its way.
 const RETIRING_FOR: Duration = Duration::from_hours(7 * 24);
+
+/// A name that was good is used until this many checks in a row found it wrong, over at least `NAME_FAILING_MIN`. A wrong
+/// answer or two of a name server change nothing; a name that is really gone must not be in mail for days, because receivers
+/// refuse senders that do not exist.
+const NAME_FAILS_MAX: u32 = 3;
+const NAME_FAILING_MIN: Duration = Duration::from_mins(30);
 
 /// What a check can change of a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +60,23 @@ pub(super) fn after_check(
         return (DomainState { verified_by: None, verified_at: None, ..before }, None);
     }
     (before, None)
+}
+
+/// `is_good` of `None`: the DNS gave no verdict.
+pub(super) fn name_after_check(before: NameUse, is_good: Option<bool>, now: Timestamp) -> NameUse {
+    match (is_good, before.since) {
+        (None, _) => before,
+        (Some(true), since) => NameUse { since: since.or(Some(now)), ..NameUse::default() },
+        (Some(false), None) => NameUse::default(),
+        (Some(false), since) => {
+            let fails_since = before.fails_since.unwrap_or(now);
+            let fails = before.fails.saturating_add(1);
+            if fails >= NAME_FAILS_MAX && fails_since.plus(NAME_FAILING_MIN) <= now {
+                return NameUse::default();
+            }
+            NameUse { since, fails_since: Some(fails_since), fails }
+        }
+    }
 }
 
 /// What becomes of one key.
@@ -147,6 +171,26 @@ mod tests {
         assert_eq!(news, Some(DomainChange::Failing));
         let (late, _) = after_check(failing, Some(false), hours(400));
         assert_eq!(late.verified_by, Some(VerifiedBy::Operator));
+    }
+
+    #[test]
+    fn a_name_is_used_until_several_checks_over_half_an_hour_found_it_wrong() {
+        let minutes = |minutes: u64| Timestamp::from_micros(0).plus(Duration::from_mins(minutes));
+        let good = name_after_check(NameUse::default(), Some(true), minutes(1));
+        assert_eq!(good, NameUse { since: Some(minutes(1)), ..NameUse::default() });
+        assert_eq!(name_after_check(good, None, minutes(1_000)), good, "no verdict");
+        let mut fails = good;
+        for minute in [10, 11, 12, 13, 39] {
+            fails = name_after_check(fails, Some(false), minutes(minute));
+            assert_eq!((fails.since, fails.fails_since), (good.since, Some(minutes(10))), "{minute}");
+        }
+        assert_eq!(name_after_check(fails, Some(true), minutes(40)), good, "it is back");
+        assert_eq!(name_after_check(fails, Some(false), minutes(40)), NameUse::default());
+        let late = name_after_check(good, Some(false), minutes(10));
+        let late = name_after_check(late, Some(false), minutes(500));
+        assert!(late.is_used(), "two checks are not several");
+        let unused = name_after_check(NameUse::default(), Some(false), minutes(1));
+        assert_eq!(unused, NameUse::default());
     }
 
     fn key(id: i64, algorithm: KeyAlgorithm, state: KeyState) -> DomainKey {

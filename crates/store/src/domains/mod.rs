@@ -9,9 +9,10 @@ mod reports;
 mod statements;
 mod store;
 mod tracking;
+mod untold;
 
 pub use records::{
     Domain, DomainCheck, DomainDelivery, DomainFilter, DomainKey, DomainOwner, DomainTracking, KeyAlgorithm,
-    KeyState, NewDkimKey, NewDomain, SendingDomain, SigningKey, VerifiedBy,
+    KeyState, NameUse, NewDkimKey, NewDomain, OwnerDomains, SendingDomain, SigningKey, VerifiedBy,
 };
 pub use reports::{DomainReport, DomainReportSum, ReportKind};

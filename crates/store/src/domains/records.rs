@@ -113,6 +113,23 @@ pub struct DomainKey {
     pub created_at: Timestamp,
 }
 
+/// Whether one of the customer's names is used instead of the installation's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NameUse {
+    /// Since when it is used.
+    pub since: Option<Timestamp>,
+    /// Since when checks find it wrong, although it is still used.
+    pub fails_since: Option<Timestamp>,
+    /// Checks in a row that found it wrong.
+    pub fails: u32,
+}
+
+impl NameUse {
+    pub fn is_used(self) -> bool {
+        self.since.is_some()
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Domain {
     pub id: DomainId,
@@ -132,10 +149,14 @@ pub struct Domain {
     pub next_check_at: Timestamp,
     /// What the last check found: a JSON array.
     pub records: String,
-    /// Since when the name for bounces is an alias of ours.
-    pub return_path_since: Option<Timestamp>,
-    /// Since when the name for links is an alias of ours and answers with a good certificate.
-    pub track_host_since: Option<Timestamp>,
+    /// When the check began whose result this is.
+    pub result_begun_at: Option<Timestamp>,
+    /// The name for bounces, an alias of ours.
+    pub return_path: NameUse,
+    /// Whether the name for links was ever found to be an alias of ours.
+    pub has_track_alias: bool,
+    /// The name for links, an alias of ours that answers with a good certificate.
+    pub track_host: NameUse,
     pub tracking: DomainTracking,
     /// In the order of their creation.
     pub keys: Vec<DomainKey>,
@@ -151,6 +172,16 @@ impl Domain {
     pub fn is_verified(&self) -> bool {
         self.verified_by.is_some()
     }
+}
+
+/// What an owner has before a domain is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnerDomains {
+    pub account_id: AccountId,
+    /// Counted up to a limit.
+    pub count: usize,
+    /// Whether the domain is one of them already.
+    pub has_name: bool,
 }
 
 /// Which domains a list has.
@@ -192,7 +223,7 @@ impl fmt::Debug for SigningKey {
 /// A verified domain as delivery needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DomainDelivery {
-    /// RSA first. None if the DNS has the record of none.
+    /// RSA first. None if the DNS has denied the records of all for too long.
     pub keys: Vec<SigningKey>,
     /// Whether `rp.<domain>` may be used.
     pub has_return_path: bool,
@@ -202,6 +233,8 @@ pub struct DomainDelivery {
 #[derive(Debug, Clone)]
 pub struct DomainCheck {
     pub id: DomainId,
+    /// A check that began before the one whose result is shown changes nothing.
+    pub begun_at: Timestamp,
     /// A JSON array, kept as it is.
     pub records: String,
     /// Records as events tell of them: a JSON array.

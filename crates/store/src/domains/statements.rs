@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use postroad_model::{AccountId, DomainId, DomainName, EventKind, IdGenerator, ServerId, Timestamp};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::records::{
-    Domain, DomainFilter, DomainKey, DomainOwner, KeyState, NewDomain, SendingDomain, VerifiedBy,
+    Domain, DomainFilter, DomainKey, DomainOwner, KeyState, NameUse, NewDomain, OwnerDomains, SendingDomain,
+    VerifiedBy,
 };
-use super::{keys, tracking};
+use super::{keys, tracking, untold};
 use crate::error::StoreError;
-use crate::events::{NewEvent, append};
 use crate::sql::{Row, Sql};
 
 /// The columns that `read` reads.
@@ -18,7 +18,8 @@ macro_rules! select {
     () => {
         "SELECT d.id, d.account_id, a.name, d.server_id, s.name, d.name, d.verified_by, d.verified_at, d.good_since,
                 d.failing_since, d.checked_at, d.next_check_at, d.records, d.return_path_since, d.track_host_since,
-                d.track_opens, d.track_clicks, d.track_host, d.created_at, d.updated_at
+                d.track_opens, d.track_clicks, d.track_host, d.created_at, d.updated_at, d.result_begun_at,
+                d.return_path_fails_since, d.return_path_fails, d.track_host_fails_since, d.track_host_fails, d.track_alias_at
          FROM domains d JOIN accounts a ON a.id = d.account_id LEFT JOIN servers s ON s.id = d.server_id "
     };
 }
@@ -32,16 +33,20 @@ macro_rules! usable {
 }
 pub(super) use usable;
 
-/// `NotFound` without the owner, `Conflict` if it has the domain already.
-pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain, StoreError> {
-    let (account_id, server_id) = match new.owner {
-        DomainOwner::Account(id) => (id, None),
+async fn account_of(sql: &Sql<'_>, owner: DomainOwner) -> Result<(AccountId, Option<ServerId>), StoreError> {
+    match owner {
+        DomainOwner::Account(id) => Ok((id, None)),
         DomainOwner::Server(id) => {
             let text = "SELECT account_id FROM servers WHERE id = $1";
             let row = sql.query_opt(text, &[id.0.into()]).await?.ok_or(StoreError::NotFound)?;
-            (AccountId(row.int(0)?), Some(id))
+            Ok((AccountId(row.int(0)?), Some(id)))
         }
-    };
+    }
+}
+
+/// `NotFound` without the owner, `Conflict` if it has the domain already.
+pub(super) async fn create(sql: &Sql<'_>, new: NewDomain, now: Timestamp) -> Result<Domain, StoreError> {
+    let (account_id, server_id) = account_of(sql, new.owner).await?;
     let inserted = sql
         .query_opt(
             "INSERT INTO domains (account_id, server_id, name, verified_by, verified_at, next_check_at, records,
@@ -135,20 +140,30 @@ pub(super) async fn list(
     with_keys(sql, rows).await
 }
 
-/// How many there are of an owner's, counted up to `most`.
-pub(super) async fn count(sql: &Sql<'_>, owner: DomainOwner, most: i64) -> Result<i64, StoreError> {
-    let (text, id) = match owner {
-        DomainOwner::Server(id) => {
-            ("SELECT count(*) FROM (SELECT 1 FROM domains WHERE server_id = $1 LIMIT $2) counted", id.0)
-        }
-        DomainOwner::Account(id) => (
-            "SELECT count(*) FROM
-               (SELECT 1 FROM domains WHERE account_id = $1 AND server_id IS NULL LIMIT $2) counted",
+/// What the owner has, counted up to `most`. `NotFound` without the server.
+pub(super) async fn survey(
+    sql: &Sql<'_>,
+    owner: DomainOwner,
+    name: DomainName,
+    most: i64,
+) -> Result<OwnerDomains, StoreError> {
+    let (account_id, server_id) = account_of(sql, owner).await?;
+    let (text, id) = match server_id {
+        Some(id) => (
+            "SELECT (SELECT count(*) FROM (SELECT 1 FROM domains WHERE server_id = $1 LIMIT $2) counted),
+                    (SELECT count(*) FROM domains WHERE server_id = $1 AND name = $3)",
             id.0,
         ),
+        None => (
+            "SELECT (SELECT count(*) FROM
+                      (SELECT 1 FROM domains WHERE account_id = $1 AND server_id IS NULL LIMIT $2) counted),
+                    (SELECT count(*) FROM domains WHERE account_id = $1 AND server_id IS NULL AND name = $3)",
+            account_id.0,
+        ),
     };
-    let row = sql.query_opt(text, &[id.into(), most.into()]).await?;
-    row.map_or(Ok(0), |row| row.int(0))
+    let row = sql.query_opt(text, &[id.into(), most.into(), name.as_str().into()]).await?;
+    let row = row.ok_or(StoreError::NotFound)?;
+    Ok(OwnerDomains { account_id, count: row.int(0)? as usize, has_name: row.int(1)? > 0 })
 }
 
 /// `None` unless the domain is verified for the server. A server's own domain goes before its account's, but one that is not
@@ -173,18 +188,22 @@ pub(super) async fn find_sending(
     Ok(Some(SendingDomain { tracking, has_track_host: row.time_opt(4)?.is_some() }))
 }
 
-/// The operator's word; `None` takes it away, and the DNS decides again. A domain that becomes verified is told of, with
-/// an id of `ids`, and keys that wait for their records sign.
+/// The operator's word; `None` takes it away, and the DNS decides again. A domain that becomes verified is told of, and keys
+/// that wait for their records sign. `links_until`: for how long links of a domain that is not verified any more work.
 pub(super) async fn set_verified(
     sql: &Sql<'_>,
     ids: Option<&IdGenerator>,
     id: DomainId,
     verified_at: Option<Timestamp>,
+    links_until: Timestamp,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let domain = lock(sql, id).await?;
     let by_dns = domain.good_since.map(|since| (VerifiedBy::Dns, since));
     let verified = verified_at.map(|at| (VerifiedBy::Operator, domain.verified_at.unwrap_or(at))).or(by_dns);
+    if domain.is_verified() && verified.is_none() {
+        tracking::keep_hosts(sql, id, links_until, now).await?;
+    }
     sql.change(
         "UPDATE domains SET verified_by = $2, verified_at = $3, updated_at = $4 WHERE id = $1",
         &[
@@ -195,18 +214,28 @@ pub(super) async fn set_verified(
         ],
     )
     .await?;
+    if domain.is_verified() != verified.is_some() {
+        tracking::note_change(sql).await?;
+    }
     if verified_at.is_some() {
         keys::activate_waiting(sql, &domain, now).await?;
     }
-    if let (Some((_, at)), false, Some(ids)) = (verified, domain.is_verified(), ids) {
+    if let (Some((_, at)), false) = (verified, domain.is_verified()) {
         let data = json!({ "domain": { "name": domain.name }, "verified_at": at.to_rfc3339() });
-        add_event(sql, ids, &domain, EventKind::DomainVerified, &data, now).await?;
+        untold::tell(sql, ids, &domain, Some((EventKind::DomainVerified, data)), now).await?;
     }
     Ok(())
 }
 
-/// With its keys. Mail under way is signed by the installation.
-pub(super) async fn delete(sql: &Sql<'_>, id: DomainId) -> Result<(), StoreError> {
+/// With its keys. Mail under way is signed by the installation, and links in mail that was sent work until `links_until`.
+pub(super) async fn delete(
+    sql: &Sql<'_>,
+    id: DomainId,
+    links_until: Timestamp,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    tracking::keep_hosts(sql, id, links_until, now).await?;
+    tracking::note_change(sql).await?;
     sql.execute("DELETE FROM domain_keys WHERE domain_id = $1", &[id.0.into()]).await?;
     sql.change("DELETE FROM domains WHERE id = $1", &[id.0.into()]).await
 }
@@ -217,34 +246,6 @@ pub(super) async fn lock(sql: &Sql<'_>, id: DomainId) -> Result<Domain, StoreErr
         sql.query_opt("SELECT id FROM domains WHERE id = $1 FOR UPDATE", &[id.0.into()]).await?;
     }
     find_by_id(sql, id).await?.ok_or(StoreError::NotFound)
-}
-
-/// Tells every server that may send from the domain.
-pub(super) async fn add_event(
-    sql: &Sql<'_>,
-    ids: &IdGenerator,
-    domain: &Domain,
-    kind: EventKind,
-    data: &Value,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let rows = if let Some(id) = domain.server_id {
-        sql.query("SELECT id, name FROM servers WHERE id = $1", &[id.0.into()]).await?
-    } else {
-        // In one order, so that two transactions never wait for each other.
-        let text = "SELECT id, name FROM servers WHERE account_id = $1 ORDER BY id";
-        sql.query(text, &[domain.account_id.0.into()]).await?
-    };
-    for row in rows {
-        let mut data = data.clone();
-        if kind == EventKind::DomainFailing {
-            data["server"] =
-                json!({ "id": row.int(0)?, "name": row.text(1)?, "account": domain.account_name });
-        }
-        let event = NewEvent { kind, data: data.to_string() };
-        append::append_of_server(sql, ids, ServerId(row.int(0)?), &event, now).await?;
-    }
-    Ok(())
 }
 
 async fn with_keys(sql: &Sql<'_>, rows: Vec<Row>) -> Result<Vec<Domain>, StoreError> {
@@ -283,8 +284,18 @@ fn read(row: &Row) -> Result<Domain, StoreError> {
         checked_at: row.time_opt(10)?,
         next_check_at: row.time(11)?,
         records: row.text(12)?,
-        return_path_since: row.time_opt(13)?,
-        track_host_since: row.time_opt(14)?,
+        result_begun_at: row.time_opt(20)?,
+        has_track_alias: row.time_opt(25)?.is_some(),
+        return_path: NameUse {
+            since: row.time_opt(13)?,
+            fails_since: row.time_opt(21)?,
+            fails: row.int(22)? as u32,
+        },
+        track_host: NameUse {
+            since: row.time_opt(14)?,
+            fails_since: row.time_opt(23)?,
+            fails: row.int(24)? as u32,
+        },
         tracking: tracking::read(row, 15)?,
         keys: Vec::new(),
         created_at: row.time(18)?,

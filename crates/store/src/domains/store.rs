@@ -7,9 +7,9 @@ use postroad_model::{DomainId, DomainName, ServerId, Timestamp};
 
 use super::records::{
     Domain, DomainCheck, DomainDelivery, DomainFilter, DomainOwner, DomainTracking, NewDkimKey, NewDomain,
-    SendingDomain,
+    OwnerDomains, SendingDomain,
 };
-use super::{checks, keys, statements, tracking};
+use super::{checks, keys, statements, tracking, untold};
 use crate::{Result, Store};
 
 #[boxed_futures]
@@ -44,11 +44,14 @@ impl Store {
         self.read(move |sql| Box::pin(statements::list(sql, filter, after, limit as i64))).await
     }
 
-    /// How many domains an owner has, counted up to `most`.
-    pub async fn count_domains(&self, owner: DomainOwner, most: usize) -> Result<usize> {
-        self.read(move |sql| Box::pin(statements::count(sql, owner, most as i64)))
-            .await
-            .map(|count| count as usize)
+    /// What an owner has before a domain of that name is added, counted up to `most`. `NotFound` without the server.
+    pub async fn survey_domain_owner(
+        &self,
+        owner: DomainOwner,
+        name: DomainName,
+        most: usize,
+    ) -> Result<OwnerDomains> {
+        self.read(move |sql| Box::pin(statements::survey(sql, owner, name, most as i64))).await
     }
 
     /// `None` unless the domain is verified for the server.
@@ -66,30 +69,42 @@ impl Store {
         server_id: ServerId,
         name: DomainName,
     ) -> Result<Option<DomainDelivery>> {
-        self.read(move |sql| Box::pin(keys::find_delivery(sql, server_id, name))).await
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(keys::find_delivery(sql, server_id, name, now))).await
     }
 
-    /// The operator's word; `None` takes it away. A domain that becomes verified is told of, unless it is a tool on
-    /// PostgreSQL that says so: it has no ids for events.
-    pub async fn set_domain_verified(&self, id: DomainId, verified_at: Option<Timestamp>) -> Result<()> {
+    /// The operator's word; `None` takes it away, and links of the domain's mail work until `links_until`. A domain that
+    /// becomes verified is told of: at once, or by the next node if this process has no ids for events.
+    pub async fn set_domain_verified(
+        &self,
+        id: DomainId,
+        verified_at: Option<Timestamp>,
+        links_until: Timestamp,
+    ) -> Result<()> {
         let now = self.clock.now();
-        if self.ids().is_err() {
-            return self
-                .change(move |sql| Box::pin(statements::set_verified(sql, None, id, verified_at, now)))
-                .await;
+        let ids = self.ids().is_ok();
+        if ids {
+            self.write_with_ids(move |sql, ids| {
+                Box::pin(async move {
+                    statements::set_verified(sql, Some(&ids), id, verified_at, links_until, now).await
+                })
+            })
+            .await?;
+        } else {
+            self.write(move |sql| {
+                Box::pin(statements::set_verified(sql, None, id, verified_at, links_until, now))
+            })
+            .await?;
         }
-        self.write_with_ids(move |sql, ids| {
-            Box::pin(async move { statements::set_verified(sql, Some(&ids), id, verified_at, now).await })
-        })
-        .await?;
         self.note_change();
         self.notifier.notify_all();
         Ok(())
     }
 
-    /// With its keys.
-    pub async fn delete_domain(&self, id: DomainId) -> Result<()> {
-        self.change(move |sql| Box::pin(statements::delete(sql, id))).await
+    /// With its keys. Links in mail that was sent work until `links_until`.
+    pub async fn delete_domain(&self, id: DomainId, links_until: Timestamp) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(statements::delete(sql, id, links_until, now))).await
     }
 
     /// Puts a key beside those that sign; it takes over when its record is found. `Conflict` if the selector is taken by
@@ -108,7 +123,7 @@ impl Store {
     /// or a few minutes are over.
     pub async fn claim_due_domain_checks(&self, limit: usize) -> Result<Vec<DomainId>> {
         let now = self.clock.now();
-        self.write(move |sql| Box::pin(checks::claim_due(sql, limit as i64, now))).await
+        self.write(move |sql| Box::pin(checks::claim_due(sql, limit, now))).await
     }
 
     /// Whether the domain may be checked now: no check of it began within `apart`.
@@ -117,8 +132,8 @@ impl Store {
         self.write(move |sql| Box::pin(checks::claim(sql, id, apart, now))).await
     }
 
-    /// Records a check with everything that it changes. What becomes verified or fails is told, except by a tool on
-    /// PostgreSQL: it has no ids for events.
+    /// Records a check with everything that it changes, unless one that began later was recorded before. What becomes
+    /// verified or fails is told: at once, or by the next node if this process has no ids for events.
     /// Returns whether sending is affected.
     pub async fn record_domain_check(&self, check: DomainCheck) -> Result<bool> {
         let now = self.clock.now();
@@ -137,13 +152,41 @@ impl Store {
         Ok(affects_sending)
     }
 
-    pub async fn set_domain_tracking(&self, id: DomainId, tracking: DomainTracking) -> Result<()> {
+    /// Writes the events of changes that processes without ids for events made. Returns how many domains they were of.
+    pub async fn tell_domain_events(&self) -> Result<usize> {
+        if !self.read(move |sql| Box::pin(untold::is_waiting(sql))).await? {
+            return Ok(0);
+        }
         let now = self.clock.now();
-        self.change(move |sql| Box::pin(tracking::set(sql, id, tracking, now))).await
+        let told = self
+            .write_with_ids(move |sql, ids| {
+                Box::pin(async move { checks::tell_waiting(sql, &ids, now).await })
+            })
+            .await?;
+        self.notifier.notify_all();
+        Ok(told)
     }
 
-    /// The host names that links lead to: those that were set, and `track.<domain>` where it is an alias of ours.
+    /// Links with the host of before work until `links_until`.
+    pub async fn set_domain_tracking(
+        &self,
+        id: DomainId,
+        tracking: DomainTracking,
+        links_until: Timestamp,
+    ) -> Result<()> {
+        let now = self.clock.now();
+        self.change(move |sql| Box::pin(tracking::set(sql, id, tracking, links_until, now))).await
+    }
+
+    /// The host names that links lead to: of verified domains, those that were set, and `track.<domain>` where it is an alias
+    /// of ours; and those of before, while mail with them is kept.
     pub async fn list_tracking_hosts(&self) -> Result<Vec<String>> {
-        self.read(move |sql| Box::pin(tracking::list_hosts(sql))).await
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(tracking::list_hosts(sql, now))).await
+    }
+
+    /// Changes whenever a tracking host is added.
+    pub async fn tracking_hosts_version(&self) -> Result<Option<String>> {
+        self.find_setting(tracking::HOSTS_VERSION).await
     }
 }

@@ -6,12 +6,19 @@ use super::records::DomainTracking;
 use crate::error::StoreError;
 use crate::sql::{Row, Sql};
 
+/// Setting that counts the changes of tracking hosts, so that nodes read the list only then.
+pub(super) const HOSTS_VERSION: &str = "tracking_hosts_version";
+
+/// Links with the host of before work until `links_until`.
 pub(super) async fn set(
     sql: &Sql<'_>,
     id: DomainId,
     tracking: DomainTracking,
+    links_until: Timestamp,
     now: Timestamp,
 ) -> Result<(), StoreError> {
+    keep_hosts(sql, id, links_until, now).await?;
+    note_change(sql).await?;
     sql.change(
         "UPDATE domains SET track_opens = $2, track_clicks = $3, track_host = $4, updated_at = $5 WHERE id = $1",
         &[
@@ -25,16 +32,55 @@ pub(super) async fn set(
     .await
 }
 
-/// The host names that links lead to: those that were set, and those that are aliases of ours or were so once.
-pub(super) async fn list_hosts(sql: &Sql<'_>) -> Result<Vec<String>, StoreError> {
+/// The hosts of links in mail of verified domains, also of those that fail since, and of those that are gone.
+pub(super) async fn list_hosts(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<String>, StoreError> {
     let rows = sql
         .query(
-            "SELECT DISTINCT track_host FROM domains WHERE track_host IS NOT NULL
-             UNION SELECT 'track.' || name FROM domains WHERE track_alias_at IS NOT NULL",
-            &[],
+            "SELECT track_host FROM domains
+             WHERE track_host IS NOT NULL AND (verified_by IS NOT NULL OR failing_since IS NOT NULL)
+             UNION SELECT 'track.' || name FROM domains
+             WHERE track_alias_at IS NOT NULL AND (verified_by IS NOT NULL OR failing_since IS NOT NULL)
+             UNION SELECT host FROM former_tracking_hosts WHERE until > $1",
+            &[now.into()],
         )
         .await?;
     rows.iter().map(|row| row.text(0)).collect()
+}
+
+/// Remembers the hosts of a domain's links, which are in mail that people have, until `until`.
+pub(super) async fn keep_hosts(
+    sql: &Sql<'_>,
+    id: DomainId,
+    until: Timestamp,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sql.execute("DELETE FROM former_tracking_hosts WHERE until <= $1", &[now.into()]).await?;
+    // Of one account no more than it may have domains of a server.
+    sql.execute(
+        "INSERT INTO former_tracking_hosts (account_id, host, until)
+         SELECT account_id, host, CAST($2 AS BIGINT) FROM
+           (SELECT account_id, track_host AS host FROM domains
+            WHERE id = $1 AND track_host IS NOT NULL AND (verified_by IS NOT NULL OR failing_since IS NOT NULL)
+            UNION SELECT account_id, 'track.' || name FROM domains
+            WHERE id = $1 AND track_alias_at IS NOT NULL
+              AND (verified_by IS NOT NULL OR failing_since IS NOT NULL)) hosts
+         WHERE (SELECT count(*) FROM former_tracking_hosts f WHERE f.account_id = hosts.account_id) < 1000
+         ON CONFLICT (account_id, host) DO UPDATE SET until = excluded.until",
+        &[id.0.into(), until.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Makes nodes read the hosts again.
+pub(super) async fn note_change(sql: &Sql<'_>) -> Result<(), StoreError> {
+    sql.execute(
+        "INSERT INTO settings (key, value) VALUES ($1, '1')
+         ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(settings.value AS BIGINT) + 1 AS TEXT)",
+        &[HOSTS_VERSION.into()],
+    )
+    .await?;
+    Ok(())
 }
 
 /// From `track_opens, track_clicks, track_host`.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use postroad_boxed_futures::boxed_futures;
-use postroad_model::{DomainName, PoolId, SourceId, Timestamp};
+use postroad_model::{AccountId, DomainName, PoolId, ServerId, SourceId, Timestamp};
 
 use super::source_days::{SourceCounts, day_of, read_counts};
 use crate::error::StoreError;
@@ -53,8 +53,31 @@ impl Source {
     }
 }
 
+/// Whose mail it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SendersOf {
+    All,
+    /// All servers of the account.
+    Account(AccountId),
+    Server(ServerId),
+}
+
+/// Where mail may leave from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Senders {
+    pub sources: Vec<Source>,
+    /// Whether some of it leaves from an address that the machine chooses, because its pool has none.
+    pub uses_host: bool,
+}
+
 #[boxed_futures]
 impl Store {
+    /// The addresses of the pools that these servers may use: their own, and the shared one.
+    pub async fn list_sources_of(&self, of: SendersOf) -> Result<Senders> {
+        let now = self.clock.now();
+        self.read(move |sql| Box::pin(list_sources_of(sql, of, now))).await
+    }
+
     /// `NotFound` without the pool, `Conflict` if the address is in a pool already.
     pub async fn add_source(&self, new: NewSource) -> Result<Source> {
         let now = self.clock.now();
@@ -130,6 +153,26 @@ pub(crate) async fn list_sources(sql: &Sql<'_>, now: Timestamp) -> Result<Vec<So
         }
     }
     Ok(sources)
+}
+
+async fn list_sources_of(sql: &Sql<'_>, of: SendersOf, now: Timestamp) -> Result<Senders, StoreError> {
+    let (text, id) = match of {
+        SendersOf::All => ("SELECT DISTINCT pool_id FROM servers WHERE CAST($1 AS BIGINT) = 0", 0),
+        SendersOf::Account(id) => ("SELECT DISTINCT pool_id FROM servers WHERE account_id = $1", id.0),
+        SendersOf::Server(id) => ("SELECT pool_id FROM servers WHERE id = $1", id.0),
+    };
+    let rows = sql.query(text, &[id.into()]).await?;
+    let own =
+        rows.iter().map(|row| Ok(row.int_opt(0)?.map(PoolId))).collect::<Result<Vec<_>, StoreError>>()?;
+    let shared = sql.query_opt("SELECT id FROM pools WHERE shared = 1", &[]).await?;
+    let shared = shared.map(|row| row.int(0)).transpose()?.map(PoolId);
+    let mut sources = list_sources(sql, now).await?;
+    let has_sources = |pool: PoolId| sources.iter().any(|source| source.pool_id == pool);
+    let is_without = |pool: &Option<PoolId>| !pool.or(shared).is_some_and(has_sources);
+    // As the schedule chooses: the server's own pool, else the shared one, else the machine's choice.
+    let uses_host = !shared.is_some_and(has_sources) && (own.is_empty() || own.iter().any(is_without));
+    sources.retain(|source| Some(source.pool_id) == shared || own.contains(&Some(source.pool_id)));
+    Ok(Senders { sources, uses_host })
 }
 
 fn read_source(row: &Row) -> Result<Source, StoreError> {

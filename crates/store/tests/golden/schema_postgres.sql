@@ -148,6 +148,12 @@ TABLE domains
     return_path_since bigint
     track_alias_at bigint
     track_host_since bigint
+    result_begun_at bigint
+    return_path_fails_since bigint
+    return_path_fails bigint NOT NULL DEFAULT 0
+    track_host_fails_since bigint
+    track_host_fails bigint NOT NULL DEFAULT 0
+    untold text
     UNIQUE (server_id, name)
     PRIMARY KEY (id)
     FOREIGN KEY (account_id) REFERENCES accounts(id)
@@ -158,6 +164,7 @@ TABLE domains
     CREATE INDEX domains_by_track_alias ON public.domains USING btree (name) WHERE (track_alias_at IS NOT NULL)
     CREATE INDEX domains_by_track_host ON public.domains USING btree (track_host) WHERE (track_host IS NOT NULL)
     CREATE UNIQUE INDEX domains_of_account ON public.domains USING btree (account_id, name) WHERE (server_id IS NULL)
+    CREATE INDEX domains_untold ON public.domains USING btree (id) WHERE (untold IS NOT NULL)
 
 TABLE events
     server_id bigint NOT NULL
@@ -173,6 +180,12 @@ TABLE events
     CREATE INDEX events_by_message ON ONLY public.events USING btree (server_id, message_id, seq)
     CREATE INDEX events_by_xact ON ONLY public.events USING btree (server_id, xact, id)
     PARTITION BY RANGE (id)
+
+TABLE former_tracking_hosts
+    account_id bigint NOT NULL
+    host text NOT NULL
+    until bigint NOT NULL
+    PRIMARY KEY (account_id, host)
 
 TABLE gates
     scope_kind text NOT NULL

@@ -146,7 +146,7 @@ CREATE TABLE domains (
     track_clicks INTEGER,
     track_host TEXT,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL, result_begun_at INTEGER, return_path_fails_since INTEGER, return_path_fails INTEGER NOT NULL DEFAULT 0, track_host_fails_since INTEGER, track_host_fails INTEGER NOT NULL DEFAULT 0, untold TEXT,
     UNIQUE (server_id, name)
 );
 
@@ -162,6 +162,8 @@ CREATE INDEX domains_by_track_host ON domains (track_host) WHERE track_host IS N
 
 CREATE UNIQUE INDEX domains_of_account ON domains (account_id, name) WHERE server_id IS NULL;
 
+CREATE INDEX domains_untold ON domains (id) WHERE untold IS NOT NULL;
+
 CREATE TABLE events (
     server_id INTEGER NOT NULL,
     id INTEGER NOT NULL,
@@ -175,6 +177,13 @@ CREATE TABLE events (
 ) WITHOUT ROWID;
 
 CREATE UNIQUE INDEX events_by_message ON events (server_id, message_id, seq);
+
+CREATE TABLE former_tracking_hosts (
+    account_id INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (account_id, host)
+) WITHOUT ROWID;
 
 CREATE TABLE gates (
     scope_kind TEXT NOT NULL,

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use postroad_model::{DomainId, DomainKeyId, DomainName, EventKind, ServerId};
+use postroad_model::{DomainId, DomainKeyId, DomainName, EventKind, ServerId, Timestamp};
 use postroad_store::{
-    Domain, DomainCheck, DomainFilter, DomainOwner, KeyAlgorithm, KeyState, NewDomain, StoreError, VerifiedBy,
+    Domain, DomainCheck, DomainFilter, DomainOwner, DomainTracking, KeyAlgorithm, KeyState, NewDomain,
+    NewSource, SendersOf, StoreError, VerifiedBy,
 };
 use serde_json::{Value, json};
 
@@ -20,7 +21,11 @@ on_both_engines! {
     without_a_verdict_only_the_time_of_the_check_changes,
     the_operators_word_stands_beside_the_checks,
     a_rotated_key_signs_once_its_record_is_found,
-    a_key_whose_record_is_gone_does_not_sign,
+    a_key_whose_record_is_gone_signs_for_72_hours_more,
+    a_check_that_began_earlier_changes_nothing_of_a_later_ones_result,
+    a_key_that_came_during_a_check_is_looked_for_soon,
+    only_hosts_of_verified_domains_are_served_and_those_of_deleted_ones_for_a_while,
+    domains_are_judged_by_the_addresses_their_servers_use,
     verified_domain_has_its_signing_keys,
     return_path_and_tracking_host_follow_their_aliases,
     a_domain_is_checked_by_one_node_only,
@@ -29,20 +34,21 @@ on_both_engines! {
     domains_of_an_earlier_version_stay_verified_and_keep_their_keys,
 }
 
-/// The table of version 19 in place of today's.
 /// Undoes migration 22.
 pub(crate) const BEFORE_BATCHES: &str =
     "DROP INDEX sends_by_batch; DROP INDEX queue_scheduled_by_server; ALTER TABLE sends DROP COLUMN batch_id;
     ALTER TABLE messages DROP COLUMN send_at";
 
-pub(crate) const DOMAINS_BEFORE_SQLITE: &str = "DROP TABLE domain_keys; DROP TABLE domains;
+/// The table of version 19 in place of today's.
+pub(crate) const DOMAINS_BEFORE_SQLITE: &str = "DROP TABLE former_tracking_hosts; DROP TABLE domain_keys; DROP TABLE domains;
     CREATE TABLE domains (id INTEGER PRIMARY KEY AUTOINCREMENT, server_id INTEGER NOT NULL REFERENCES servers (id),
         name TEXT NOT NULL, verified_at INTEGER, dkim_selector TEXT NOT NULL, dkim_private_key BLOB NOT NULL,
         dkim_public_key BLOB NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
         dkim_ed25519_selector TEXT, dkim_ed25519_private_key BLOB, dkim_ed25519_public_key BLOB,
         track_opens INTEGER, track_clicks INTEGER, track_host TEXT, UNIQUE (server_id, name));
     CREATE INDEX domains_by_track_host ON domains (track_host) WHERE track_host IS NOT NULL";
-pub(crate) const DOMAINS_BEFORE_POSTGRES: &str = "DROP TABLE domain_keys; DROP TABLE domains;
+pub(crate) const DOMAINS_BEFORE_POSTGRES: &str =
+    "DROP TABLE former_tracking_hosts; DROP TABLE domain_keys; DROP TABLE domains;
     CREATE TABLE domains (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         server_id BIGINT NOT NULL REFERENCES servers (id),
         name TEXT NOT NULL, verified_at BIGINT, dkim_selector TEXT NOT NULL, dkim_private_key BYTEA NOT NULL,
@@ -68,6 +74,7 @@ fn check(domain: &Domain, is_good: Option<bool>) -> DomainCheck {
     let keys = is_good.map(|is_good| domain.keys.iter().map(|key| (key.id, is_good)).collect());
     DomainCheck {
         id: domain.id,
+        begun_at: domain.result_begun_at.unwrap_or(domain.created_at),
         records: r#"[{"purpose":"spf"}]"#.to_owned(),
         told_records: r#"[{"purpose":"spf","status":"missing"}]"#.to_owned(),
         is_good,
@@ -116,9 +123,9 @@ async fn domains_are_created_found_and_deleted(fixture: Fixture) {
     let named = store.find_domains_named(name("shop.example"), 10).await.expect("the store works");
     assert_eq!(named.iter().map(|found| found.id).collect::<Vec<_>>(), [domain.id, other.id]);
 
-    store.delete_domain(domain.id).await.expect("it is there");
+    store.delete_domain(domain.id, fixture.now()).await.expect("it is there");
     assert!(find(&fixture, fixture.server, "shop.example").await.is_none());
-    assert!(matches!(store.delete_domain(domain.id).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.delete_domain(domain.id, fixture.now()).await, Err(StoreError::NotFound)));
     assert_eq!(
         find(&fixture, fixture.other_server, "shop.example").await.map(|found| found.keys.len()),
         Some(1)
@@ -171,10 +178,16 @@ async fn an_accounts_domain_is_for_all_its_servers_and_for_nobody_else(fixture: 
     assert_eq!(usable(fixture.server).await, [own.id]);
     assert_eq!(usable(fixture.other_server).await, [of_account.id]);
     assert_eq!(usable(foreign).await, []);
-    let counted = async |owner| store.count_domains(owner, 5).await.expect("the store works");
-    assert_eq!(counted(owner).await, 1);
-    assert_eq!(counted(DomainOwner::Server(fixture.server)).await, 1);
-    assert_eq!(counted(DomainOwner::Server(foreign)).await, 0);
+    let owned = async |owner, text: &str| {
+        let owned = store.survey_domain_owner(owner, name(text), 5).await.expect("the store works");
+        (owned.account_id == fixture.account, owned.count, owned.has_name)
+    };
+    assert_eq!(owned(owner, "acme.example").await, (true, 1, true));
+    assert_eq!(owned(DomainOwner::Server(fixture.server), "acme.example").await, (true, 1, true));
+    assert_eq!(owned(DomainOwner::Server(fixture.server), "other.example").await, (true, 1, false));
+    assert_eq!(owned(DomainOwner::Server(foreign), "acme.example").await, (false, 0, false));
+    let nobody = store.survey_domain_owner(DomainOwner::Server(ServerId(99)), name("x.example"), 5).await;
+    assert!(matches!(nobody, Err(StoreError::NotFound)));
 }
 
 async fn lists_come_in_pages(fixture: Fixture) {
@@ -267,14 +280,8 @@ async fn without_a_verdict_only_the_time_of_the_check_changes(fixture: Fixture) 
     let after = record(&fixture, check(&good, None)).await;
     assert_eq!(after.checked_at, Some(fixture.now()));
     assert_eq!(
-        (
-            after.verified_by,
-            after.good_since,
-            after.failing_since,
-            after.return_path_since,
-            after.track_host_since
-        ),
-        (good.verified_by, good.good_since, None, good.return_path_since, good.track_host_since)
+        (after.verified_by, after.good_since, after.failing_since, after.return_path, after.track_host),
+        (good.verified_by, good.good_since, None, good.return_path, good.track_host)
     );
     assert_eq!(after.keys, good.keys);
     assert_eq!(told(&fixture, fixture.server).await.len(), 1);
@@ -283,7 +290,7 @@ async fn without_a_verdict_only_the_time_of_the_check_changes(fixture: Fixture) 
 async fn the_operators_word_stands_beside_the_checks(fixture: Fixture) {
     let store = &fixture.store;
     let domain = store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
-    store.set_domain_verified(domain.id, Some(fixture.now())).await.expect("it is there");
+    store.set_domain_verified(domain.id, Some(fixture.now()), fixture.now()).await.expect("it is there");
     let said = by_id(&fixture, domain.id).await;
     assert_eq!((said.verified_by, said.keys[0].state), (Some(VerifiedBy::Operator), KeyState::Active));
     let failing = record(&fixture, check(&said, Some(false))).await;
@@ -291,7 +298,7 @@ async fn the_operators_word_stands_beside_the_checks(fixture: Fixture) {
     fixture.clock.advance(Duration::from_hours(100));
     let good = record(&fixture, check(&failing, Some(true))).await;
     assert_eq!(good.verified_by, Some(VerifiedBy::Operator), "it is shown as what it is");
-    store.set_domain_verified(domain.id, None).await.expect("it is there");
+    store.set_domain_verified(domain.id, None, fixture.now()).await.expect("it is there");
     let taken_away = by_id(&fixture, domain.id).await;
     assert_eq!(
         (taken_away.verified_by, taken_away.verified_at),
@@ -337,14 +344,55 @@ async fn a_rotated_key_signs_once_its_record_is_found(fixture: Fixture) {
     assert_eq!(states(&record(&fixture, check(&both, None)).await), [of("pr3", KeyState::Active)]);
 }
 
-async fn a_key_whose_record_is_gone_does_not_sign(fixture: Fixture) {
+async fn a_key_whose_record_is_gone_signs_for_72_hours_more(fixture: Fixture) {
     let domain = fixture.store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
-    let domain = record(&fixture, check(&domain, Some(true))).await;
+    let verified = fixture.store.set_domain_verified(domain.id, Some(fixture.now()), fixture.now()).await;
+    verified.expect("it is there");
+    let domain = record(&fixture, check(&by_id(&fixture, domain.id).await, Some(true))).await;
     let domain = record(&fixture, check(&domain, Some(false))).await;
-    assert_eq!(domain.keys[0].fails_since, Some(fixture.now()));
+    let gone_at = fixture.now();
+    assert_eq!(domain.keys[0].fails_since, Some(gone_at));
+    let own = Some(vec!["pr1".to_owned()]);
+    assert_eq!(signers(&fixture, "acme.example").await, own, "one bad answer changes nothing");
+    fixture.clock.advance(Duration::from_hours(71));
+    let domain = record(&fixture, check(&domain, Some(false))).await;
+    assert_eq!(
+        (domain.keys[0].fails_since, signers(&fixture, "acme.example").await),
+        (Some(gone_at), own.clone())
+    );
+    fixture.clock.advance(Duration::from_hours(1));
     assert_eq!(signers(&fixture, "acme.example").await, Some(Vec::new()));
     record(&fixture, check(&domain, Some(true))).await;
-    assert_eq!(signers(&fixture, "acme.example").await, Some(vec!["pr1".to_owned()]));
+    assert_eq!(signers(&fixture, "acme.example").await, own);
+}
+
+async fn a_check_that_began_earlier_changes_nothing_of_a_later_ones_result(fixture: Fixture) {
+    let store = &fixture.store;
+    let domain = store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
+    let slow = DomainCheck { begun_at: fixture.now(), ..check(&domain, Some(false)) };
+    fixture.clock.advance(Duration::from_secs(20));
+    let quick = DomainCheck { begun_at: fixture.now(), ..check(&domain, Some(true)) };
+    let good = record(&fixture, quick).await;
+    fixture.clock.advance(Duration::from_secs(5));
+    let after = record(&fixture, slow).await;
+    assert_eq!((after.verified_by, after.failing_since), (Some(VerifiedBy::Dns), None));
+    assert_eq!((after.checked_at, after.next_check_at), (good.checked_at, good.next_check_at));
+    assert_eq!(told(&fixture, fixture.server).await.len(), 1);
+    // The clock was set back: what began in the future then is no reason to ignore what is found now.
+    let future = DomainCheck { begun_at: fixture.in_secs(3_600), ..check(&after, Some(true)) };
+    record(&fixture, future).await;
+    let now = DomainCheck { begun_at: fixture.now(), ..check(&after, Some(false)) };
+    assert_eq!(record(&fixture, now).await.failing_since, Some(fixture.now()));
+}
+
+async fn a_key_that_came_during_a_check_is_looked_for_soon(fixture: Fixture) {
+    let store = &fixture.store;
+    let domain = store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
+    let running = DomainCheck { begun_at: fixture.now(), ..check(&domain, Some(true)) };
+    fixture.clock.advance(Duration::from_secs(10));
+    let soon = fixture.in_secs(60);
+    store.rotate_domain_key(domain.id, new_key("pr2", KeyAlgorithm::Rsa), soon).await.expect("it is free");
+    assert_eq!(record(&fixture, running).await.next_check_at, soon);
 }
 
 async fn verified_domain_has_its_signing_keys(fixture: Fixture) {
@@ -352,7 +400,11 @@ async fn verified_domain_has_its_signing_keys(fixture: Fixture) {
     let new = NewDomain { keys, ..fixture.new_domain("example.com") };
     let domain = fixture.store.create_domain(new).await.expect("the name is free");
     assert_eq!(signers(&fixture, "example.com").await, None, "it is not verified");
-    fixture.store.set_domain_verified(domain.id, Some(fixture.now())).await.expect("it is there");
+    fixture
+        .store
+        .set_domain_verified(domain.id, Some(fixture.now()), fixture.now())
+        .await
+        .expect("it is there");
     let found = fixture.store.find_domain_delivery(fixture.server, name("example.com")).await;
     let found = found.expect("the store works").expect("it is verified");
     assert_eq!(found.keys[0].private_pkcs8, b"private rsa");
@@ -379,10 +431,81 @@ async fn return_path_and_tracking_host_follow_their_aliases(fixture: Fixture) {
     };
     let domain = record(&fixture, aliases(true, &domain)).await;
     assert_eq!(uses().await, (true, true));
+    for minutes in [0, 1, 28] {
+        fixture.clock.advance(Duration::from_mins(minutes));
+        record(&fixture, aliases(false, &domain)).await;
+        assert_eq!(uses().await, (true, true), "a bad answer now and then changes nothing");
+    }
+    fixture.clock.advance(Duration::from_mins(1));
     record(&fixture, aliases(false, &domain)).await;
     assert_eq!(uses().await, (false, false));
     let hosts = store.list_tracking_hosts().await.expect("the store works");
     assert_eq!(hosts, ["track.acme.example"], "links of before still lead here");
+}
+
+async fn only_hosts_of_verified_domains_are_served_and_those_of_deleted_ones_for_a_while(fixture: Fixture) {
+    let store = &fixture.store;
+    let hosts = async || store.list_tracking_hosts().await.expect("the store works");
+    let version = async || store.tracking_hosts_version().await.expect("the store works");
+    let domain = store.create_domain(fixture.new_domain("acme.example")).await.expect("it is new");
+    let alias = |domain: &Domain, is_good| DomainCheck {
+        has_track_alias: Some(true),
+        ..check(domain, Some(is_good))
+    };
+    let domain = record(&fixture, alias(&domain, false)).await;
+    let own = DomainTracking { host: Some("links.acme.example".into()), ..DomainTracking::default() };
+    store.set_domain_tracking(domain.id, own, fixture.in_secs(60)).await.expect("it is there");
+    assert!(hosts().await.is_empty(), "anybody can point a name here");
+    let unverified = version().await;
+    let domain = record(&fixture, alias(&domain, true)).await;
+    let both = ["links.acme.example".to_owned(), "track.acme.example".to_owned()];
+    assert_eq!(hosts().await, both);
+    assert_ne!(version().await, unverified, "nodes read the names again");
+
+    store
+        .set_domain_tracking(domain.id, DomainTracking::default(), fixture.in_secs(60))
+        .await
+        .expect("it is there");
+    assert_eq!(hosts().await, both, "links with the name of before work");
+    store.delete_domain(domain.id, fixture.in_secs(120)).await.expect("it is there");
+    assert_eq!(hosts().await, both);
+    fixture.clock.advance(Duration::from_mins(1));
+    assert_eq!(hosts().await, both[1..]);
+    fixture.clock.advance(Duration::from_mins(1));
+    assert!(hosts().await.is_empty());
+}
+
+async fn domains_are_judged_by_the_addresses_their_servers_use(fixture: Fixture) {
+    let store = &fixture.store;
+    let addresses = async |of| {
+        let senders = store.list_sources_of(of).await.expect("the store works");
+        let sources = senders.sources.iter().map(|source| source.address.to_string()).collect::<Vec<_>>();
+        (sources.join(" "), senders.uses_host)
+    };
+    let (server, other) = (SendersOf::Server(fixture.server), SendersOf::Server(fixture.other_server));
+    assert_eq!(addresses(server).await, (String::new(), true));
+    let pool = async |pool: &str, shared, address: &str| {
+        let id = store.create_pool(pool.into(), shared).await.expect("the name is free").id;
+        let source = NewSource {
+            pool_id: id,
+            address: address.parse().expect("an address"),
+            helo: name("out.example"),
+            weight: 1,
+            warmup_started_at: None,
+        };
+        store.add_source(source).await.expect("it is new");
+        id
+    };
+    let own = pool("own", false, "192.0.2.1").await;
+    pool("foreign", false, "192.0.2.9").await;
+    store.set_server_pool(fixture.server, Some(own)).await.expect("it is there");
+    assert_eq!(addresses(server).await, ("192.0.2.1".to_owned(), false));
+    assert_eq!(addresses(other).await, (String::new(), true));
+    assert_eq!(addresses(SendersOf::Account(fixture.account)).await, ("192.0.2.1".to_owned(), true));
+    pool("shared", true, "192.0.2.2").await;
+    assert_eq!(addresses(server).await, ("192.0.2.1 192.0.2.2".to_owned(), false));
+    assert_eq!(addresses(other).await, ("192.0.2.2".to_owned(), false));
+    assert_eq!(addresses(SendersOf::All).await, ("192.0.2.1 192.0.2.2".to_owned(), false));
 }
 
 async fn a_domain_is_checked_by_one_node_only(fixture: Fixture) {
@@ -471,5 +594,6 @@ async fn domains_of_an_earlier_version_stay_verified_and_keep_their_keys(fixture
     assert_eq!(signers(&fixture, "old.example").await, Some(vec!["one".to_owned(), "two".to_owned()]));
     let new = find(&fixture, fixture.server, "new.example").await.expect("it is kept");
     assert_eq!((new.verified_by, new.keys.len(), new.keys[0].id > DomainKeyId(0)), (None, 1, true));
-    assert_eq!(fixture.store.claim_due_domain_checks(10).await.expect("the store works").len(), 2);
+    // Their checks are spread over the hours to come.
+    assert!(old.next_check_at != new.next_check_at && old.next_check_at > Timestamp::from_micros(0));
 }

@@ -209,7 +209,9 @@ async fn paused_warm_up_is_told_once_to_the_servers_that_send_from_there(fixture
 async fn domain_is_told_of_when_it_becomes_verified(fixture: Fixture) {
     let store = &fixture.store;
     let id = store.create_domain(fixture.new_domain("shop.example")).await.expect("the name is free").id;
-    let set = async |verified_at| store.set_domain_verified(id, verified_at).await.expect("it is there");
+    let set = async |verified_at| {
+        store.set_domain_verified(id, verified_at, fixture.now()).await.expect("it is there");
+    };
     set(None).await;
     assert_eq!(of_server(&fixture, fixture.server).await, []);
     set(Some(fixture.now())).await;
@@ -219,7 +221,8 @@ async fn domain_is_told_of_when_it_becomes_verified(fixture: Fixture) {
     set(None).await;
     set(Some(fixture.now())).await;
     assert_eq!(of_server(&fixture, fixture.server).await.len(), 2, "it was not, and is again");
-    let unknown = store.set_domain_verified(postroad_model::DomainId(4711), Some(fixture.now())).await;
+    let unknown =
+        store.set_domain_verified(postroad_model::DomainId(4711), Some(fixture.now()), fixture.now()).await;
     assert!(matches!(unknown, Err(StoreError::NotFound)), "{unknown:?}");
 }
 

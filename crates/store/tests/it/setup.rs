@@ -252,7 +252,7 @@ async fn what_is_not_there_is_not_found(fixture: Fixture) {
         store.set_server_suspended(ServerId(99), None).await,
         store.set_server_mode(ServerId(99), ServerMode::Live).await,
         store.revoke_credential(CredentialId(99)).await,
-        store.set_domain_verified(DomainId(99), None).await,
+        store.set_domain_verified(DomainId(99), None, fixture.now()).await,
         store.create_server(unknown_account).await.map(drop),
         store.create_credential(new_credential(ServerId(99), "x", 1)).await.map(drop),
         store

@@ -1,7 +1,9 @@
 //! Opens, clicks and unsubscriptions: told with their message's facts, marked, and bounded.
 
 use postroad_model::{DomainName, EventKind, MessageId, ServerId, Status, SuppressionReason, Timestamp};
-use postroad_store::{DomainTracking, InitialState, NewTrackingEvent, ServerTracking, TrackingEventKind};
+use postroad_store::{
+    DomainTracking, InitialState, NewDomain, NewTrackingEvent, ServerTracking, TrackingEventKind,
+};
 use serde_json::Value;
 
 use crate::fixture::{Fixture, on_both_engines};
@@ -249,13 +251,13 @@ async fn hits_of_many_messages_are_written_together(fixture: Fixture) {
 async fn hosts_of_domains_are_listed(fixture: Fixture) {
     let mut domains = Vec::new();
     for name in ["one.example", "two.example", "three.example"] {
-        let new = fixture.new_domain(name);
+        let new = NewDomain { is_verified: true, ..fixture.new_domain(name) };
         domains.push(fixture.store.create_domain(new).await.expect("it is new").id);
     }
     for id in &domains[..2] {
         let tracking =
             DomainTracking { host: Some("track.one.example".into()), opens: Some(true), clicks: Some(false) };
-        fixture.store.set_domain_tracking(*id, tracking).await.expect("it is there");
+        fixture.store.set_domain_tracking(*id, tracking, fixture.now()).await.expect("it is there");
     }
     assert_eq!(fixture.store.list_tracking_hosts().await.expect("reading works"), ["track.one.example"]);
 }

@@ -5,18 +5,19 @@ use std::net::IpAddr;
 use postroad_model::DomainName;
 
 /// An address that mail leaves from, and the name it greets with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SendingAddress {
     pub address: IpAddr,
     pub helo: DomainName,
 }
 
 /// What an operator has set up.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ServiceConfig {
     pub host: DomainName,
-    /// Empty if the machine chooses: then the addresses of `host` in the DNS count.
     pub sources: Vec<SendingAddress>,
+    /// Whether mail may leave from an address that the machine chooses: then the addresses of `host` in the DNS count.
+    pub uses_host: bool,
     /// Whether the bounce listener takes reports about domains.
     pub takes_reports: bool,
 }
@@ -41,7 +42,7 @@ impl Service {
     /// What the configuration says by itself: all there is to know only if it names public addresses and no others.
     pub fn without_dns(config: &ServiceConfig) -> Self {
         let is_complete =
-            !config.sources.is_empty() && config.sources.iter().all(|source| !is_private(source.address));
+            !config.uses_host && config.sources.iter().all(|source| !is_private(source.address));
         let unknown = (!is_complete).then(|| "the DNS was not asked".to_owned());
         Self::of_config(config, unknown)
     }

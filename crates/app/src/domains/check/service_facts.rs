@@ -52,12 +52,12 @@ struct Seen {
     unseen: Vec<SendingAddress>,
 }
 
-/// Behind address translation receivers see the address of the name that a source greets with, not its own. Without
-/// sources the machine chooses: the addresses of the host name count.
+/// Behind address translation receivers see the address of the name that a source greets with, not its own. Where
+/// the machine chooses, the addresses of the host name count.
 fn seen_from_outside(view: &View<'_>, config: &ServiceConfig) -> Result<Result<Seen, String>, Unasked> {
     let mut seen = Seen::default();
     let mut names = Vec::new();
-    if config.sources.is_empty() {
+    if config.uses_host {
         view.want(config.host.as_str(), RecordType::Aaaa);
         names.extend([(&config.host, RecordType::A, None), (&config.host, RecordType::Aaaa, None)]);
     }

@@ -1,5 +1,7 @@
 //! `postroad admin domain …`.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use super::{publish, start};
@@ -33,5 +35,50 @@ both_engines! {
         let deleted = world.admin(&["domain", "delete", "shop.example", "--account", "dev"]);
         assert_eq!(deleted, json!({"name": "shop.example", "deleted": true}));
         assert_eq!(world.admin(&["domain", "records", "shop.example"])["server"], "dev");
+    }
+
+    async fn what_a_command_without_a_running_server_changes_is_told_by_the_next_one(engine: Engine) {
+        let (mut world, dns) = start(engine);
+        let created = world.domains("create", &json!({"name": "shop.example"})).await;
+        publish(&dns, &created);
+        assert!(world.daemon.terminate().success());
+        let verified = world.admin(&["domain", "verify", "shop.example"]);
+        assert_eq!(verified["verified_by"], "dns", "{verified:#}");
+        world.restart();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let events = world.call("/api/v1/events/list", &json!({"types": ["domain.verified"]})).await;
+            if let Some(event) = events["data"]["items"].get(0) {
+                assert_eq!(event["data"]["domain"]["name"], "shop.example");
+                break;
+            }
+            assert!(Instant::now() < deadline, "{events}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn records_are_printed_as_a_zone_file_that_verifies_them(engine: Engine) {
+        let (world, dns) = start(engine);
+        let records = world.admin(&["domain", "records", "--installation"]);
+        let status = |purpose: &str| {
+            let all = records["records"].as_array().unwrap();
+            all.iter().find(|record| record["purpose"] == purpose).unwrap()["status"].clone()
+        };
+        assert_eq!((records["name"].as_str(), status("host")), (Some("postroad.localhost"), json!("verified")));
+        assert_eq!((status("bounces"), status("spf")), (json!("missing"), json!("missing")));
+        let zone_of = |args: &[&str]| world.admin(&[&["domain"], args].concat())["zone"].as_str().unwrap().to_owned();
+        let zone = zone_of(&["records", "--installation", "--zone"]);
+        dns.zone(&zone);
+        let after = world.admin(&["domain", "records", "--installation"]);
+        for record in after["records"].as_array().unwrap().iter().filter(|record| record["type"] != "PTR") {
+            assert_eq!(record["status"], "verified", "{record:#}");
+        }
+
+        world.admin(&["domain", "create", "shop.example", "--server", "dev"]);
+        let zone = zone_of(&["zone", "shop.example"]);
+        dns.zone(&zone);
+        assert_eq!(zone, zone_of(&["records", "shop.example", "--zone"]));
+        let verified = world.admin(&["domain", "verify", "shop.example"]);
+        assert_eq!(verified["verified_by"], "dns", "{zone}\n{verified:#}");
     }
 }

@@ -1,6 +1,7 @@
 //! Domains from outside: records in a real DNS, the HTTP port, the command line, and the mail that goes out.
 
 mod command_line;
+mod limits;
 mod local_dns;
 mod owners;
 mod rotation;

@@ -40,7 +40,7 @@ both_engines! {
         assert!(mail_from.ends_with("@rp.shop.example"), "{mail_from}");
     }
 
-    async fn a_bounce_comes_to_the_customers_name_also_when_it_leads_elsewhere_by_then(engine: Engine) {
+    async fn a_bounce_comes_to_the_customers_name_also_when_it_is_nobodys_by_then(engine: Engine) {
         let (world, dns) = start(engine);
         let created = world.domains("create", &json!({"name": "shop.example"})).await;
         publish(&dns, &created);
@@ -53,9 +53,9 @@ both_engines! {
         assert!(return_path.ends_with("@rp.shop.example"), "{return_path}");
 
         dns.remove("rp.shop.example");
-        world.until_domain("shop.example", |domain| domain["return_path"] == "rp.postroad.localhost").await;
-        let (_, mail_from) = world.sent_from("hello@shop.example", "bob@example.net").await;
-        assert!(mail_from.ends_with("@rp.postroad.localhost"), "{mail_from}");
+        let failing = world.until_domain("shop.example", |domain| status(domain, "return_path") == "missing").await;
+        assert_eq!(failing["return_path"], "rp.shop.example", "one bad answer changes nothing");
+        world.domains("delete", &json!({"name": "shop.example"})).await;
         let text = notification("jo@example.com", "failed", "5.1.1", "550 5.1.1 User unknown");
         assert_eq!(mail_back(&world, &return_path, &text).await, "250 2.0.0 OK");
         assert_eq!(world.expanded(id).await["status"]["status"], "Bounced");
@@ -64,7 +64,7 @@ both_engines! {
         assert!(refused.starts_with("550 "), "{refused}");
     }
 
-    async fn mail_is_signed_by_the_installation_while_the_domains_record_is_gone(engine: Engine) {
+    async fn mail_is_signed_by_the_domains_key_while_its_record_is_gone_for_a_moment(engine: Engine) {
         let (world, dns) = start(engine);
         let created = world.domains("create", &json!({"name": "shop.example"})).await;
         publish(&dns, &created);
@@ -73,8 +73,7 @@ both_engines! {
         let failing = world.until_domain("shop.example", |domain| domain["failing_since"].is_string()).await;
         assert_eq!((&failing["verified"], status(&failing, "dkim")), (&json!(true), "missing"));
         let (message, _) = world.sent_from("hello@shop.example", "bob@example.net").await;
-        let text = String::from_utf8_lossy(&message).into_owned();
-        assert!(text.contains("d=postroad.localhost;") && !text.contains("d=shop.example;"), "{text}");
+        assert_eq!(verdicts(&message, &verified), [true], "the record may be back when it is read");
         let events = world.call("/api/v1/events/list", &json!({"types": ["domain.failing"]})).await;
         let told = &events["data"]["items"][0]["data"];
         assert_eq!((&told["domain"]["name"], &told["records"][1]["status"]), (&json!("shop.example"), &json!("missing")));

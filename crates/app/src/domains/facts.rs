@@ -1,0 +1,135 @@
+//! What records of domains depend on: the installation's host name, and the addresses that a domain's mail leaves from.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use postroad_model::DomainName;
+use postroad_store::{DomainOwner, SendersOf, Source, StoreError};
+use tokio::time::{Instant, timeout};
+
+use super::check::{SendingAddress, Service, ServiceConfig};
+use crate::App;
+
+/// What the DNS says of this installation is remembered for this long.
+const KEPT: Duration = Duration::from_secs(30);
+const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
+/// Sets of addresses that are remembered: there are about as many as pools.
+const SETS_MAX: usize = 1_000;
+
+/// The setting that all nodes judge records by, whatever each one is called.
+const INSTALLATION_HOST: &str = "installation_host";
+
+/// Facts by what they were looked up for.
+#[derive(Debug, Default)]
+pub(super) struct KnownFacts {
+    facts: Mutex<HashMap<ServiceConfig, (Instant, Service)>>,
+}
+
+impl KnownFacts {
+    fn find(&self, config: &ServiceConfig) -> Option<(Instant, Service)> {
+        self.facts.lock().get(config).cloned()
+    }
+
+    fn put(&self, config: ServiceConfig, service: Service) {
+        let mut facts = self.facts.lock();
+        if facts.len() >= SETS_MAX {
+            facts.clear();
+        }
+        facts.insert(config, (Instant::now(), service));
+    }
+}
+
+impl App {
+    /// Facts for the domains of an owner; from the DNS, remembered for a moment.
+    pub(crate) async fn service_facts(&self, owner: DomainOwner) -> Service {
+        let senders = match owner {
+            DomainOwner::Server(id) => SendersOf::Server(id),
+            DomainOwner::Account(id) => SendersOf::Account(id),
+        };
+        self.facts_for(senders).await
+    }
+
+    /// Facts for the installation itself: all addresses that it sends from.
+    pub(super) async fn installation_facts(&self) -> Service {
+        self.facts_for(SendersOf::All).await
+    }
+
+    async fn facts_for(&self, senders: SendersOf) -> Service {
+        let (config, trouble) = self.service_config(senders).await;
+        if let Some(error) = trouble {
+            tracing::warn!(%error, "the addresses of the installation could not be read; no domain is judged by them");
+            return Service::unknown(&config, unknown_reason());
+        }
+        let Some(checker) = self.checker() else { return Service::without_dns(&config) };
+        let known = checker.facts.find(&config);
+        if let Some((read_at, service)) = &known
+            && read_at.elapsed() < KEPT
+        {
+            return service.clone();
+        }
+        let found = timeout(LOOK_TIME_MAX, Service::look_up(&checker.dns, &config)).await.ok();
+        if let Some(service) = found.as_ref().filter(|service| service.unknown.is_none()) {
+            checker.facts.put(config, service.clone());
+            return service.clone();
+        }
+        // The last good facts serve on. Trouble is not remembered: the next check looks again.
+        let known = known.map(|(_, service)| service).or(found);
+        known.unwrap_or_else(|| Service::unknown(&config, unknown_reason()))
+    }
+
+    /// Also the error if the store does not answer.
+    async fn service_config(&self, senders: SendersOf) -> (ServiceConfig, Option<StoreError>) {
+        let read = async {
+            let host = self.installation_host().await?;
+            Ok((host, self.inner.store.list_sources_of(senders).await?))
+        };
+        let takes_reports = self.checker().is_some_and(|checker| checker.takes_reports);
+        let address = |source: Source| SendingAddress { address: source.address, helo: source.helo };
+        match read.await {
+            Ok((host, senders)) => {
+                let sources = senders.sources.into_iter().map(address).collect();
+                (ServiceConfig { host, sources, uses_host: senders.uses_host, takes_reports }, None)
+            }
+            Err(error) => {
+                let host = self.inner.hostname.clone();
+                (ServiceConfig { host, sources: Vec::new(), uses_host: true, takes_reports }, Some(error))
+            }
+        }
+    }
+
+    /// The host name that customers' records lead to: the same on all nodes.
+    pub(crate) async fn installation_host(&self) -> Result<DomainName, StoreError> {
+        let stored = self.inner.store.find_setting(INSTALLATION_HOST).await?;
+        let stored = stored.and_then(|text| DomainName::parse(&text).ok());
+        Ok(stored.unwrap_or_else(|| self.inner.hostname.clone()))
+    }
+
+    /// Says at start how this node is called. A node alone decides how the installation is called; of several the first one
+    /// did, and another name is only warned of.
+    pub async fn settle_installation_host(&self, is_alone: bool) -> Result<(), StoreError> {
+        let own = self.inner.hostname.to_string();
+        if is_alone {
+            return self.inner.store.set_setting(INSTALLATION_HOST, Some(own)).await;
+        }
+        let stored = self.inner.store.setting_or_insert(INSTALLATION_HOST, own.clone()).await?;
+        if stored != own {
+            tracing::warn!(
+                hostname = own,
+                installation_host = stored,
+                "this node is called otherwise than the installation; records of domains are judged by the installation's \
+                 name, which `postroad admin domain set-host` changes"
+            );
+        }
+        Ok(())
+    }
+
+    /// Changes the host name that customers' records lead to.
+    pub(crate) async fn set_installation_host(&self, host: &DomainName) -> Result<(), StoreError> {
+        self.inner.store.set_setting(INSTALLATION_HOST, Some(host.to_string())).await
+    }
+}
+
+fn unknown_reason() -> String {
+    "the installation's own addresses could not be found out".to_owned()
+}

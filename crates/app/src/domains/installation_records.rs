@@ -1,0 +1,37 @@
+//! The records that the installation itself needs, checked in the same way as those of customers.
+
+use serde_json::{Value, json};
+
+use super::check::{DkimRecord, ExpectedRecords, RecordCheck, check, zone_fragment};
+use crate::App;
+use crate::admin::AdminError;
+
+impl App {
+    /// All records with what the DNS has at this moment.
+    pub(crate) async fn installation_records(&self) -> Result<Value, AdminError> {
+        let (host, checks) = self.check_installation().await?;
+        Ok(json!({ "name": host, "records": checks }))
+    }
+
+    /// The same as a fragment of a zone file, in which records that are in place are comments.
+    pub(crate) async fn installation_zone(&self) -> Result<Value, AdminError> {
+        let (_, checks) = self.check_installation().await?;
+        Ok(json!({ "zone": zone_fragment(&checks) }))
+    }
+
+    async fn check_installation(&self) -> Result<(String, Vec<RecordCheck>), AdminError> {
+        let installation = self.installation().await?;
+        let service = self.installation_facts().await;
+        let key = DkimRecord {
+            selector: installation.dkim_selector,
+            public_spki_der: installation.dkim_public_spki,
+            required: true,
+        };
+        let expected = ExpectedRecords::of_installation(&service, &[key]);
+        let checks = match self.checker() {
+            Some(checker) => check(&checker.dns, &expected).await,
+            None => expected.pending(),
+        };
+        Ok((service.host.to_string(), checks))
+    }
+}

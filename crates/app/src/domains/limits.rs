@@ -1,0 +1,72 @@
+//! Limits on domains: how many an owner has, and how much work for them runs at once.
+//!
+//! An RSA key takes a tenth of a second of a core, a look at the DNS up to half a minute. Each account gets a few permits for
+//! both; beyond them it is told to come back.
+
+use std::sync::Arc;
+
+use postroad_model::AccountId;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::DomainRefusal;
+use super::permits::{KeyedPermit, KeyedPermits};
+
+/// Calls that add a domain or a key, and those of one account.
+const CHANGES_MAX: usize = 32;
+const CHANGES_OF_ACCOUNT_MAX: usize = 4;
+/// Checks by hand, and those of one account: they mostly wait for strangers' name servers.
+const BY_HAND_MAX: usize = 128;
+const BY_HAND_OF_ACCOUNT_MAX: usize = 4;
+/// Keys made at the same time: the other threads for blocking work stay free for everything else.
+const KEYS_MADE_MAX: usize = 2;
+
+#[derive(Debug)]
+pub(crate) struct DomainLimits {
+    /// Domains of one server, and of one account beside those of its servers.
+    pub(super) per_owner_max: usize,
+    changes: Arc<KeyedPermits>,
+    by_hand: Arc<KeyedPermits>,
+    keys_made: Semaphore,
+}
+
+impl DomainLimits {
+    pub(crate) fn new(per_owner_max: usize) -> Self {
+        Self {
+            per_owner_max,
+            changes: KeyedPermits::new(CHANGES_MAX, CHANGES_OF_ACCOUNT_MAX),
+            by_hand: KeyedPermits::new(BY_HAND_MAX, BY_HAND_OF_ACCOUNT_MAX),
+            keys_made: Semaphore::new(KEYS_MADE_MAX),
+        }
+    }
+
+    pub(super) fn begin_change(&self, account: AccountId) -> Result<KeyedPermit, DomainRefusal> {
+        self.changes.try_acquire(account.0).ok_or(DomainRefusal::Busy)
+    }
+
+    pub(super) fn begin_check(&self, account: AccountId) -> Result<KeyedPermit, DomainRefusal> {
+        self.by_hand.try_acquire(account.0).ok_or(DomainRefusal::Busy)
+    }
+
+    /// Waits for the keys before it, which are no more than there are permits for changes.
+    pub(super) async fn begin_key(&self) -> SemaphorePermit<'_> {
+        self.keys_made.acquire().await.expect("the semaphore is never closed")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_account_leaves_room_for_others() {
+        let limits = DomainLimits::new(10);
+        let held: Vec<_> = (0..CHANGES_OF_ACCOUNT_MAX)
+            .map(|_| limits.begin_change(AccountId(1)).expect("there is room"))
+            .collect();
+        assert!(matches!(limits.begin_change(AccountId(1)), Err(DomainRefusal::Busy)));
+        assert!(limits.begin_change(AccountId(2)).is_ok());
+        assert!(limits.begin_check(AccountId(1)).is_ok(), "checks have permits of their own");
+        drop(held);
+        assert!(limits.begin_change(AccountId(1)).is_ok());
+    }
+}
