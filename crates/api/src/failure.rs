@@ -64,6 +64,7 @@ pub(crate) enum Reason {
         most: usize,
     },
     DomainsBusy,
+    DomainNotVerified,
     /// A server's key on a domain that other servers use too.
     DomainOfAccount,
     TemplateNotFound,
@@ -181,6 +182,11 @@ impl Reason {
                 ok,
                 "TooManyDomains",
                 format!("The server has {most} domains, the maximum; delete one first").into(),
+            ),
+            Self::DomainNotVerified => error(
+                ok,
+                "DomainNotVerified",
+                "The domain is not verified yet: until then it may be anybody's".into(),
             ),
             Self::DomainsBusy => Row {
                 header: Some((RETRY_AFTER, "5")),
@@ -331,6 +337,7 @@ impl From<DomainRefusal> for Failure {
             DomainRefusal::Exists => Reason::DomainExists.into(),
             DomainRefusal::TooMany { most } => Reason::TooManyDomains { most }.into(),
             DomainRefusal::Busy => Reason::DomainsBusy.into(),
+            DomainRefusal::NotVerified => Reason::DomainNotVerified.into(),
             DomainRefusal::OfAccount => Reason::DomainOfAccount.into(),
             DomainRefusal::Store(error) => error.into(),
         }
@@ -388,6 +395,7 @@ pub(crate) enum ErrorCode {
     DomainExists,
     TooManyDomains,
     DomainsBusy,
+    DomainNotVerified,
     TemplateNotFound,
     TemplateVersionNotFound,
     TemplateInvalid,
@@ -471,6 +479,7 @@ mod tests {
             Reason::DomainExists,
             Reason::TooManyDomains { most: 1 },
             Reason::DomainsBusy,
+            Reason::DomainNotVerified,
             Reason::DomainOfAccount,
             Reason::TemplateNotFound,
             Reason::TemplateVersionNotFound,

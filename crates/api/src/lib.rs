@@ -43,6 +43,7 @@ mod settings;
 mod state;
 mod suppressions;
 mod templates;
+mod time_field;
 mod unsent;
 mod watched_io;
 mod webhooks;

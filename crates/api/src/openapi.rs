@@ -72,6 +72,8 @@ pub fn openapi_json() -> String {
         domains::verify::handle,
         domains::rotate_dkim::handle,
         domains::delete::handle,
+        domains::zone::handle,
+        domains::reports::handle,
         server_settings::get::handle,
         server_settings::update::handle,
     ),
@@ -299,6 +301,7 @@ mod tests {
         assert_eq!(asked(domains::rotate_dkim::read), documented("RotateDkimIn"));
         assert_eq!(asked(domains::get::read), documented("DomainNameIn"));
         assert_eq!(asked(domains::list::read), documented("ListDomainsIn"));
+        assert_eq!(asked(domains::reports::read), documented("DomainReportsIn"));
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .endpoint(Operation::DomainsVerify, domains::verify::handle)
         .endpoint(Operation::DomainsRotateDkim, domains::rotate_dkim::handle)
         .endpoint(Operation::DomainsDelete, domains::delete::handle)
+        .endpoint(Operation::DomainsZone, domains::zone::handle)
+        .endpoint(Operation::DomainsReports, domains::reports::handle)
         .endpoint(Operation::ServerGet, server_settings::get::handle)
         .endpoint(Operation::ServerUpdate, server_settings::update::handle)
         .route(

@@ -1,7 +1,6 @@
 //! Parameters that all analytics calls share: time range, filters, and whether bots count.
 
 use postroad_app::analytics::{Dimension, DimensionValue, Filter, LABELS_MAX, OTHER_LABELS};
-use postroad_model::Timestamp;
 use utoipa::ToSchema;
 
 use crate::fields::{Fields, Findings, shortened};
@@ -36,22 +35,6 @@ pub(crate) struct FiltersIn {
     ip_pool: Option<FilterIn>,
     /// Id of the credential.
     credential: Option<FilterIn>,
-}
-
-/// Reads `from` or `to`, if present.
-pub(super) fn read_time(
-    fields: &mut Fields<'_>,
-    name: &'static str,
-    findings: &mut Findings,
-) -> Option<Timestamp> {
-    let text = fields.text(name, findings)?;
-    let moment = Timestamp::parse_rfc3339(&text).filter(|moment| moment.as_micros() >= 0);
-    if moment.is_none() {
-        let message =
-            format!("`{name}` has to be a time as RFC 3339 writes it, such as 2026-11-15T00:00:00Z");
-        findings.problem(format!("/{name}"), message);
-    }
-    moment
 }
 
 pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Filter> {

@@ -5,12 +5,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::figures_out::{FiguresOut, RatesOut};
-use super::question::{FilterIn, FiltersIn, add_warnings, read_filter, read_filters, read_time};
+use super::question::{FilterIn, FiltersIn, add_warnings, read_filter, read_filters};
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json;
+use crate::time_field::read_time;
 
 /// Time range, and filters on messages.
 #[derive(Debug, ToSchema)]

@@ -9,12 +9,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::figures_out::FiguresOut;
-use super::question::{FiltersIn, add_warnings, dimension_names, read_filters, read_time};
+use super::question::{FiltersIn, add_warnings, dimension_names, read_filters};
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Flags, OrNull, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings, expect_text};
 use crate::json;
+use crate::time_field::read_time;
 
 /// Size of one point in an answer, for reserving memory.
 const POINT_BYTES: usize = 700;

@@ -5,12 +5,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::figures_out::FiguresOut;
-use super::question::{FiltersIn, add_warnings, dimension_names, read_filters, read_time};
+use super::question::{FiltersIn, add_warnings, dimension_names, read_filters};
 use crate::endpoint::Call;
 use crate::envelope::{Answer, Success};
 use crate::failure::Failure;
 use crate::fields::{Fields, Findings};
 use crate::json::{self, Json};
+use crate::time_field::read_time;
 
 const RECIPIENT_DOMAIN: &str = "recipient_domain";
 const LIMIT: u64 = 20;

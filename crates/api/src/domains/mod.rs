@@ -5,6 +5,8 @@ pub(crate) mod delete;
 mod domain_out;
 pub(crate) mod get;
 pub(crate) mod list;
+pub(crate) mod reports;
 pub(crate) mod rotate_dkim;
 mod shared_params;
 pub(crate) mod verify;
+pub(crate) mod zone;

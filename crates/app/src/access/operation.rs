@@ -101,6 +101,8 @@ operations! {
     DomainsVerify             "domains/verify"            ServerOrAccount  Change   Admin;
     DomainsRotateDkim         "domains/rotate_dkim"       ServerOrAccount  Change   Admin;
     DomainsDelete             "domains/delete"            ServerOrAccount  Change   Admin;
+    DomainsZone               "domains/zone"              ServerOrAccount  Read     ReadOnly;
+    DomainsReports            "domains/reports"           ServerOrAccount  Read     ReadOnly;
     DomainsSetTracking        "domains/set_tracking"      Operator         Change   Owner;
     DomainsSetVerified        "domains/set_verified"      Operator         Change   Owner;
     ServersCreate             "servers/create"            Account          Change   Admin;
@@ -124,6 +126,7 @@ operations! {
     AccountsSuspend           "accounts/suspend"          Operator         Change   Owner;
     AccountsResume            "accounts/resume"           Operator         Change   Owner;
     InstallationRecords       "installation/records"      Operator         Read     Owner;
+    InstallationSetHost       "installation/set_host"     Operator         Change   Owner;
     InstallationReports       "installation/reports"      Operator         Read     Owner;
     InstallationMaintenance   "installation/maintenance"  Operator         Change   Owner;
 }

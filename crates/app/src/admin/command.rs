@@ -83,6 +83,12 @@ pub enum Command {
         key: ImportedDkimKey,
     },
     DomainZone(NamedDomain),
+    /// What receivers report of its mail, summed up.
+    DomainReports {
+        domain: NamedDomain,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+    },
     InstallationRecords,
     InstallationZone,
     /// The host name that customers' records lead to.
@@ -180,7 +186,10 @@ impl Command {
             Self::DomainVerify(_) => Operation::DomainsVerify,
             Self::DomainDelete(_) => Operation::DomainsDelete,
             Self::DomainRotateDkim { .. } => Operation::DomainsRotateDkim,
-            Self::InstallationRecords => Operation::InstallationRecords,
+            Self::DomainZone(_) => Operation::DomainsZone,
+            Self::DomainReports { .. } => Operation::DomainsReports,
+            Self::InstallationRecords | Self::InstallationZone => Operation::InstallationRecords,
+            Self::InstallationSetHost { .. } => Operation::InstallationSetHost,
             Self::PoolCreate { .. } => Operation::IpPoolsCreate,
             Self::PoolList => Operation::IpPoolsList,
             Self::PoolDelete { .. } => Operation::IpPoolsDelete,

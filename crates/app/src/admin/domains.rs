@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{AdminError, NamedDomain};
 use crate::App;
-use crate::domains::{DomainRefusal, DomainView, ImportedDkimKey, RecordView};
+use crate::domains::{DomainRefusal, DomainView, ImportedDkimKey, RecordView, ReportPeriod};
 
 /// Domains that one list shows.
 const LISTED_MAX: usize = 100_000;
@@ -64,6 +64,15 @@ impl App {
     pub(super) async fn domain_zone_of(&self, order: &NamedDomain) -> Result<Value, AdminError> {
         let domain = self.named_domain(order).await?;
         Ok(json!({ "zone": self.domain_view(domain).await.zone() }))
+    }
+
+    pub(super) async fn show_domain_reports(
+        &self,
+        order: &NamedDomain,
+        period: ReportPeriod,
+    ) -> Result<Value, AdminError> {
+        let domain = self.named_domain(order).await?;
+        Ok(json!(self.sum_reports(domain.name, period).await?))
     }
 
     pub(super) async fn rename_installation(&self, host: &str) -> Result<Value, AdminError> {
@@ -148,9 +157,10 @@ fn told(refusal: DomainRefusal, name: &DomainName) -> AdminError {
         DomainRefusal::Exists => AdminError::refused(format!("the domain `{name}` exists already")),
         DomainRefusal::NotFound => AdminError::refused(format!("there is no domain `{name}`")),
         DomainRefusal::Store(error) => error.into(),
-        other @ (DomainRefusal::TooMany { .. } | DomainRefusal::Busy | DomainRefusal::OfAccount) => {
-            AdminError::refused(other.to_string())
-        }
+        other @ (DomainRefusal::TooMany { .. }
+        | DomainRefusal::Busy
+        | DomainRefusal::NotVerified
+        | DomainRefusal::OfAccount) => AdminError::refused(other.to_string()),
     }
 }
 

@@ -19,6 +19,7 @@ pub use command::{Command, DaysCeiling, NamedDomain, NewKey, SetDomainTracking, 
 pub use pools::WarmUpState;
 
 use crate::access::{Actor, Subject, permit};
+use crate::domains::ReportPeriod;
 use crate::{App, names};
 
 /// Why a command failed; the text is for the operator.
@@ -72,6 +73,9 @@ impl App {
             Command::DomainDelete(domain) => self.remove_domain(&domain).await,
             Command::DomainRotateDkim { domain, key } => self.give_new_key(&domain, key).await,
             Command::DomainZone(domain) => self.domain_zone_of(&domain).await,
+            Command::DomainReports { domain, from, to } => {
+                self.show_domain_reports(&domain, ReportPeriod { from, to }).await
+            }
             Command::InstallationRecords => self.installation_records().await,
             Command::InstallationZone => self.installation_zone().await,
             Command::InstallationSetHost { host } => self.rename_installation(&host).await,

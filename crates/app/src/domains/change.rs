@@ -106,7 +106,7 @@ impl App {
         if domain.server_id.is_none() { Err(DomainRefusal::OfAccount) } else { Ok(domain) }
     }
 
-    async fn usable_domain(&self, caller: &Caller, name: &str) -> Result<Domain, DomainRefusal> {
+    pub(super) async fn usable_domain(&self, caller: &Caller, name: &str) -> Result<Domain, DomainRefusal> {
         // What is no name is nobody's domain.
         let name = parse_name(name).map_err(|_| DomainRefusal::NotFound)?;
         self.inner.store.find_domain(caller.server_id, name).await?.ok_or(DomainRefusal::NotFound)

@@ -17,6 +17,8 @@ pub enum DomainRefusal {
     /// Too much of the kind runs at this moment, of the account or of all.
     #[error("too many domains are being added or checked at this moment; try again in a few seconds")]
     Busy,
+    #[error("the domain is not verified")]
+    NotVerified,
     /// A server's key may use it, not change it.
     #[error("the domain belongs to the account")]
     OfAccount,

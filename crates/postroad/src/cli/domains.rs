@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use postroad_model::Timestamp;
 
-use super::OnOffDefault;
+use super::{OnOffDefault, parse_time};
 
 /// Which domain.
 #[derive(Debug, Args)]
@@ -114,6 +115,17 @@ pub(crate) enum DomainCommand {
     Zone {
         #[command(flatten)]
         domain: DomainArgs,
+    },
+    /// Sum up what receivers report of a domain's mail (DMARC, TLS)
+    Reports {
+        #[command(flatten)]
+        domain: DomainArgs,
+        /// Start, like 2026-11-01T00:00:00Z; 30 days before the end if left out
+        #[arg(long, value_parser = parse_time)]
+        from: Option<Timestamp>,
+        /// End, like 2026-12-01T00:00:00Z; now if left out
+        #[arg(long, value_parser = parse_time)]
+        to: Option<Timestamp>,
     },
     /// Set the host name that customers' records lead to, the same for all nodes; their own name is `hostname`
     SetHost {

@@ -34,6 +34,9 @@ pub(super) fn command(given: DomainCommand) -> anyhow::Result<Command> {
         DomainCommand::Records { name: None, zone: true, .. } => Command::InstallationZone,
         DomainCommand::Records { name: None, .. } => Command::InstallationRecords,
         DomainCommand::Zone { domain } => Command::DomainZone(named(domain)),
+        DomainCommand::Reports { domain, from, to } => {
+            Command::DomainReports { domain: named(domain), from, to }
+        }
         DomainCommand::SetHost { host } => Command::InstallationSetHost { host },
         DomainCommand::Delete { domain } => Command::DomainDelete(named(domain)),
     })

@@ -6,7 +6,7 @@ use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, Timestamp};
 
 use crate::error::StoreError;
-use crate::sql::Sql;
+use crate::sql::{Row, Sql};
 use crate::{Result, Store};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +70,17 @@ impl Store {
     pub async fn sum_up_domain_reports(&self, domain: Option<DomainName>) -> Result<Vec<DomainReportSum>> {
         let domain = domain.map(|domain| domain.as_str().to_owned());
         self.read(move |sql| Box::pin(sum_up(sql, domain))).await
+    }
+
+    /// Those that touch the time between the two moments, by kind, organisation and id, behind `after`.
+    pub async fn list_domain_reports_between(
+        &self,
+        domain: DomainName,
+        between: (Timestamp, Timestamp),
+        after: Option<(ReportKind, String, String)>,
+        limit: usize,
+    ) -> Result<Vec<DomainReport>> {
+        self.read(move |sql| Box::pin(list_between(sql, domain, between, after, limit as i64))).await
     }
 
     /// The newest first.
@@ -180,19 +191,47 @@ async fn list(sql: &Sql<'_>, domain: DomainName, limit: i64) -> Result<Vec<Domai
             &[domain.as_str().into(), limit.into()],
         )
         .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(DomainReport {
-                domain: domain.clone(),
-                kind: row.name(0, ReportKind::parse)?,
-                organisation: row.text(1)?,
-                report_id: row.text(2)?,
-                begin: row.time(3)?,
-                end: row.time(4)?,
-                total: row.int(5)? as u64,
-                passed: row.int(6)? as u64,
-                details: row.text(7)?,
-            })
-        })
-        .collect()
+    rows.iter().map(|row| read(row, &domain)).collect()
+}
+
+async fn list_between(
+    sql: &Sql<'_>,
+    domain: DomainName,
+    (from, to): (Timestamp, Timestamp),
+    after: Option<(ReportKind, String, String)>,
+    limit: i64,
+) -> Result<Vec<DomainReport>> {
+    let (kind, organisation, report_id) =
+        after.map_or_else(Default::default, |(kind, of, id)| (kind.as_str().to_owned(), of, id));
+    let rows = sql
+        .query(
+            "SELECT kind, organisation, report_id, begin_at, end_at, total, passed, details FROM domain_reports
+             WHERE domain = $1 AND (kind, organisation, report_id) > ($2, $3, $4) AND end_at >= $5 AND begin_at < $6
+             ORDER BY kind, organisation, report_id LIMIT $7",
+            &[
+                domain.as_str().into(),
+                kind.into(),
+                organisation.into(),
+                report_id.into(),
+                from.into(),
+                to.into(),
+                limit.into(),
+            ],
+        )
+        .await?;
+    rows.iter().map(|row| read(row, &domain)).collect()
+}
+
+fn read(row: &Row, domain: &DomainName) -> Result<DomainReport> {
+    Ok(DomainReport {
+        domain: domain.clone(),
+        kind: row.name(0, ReportKind::parse)?,
+        organisation: row.text(1)?,
+        report_id: row.text(2)?,
+        begin: row.time(3)?,
+        end: row.time(4)?,
+        total: row.int(5)? as u64,
+        passed: row.int(6)? as u64,
+        details: row.text(7)?,
+    })
 }

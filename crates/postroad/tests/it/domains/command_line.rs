@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use postroad_testkit::DnsServer;
 use serde_json::json;
 
 use super::{publish, start};
-use crate::world::both_engines;
+use crate::world::{World, both_engines};
 
 both_engines! {
     async fn domains_are_managed_on_the_command_line(engine: Engine) {
@@ -58,13 +59,17 @@ both_engines! {
     }
 
     async fn records_are_printed_as_a_zone_file_that_verifies_them(engine: Engine) {
-        let (world, dns) = start(engine);
+        let dns = DnsServer::start();
+        dns.a("post.example", [192, 0, 2, 1]);
+        let server = dns.address().to_string();
+        let envs = [("POSTROAD_DNS_NAMESERVERS", server.as_str()), ("POSTROAD_HOSTNAME", "post.example")];
+        let world = World::start_with(engine, &envs);
         let records = world.admin(&["domain", "records", "--installation"]);
         let status = |purpose: &str| {
             let all = records["records"].as_array().unwrap();
             all.iter().find(|record| record["purpose"] == purpose).unwrap()["status"].clone()
         };
-        assert_eq!((records["name"].as_str(), status("host")), (Some("postroad.localhost"), json!("verified")));
+        assert_eq!((records["name"].as_str(), status("host")), (Some("post.example"), json!("verified")));
         assert_eq!((status("bounces"), status("spf")), (json!("missing"), json!("missing")));
         let zone_of = |args: &[&str]| world.admin(&[&["domain"], args].concat())["zone"].as_str().unwrap().to_owned();
         let zone = zone_of(&["records", "--installation", "--zone"]);

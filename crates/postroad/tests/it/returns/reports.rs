@@ -66,6 +66,46 @@ async fn address(world: &World, local_part: &str) -> String {
 }
 
 both_engines! {
+    async fn a_verified_domains_reports_are_summed_up_for_its_server(world: World) {
+        let to = address(&world, "dmarc-reports").await;
+        for text in [dmarc("example.test", 1, 10, 2), dmarc("example.test", 2, 5, 0), dmarc("other.example", 3, 7, 7)] {
+            mail_back(&world, &to, &report(text.as_bytes())).await;
+        }
+        let tls_to = to.replace("dmarc", "tls");
+        assert_eq!(mail_back(&world, &tls_to, &report(tls("example.test").as_bytes())).await, OK);
+        let all = json!({"name": "example.test", "from": "2025-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z"});
+        let reports = world.domains("reports", &all).await;
+        let row = |address: &str, messages: u64, dkim_passed: u64, failed: u64| {
+            json!({"address": address, "messages": messages, "dkim_passed": dkim_passed, "spf_passed": 0, "failed": failed})
+        };
+        assert_eq!(
+            reports["dmarc"],
+            json!({
+                "reports": 2, "messages": 17, "passed": 15, "failed": 2, "quarantined": 0, "rejected": 0,
+                "sources": [row("192.0.2.1", 15, 15, 0), row("198.51.100.7", 2, 0, 2)], "sources_left_out": 0,
+            })
+        );
+        assert_eq!(
+            reports["tls"],
+            json!({
+                "reports": 1, "sessions": 104, "successful": 100, "failed": 4, "failures": {"certificate-expired": 4},
+            })
+        );
+        let shown = world.admin(&["domain", "reports", "example.test", "--from", "2025-11-01T00:00:00Z"]);
+        assert_eq!((&shown["dmarc"]["messages"], &shown["tls"]["sessions"]), (&json!(17), &json!(104)));
+        let before = json!({"name": "example.test", "from": "2024-11-01T00:00:00Z", "to": "2025-01-01T00:00:00Z"});
+        assert_eq!(world.domains("reports", &before).await["dmarc"]["reports"], 0);
+
+        world.domains("create", &json!({"name": "other.example"})).await;
+        let refused = world.refused_domains("reports", &json!({"name": "other.example"})).await;
+        assert_eq!(refused, "DomainNotVerified", "anybody can add a domain");
+        assert_eq!(world.refused_domains("reports", &json!({"name": "unknown.example"})).await, "DomainNotFound");
+        let wrong = json!({"name": "example.test", "from": "yesterday"});
+        assert_eq!(world.refused_domains("reports", &wrong).await, "ValidationError");
+        let zone = world.domains("zone", &json!({"name": "other.example"})).await;
+        assert!(zone["zone"].as_str().unwrap().contains("._domainkey.other.example. 3600 IN TXT \"v=DKIM1"), "{zone}");
+    }
+
     async fn reports_are_summed_up_by_domain(world: World) {
         let to = address(&world, "DMARC-Reports").await;
         for text in [dmarc("example.test", 1, 10, 2), dmarc("example.test", 2, 5, 0), dmarc("example.test", 1, 10, 2)] {

@@ -1,0 +1,37 @@
+//! domains/zone: the records of a domain for a zone file.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::get::{DomainNameIn, read};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::Findings;
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ZoneOut {
+    /// One line for each record, with complete names; records that are in place are comments.
+    #[schema(example = "_dmarc.example.com. 3600 IN TXT \"v=DMARC1; p=none\"\n")]
+    zone: String,
+}
+
+/// Get a domain's records as a zone file
+///
+/// A fragment for BIND and whatever else reads zone files (RFC 1035). An SPF record is only in it when the DNS was asked for the
+/// one that is there: call domains/verify first.
+#[utoipa::path(
+    post,
+    path = "/api/v1/domains/zone",
+    tag = "domains",
+    operation_id = "getDomainZone",
+    request_body = DomainNameIn,
+    responses((status = 200, body = Answer<ZoneOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<ZoneOut>, Failure> {
+    let mut findings = Findings::default();
+    let name = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let found = call.app.find_domain(&call.caller, &name).await.map_err(Failure::from);
+    Success::with_warnings(found.map(|view| ZoneOut { zone: view.zone() }), warnings)
+}

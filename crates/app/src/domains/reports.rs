@@ -1,0 +1,204 @@
+//! What receivers report of a domain's mail, summed up by source and result (RFC 7489 aggregates, RFC 8460 TLS reports).
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use postroad_model::{DomainName, Timestamp};
+use postroad_store::{DomainReport, ReportKind, StoreError};
+use serde::{Deserialize, Serialize};
+
+use super::DomainRefusal;
+use crate::{App, Caller};
+
+const PERIOD_DEFAULT: Duration = Duration::from_hours(30 * 24);
+/// Reports that are read at once.
+const PAGE: usize = 200;
+/// Sources and kinds of failures that are told apart; the rest is in the totals only.
+const SOURCES_MAX: usize = 5_000;
+const FAILURES_MAX: usize = 100;
+/// Sources that are shown.
+const SOURCES_SHOWN_MAX: usize = 500;
+
+/// Which reports: all that touch the time between `from` and `to`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReportPeriod {
+    /// 30 days before `to` if left out.
+    pub from: Option<Timestamp>,
+    /// Now if left out.
+    pub to: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DomainReports {
+    pub name: DomainName,
+    pub from: Timestamp,
+    pub to: Timestamp,
+    pub dmarc: DmarcTotals,
+    pub tls: TlsTotals,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct DmarcTotals {
+    pub reports: u64,
+    pub messages: u64,
+    pub passed: u64,
+    pub quarantined: u64,
+    pub rejected: u64,
+    /// Most messages first.
+    pub sources: Vec<SourceTotals>,
+    /// Sources with few messages that are not among them.
+    pub sources_left_out: usize,
+}
+
+/// Messages from one address.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct SourceTotals {
+    pub address: String,
+    pub messages: u64,
+    pub dkim_passed: u64,
+    pub spf_passed: u64,
+    pub failed: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct TlsTotals {
+    pub reports: u64,
+    pub sessions: u64,
+    pub successful: u64,
+    /// Failed sessions by result type.
+    pub failures: BTreeMap<String, u64>,
+}
+
+/// As reports are stored.
+#[derive(Deserialize)]
+struct DmarcDetails {
+    #[serde(default)]
+    quarantined: u64,
+    #[serde(default)]
+    rejected: u64,
+    #[serde(default)]
+    sources: Vec<SourceDetails>,
+}
+
+#[derive(Deserialize)]
+struct SourceDetails {
+    address: String,
+    #[serde(default)]
+    messages: u64,
+    #[serde(default)]
+    dkim_passed: u64,
+    #[serde(default)]
+    spf_passed: u64,
+    #[serde(default)]
+    failed: u64,
+}
+
+#[derive(Deserialize)]
+struct TlsDetails {
+    #[serde(default)]
+    failures: BTreeMap<String, u64>,
+}
+
+impl App {
+    /// Reports about a verified domain that the caller's server may send from: before it is verified, it may be anybody's.
+    pub async fn domain_reports_of(
+        &self,
+        caller: &Caller,
+        name: &str,
+        period: ReportPeriod,
+    ) -> Result<DomainReports, DomainRefusal> {
+        let domain = self.usable_domain(caller, name).await?;
+        if !domain.is_verified() {
+            return Err(DomainRefusal::NotVerified);
+        }
+        Ok(self.sum_reports(domain.name, period).await?)
+    }
+
+    pub(crate) async fn sum_reports(
+        &self,
+        name: DomainName,
+        period: ReportPeriod,
+    ) -> Result<DomainReports, StoreError> {
+        let to = period.to.unwrap_or_else(|| self.inner.clock.now());
+        let from = period.from.unwrap_or_else(|| to.minus(PERIOD_DEFAULT));
+        let mut sums = Sums::default();
+        let mut after = None;
+        loop {
+            let page =
+                self.inner.store.list_domain_reports_between(name.clone(), (from, to), after, PAGE).await?;
+            let is_last = page.len() < PAGE;
+            for report in &page {
+                sums.add(report);
+            }
+            match page.into_iter().next_back().filter(|_| !is_last) {
+                Some(last) => after = Some((last.kind, last.organisation, last.report_id)),
+                None => break,
+            }
+        }
+        let (dmarc, tls) = sums.finish();
+        Ok(DomainReports { name, from, to, dmarc, tls })
+    }
+}
+
+#[derive(Default)]
+struct Sums {
+    dmarc: DmarcTotals,
+    tls: TlsTotals,
+    sources: HashMap<String, SourceTotals>,
+}
+
+impl Sums {
+    /// Counts come from strangers: they stop at the largest number instead of beginning anew.
+    fn add(&mut self, report: &DomainReport) {
+        match report.kind {
+            ReportKind::Dmarc => {
+                self.dmarc.reports += 1;
+                add(&mut self.dmarc.messages, report.total);
+                add(&mut self.dmarc.passed, report.passed);
+                // Written by this service, so it can be read.
+                let Ok(details) = serde_json::from_str::<DmarcDetails>(&report.details) else { return };
+                add(&mut self.dmarc.quarantined, details.quarantined);
+                add(&mut self.dmarc.rejected, details.rejected);
+                details.sources.into_iter().for_each(|source| self.add_source(source));
+            }
+            ReportKind::Tls => {
+                self.tls.reports += 1;
+                add(&mut self.tls.sessions, report.total);
+                add(&mut self.tls.successful, report.passed);
+                let Ok(details) = serde_json::from_str::<TlsDetails>(&report.details) else { return };
+                for (kind, count) in details.failures {
+                    let is_known = self.tls.failures.contains_key(&kind);
+                    if is_known || self.tls.failures.len() < FAILURES_MAX {
+                        add(self.tls.failures.entry(kind).or_default(), count);
+                    }
+                }
+            }
+        }
+    }
+
+    fn add_source(&mut self, source: SourceDetails) {
+        if !self.sources.contains_key(&source.address) && self.sources.len() >= SOURCES_MAX {
+            self.dmarc.sources_left_out += 1;
+            return;
+        }
+        let sum = self.sources.entry(source.address).or_default();
+        add(&mut sum.messages, source.messages);
+        add(&mut sum.dkim_passed, source.dkim_passed);
+        add(&mut sum.spf_passed, source.spf_passed);
+        add(&mut sum.failed, source.failed);
+    }
+
+    fn finish(self) -> (DmarcTotals, TlsTotals) {
+        let Self { mut dmarc, tls, sources } = self;
+        let named = sources.into_iter().map(|(address, sum)| SourceTotals { address, ..sum });
+        dmarc.sources = named.collect();
+        dmarc.sources.sort_by(|a, b| b.messages.cmp(&a.messages).then_with(|| a.address.cmp(&b.address)));
+        dmarc.sources_left_out += dmarc.sources.len().saturating_sub(SOURCES_SHOWN_MAX);
+        dmarc.sources.truncate(SOURCES_SHOWN_MAX);
+        (dmarc, tls)
+    }
+}
+
+fn add(sum: &mut u64, count: u64) {
+    *sum = sum.saturating_add(count);
+}
