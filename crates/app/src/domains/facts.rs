@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::DomainName;
 use postroad_store::{DomainOwner, SendersOf, Source, StoreError};
 use tokio::time::{Instant, timeout};
@@ -40,6 +41,7 @@ impl KnownFacts {
     }
 }
 
+#[boxed_futures]
 impl App {
     /// Facts for the domains of an owner; from the DNS, remembered for a moment.
     pub(crate) async fn service_facts(&self, owner: DomainOwner) -> Service {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{DomainName, Timestamp};
 use postroad_store::{DomainReport, ReportKind, StoreError};
 use serde::{Deserialize, Serialize};
@@ -99,6 +100,7 @@ struct TlsDetails {
     failures: BTreeMap<String, u64>,
 }
 
+#[boxed_futures]
 impl App {
     /// Reports about a verified domain that the caller's server may send from: before it is verified, it may be anybody's.
     pub async fn domain_reports_of(
