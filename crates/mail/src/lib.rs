@@ -14,6 +14,7 @@ pub mod dkim;
 pub mod dkim_key;
 mod eight_bit;
 mod encoded_word;
+pub mod feedback_headers;
 mod header_block;
 pub mod header_check;
 mod header_line;
@@ -40,6 +41,7 @@ pub use classify::{
 pub use compose::{Composition, NewContent, compose};
 pub use dkim::{Canonical, Signer, SignerError};
 pub use dkim_key::{DkimAlgorithm, DkimKey, DkimKeyError, dkim_txt};
+pub use feedback_headers::{InstallationId, OwnFeedbackHeaders, cfbl_address};
 pub use header_check::{
     HeaderProblem, check_content_type, check_date, check_header_name, check_header_value, check_message_id,
 };

@@ -15,7 +15,7 @@ use super::flight::Flight;
 use crate::attempt::settle::{Attempt, Settlement, is_put_back, signal_of, signal_of_greeting};
 use crate::attempt::{ConnectFailure, Connection, Ending, Peer};
 use crate::journal::FlightKey;
-use crate::prepare::{PrepareError, Work};
+use crate::prepare::{PrepareError, Signing, Work};
 use crate::providers::Provider;
 use crate::route::{RouteKind, Security};
 use crate::schedule::{Answer, Asking, Entry, Job, Left, Next};
@@ -350,7 +350,9 @@ impl Worker {
 
     async fn transact(&mut self, job: Job, work: Arc<Work>, started_at: Timestamp) -> After {
         let shared = Arc::clone(&self.shared);
-        let message = match shared.preparer.outgoing(&work).await {
+        let goes_by_signature = job.route.rules.feedback_by_dkim;
+        let signing = if goes_by_signature { Signing::ForFeedback } else { Signing::Usual };
+        let message = match shared.preparer.outgoing(&work, signing).await {
             Ok(message) => message,
             Err(PrepareError::Store(error @ StoreError::Unavailable(_))) => {
                 tracing::warn!(message.id = %job.entry.message_id, %error, "reading a message failed; retrying soon");

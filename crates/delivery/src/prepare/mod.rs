@@ -1,19 +1,18 @@
 //! From a stored message to the bytes on the wire: return path, `Received` and DKIM signature, derived from the stored message
 //! in the same way at every attempt, so that every attempt of every node sends identical bytes.
 
+mod accounts;
 mod memory;
 mod own_domains;
 mod personal;
+mod signed_head;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use postroad_mail::{
-    Canonical, ReturnPathKey, RewritePlan, TrackKey, find_from_domain, has_utf8_header, message_header,
-    received,
-};
+use postroad_mail::{ReturnPathKey, RewritePlan, TrackKey, has_utf8_header, message_header, received};
 use postroad_model::{DomainName, EmailAddress, MessageId, MessageToken, SendId, ServerId};
 use postroad_smtp::{Body, OutgoingMessage};
 use postroad_store::{Fresh, Message, SendInfo, Store, StoreError};
@@ -21,11 +20,10 @@ use tokio::sync::OnceCell;
 
 pub(crate) use memory::FreshMemory;
 pub(crate) use own_domains::OwnDomains;
+pub(crate) use signed_head::Signing;
 
 use crate::signing::SigningPool;
-
-/// Above this size a body is hashed off the async threads.
-const HASH_INLINE_BYTES_MAX: usize = 256 << 10;
+use signed_head::HeadSigner;
 
 /// Everything needed to send one message.
 #[derive(Debug)]
@@ -48,7 +46,9 @@ impl Work {
 pub(crate) struct PreparedSend {
     pub(crate) info: Arc<SendInfo>,
     body: OnceCell<Bytes>,
-    signature: OnceCell<Bytes>,
+    head: OnceCell<Bytes>,
+    /// Likewise for receivers whose feedback loop goes by signature.
+    feedback_head: OnceCell<Bytes>,
     /// Where the copies of a tracked send differ.
     plan: OnceCell<Arc<RewritePlan>>,
     /// Its part of the memory for fresh messages.
@@ -70,7 +70,7 @@ pub(crate) enum PrepareError {
 pub(crate) struct Preparer {
     store: Store,
     /// `None` where a smart host signs.
-    signing: Option<SigningPool>,
+    head_signer: Option<HeadSigner>,
     domains: OwnDomains,
     return_paths: ReturnPathKey,
     track_key: TrackKey,
@@ -93,8 +93,8 @@ impl Preparer {
         fresh_bytes_max: usize,
     ) -> Self {
         Self {
+            head_signer: signing.map(|pool| HeadSigner::new(store.clone(), pool, secret)),
             store,
-            signing,
             domains,
             return_paths: ReturnPathKey::new(secret),
             track_key: TrackKey::new(secret),
@@ -112,7 +112,8 @@ impl Preparer {
         let send = Arc::new(PreparedSend {
             info: Arc::clone(&fresh.send),
             body: OnceCell::new_with(Some(fresh.body.clone())),
-            signature: OnceCell::new(),
+            head: OnceCell::new(),
+            feedback_head: OnceCell::new(),
             plan: OnceCell::new(),
             _share: Some(share),
         });
@@ -152,7 +153,8 @@ impl Preparer {
         let send = Arc::new(PreparedSend {
             info,
             body: OnceCell::new(),
-            signature: OnceCell::new(),
+            head: OnceCell::new(),
+            feedback_head: OnceCell::new(),
             plan: OnceCell::new(),
             _share: None,
         });
@@ -160,7 +162,11 @@ impl Preparer {
         send
     }
 
-    pub(crate) async fn outgoing(&self, work: &Work) -> Result<OutgoingMessage, PrepareError> {
+    pub(crate) async fn outgoing(
+        &self,
+        work: &Work,
+        signing: Signing,
+    ) -> Result<OutgoingMessage, PrepareError> {
         let send = &work.send;
         let info = &send.info;
         let read =
@@ -173,12 +179,16 @@ impl Preparer {
                 personal::copy(Arc::clone(plan), tracking, &self.track_key, work, body).await?
             }
         };
-        let (body, signature) = if let Some(copy) = copy {
-            let signature = self.sign(info, &copy).await?;
-            (copy, signature)
+        let (body, head) = if let Some(copy) = copy {
+            let head = self.sign(info, &copy, signing).await?;
+            (copy, head)
         } else {
-            let signature = send.signature.get_or_try_init(|| self.sign(info, body)).await?;
-            (body.clone(), signature.clone())
+            let signed = match signing {
+                Signing::Usual => &send.head,
+                Signing::ForFeedback => &send.feedback_head,
+            };
+            let head = signed.get_or_try_init(|| self.sign(info, body, signing)).await?;
+            (body.clone(), head.clone())
         };
         let broken = |problem: String| PrepareError::Broken(problem);
         // The address itself stays out of it: the text goes into the log.
@@ -190,7 +200,7 @@ impl Preparer {
         let mut trace = received(self.host_of(info), &work.token, protocol, info.created_at);
         trace.push_str(&message_header(&id));
         let has_utf8_header = has_utf8_header(&body);
-        let parts = vec![Bytes::from(trace), signature, body];
+        let parts = vec![Bytes::from(trace), head, body];
         Ok(OutgoingMessage {
             mail_from,
             rcpt_to,
@@ -217,25 +227,11 @@ impl Preparer {
     }
 
     /// Where all recipients get the same bytes, one signature does for all.
-    async fn sign(&self, info: &SendInfo, body: &Bytes) -> Result<Bytes, PrepareError> {
-        let Some(pool) = &self.signing else { return Ok(Bytes::new()) };
-        let signers =
-            self.domains.find_signers(info.server_id, find_from_domain(body), self.host_of(info)).await?;
-        let canonical = if body.len() <= HASH_INLINE_BYTES_MAX {
-            Canonical::of(body)
-        } else {
-            let body = body.clone();
-            let hashing = tokio::task::spawn_blocking(move || Canonical::of(&body));
-            hashing.await.map_err(|_| PrepareError::Broken("hashing it failed".into()))?
-        };
-        let canonical = Arc::new(canonical);
-        let mut headers = String::new();
-        for signer in signers.iter() {
-            let (signer, canonical) = (Arc::clone(signer), Arc::clone(&canonical));
-            let signing = pool.sign(info.server_id, signer, canonical, info.created_at);
-            headers.push_str(&signing.await);
+    async fn sign(&self, info: &SendInfo, body: &Bytes, signing: Signing) -> Result<Bytes, PrepareError> {
+        match &self.head_signer {
+            Some(signer) => signer.sign(&self.domains, info, body, self.host_of(info), signing).await,
+            None => Ok(Bytes::new()),
         }
-        Ok(headers.into())
     }
 
     /// The set-up changed: domains are read again.

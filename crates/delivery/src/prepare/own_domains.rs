@@ -22,7 +22,7 @@ pub(crate) type Signers = Arc<[Arc<Signer>]>;
 pub(crate) struct OwnDomain {
     key_ids: Vec<DomainKeyId>,
     /// Empty where the installation's key signs.
-    signers: Signers,
+    pub(super) signers: Signers,
     /// `rp.<domain>`, if it leads here.
     pub(crate) return_domain: Option<DomainName>,
 }
@@ -59,23 +59,9 @@ impl OwnDomains {
         }
     }
 
-    /// Keys that sign. `host` is the one that took the message: the installation signs in its name, whichever node sends it.
-    pub(crate) async fn find_signers(
-        &self,
-        server_id: ServerId,
-        domain: Option<DomainName>,
-        host: &DomainName,
-    ) -> Result<Signers, StoreError> {
-        let own = match domain {
-            Some(domain) => self.find(server_id, domain).await?,
-            None => None,
-        };
-        Ok(own
-            .filter(|own| !own.signers.is_empty())
-            .map_or_else(|| self.of_installation(host), |own| Arc::clone(&own.signers)))
-    }
-
-    fn of_installation(&self, host: &DomainName) -> Signers {
+    /// The installation's key. `host` is the one that took the message: the installation signs in its name, whichever node
+    /// sends it.
+    pub(super) fn of_installation(&self, host: &DomainName) -> Signers {
         if self.installation[0].domain() == host {
             return Arc::clone(&self.installation);
         }

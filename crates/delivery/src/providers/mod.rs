@@ -35,6 +35,8 @@ pub struct Provider {
     pub slow_start_connections: u32,
     pub idle_max: Duration,
     pub connection_age_max: Duration,
+    /// It sends complaints to those whose DKIM signature a message has.
+    pub feedback_by_dkim: bool,
     /// Where the numbers come from.
     pub basis: String,
     /// MX hosts that this entry takes and no other.

@@ -45,6 +45,7 @@ pub(super) struct Entry {
     slow_start_connections: Option<u32>,
     idle_seconds_max: Option<u32>,
     connection_seconds_max: Option<u32>,
+    feedback_by_dkim: Option<bool>,
     basis: Option<String>,
     samples: Option<Vec<String>>,
 }
@@ -77,6 +78,7 @@ impl Entry {
             slow_start_connections: self.slow_start_connections.or(base.slow_start_connections),
             idle_seconds_max: self.idle_seconds_max.or(base.idle_seconds_max),
             connection_seconds_max: self.connection_seconds_max.or(base.connection_seconds_max),
+            feedback_by_dkim: self.feedback_by_dkim.or(base.feedback_by_dkim),
             basis: self.basis.or(base.basis),
             samples: self.samples.or(base.samples),
         }
@@ -130,6 +132,7 @@ impl Entry {
             slow_start_connections: slow_start_connections.min(connections_max),
             idle_max: seconds("idle_seconds_max", self.idle_seconds_max)?,
             connection_age_max: seconds("connection_seconds_max", self.connection_seconds_max)?,
+            feedback_by_dkim: self.feedback_by_dkim.unwrap_or_default(),
             basis: self.basis.unwrap_or_default(),
             samples: self.samples.unwrap_or_default(),
         })

@@ -11,7 +11,7 @@ use crate::header_block::{Field, HeaderBlock};
 
 /// The headers that say something to a reader or decide how the body is shown (RFC 6376 5.4.1). Trace headers are not
 /// among them: relays change those.
-const SIGNED: [&str; 17] = [
+const SIGNED: [&str; 18] = [
     "From",
     "Sender",
     "Reply-To",
@@ -29,11 +29,13 @@ const SIGNED: [&str; 17] = [
     "List-Unsubscribe-Post",
     "List-Id",
     "Feedback-ID",
+    "CFBL-Address",
 ];
 
 /// Signed once more than they stand there, so that nobody can add one (RFC 6376 8.15): a second `From` or `Subject`
-/// is what a mail client may show, a second `Content-Type` another body, a second `List-Unsubscribe` another's link.
-const OVERSIGNED: [&str; 12] = [
+/// is what a mail client may show, a second `Content-Type` another body, a second `List-Unsubscribe` another's link,
+/// a second `CFBL-Address` another's mailbox.
+const OVERSIGNED: [&str; 13] = [
     "From",
     "Sender",
     "Reply-To",
@@ -46,6 +48,7 @@ const OVERSIGNED: [&str; 12] = [
     "List-Unsubscribe",
     "List-Unsubscribe-Post",
     "Feedback-ID",
+    "CFBL-Address",
 ];
 
 /// A message reduced to what signatures cover: the hash of its body and its signed headers.
@@ -61,9 +64,14 @@ pub struct Canonical {
 impl Canonical {
     /// One pass over the body, which is not copied. The message has CRLF line endings, as all stored ones do.
     pub fn of(message: &[u8]) -> Self {
+        Self::of_parts(b"", message)
+    }
+
+    /// The same with header fields on top that are not in the message's own bytes.
+    pub fn of_parts(added: &[u8], message: &[u8]) -> Self {
         let mut block = HeaderBlock::new(message);
         let mut found: [Vec<Field<'_>>; SIGNED.len()] = Default::default();
-        for field in block.by_ref() {
+        for field in HeaderBlock::new(added).chain(block.by_ref()) {
             let name = field.name.trim_ascii_end();
             if let Some(place) = SIGNED.iter().position(|signed| name.eq_ignore_ascii_case(signed.as_bytes()))
             {
@@ -123,10 +131,19 @@ mod tests {
                 "List-Unsubscribe-Post",
                 "List-Id",
                 "List-Id",
-                "Feedback-ID"
+                "Feedback-ID",
+                "CFBL-Address"
             ]
         );
         assert_eq!(canonical.headers, b"from:a@x\r\nto:b@x\r\nlist-id:2\r\nlist-id:1\r\n");
+    }
+
+    #[test]
+    fn headers_on_top_count_as_if_they_were_in_the_message() {
+        let (added, message) =
+            (b"Feedback-ID: a\r\nList-Id: 0\r\n", b"List-Id: 1\r\nFrom: a@x\r\n\r\nText\r\n");
+        let whole = [added.as_slice(), message].concat();
+        assert_eq!(Canonical::of_parts(added, message), Canonical::of(&whole));
     }
 
     #[test]

@@ -46,6 +46,25 @@ const PLAIN: &str = "From: A <a@example.com>\r\nTo: b@example.net\r\nSubject: He
                      Date: Sun, 15 Nov 2026 03:00:00 +0000\r\nMessage-ID: <1@example.com>\r\n\r\nDear B,\r\n\r\nbye.\r\n";
 
 #[test]
+fn two_domains_sign_headers_that_stand_before_the_message() {
+    let mut post = Post::new();
+    let host = DkimKey::generate().unwrap();
+    post.receiver.publish("pr3", "mx.example.net", &dkim_txt(host.public_spki_der()));
+    let domain = DomainName::parse("mx.example.net").unwrap();
+    let installation = Signer::rsa("pr3", domain, host.private_pkcs8_der()).unwrap();
+    let added = "Feedback-ID: welcome:s1:a2:prabcdef\r\nCFBL-Address: fbl@mx.example.net; report=arf\r\n";
+    let canonical = Canonical::of_parts(added.as_bytes(), PLAIN.as_bytes());
+    let signatures = post.rsa.sign(&canonical, AT) + &installation.sign(&canonical, AT);
+    let sent = format!("{signatures}{added}{PLAIN}");
+    assert_eq!(post.receiver.verify(sent.as_bytes()).len(), 2);
+    assert!(post.receiver.accepts(sent.as_bytes()));
+    for (from, to) in [("welcome", "other"), ("fbl@mx", "fbl@my")] {
+        assert!(!post.receiver.accepts(sent.replace(from, to).as_bytes()), "{from}");
+    }
+    assert!(!post.receiver.accepts(format!("CFBL-Address: x@y.example\r\n{sent}").as_bytes()));
+}
+
+#[test]
 fn messages_of_all_kinds_verify() {
     let post = Post::new();
     let huge =
@@ -203,7 +222,7 @@ fn a_signature_has_lines_of_76_columns_and_the_tags_we_promise() {
     DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; d=example.com; s=pr1;
     t=1794711600; h=From:From:Sender:Reply-To:To:To:Cc:Subject:Subject:Date:
     Date:Message-ID:Message-ID:Content-Type:List-Unsubscribe:
-    List-Unsubscribe-Post:Feedback-ID;
+    List-Unsubscribe-Post:Feedback-ID:CFBL-Address;
     bh=BEG7WTiU50nQPNguEt6ZGPRuUOUnen57ooyZaFHS7vk=;
     ");
 }

@@ -2,6 +2,7 @@
 
 mod dead_node;
 mod fairness;
+mod feedback_signature;
 mod gates;
 mod hidden_limits;
 pub(crate) mod inbox;

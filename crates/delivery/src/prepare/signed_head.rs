@@ -1,0 +1,118 @@
+//! Signed headers of a send: what receivers need for feedback loops, and the DKIM signatures over it and the message.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use postroad_mail::{Canonical, InstallationId, OwnFeedbackHeaders, Signer, cfbl_address, find_from_domain};
+use postroad_model::DomainName;
+use postroad_store::{SendInfo, Store};
+
+use super::PrepareError;
+use super::accounts::Accounts;
+use super::own_domains::{OwnDomains, Signers};
+use crate::signing::SigningPool;
+
+/// Above this size a body is hashed off the async threads.
+const HASH_INLINE_BYTES_MAX: usize = 256 << 10;
+
+/// Whose signatures a copy leaves with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signing {
+    /// The From domain's; the installation's if that has no key.
+    Usual,
+    /// The installation's in any case: the receiver sends complaints to those who signed, and one enrolment is to do for all
+    /// customers. Not usual, because a signature is what a message costs most.
+    ForFeedback,
+}
+
+#[derive(Debug)]
+pub(super) struct HeadSigner {
+    store: Store,
+    pool: SigningPool,
+    installation_id: InstallationId,
+    accounts: Accounts,
+}
+
+impl HeadSigner {
+    pub(super) fn new(store: Store, pool: SigningPool, secret: &[u8; 32]) -> Self {
+        let installation_id = InstallationId::of(secret);
+        Self { store, pool, installation_id, accounts: Accounts::default() }
+    }
+
+    /// Headers to stand before `body`, which is the same for all recipients unless their copies are tracked. `host` is the one
+    /// that took the message.
+    pub(super) async fn sign(
+        &self,
+        domains: &OwnDomains,
+        info: &SendInfo,
+        body: &Bytes,
+        host: &DomainName,
+        signing: Signing,
+    ) -> Result<Bytes, PrepareError> {
+        let own = match find_from_domain(body) {
+            Some(domain) => domains.find(info.server_id, domain).await?,
+            None => None,
+        };
+        let own_signers = own.as_ref().map(|own| Arc::clone(&own.signers)).filter(|own| !own.is_empty());
+        let installation = || domains.of_installation(host);
+        let is_by_installation = own_signers.is_none() || signing == Signing::ForFeedback;
+        let signers: Signers = match own_signers {
+            None => installation(),
+            Some(own) if is_by_installation => own.iter().chain(installation().iter()).cloned().collect(),
+            Some(own) => own,
+        };
+        // RFC 9477 3.1: at a child of the From domain, which signs, or at the domain of the installation's signature. Without
+        // either, receivers would ignore the header.
+        let aligned = own.as_ref().filter(|own| !own.signers.is_empty());
+        let aligned = aligned.and_then(|own| own.return_domain.as_ref());
+        let complaints_at = aligned.or(is_by_installation.then_some(host));
+        let added = self.feedback_headers(info, body, complaints_at).await?;
+        let mut head = self.signatures(info, &signers, added.clone(), body).await?;
+        head.push_str(&added);
+        Ok(head.into())
+    }
+
+    /// Google: a message has one `Feedback-ID`, so the sender's own stays alone; the same goes for `CFBL-Address`.
+    async fn feedback_headers(
+        &self,
+        info: &SendInfo,
+        body: &[u8],
+        complaints_at: Option<&DomainName>,
+    ) -> Result<String, PrepareError> {
+        let own = OwnFeedbackHeaders::of(body);
+        let mut headers = String::new();
+        if !own.feedback_id {
+            let account_id = self.accounts.find(&self.store, info.server_id).await?;
+            let tag = info.tag.as_deref();
+            headers.push_str(&self.installation_id.feedback_id(tag, info.server_id, account_id));
+        }
+        if let Some(domain) = complaints_at.filter(|_| !own.cfbl_address) {
+            headers.push_str(&cfbl_address(&format!("fbl@{domain}")));
+        }
+        Ok(headers)
+    }
+
+    async fn signatures(
+        &self,
+        info: &SendInfo,
+        signers: &[Arc<Signer>],
+        added: String,
+        body: &Bytes,
+    ) -> Result<String, PrepareError> {
+        let canonical = if body.len() <= HASH_INLINE_BYTES_MAX {
+            Canonical::of_parts(added.as_bytes(), body)
+        } else {
+            let body = body.clone();
+            let hashing = tokio::task::spawn_blocking(move || Canonical::of_parts(added.as_bytes(), &body));
+            hashing.await.map_err(|_| PrepareError::Broken("hashing it failed".into()))?
+        };
+        let canonical = Arc::new(canonical);
+        let mut headers = String::new();
+        for signer in signers {
+            let (signer, canonical) = (Arc::clone(signer), Arc::clone(&canonical));
+            let signing = self.pool.sign(info.server_id, signer, canonical, info.created_at);
+            headers.push_str(&signing.await);
+        }
+        Ok(headers)
+    }
+}

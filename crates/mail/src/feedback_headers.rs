@@ -1,0 +1,84 @@
+//! Headers that tell receivers whom a complaint is about and where it goes: `Feedback-ID` (Google's feedback loop) and
+//! `CFBL-Address` (RFC 9477). Both are signed; one that the sender wrote stays, and ours is left out.
+
+use aws_lc_rs::hmac;
+use postroad_model::{AccountId, ServerId};
+
+use crate::base32;
+use crate::header_block::HeaderBlock;
+
+const FEEDBACK_ID: &str = "Feedback-ID";
+const CFBL_ADDRESS: &str = "CFBL-Address";
+/// So that the identifier says nothing about other uses of the secret.
+const PURPOSE: &[u8] = b"postroad installation id\0";
+/// Long campaigns are cut: Google shows identifiers, and promises nothing about long ones.
+const CAMPAIGN_BYTES_MAX: usize = 64;
+
+/// The installation in `Feedback-ID`, made once. Google wants 5 to 15 characters that stay the same.
+#[derive(Debug, Clone)]
+pub struct InstallationId(String);
+
+impl InstallationId {
+    /// The same on every node.
+    pub fn of(secret: &[u8; 32]) -> Self {
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, secret));
+        context.update(PURPOSE);
+        Self(format!("pr{}", base32::encode(&context.sign().as_ref()[..6])))
+    }
+
+    /// `Feedback-ID: campaign:server:account:installation`, from the narrowest to the widest as Google reads it. The letters
+    /// before the ids keep a value from standing in two fields, which Google would add up.
+    pub fn feedback_id(&self, campaign: Option<&str>, server: ServerId, account: AccountId) -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        let campaign = campaign.unwrap_or_default().chars().map(|c| if is_plain(c) { c } else { '_' });
+        let campaign: String = campaign.take(CAMPAIGN_BYTES_MAX).collect();
+        format!("{FEEDBACK_ID}: {campaign}:s{server}:a{account}:{}\r\n", self.0)
+    }
+}
+
+/// RFC 9477 4.1. The domain of the address must be the signing one, or a child of a From domain that signs.
+pub fn cfbl_address(address: &str) -> String {
+    format!("{CFBL_ADDRESS}: {address}; report=arf\r\n")
+}
+
+/// Which of these headers the sender wrote.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnFeedbackHeaders {
+    pub feedback_id: bool,
+    pub cfbl_address: bool,
+}
+
+impl OwnFeedbackHeaders {
+    pub fn of(message: &[u8]) -> Self {
+        let mut own = Self::default();
+        for field in HeaderBlock::new(message) {
+            own.feedback_id |= field.is(FEEDBACK_ID);
+            own.cfbl_address |= field.is(CFBL_ADDRESS);
+        }
+        own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_separate_whatever_the_campaign() {
+        let id = InstallationId::of(&[7; 32]);
+        let made = |campaign| id.feedback_id(campaign, ServerId(12), AccountId(3));
+        assert!((5..=15).contains(&id.0.len()), "{id:?}");
+        assert_eq!(made(Some("welcome")), format!("Feedback-ID: welcome:s12:a3:{}\r\n", id.0));
+        assert_eq!(made(Some("a:b c\r\né")), format!("Feedback-ID: a_b_c___:s12:a3:{}\r\n", id.0));
+        assert_eq!(made(None), format!("Feedback-ID: :s12:a3:{}\r\n", id.0));
+        assert!(made(Some(&"x".repeat(255))).len() < 120);
+        assert_ne!(InstallationId::of(&[8; 32]).0, id.0);
+    }
+
+    #[test]
+    fn the_senders_own_headers_are_seen() {
+        let own = OwnFeedbackHeaders::of(b"feedback-id: a:b:c:sender\r\n\r\nCFBL-Address: x@y\r\n");
+        assert_eq!(own, OwnFeedbackHeaders { feedback_id: true, cfbl_address: false });
+        assert!(OwnFeedbackHeaders::of(b"Cfbl-Address: x@y.example; report=arf\r\n").cfbl_address);
+    }
+}
