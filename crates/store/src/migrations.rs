@@ -43,6 +43,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     21 => "0021_templates.sql",
     22 => "0022_batches.sql",
     23 => "0023_domain_grace.sql",
+    24 => "0024_attempt_dimensions.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

@@ -35,6 +35,12 @@ pub(crate) struct FiltersIn {
     ip_pool: Option<FilterIn>,
     /// Id of the credential.
     credential: Option<FilterIn>,
+    /// Why attempts failed or messages came back, such as `spam_block`; empty for what did not fail.
+    bounce_class: Option<FilterIn>,
+    /// Address of this service that the attempt was made from.
+    source_ip: Option<FilterIn>,
+    /// `TLSv1.3`, `TLSv1.2`, `other`; empty for attempts without TLS.
+    tls_version: Option<FilterIn>,
 }
 
 pub(super) fn read_filters(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Filter> {
@@ -93,7 +99,7 @@ pub(super) fn add_warnings(is_current: bool, has_surplus: bool, warnings: &mut V
     }
     if has_surplus {
         warnings.push(format!(
-            "This server uses more than {LABELS_MAX} different tags or templates; those beyond are counted as `{OTHER_LABELS}`"
+            "This server uses more than {LABELS_MAX} different tags, templates or source addresses; those beyond are counted as `{OTHER_LABELS}`"
         ));
     }
 }

@@ -40,7 +40,8 @@ pub(crate) struct TimeseriesIn {
     granularity: Option<String>,
     /// IANA name such as `Europe/Berlin`; `UTC` if left out.
     timezone: Option<String>,
-    /// Up to two of `domain`, `tag`, `recipient_provider`, `template`, `ip_pool`, `credential`.
+    /// Up to two of `domain`, `tag`, `recipient_provider`, `template`, `ip_pool`, `credential`,
+    /// `bounce_class`, `source_ip`, `tls_version`.
     dimensions: Option<Vec<String>>,
     filters: Option<FiltersIn>,
     /// Also count opens and clicks by bots.
@@ -80,6 +81,15 @@ pub(crate) struct SeriesOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<i64>)]
     credential: Option<OrNull<i64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    bounce_class: Option<OrNull<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    source_ip: Option<OrNull<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    tls_version: Option<OrNull<String>>,
     /// True if this series adds up everything beyond the largest series: there are at most 500 series and
     /// 10,000 points.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -222,6 +232,9 @@ fn series_out(series: Series, dimensions: &[Dimension]) -> SeriesOut {
             Dimension::Template => out.template = Some(OrNull(text)),
             Dimension::IpPool => out.ip_pool = Some(OrNull(text)),
             Dimension::Credential => out.credential = Some(OrNull(number)),
+            Dimension::BounceClass => out.bounce_class = Some(OrNull(text)),
+            Dimension::SourceIp => out.source_ip = Some(OrNull(text)),
+            Dimension::TlsVersion => out.tls_version = Some(OrNull(text)),
         }
     }
     out

@@ -30,7 +30,7 @@ pub(crate) struct TopIn {
     /// End (RFC 3339); now if left out.
     to: Option<String>,
     /// `recipient_domain` (whole UTC days, no filters), or one of `domain`, `tag`, `recipient_provider`,
-    /// `template`, `ip_pool`, `credential`.
+    /// `template`, `ip_pool`, `credential`, `bounce_class`, `source_ip`, `tls_version`.
     dimension: String,
     /// Metric to sort by; `accepted` if left out.
     metric: Option<String>,

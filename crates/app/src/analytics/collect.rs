@@ -118,6 +118,9 @@ impl App {
         let breakdown = match asked[..] {
             [] => Breakdown::Total,
             [only] => only.breakdown(),
+            _ if asked.iter().any(|dimension| dimension.breakdown().is_of_attempts()) => {
+                Breakdown::FullByAttempt
+            }
             _ => Breakdown::Full,
         };
         let mut sets = WantedSets { breakdown, total: 1, group_of: HashMap::new(), has_surplus: false };

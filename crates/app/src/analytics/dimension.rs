@@ -13,11 +13,24 @@ pub enum Dimension {
     Template,
     IpPool,
     Credential,
+    BounceClass,
+    /// Our address that the attempt was made from.
+    SourceIp,
+    TlsVersion,
 }
 
 impl Dimension {
-    pub const ALL: [Self; 6] =
-        [Self::Domain, Self::Tag, Self::RecipientProvider, Self::Template, Self::IpPool, Self::Credential];
+    pub const ALL: [Self; 9] = [
+        Self::Domain,
+        Self::Tag,
+        Self::RecipientProvider,
+        Self::Template,
+        Self::IpPool,
+        Self::Credential,
+        Self::BounceClass,
+        Self::SourceIp,
+        Self::TlsVersion,
+    ];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -27,6 +40,9 @@ impl Dimension {
             Self::Template => "template",
             Self::IpPool => "ip_pool",
             Self::Credential => "credential",
+            Self::BounceClass => "bounce_class",
+            Self::SourceIp => "source_ip",
+            Self::TlsVersion => "tls_version",
         }
     }
 
@@ -43,6 +59,9 @@ impl Dimension {
             Self::Template => Breakdown::Template,
             Self::IpPool => Breakdown::Pool,
             Self::Credential => Breakdown::Credential,
+            Self::BounceClass => Breakdown::BounceClass,
+            Self::SourceIp => Breakdown::SourceIp,
+            Self::TlsVersion => Breakdown::TlsVersion,
         }
     }
 
@@ -51,6 +70,7 @@ impl Dimension {
         match self {
             Self::Tag => set.tag == OTHER_LABELS,
             Self::Template => set.template == OTHER_LABELS,
+            Self::SourceIp => set.source_ip == OTHER_LABELS,
             _ => false,
         }
     }
@@ -66,6 +86,9 @@ impl Dimension {
             Self::Tag => text(&set.tag),
             Self::RecipientProvider => text(&set.provider),
             Self::Template => text(&set.template),
+            Self::BounceClass => text(&set.bounce_class),
+            Self::SourceIp => text(&set.source_ip),
+            Self::TlsVersion => text(&set.tls_version),
             Self::Credential if set.credential_id == 0 => DimensionValue::None,
             Self::Credential => DimensionValue::Number(set.credential_id),
             Self::IpPool if set.pool_id == 0 => DimensionValue::None,

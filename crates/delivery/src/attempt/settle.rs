@@ -368,6 +368,8 @@ struct EventData<'a> {
     source_ip: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ip_pool: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_version: Option<&'a str>,
     code: Option<i64>,
     enhanced_code: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -404,6 +406,7 @@ impl<'a> EventData<'a> {
             remote_ip: delivery.remote_ip.as_deref(),
             source_ip: delivery.source_ip.as_deref(),
             ip_pool: None,
+            tls_version: delivery.tls.as_deref().and_then(|tls| tls.split_whitespace().next()),
             code: delivery.code,
             enhanced_code,
             next_attempt_at: delivery.next_attempt_at.map(Timestamp::to_rfc3339),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::sql::Row;
 
-/// Different labels counted per server: this many tags, and as many templates.
+/// Different labels counted per server: this many tags, and as many templates and source addresses.
 pub const LABELS_MAX: usize = 1_000;
 /// The label under which those beyond the limit are counted.
 pub const OTHER_LABELS: &str = "(other)";
@@ -19,7 +19,7 @@ pub(crate) struct DimensionColumn {
     pub(crate) is_text: bool,
 }
 
-/// A dimension whose values senders choose freely, so that their number has a limit.
+/// A dimension whose values others choose, so that their number has a limit.
 pub(crate) struct LimitedDimension {
     pub(crate) breakdown: Breakdown,
     pub(crate) column: &'static str,
@@ -50,10 +50,23 @@ impl DimensionType for i64 {
     }
 }
 
-/// Of each dimension: its breakdown and that one's number in the database, its column, and the plural of its values if
-/// their number is limited.
+/// Empties a column that is marked as one of attempts.
+macro_rules! clear {
+    (attempts $column:expr) => {
+        $column.clear()
+    };
+}
+
+macro_rules! is_of {
+    (attempts) => {
+        true
+    };
+}
+
+/// Of each dimension: its breakdown and that one's number in the database, its column, the plural of its values if their
+/// number is limited, and whether it differs between the attempts of a message.
 macro_rules! dimensions {
-    ($($(#[$doc:meta])* $breakdown:ident = $code:literal, $column:ident: $kind:ty $(, limited $plural:literal)?;)+) => {
+    ($($(#[$doc:meta])* $breakdown:ident = $code:literal, $column:ident: $kind:ty $(, limited $plural:literal)? $(, of $attempts:ident)?;)+) => {
         /// Values of the dimensions of a message. Texts are empty and ids 0 for "none".
         #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct Dimensions {
@@ -98,16 +111,19 @@ macro_rules! dimensions {
             /// None: everything is counted together. Its only set has the number 0.
             Total,
             $($(#[$doc])* $breakdown,)+
-            /// All of them at once: for questions about more than one.
+            /// All of them at once that a message has: for questions about more than one.
             Full,
+            /// All of them at once, those of attempts as well. Apart from `Full`, which would have several times as many sets.
+            FullByAttempt,
         }
 
         impl Breakdown {
-            pub const ALL: [Self; Dimensions::COLUMNS.len() + 2] =
-                [Self::Total, $(Self::$breakdown,)+ Self::Full];
+            pub const ALL: [Self; Dimensions::COLUMNS.len() + 3] =
+                [Self::Total, $(Self::$breakdown,)+ Self::Full, Self::FullByAttempt];
 
             /// Those whose sets are numbered.
-            pub const NUMBERED: [Self; Dimensions::COLUMNS.len() + 1] = [$(Self::$breakdown,)+ Self::Full];
+            pub const NUMBERED: [Self; Dimensions::COLUMNS.len() + 2] =
+                [$(Self::$breakdown,)+ Self::Full, Self::FullByAttempt];
 
             /// Its number in the database.
             pub(crate) const fn code(self) -> i64 {
@@ -116,6 +132,15 @@ macro_rules! dimensions {
                     $(Self::$breakdown => $code,)+
                     // Stored, so that it stays when dimensions are added.
                     Self::Full => 63,
+                    Self::FullByAttempt => 511,
+                }
+            }
+
+            /// Whether it is the breakdown of a dimension that differs between the attempts of a message.
+            pub const fn is_of_attempts(self) -> bool {
+                match self {
+                    $($(Self::$breakdown => is_of!($attempts),)?)+
+                    _ => false,
                 }
             }
 
@@ -126,7 +151,12 @@ macro_rules! dimensions {
                     $(Self::$breakdown => {
                         Dimensions { $column: full.$column.clone(), ..Dimensions::default() }
                     })+
-                    Self::Full => full.clone(),
+                    Self::Full => {
+                        let mut part = full.clone();
+                        $($(clear!($attempts part.$column);)?)+
+                        part
+                    }
+                    Self::FullByAttempt => full.clone(),
                 }
             }
         }
@@ -142,6 +172,12 @@ dimensions! {
     Template = 8, template: String, limited "templates";
     Pool = 16, pool_id: i64;
     Credential = 32, credential_id: i64;
+    /// Why an attempt failed, or the message came back.
+    BounceClass = 64, bounce_class: String, of attempts;
+    /// Our address that the attempt was made from; of the delivery for what came after it.
+    SourceIp = 128, source_ip: String, limited "source addresses", of attempts;
+    /// Likewise, how it was encrypted.
+    TlsVersion = 256, tls_version: String, of attempts;
 }
 
 /// For each column of the dimensions, in their order.
@@ -161,6 +197,9 @@ mod tests {
             Dimensions { tag: "a".to_owned(), ..Dimensions::default() }
         );
         assert_eq!(Breakdown::Full.part_of(&full), full);
+        let failed = Dimensions { bounce_class: "full".to_owned(), ..full.clone() };
+        assert_eq!(Breakdown::Full.part_of(&failed), full);
+        assert_eq!(Breakdown::FullByAttempt.part_of(&failed), failed);
         assert_eq!(Breakdown::Total.part_of(&full), Dimensions::default());
         let mut codes: Vec<i64> = Breakdown::ALL.into_iter().map(Breakdown::code).collect();
         codes.sort_unstable();

@@ -1,5 +1,6 @@
 //! Analytics: adds events up into counters by span of time and dimensions, and reads them back.
 
+mod attempts;
 mod counter_key;
 mod counter_sets;
 mod counters;
@@ -16,7 +17,6 @@ pub(crate) mod recipient_providers;
 mod sums;
 pub(crate) mod tally;
 mod uncounted;
-mod used_pools;
 mod varint;
 
 pub use counts::{Counts, Metric};

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use postroad_model::{DomainName, EventCursor, EventKind, MessageId, Timestamp};
+use postroad_model::{BounceClass, DomainName, EventCursor, EventKind, MessageId, Timestamp};
 use serde::Deserialize;
 
 use super::counts::{Counts, Metric};
@@ -42,11 +42,12 @@ pub(crate) struct CountedEvent {
     pub(crate) facts: Facts,
 }
 
-/// Of the message; they never change, but for the pool.
+/// Of the message; they never change, but for what its attempts were made with.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) rcpt_to: String,
-    /// Without the provider. The pool is the one that it left from, or is to leave from.
+    /// Without the provider. The pool is the one that it left from, or is to leave from; source address, encryption and bounce
+    /// class are those of the event's attempt.
     pub(crate) dimensions: Dimensions,
     /// When it was accepted, or is scheduled for.
     pub(crate) wanted_at: Timestamp,
@@ -79,12 +80,17 @@ pub(crate) struct EventData {
     mx: Option<String>,
     /// The pool that an attempt was made from; none is the machine's own choice.
     ip_pool: Option<String>,
+    source_ip: Option<String>,
+    tls_version: Option<String>,
+    /// Bounce class of a failure that is no bounce.
+    class: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 struct BounceData {
     kind: String,
+    class: Option<String>,
 }
 
 impl EventData {
@@ -96,9 +102,34 @@ impl EventData {
         self.reason.as_deref() == Some("suppressed")
     }
 
-    /// The name of the pool of an attempt: empty for the machine's own choice, `None` if there was no attempt.
-    pub(crate) fn used_pool(&self) -> Option<&str> {
-        self.mx.as_ref().map(|_| self.ip_pool.as_deref().unwrap_or_default())
+    /// Whether it tells of an attempt at a host. A bounce that came back later names the host that wrote it.
+    pub(crate) fn is_attempt(&self) -> bool {
+        self.mx.is_some() && !self.is_async_bounce()
+    }
+
+    /// The name of the pool of an attempt: empty for the machine's own choice.
+    pub(crate) fn used_pool(&self) -> &str {
+        self.ip_pool.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn source_ip(&self) -> &str {
+        self.source_ip.as_deref().unwrap_or_default()
+    }
+
+    /// One of a few names, whatever a peer negotiated; empty for no TLS.
+    pub(crate) fn tls_version(&self) -> &'static str {
+        match self.tls_version.as_deref() {
+            None => "",
+            Some("TLSv1.3") => "TLSv1.3",
+            Some("TLSv1.2") => "TLSv1.2",
+            Some(_) => "other",
+        }
+    }
+
+    /// Empty for what did not fail. A class that a later version wrote counts as `other`.
+    pub(crate) fn bounce_class(&self) -> &'static str {
+        let class = self.bounce.as_ref().and_then(|bounce| bounce.class.as_deref()).or(self.class.as_deref());
+        class.map_or("", |class| BounceClass::parse(class).unwrap_or(BounceClass::Other).as_str())
     }
 
     fn is_async_bounce(&self) -> bool {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::dimensions::Dimensions;
 use super::tally::{CountedEvent, CountingRules, EventData, Facts, Hold};
-use super::{label_limit, used_pools};
+use super::{attempts, label_limit};
 use crate::error::StoreError;
 use crate::sql::{Row, Sql, to_json};
 
@@ -66,7 +66,7 @@ pub(crate) async fn read_uncounted(
     }
     // Before tags and templates are counted against their limit: these need none.
     events.retain(|event| event.facts.recipient_domain() != rules.simulator_domain.as_str());
-    used_pools::find(sql, server_id, &mut events).await?;
+    attempts::find(sql, server_id, &mut events).await?;
     label_limit::merge_beyond_limit(sql, server_id, &mut events).await?;
     let providers = find_providers(sql, &events).await?;
     let holds = find_holds(sql, server_id, &events).await?;
@@ -141,6 +141,7 @@ fn counted_event(row: &Row, server_pool: i64) -> Result<Option<CountedEvent>, St
                 template: options.template.unwrap_or_default(),
                 pool_id: options.pool_id.map_or(server_pool, |pool| pool.0),
                 credential_id: row.int_opt(11)?.unwrap_or(0),
+                ..Dimensions::default()
             },
             wanted_at: options.send_at.map_or(accepted_at, |at| at.max(accepted_at)),
         },

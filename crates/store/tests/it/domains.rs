@@ -47,6 +47,13 @@ pub(crate) const DOMAINS_BEFORE_SQLITE: &str = "DROP TABLE former_tracking_hosts
         dkim_ed25519_selector TEXT, dkim_ed25519_private_key BLOB, dkim_ed25519_public_key BLOB,
         track_opens INTEGER, track_clicks INTEGER, track_host TEXT, UNIQUE (server_id, name));
     CREATE INDEX domains_by_track_host ON domains (track_host) WHERE track_host IS NOT NULL";
+/// The sets of counters before they told attempts apart.
+const COUNTERS_BEFORE: &str = "DROP INDEX counter_dimensions_by_value;
+    ALTER TABLE counter_dimensions DROP COLUMN bounce_class;
+    ALTER TABLE counter_dimensions DROP COLUMN source_ip;
+    ALTER TABLE counter_dimensions DROP COLUMN tls_version;
+    CREATE UNIQUE INDEX counter_dimensions_by_value ON counter_dimensions (server_id, shape, domain)";
+
 pub(crate) const DOMAINS_BEFORE_POSTGRES: &str =
     "DROP TABLE former_tracking_hosts; DROP TABLE domain_keys; DROP TABLE domains;
     CREATE TABLE domains (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -570,6 +577,7 @@ async fn domains_of_an_earlier_version_stay_verified_and_keep_their_keys(fixture
     let is_sqlite = matches!(fixture.place, Place::Sqlite(_));
     fixture.execute(BEFORE_BATCHES).await;
     fixture.execute("DROP TABLE template_versions; DROP TABLE templates").await;
+    fixture.execute(COUNTERS_BEFORE).await;
     fixture.execute(if is_sqlite { DOMAINS_BEFORE_SQLITE } else { DOMAINS_BEFORE_POSTGRES }).await;
     let blob = |hex: &str| if is_sqlite { format!("x'{hex}'") } else { format!("'\\x{hex}'") };
     let insert = format!(

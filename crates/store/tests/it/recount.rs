@@ -13,6 +13,8 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio_postgres::SimpleQueryMessage;
 
+use serde_json::json;
+
 use crate::counting::fold_all;
 use crate::fixture::{Fixture, Place, connect, message_ids, new_send, on_both_engines};
 
@@ -22,6 +24,8 @@ const SENDS: usize = 1_000;
 const RECIPIENTS: usize = 100;
 const AT_ONCE: usize = 2_000;
 const SENDERS: [&str; 3] = ["shop.example", "news.example", "bücher.example"];
+const SOURCES: [&str; 2] = ["192.0.2.1", "2001:db8::1"];
+const VERSIONS: [Option<&str>; 3] = [None, Some("TLSv1.2"), Some("TLSv1.3")];
 const TAGS: [Option<&str>; 4] = [None, Some("welcome"), Some("invoice"), Some("news, weekly")];
 const RECEIVERS: [(&str, Option<&str>); 5] = [
     ("gmail.com", Some("google")),
@@ -57,7 +61,10 @@ async fn after_random_fates_the_counters_equal_a_recount(fixture: Fixture) {
         for (breakdown, table) in &recounted.tables {
             let table = coarser_table(table, step);
             assert_eq!(counted.single[breakdown], table, "{breakdown:?} {grain:?}");
-            assert_eq!(counted.of_full[breakdown], table, "{breakdown:?} of all, {grain:?}");
+            assert_eq!(counted.of_attempts[breakdown], table, "{breakdown:?} of attempts, {grain:?}");
+            if !breakdown.is_of_attempts() {
+                assert_eq!(counted.of_full[breakdown], table, "{breakdown:?} of all, {grain:?}");
+            }
         }
         assert!(counted.sums.iter().all(|sums| *sums == counted.sums[0]), "latencies, {grain:?}");
     }
@@ -99,17 +106,36 @@ async fn settle_some(fixture: &Fixture, random: &mut StdRng) -> bool {
         .iter()
         .map(|entry| {
             let at = entry.due_at.plus(Duration::from_secs(random.random_range(1..900)));
-            let (status, kind, data) = match random.random_range(0..100) {
-                0..75 => (Status::Sent, EventKind::Delivered, r#"{"attempt": 1, "time": 0.1}"#),
-                75..90 => (Status::SoftFail, EventKind::Delayed, r#"{"attempt": 1, "time": 0.1}"#),
-                90..93 => (Status::HardFail, EventKind::Bounced, r#"{"bounce": {"kind": "sync"}}"#),
-                93..96 => (Status::HardFail, EventKind::Failed, r#"{"class": "bad_domain"}"#),
-                96..98 => (Status::Held, EventKind::Held, r#"{"reason": "suppressed"}"#),
-                _ => (Status::Held, EventKind::Held, r#"{"reason": "hourly_limit"}"#),
+            let (status, kind, class, data) = match random.random_range(0..100) {
+                0..75 => (Status::Sent, EventKind::Delivered, None, json!({"attempt": 1, "time": 0.1})),
+                75..90 => {
+                    let data = json!({"attempt": 1, "time": 0.1, "class": "full"});
+                    (Status::SoftFail, EventKind::Delayed, Some("full"), data)
+                }
+                90..93 => {
+                    let data = json!({"bounce": {"kind": "sync", "class": "spam_block"}});
+                    (Status::HardFail, EventKind::Bounced, Some("spam_block"), data)
+                }
+                93..96 => {
+                    (Status::HardFail, EventKind::Failed, Some("bad_domain"), json!({"class": "bad_domain"}))
+                }
+                96..98 => (Status::Held, EventKind::Held, None, json!({"reason": "suppressed"})),
+                _ => (Status::Held, EventKind::Held, None, json!({"reason": "hourly_limit"})),
             };
+            let mut data = data;
             let mut delivery = NewDelivery::local(at, status, "");
             delivery.next_attempt_at = (status == Status::SoftFail).then_some(at);
-            let event = NewEvent { kind, data: data.to_owned() };
+            delivery.bounce_class = class.map(ToOwned::to_owned);
+            if matches!(kind, EventKind::Delivered | EventKind::Delayed | EventKind::Bounced) {
+                let (source_ip, tls) =
+                    (random.random_range(0..SOURCES.len()), random.random_range(0..VERSIONS.len()));
+                delivery.source_ip = Some(SOURCES[source_ip].to_owned());
+                delivery.tls = VERSIONS[tls].map(ToOwned::to_owned);
+                data["mx"] = json!("mx.example");
+                data["source_ip"] = json!(SOURCES[source_ip]);
+                data["tls_version"] = json!(VERSIONS[tls]);
+            }
+            let event = NewEvent { kind, data: data.to_string() };
             Outcome { delivery, event, ..fixture.outcome(entry.message_id, status) }
         })
         .collect();
@@ -163,7 +189,8 @@ async fn add_tracking_events(fixture: &Fixture, random: &mut StdRng) {
             values.push((id, seq + 1 + number, kind, data));
         }
         let more: &[(&str, &str)] = match random.random_range(0..6) {
-            0 => &[("message.bounced", r#"{"bounce":{"kind":"async"}}"#)],
+            // The host that wrote the bounce is not one of an attempt.
+            0 => &[("message.bounced", r#"{"bounce":{"kind":"async","class":"inactive"},"mx":"mx.else"}"#)],
             1 => &[("message.complained", "{}"), ("message.unsubscribed", "{}")],
             _ => &[],
         };
@@ -239,15 +266,17 @@ impl Recount {
         for row in facts {
             let created_at = row[4].clone();
             let id = row[0].clone();
-            all.add(&row, "accepted", &created_at);
+            all.add(&row, "accepted", &created_at, ["", "", ""]);
             messages.insert(id, row);
         }
         // Attempts and holds from the delivery records, not from the events.
         let deliveries = rows(
             fixture,
-            "SELECT d.message_id || '|' || d.status || '|' || d.at FROM deliveries d ORDER BY d.message_id, d.id",
+            "SELECT d.message_id || '|' || d.status || '|' || d.at || '|' || COALESCE(d.bounce_class, '') || '|' || COALESCE(d.source_ip, '')
+                 || '|' || COALESCE(d.tls, '') FROM deliveries d ORDER BY d.message_id, d.id",
         )
         .await;
+        let mut delivered: HashMap<String, (String, String)> = HashMap::new();
         let mut held_before = None;
         for row in deliveries {
             let message = &messages[&row[0]];
@@ -261,7 +290,10 @@ impl Recount {
                 }
                 _ => continue,
             };
-            all.add(message, name, &row[2]);
+            all.add(message, name, &row[2], [&row[3], &row[4], &row[5]]);
+            if name == "sent" {
+                delivered.insert(row[0].clone(), (row[4].clone(), row[5].clone()));
+            }
         }
         let suppressed = rows(
             fixture,
@@ -272,7 +304,7 @@ impl Recount {
         let mut before = None;
         for row in suppressed {
             if before.as_ref() != Some(&row[0]) {
-                all.add(&messages[&row[0]], "suppressed", &row[1]);
+                all.add(&messages[&row[0]], "suppressed", &row[1], ["", "", ""]);
                 before = Some(row[0].clone());
             }
         }
@@ -295,17 +327,20 @@ impl Recount {
                 "message.unsubscribed" => &["unsubscribed"],
                 _ => &["bounced"],
             };
+            let class = if kind == "message.bounced" { "inactive" } else { "" };
+            let (source_ip, tls) = &delivered[&row[0]];
             let is_said = ["", r#""first":true"#, r#""first_including_bots":true"#];
             for (name, said) in names.iter().zip(is_said) {
                 if !name.is_empty() && data.contains(said) {
-                    all.add(message, name, &row[2]);
+                    all.add(message, name, &row[2], [class, source_ip, tls]);
                 }
             }
         }
         all
     }
 
-    fn add(&mut self, message: &[String], name: &'static str, at: &str) {
+    /// `attempt`: bounce class, source address, TLS version.
+    fn add(&mut self, message: &[String], name: &'static str, at: &str, attempt: [&str; 3]) {
         let [_, rcpt_to, domain, tag, _, credential] = message else { panic!("six columns") };
         let recipient_domain = rcpt_to.rsplit('@').next().expect("a domain").to_lowercase();
         if recipient_domain == "sim.postroad.test" {
@@ -324,6 +359,9 @@ impl Recount {
             (Breakdown::Template, ""),
             (Breakdown::Pool, "0"),
             (Breakdown::Credential, credential),
+            (Breakdown::BounceClass, attempt[0]),
+            (Breakdown::SourceIp, attempt[1]),
+            (Breakdown::TlsVersion, attempt[2]),
         ] {
             let table = self.tables.entry(breakdown).or_default();
             *table.entry((value.to_owned(), hour)).or_default().entry(name).or_default() += 1;
@@ -339,7 +377,12 @@ fn value_of(breakdown: Breakdown, set: &Dimensions) -> String {
         Breakdown::Template => set.template.clone(),
         Breakdown::Pool => set.pool_id.to_string(),
         Breakdown::Credential => set.credential_id.to_string(),
-        Breakdown::Total | Breakdown::Full => unreachable!("they have not one value"),
+        Breakdown::BounceClass => set.bounce_class.clone(),
+        Breakdown::SourceIp => set.source_ip.clone(),
+        Breakdown::TlsVersion => set.tls_version.clone(),
+        Breakdown::Total | Breakdown::Full | Breakdown::FullByAttempt => {
+            unreachable!("they have not one value")
+        }
     }
 }
 
@@ -350,6 +393,8 @@ struct Counted {
     single: BTreeMap<Breakdown, Table>,
     /// The same, added up from the combinations.
     of_full: BTreeMap<Breakdown, Table>,
+    /// Likewise, from those that tell attempts apart.
+    of_attempts: BTreeMap<Breakdown, Table>,
     /// Everything, with latencies: of the total, and of each shape.
     sums: Vec<Sums>,
 }
@@ -371,10 +416,15 @@ impl Counted {
             let mut whole = Sums::default();
             for row in list(fixture, (grain, breakdown)).await {
                 let (set, at) = (&sets[&row.dimensions], row.at - row.at.rem_euclid(step));
-                let singles = Breakdown::NUMBERED.into_iter().filter(|single| *single != Breakdown::Full);
-                for single in singles.filter(|single| breakdown == Breakdown::Full || breakdown == *single) {
-                    let tables =
-                        if breakdown == Breakdown::Full { &mut all.of_full } else { &mut all.single };
+                let is_single = |one: &Breakdown| !matches!(one, Breakdown::Full | Breakdown::FullByAttempt);
+                let is_full = !is_single(&breakdown);
+                let singles = Breakdown::NUMBERED.into_iter().filter(is_single);
+                for single in singles.filter(|single| is_full || breakdown == *single) {
+                    let tables = match breakdown {
+                        Breakdown::Full => &mut all.of_full,
+                        Breakdown::FullByAttempt => &mut all.of_attempts,
+                        _ => &mut all.single,
+                    };
                     let table = tables.entry(single).or_default();
                     add_counts(table.entry((value_of(single, set), at)).or_default(), &row.sums.counts);
                 }

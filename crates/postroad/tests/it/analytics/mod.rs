@@ -1,5 +1,6 @@
 //! Analytics from outside: counts match what was sent, and each server sees only its own.
 
+mod attempts;
 mod facts;
 mod numbers;
 mod questions;

@@ -101,8 +101,7 @@ async fn tags_beyond_a_thousand_are_counted_together_and_said_so() {
     }
     until_counted(&world, "accepted", 1_003).await;
     world.until_logged("uses more than 1000 different tags").await;
-    let warning =
-        "This server uses more than 1000 different tags or templates; those beyond are counted as `(other)`";
+    let warning = "This server uses more than 1000 different tags, templates or source addresses; those beyond are counted as `(other)`";
     let body = json!({"filters": {"tag": "(other)"}});
     let answer = world.call(SUMMARY, &body).await;
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Pool that each event is counted in: the one the message left from, or is to leave from.
+//! Attempt that each event is counted by: pool, source address and encryption of its own, or of the delivery that it came
+//! after; and why it failed.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use crate::error::StoreError;
 use crate::pools;
 use crate::sql::{Sql, to_json};
 
-/// Replaces the pools that were asked for by those that were used.
+/// Replaces the pools that were asked for by those that were used, and fills in what only an attempt decides.
 pub(crate) async fn find(
     sql: &Sql<'_>,
     server_id: ServerId,
@@ -20,21 +21,24 @@ pub(crate) async fn find(
     }
     let ids: HashMap<String, i64> =
         pools::list(sql).await?.into_iter().map(|pool| (pool.name, pool.id.0)).collect();
-    if ids.is_empty() {
-        return Ok(());
-    }
     let delivered = delivered_from(sql, server_id, events).await?;
     for event in events {
         let later = delivered.get(&event.message_id).filter(|_| comes_after_delivery(event.kind));
-        if let Some(name) = event.data.used_pool().or_else(|| later?.used_pool()) {
+        let dimensions = &mut event.facts.dimensions;
+        event.data.bounce_class().clone_into(&mut dimensions.bounce_class);
+        let own = Some(&event.data).filter(|data| data.is_attempt());
+        let Some(attempt) = own.or(later) else { continue };
+        if !ids.is_empty() {
             // 0 for the machine's own choice, and for a pool that is gone.
-            event.facts.dimensions.pool_id = ids.get(name).copied().unwrap_or(0);
+            dimensions.pool_id = ids.get(attempt.used_pool()).copied().unwrap_or(0);
         }
+        attempt.source_ip().clone_into(&mut dimensions.source_ip);
+        attempt.tls_version().clone_into(&mut dimensions.tls_version);
     }
     Ok(())
 }
 
-/// These say nothing of pools themselves.
+/// These say nothing of attempts themselves.
 fn comes_after_delivery(kind: EventKind) -> bool {
     matches!(
         kind,
@@ -51,8 +55,7 @@ async fn delivered_from(
     server_id: ServerId,
     events: &[CountedEvent],
 ) -> Result<HashMap<MessageId, EventData>, StoreError> {
-    let needs_it =
-        |event: &&CountedEvent| comes_after_delivery(event.kind) && event.data.used_pool().is_none();
+    let needs_it = |event: &&CountedEvent| comes_after_delivery(event.kind) && !event.data.is_attempt();
     let mut messages: Vec<i64> = events.iter().filter(needs_it).map(|event| event.message_id.0).collect();
     messages.sort_unstable();
     messages.dedup();
