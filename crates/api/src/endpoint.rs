@@ -10,7 +10,6 @@ use bytes::Bytes;
 use postroad_app::access::Operation;
 use postroad_app::{App, Caller};
 use postroad_events::WebhookTester;
-use postroad_model::ServerId;
 use serde::Serialize;
 
 use crate::answers::Answers;
@@ -49,6 +48,7 @@ pub(crate) struct Call {
     /// Worker that posts webhooks, if it runs in this process.
     pub(crate) webhooks: Option<WebhookTester>,
     samples: Arc<FairPool>,
+    batches: Arc<FairPool>,
     /// Runs long work; `None` if the call already runs on a blocking thread.
     blocking_pool: Option<Arc<BlockingPool>>,
     /// Memory of the body, held until the call is done.
@@ -88,6 +88,12 @@ impl Call {
     pub(crate) async fn sample_permit(&self) -> Result<FairPermit, Failure> {
         let place = self.samples.acquire(self.caller.server_id, 1).await;
         place.ok_or_else(|| Reason::Unavailable("the samples being posted are at their limit".into()).into())
+    }
+
+    /// Waits for a permit to work on many messages. Each server has few of them; 503 if none gets free in time.
+    pub(crate) async fn batch_permit(&self) -> Result<FairPermit, Failure> {
+        let permit = self.batches.acquire(self.caller.server_id, 1).await;
+        permit.ok_or_else(|| Reason::Unavailable("the batches in work are at their limit".into()).into())
     }
 
     /// Reserves memory for an answer that needs `bytes` to build; `None` for a small one.
@@ -145,9 +151,8 @@ where
         } else {
             state.bodies.read(server_id, body).await?
         };
-        let batch_permit = if is_batch { Some(batch_permit(state, server_id).await?) } else { None };
         let is_long = is_batch || body.bytes.len() > LARGE_BYTES;
-        let bodies = Arc::clone(&state.bodies);
+        let (bodies, batches) = (Arc::clone(&state.bodies), Arc::clone(&state.batches));
         let (app, answers) = (state.app.clone(), Arc::clone(&state.answers));
         let (webhooks, samples) = (state.webhooks().cloned(), Arc::clone(&state.samples));
         let blocking_pool = (!is_long).then(|| Arc::clone(&state.blocking_pool));
@@ -163,13 +168,12 @@ where
                 answers,
                 webhooks,
                 samples,
+                batches,
                 blocking_pool,
                 memory,
                 bodies,
             };
-            let done = handle(call).await;
-            drop(batch_permit);
-            done
+            handle(call).await
         };
         if is_long { state.blocking_pool.run(server_id, Box::pin(work)).await } else { work.await }
     };
@@ -177,11 +181,6 @@ where
     let response = envelope::respond(&info, &caller, &state.answers, outcome).await;
     // The permit is held until the answer is sent.
     response.map(|body| held::hold(body, place))
-}
-
-async fn batch_permit(state: &ApiState, server_id: ServerId) -> Result<FairPermit, Failure> {
-    let permit = state.batches.acquire(server_id, 1).await;
-    permit.ok_or_else(|| Reason::Unavailable("the batches in work are at their limit".into()).into())
 }
 
 /// Answers a path under `/api/` that is not an endpoint.

@@ -49,6 +49,8 @@ pub(crate) enum Reason {
     MessageNotFound {
         id: Box<RawValue>,
     },
+    MessageNotScheduled,
+    TooLateToCancel,
     /// An atomic batch of which some messages are refused, with the results of all.
     BatchRejected {
         refused: usize,
@@ -152,6 +154,14 @@ impl Reason {
             ),
             Self::MessageNotFound { .. } => {
                 error(ok, "MessageNotFound", "No message found matching provided ID".into())
+            }
+            Self::MessageNotScheduled => error(
+                ok,
+                "MessageNotScheduled",
+                "The message does not wait for a time of its own: it has no `send_at`, or is held or cancelled".into(),
+            ),
+            Self::TooLateToCancel => {
+                error(ok, "TooLateToCancel", "The message is being sent at this moment, or was sent before".into())
             }
             Self::BatchRejected { refused, .. } => error(
                 ok,
@@ -386,6 +396,8 @@ pub(crate) enum ErrorCode {
     IdempotencyConflict,
     IdempotencyInProgress,
     BatchRejected,
+    MessageNotScheduled,
+    TooLateToCancel,
     MessageNotFound,
     WebhookNotFound,
     EventNotFound,
@@ -470,6 +482,8 @@ mod tests {
             Reason::Denied(Denial::TestKey),
             Reason::RequestTooLarge { bytes_max: 1 },
             Reason::MessageNotFound { id: RawValue::from_string("1".into()).unwrap() },
+            Reason::MessageNotScheduled,
+            Reason::TooLateToCancel,
             Reason::BatchRejected { refused: 1, results: RawValue::from_string("[]".into()).unwrap() },
             Reason::WebhookNotFound,
             Reason::EventNotFound,

@@ -33,6 +33,8 @@ pub fn openapi_json() -> String {
         send::message::handle,
         send::raw::handle,
         send::batch::handle,
+        send::cancel::handle,
+        send::reschedule::handle,
         messages::message::handle,
         messages::deliveries::handle,
         analytics::summary::handle,
@@ -206,6 +208,13 @@ mod tests {
         fields.text(idempotency::FIELD, &mut batch);
         let own = documented("SendBatchIn").into_iter().filter(|name| !name.starts_with("/messages/"));
         assert_eq!(batch.asked, own.collect());
+
+        let mut cancel = Findings::default();
+        send::cancel::read(b"{}", &mut cancel).unwrap();
+        assert_eq!(cancel.asked, documented("CancelIn"));
+        let mut reschedule = Findings::default();
+        send::reschedule::read(b"{}", &mut reschedule).unwrap();
+        assert_eq!(reschedule.asked, documented("RescheduleIn"));
 
         let mut one = Findings::default();
         messages::message::read(b"{}", &mut one).unwrap();

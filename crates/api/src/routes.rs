@@ -26,6 +26,8 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .endpoint(Operation::SendMessage, send::message::handle)
         .endpoint(Operation::SendRaw, send::raw::handle)
         .endpoint(Operation::SendBatch, send::batch::handle)
+        .endpoint(Operation::SendCancel, send::cancel::handle)
+        .endpoint(Operation::SendReschedule, send::reschedule::handle)
         .endpoint(Operation::MessagesMessage, messages::message::handle)
         .endpoint(Operation::MessagesDeliveries, messages::deliveries::handle)
         .endpoint(Operation::AnalyticsSummary, analytics::summary::handle)

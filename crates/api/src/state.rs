@@ -35,7 +35,7 @@ pub(crate) struct ApiState {
     /// Calls in flight by server.
     pub(crate) in_flight: FairPool,
     /// Batches that are being checked and stored, by server.
-    pub(crate) batches: FairPool,
+    pub(crate) batches: Arc<FairPool>,
     /// Samples that are being posted to webhooks, by server.
     pub(crate) samples: Arc<FairPool>,
     /// Webhook worker, if it runs in this process.
@@ -56,7 +56,7 @@ impl ApiState {
             answers: Arc::new(Answers::new(settings, pools)),
             blocking_pool: Arc::new(BlockingPool::new(wait_max)),
             in_flight: FairPool::new(IN_FLIGHT_MAX, settings.requests_per_server_max, wait_max),
-            batches: FairPool::new(BATCHES_MAX, BATCHES_OF_SERVER_MAX, wait_max),
+            batches: Arc::new(FairPool::new(BATCHES_MAX, BATCHES_OF_SERVER_MAX, wait_max)),
             samples: Arc::new(FairPool::new(SAMPLES_MAX, SAMPLES_OF_SERVER_MAX, wait_max)),
             webhooks: OnceLock::new(),
             queue: OnceLock::new(),

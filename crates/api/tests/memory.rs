@@ -26,6 +26,7 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 /// Bytes of each case: large enough that the fixed part of the rule hides nothing.
 const BYTES: usize = 6 << 20;
 const FIXED_BYTES: usize = 1 << 20;
+const BATCH: &str = "/api/v1/send/batch";
 const ADD: &str = "/api/v1/suppressions/add";
 
 #[tokio::test]
@@ -35,6 +36,7 @@ async fn a_request_by_http_takes_three_times_its_bytes_and_a_megabyte() {
     test.attachments().await;
     test.raw_messages().await;
     test.suppressions().await;
+    test.batches().await;
     assert!(test.too_much.is_empty(), "{:#?}", test.too_much);
 
     let database = postroad_testkit::Database::create();
@@ -42,6 +44,7 @@ async fn a_request_by_http_takes_three_times_its_bytes_and_a_megabyte() {
     let mut test = Test::start(on_postgres).await;
     test.send("without escapes", "plain_body", &random_text(BYTES, " ")).await;
     test.suppressions().await;
+    test.batches().await;
     assert!(test.too_much.is_empty(), "on PostgreSQL: {:#?}", test.too_much);
 }
 
@@ -123,12 +126,30 @@ impl Test {
         self.call("1,000 items with lists", ADD, &request).await;
     }
 
+    async fn batches(&mut self) {
+        let text = random_text(BYTES / 60, " ");
+        let data = BASE64_STANDARD.encode(random_bytes(BYTES / 80));
+        let attached = json!([{"name": "a.bin", "data": data}]);
+        for (name, message, count) in [
+            ("of texts", with(&json!({"plain_body": text})), 60),
+            ("of attachments", with(&json!({"attachments": attached})), 60),
+            ("of short messages", message_to("a@example.net"), 500),
+        ] {
+            let request = json!({"messages": vec![message; count]}).to_string();
+            self.call_within(&format!("a batch {name}"), BATCH, &request, FIXED_BYTES + count * 8_000).await;
+        }
+    }
+
     async fn send(&mut self, name: &str, field: &str, text: &str) {
         self.call(&format!("{field} {name}"), SEND_MESSAGE, &with(&json!({field: text})).to_string()).await;
     }
 
-    /// Every call must succeed: a request that is refused early shows nothing.
     async fn call(&mut self, name: &str, path: &str, request: &str) {
+        self.call_within(name, path, request, FIXED_BYTES).await;
+    }
+
+    /// Every call must succeed: a request that is refused early shows nothing.
+    async fn call_within(&mut self, name: &str, path: &str, request: &str, fixed_bytes: usize) {
         let head = format!("Content-Length: {}\r\nConnection: close\r\n", request.len());
         let head = self.service.head(path, &head);
         let mut answer = Vec::with_capacity(FIXED_BYTES);
@@ -141,7 +162,7 @@ impl Test {
         let taken = ALLOCATOR.peak_usage().saturating_sub(before);
         let answer = String::from_utf8_lossy(&answer);
         assert!(answer.contains("\"status\":\"success\""), "{name}: {}", &answer[..answer.len().min(500)]);
-        if taken > 3 * request.len() + FIXED_BYTES {
+        if taken > 3 * request.len() + fixed_bytes {
             self.too_much.push(format!("{name}: {taken} bytes for a request of {}", request.len()));
         }
     }

@@ -67,7 +67,10 @@ pub use messages::{Message, MessageSummary, StoredBody};
 pub use outcomes::{Delivery, NewDelivery, Outcome};
 pub use pacing_notes::PacingNote;
 pub use pools::{NewSource, Pool, Senders, SendersOf, Source, SourceCounts, SourceDay, WarmupPause};
-pub use queue::{Begin, Begun, Cancelled, Claimed, QueueEntry, QueueFilter, QueueStats, Retried};
+pub use queue::{
+    Begin, Begun, Cancelled, Claimed, QueueEntry, QueueFilter, QueueStats, Retried, ScheduleChange,
+    ScheduleChanged, ScheduledOf, ScheduledPage,
+};
 pub use retention::{OldRows, Removal, Removed};
 pub use returns::{NewReturn, ReturnEffect, Taken};
 pub use setup::{

@@ -154,6 +154,19 @@ impl Serialize for Headers {
     }
 }
 
+impl MessageOut {
+    /// A message that a call changed, with its status and details.
+    pub(crate) fn with_status(message: &Message, size: u64) -> Self {
+        Self {
+            id: message.id.0,
+            token: message.token.0.clone(),
+            status: Some(StatusOut::from(message)),
+            details: Some(DetailsOut::new(message, size)),
+            ..Self::default()
+        }
+    }
+}
+
 impl From<&Message> for StatusOut {
     fn from(message: &Message) -> Self {
         Self {

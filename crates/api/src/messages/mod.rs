@@ -7,3 +7,4 @@ pub(crate) mod message;
 mod message_out;
 
 pub(crate) use echoed_id::EchoedId;
+pub(crate) use message_out::MessageOut;

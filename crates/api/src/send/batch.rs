@@ -69,6 +69,7 @@ pub(crate) struct BatchDraft<'a> {
     responses((status = 200, body = Answer<BatchOut>)),
 )]
 pub(crate) async fn handle(mut call: Call) -> Result<Success<BatchOut>, Failure> {
+    let _permit = call.batch_permit().await?;
     let text = call.take_text();
     let (mut context, draft) = prepare(&call, &text, "send/batch", read)?;
     let mut findings = Findings::default();

@@ -3,10 +3,13 @@
 mod answer;
 pub(crate) mod batch;
 mod batch_out;
+pub(crate) mod cancel;
 pub(crate) mod message;
 mod message_in;
 mod prepare;
 pub(crate) mod raw;
+pub(crate) mod reschedule;
+mod schedule;
 
 pub(crate) use answer::SendOut;
 pub(crate) use message_in::SendMessageIn;

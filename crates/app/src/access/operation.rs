@@ -58,6 +58,8 @@ operations! {
     SendMessage               "send/message"              Server           Send     Member;
     SendRaw                   "send/raw"                  Server           Send     Member;
     SendBatch                 "send/batch"                Server           Send     Member;
+    SendCancel                "send/cancel"               Server           Send     Member;
+    SendReschedule            "send/reschedule"           Server           Send     Member;
     SmtpSubmit                "smtp/submit"               Server           Send     Member;
     SmtpSubmitByAddress       "smtp/submit_by_address"    Server           SendByAddress Member;
     MessagesMessage           "messages/message"          Server           Read     ReadOnly;

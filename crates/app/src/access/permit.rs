@@ -163,7 +163,10 @@ mod tests {
         all.push((server_key(Scope::Read, false), Box::new(move |op| of_server(op) && reads(op))));
         all.push((
             server_key(Scope::Send, false),
-            Box::new(|op| ["send/message", "send/raw", "send/batch", "smtp/submit"].contains(&op.name())),
+            Box::new(|op| {
+                ["send/message", "send/raw", "send/batch", "send/cancel", "send/reschedule", "smtp/submit"]
+                    .contains(&op.name())
+            }),
         ));
         all.push((server_key(Scope::Address, false), Box::new(|op| op == Operation::SmtpSubmitByAddress)));
         all

@@ -55,7 +55,7 @@ impl App {
         let message = store.find_message(caller.server_id, id).await?.ok_or(LookupError::NotFound)?;
         let events = store.list_events(caller.server_id, id).await?;
         let accepted_at = message.send.created_at;
-        let wanted_at = message.send.options.send_at.map_or(accepted_at, |at| at.max(accepted_at));
+        let wanted_at = message.send_at.map_or(accepted_at, |at| at.max(accepted_at));
         Ok(figures_of(message.status, wanted_at, &events))
     }
 }

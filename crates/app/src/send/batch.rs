@@ -1,5 +1,6 @@
 //! send/batch: many messages in one transaction. Each passes the checks of send/message.
 
+use postroad_boxed_futures::boxed_futures;
 use postroad_model::{BatchId, Limits};
 use postroad_store::{Accepted, NewSend};
 use tokio::time::Instant;
@@ -13,6 +14,9 @@ use crate::{App, FieldProblem, Refusal};
 
 /// Warnings about the messages of one batch; the rest is left out.
 const WARNINGS_MAX: usize = 20;
+
+/// Memory of a message beside its bytes: addresses, ids, options and rows, roughly.
+const MESSAGE_BYTES: usize = 4 << 10;
 
 /// What becomes of the good messages of a batch if others are refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,6 +60,7 @@ pub struct Batch {
     problems: ProblemBudget,
 }
 
+#[boxed_futures]
 impl App {
     /// Begins a batch, unless its key was used before.
     pub async fn begin_batch(&self, context: SendContext, mode: BatchMode) -> Result<BatchStart, Refusal> {
@@ -83,6 +88,7 @@ impl App {
     }
 }
 
+#[boxed_futures]
 impl Batch {
     /// Checks and composes the next message, or notes why the entry point could not read it. Returns the bytes that the
     /// messages so far keep in memory. `Err` ends the whole batch.
@@ -115,7 +121,7 @@ impl Batch {
 
     fn count(&mut self, sealed: &Sealed) -> Result<(), Refusal> {
         self.recipients += sealed.recipients();
-        self.memory_bytes += sealed.memory_bytes();
+        self.memory_bytes += sealed.memory_bytes() + MESSAGE_BYTES;
         let recipients_max = Limits::BATCH_RECIPIENTS_MAX;
         let bytes_max = self.app.inner.limits.batch_bytes_max;
         let message = if self.recipients > recipients_max {

@@ -15,6 +15,7 @@ mod message;
 mod options;
 mod pool;
 mod raw;
+mod schedule;
 mod submission_options;
 mod submit;
 mod template;
@@ -31,6 +32,7 @@ pub(crate) use idempotency::{InProgress, KEPT as IDEMPOTENCY_KEYS_KEPT};
 
 pub use idempotency::{IdempotencyRequest, is_idempotency_key};
 pub(crate) use pool::UsablePool;
+pub use schedule::{ScheduleCounts, ScheduleRefusal};
 pub use submission_options::{TEST_MODE_PROBLEM, read_test_mode};
 pub use submit::Submission;
 pub use tracking::TrackingOverride;

@@ -76,7 +76,11 @@ pub(super) fn check_tag(pointer: &str, tag: &str, limits: &Limits, problems: &mu
     }
 }
 
-fn check_time(pointer: &str, text: Option<&str>, problems: &mut Vec<FieldProblem>) -> Option<Timestamp> {
+pub(super) fn check_time(
+    pointer: &str,
+    text: Option<&str>,
+    problems: &mut Vec<FieldProblem>,
+) -> Option<Timestamp> {
     let parsed = Timestamp::parse_rfc3339(text?);
     if parsed.is_none() {
         let field = pointer.trim_start_matches('/');

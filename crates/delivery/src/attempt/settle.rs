@@ -245,8 +245,8 @@ pub(crate) fn settle(
     let judged = judge(ending, peer, *is_simulated);
     let attempts = entry.attempts + u32::from(judged.counts);
     let first_due = work.map_or(entry.due_at, |work| {
-        let info = &work.send.info;
-        info.options.send_at.map_or(info.created_at, |at| at.max(info.created_at))
+        let accepted_at = work.send.info.created_at;
+        work.send_at.map_or(accepted_at, |at| at.max(accepted_at))
     });
     let by_policy = policy.next_attempt(attempts, first_due, now, rng);
     let tell_at = by_policy.filter(|_| has_waited);

@@ -249,7 +249,7 @@ impl Worker {
     /// had it sent before, so only those are meant that are due later than now.
     fn postponed_to(&self, job: &Job, work: &Work) -> Option<Timestamp> {
         let now = self.shared.clock.now();
-        work.send.info.options.send_at.filter(|send_at| job.entry.due_at > now && *send_at > now)
+        work.send_at.filter(|send_at| job.entry.due_at > now && *send_at > now)
     }
 
     async fn postpone(&self, job: Job, send_at: Timestamp) {

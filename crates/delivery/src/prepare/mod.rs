@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use postroad_mail::{ReturnPathKey, RewritePlan, TrackKey, has_utf8_header, message_header, received};
-use postroad_model::{DomainName, EmailAddress, MessageId, MessageToken, SendId, ServerId};
+use postroad_model::{DomainName, EmailAddress, MessageId, MessageToken, SendId, ServerId, Timestamp};
 use postroad_smtp::{Body, OutgoingMessage};
 use postroad_store::{Fresh, Message, SendInfo, Store, StoreError};
 use tokio::sync::OnceCell;
@@ -32,6 +32,8 @@ pub(crate) struct Work {
     pub(crate) message_id: MessageId,
     pub(crate) token: MessageToken,
     pub(crate) rcpt_to: String,
+    /// When its sender wants it sent.
+    pub(crate) send_at: Option<Timestamp>,
     pub(crate) send: Arc<PreparedSend>,
 }
 
@@ -123,6 +125,7 @@ impl Preparer {
                 message_id: recipient.message_id,
                 token: recipient.token.clone(),
                 rcpt_to: recipient.rcpt_to.clone(),
+                send_at: fresh.send.options.send_at,
                 send: Arc::clone(&send),
             })
         });
@@ -137,6 +140,7 @@ impl Preparer {
             message_id: message.id,
             token: message.token,
             rcpt_to: message.rcpt_to,
+            send_at: message.send_at,
             send,
         })
     }

@@ -28,6 +28,7 @@ mod outage;
 mod raw;
 mod recipients;
 mod returns;
+mod scheduling;
 mod server_settings;
 mod smtp;
 mod smtp_clients;

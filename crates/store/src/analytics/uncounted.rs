@@ -90,7 +90,7 @@ async fn read_rows(
         return sql
             .query(
                 "SELECT 0, e.id, e.message_id, e.seq, e.kind, e.at, e.test, e.data, m.rcpt_to, s.from_domain, s.tag,
-                        s.credential_id, s.options, s.created_at, s.direction
+                        s.credential_id, s.options, s.created_at, s.direction, m.send_at
                  FROM events e LEFT JOIN messages m ON m.server_id = e.server_id AND m.id = e.message_id
                  LEFT JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
                  WHERE e.server_id = $1 AND e.id > $2 ORDER BY e.id LIMIT $3",
@@ -100,7 +100,7 @@ async fn read_rows(
     }
     sql.query(
         "SELECT e.xact, e.id, e.message_id, e.seq, e.kind, e.at, e.test, e.data, m.rcpt_to, s.from_domain, s.tag,
-                s.credential_id, s.options, s.created_at, s.direction
+                s.credential_id, s.options, s.created_at, s.direction, m.send_at
          FROM (SELECT * FROM events WHERE server_id = $1 AND (xact, id) > ($2, $3)
                AND xact < settled_xact() ORDER BY xact, id LIMIT $4) e
          LEFT JOIN messages m ON m.server_id = e.server_id AND m.id = e.message_id
@@ -143,7 +143,7 @@ fn counted_event(row: &Row, server_pool: i64) -> Result<Option<CountedEvent>, St
                 credential_id: row.int_opt(11)?.unwrap_or(0),
                 ..Dimensions::default()
             },
-            wanted_at: options.send_at.map_or(accepted_at, |at| at.max(accepted_at)),
+            wanted_at: row.time_opt(15)?.or(options.send_at).map_or(accepted_at, |at| at.max(accepted_at)),
         },
     }))
 }

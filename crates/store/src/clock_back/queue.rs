@@ -53,13 +53,13 @@ pub(crate) async fn list_late(
     limit: i64,
 ) -> Result<(Vec<Late>, Option<QueuePosition>), StoreError> {
     let text = if sql.is_sqlite() {
-        "SELECT q.server_id, q.message_id, q.due_at, m.last_delivery_at, s.options
+        "SELECT q.server_id, q.message_id, q.due_at, m.last_delivery_at, s.options, m.send_at
          FROM queue q CROSS JOIN messages m CROSS JOIN sends s
          WHERE m.server_id = q.server_id AND m.id = q.message_id AND q.scheduled = 0
            AND s.server_id = m.server_id AND s.id = m.send_id
            AND (q.due_at, q.message_id) > ($1, $2) ORDER BY q.due_at, q.message_id LIMIT $3"
     } else {
-        "SELECT q.server_id, q.message_id, q.due_at, m.last_delivery_at, s.options
+        "SELECT q.server_id, q.message_id, q.due_at, m.last_delivery_at, s.options, m.send_at
          FROM queue q CROSS JOIN messages m CROSS JOIN sends s
          WHERE m.server_id = q.server_id AND m.id = q.message_id AND q.scheduled = 0
            AND s.server_id = m.server_id AND s.id = m.send_id
@@ -75,7 +75,7 @@ pub(crate) async fn list_late(
         let (key, due_at) = ((ServerId(row.int(0)?), MessageId(row.int(1)?)), row.time(2)?);
         last = Some((due_at, key.1));
         let options: ScheduledOptions = serde_json::from_str(&row.text(4)?).unwrap_or_default();
-        if let Some(due_at) = options.send_at.filter(|send_at| *send_at > now) {
+        if let Some(due_at) = row.time_opt(5)?.or(options.send_at).filter(|send_at| *send_at > now) {
             late.push(Late { key, due_at, is_scheduled: true });
             continue;
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use postroad_boxed_futures::boxed_futures;
 use postroad_model::{CredentialId, Direction, MessageId, MessageToken, SendId, ServerId, Status, Timestamp};
 
-use crate::accept::SendInfo;
+use crate::accept::{SendInfo, SendOptions};
 use crate::error::StoreError;
 use crate::sql::Sql;
 use crate::{Result, Store};
@@ -30,6 +30,8 @@ pub struct Message {
     pub last_delivery_at: Option<Timestamp>,
     /// When the next attempt is due, if the message is queued.
     pub next_attempt_at: Option<Timestamp>,
+    /// When its sender wants it sent: what it was rescheduled to, else the `send_at` of its send.
+    pub send_at: Option<Timestamp>,
     pub send: Arc<SendInfo>,
 }
 
@@ -71,7 +73,7 @@ pub(crate) async fn find(
         .query_opt(
             "SELECT m.token, m.rcpt_to, m.status, m.hold_expiry, m.bounce_for_id, m.last_delivery_at, q.due_at,
                     s.id, s.credential_id, s.message_id, s.mail_from, s.subject, s.tag, s.metadata, s.options,
-                    s.size, s.direction, s.bounce, s.received_with_ssl, s.test, s.created_at, s.from_domain
+                    s.size, s.direction, s.bounce, s.received_with_ssl, s.test, s.created_at, s.from_domain, m.send_at
              FROM messages m JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
              LEFT JOIN queue q ON q.server_id = m.server_id AND q.message_id = m.id
              WHERE m.server_id = $1 AND m.id = $2",
@@ -79,6 +81,7 @@ pub(crate) async fn find(
         )
         .await?;
     let Some(row) = row else { return Ok(None) };
+    let options: SendOptions = row.json(14)?;
     Ok(Some(Message {
         id,
         token: MessageToken(row.text(0)?),
@@ -88,6 +91,7 @@ pub(crate) async fn find(
         bounce_for_id: row.int(4)?,
         last_delivery_at: row.time_opt(5)?,
         next_attempt_at: row.time_opt(6)?,
+        send_at: row.time_opt(22)?.or(options.send_at),
         send: Arc::new(SendInfo {
             server_id,
             id: SendId(row.int(7)?),
@@ -98,7 +102,7 @@ pub(crate) async fn find(
             subject: row.text(11)?,
             tag: row.text_opt(12)?,
             metadata: row.json(13)?,
-            options: row.json(14)?,
+            options,
             size: row.int(15)? as u64,
             direction: row.name(16, Direction::parse)?,
             bounce: row.flag(17)?,

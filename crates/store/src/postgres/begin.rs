@@ -13,7 +13,7 @@ use tokio_postgres::types::ToSql;
 
 use super::Node;
 use super::pipeline::BEGIN_WITH_KEPT_PLANS;
-use crate::accept::SendInfo;
+use crate::accept::{SendInfo, SendOptions};
 use crate::error::StoreError;
 use crate::messages::Message;
 use crate::queue::{Begin, Begun};
@@ -46,7 +46,8 @@ const READ: &str = "SELECT row.server_id, row.message_id, row.due_at,
            m.token, m.rcpt_to, m.status, m.hold_expiry, m.bounce_for_id, m.last_delivery_at,
            s.id, s.credential_id, s.message_id, s.mail_from, s.subject, s.tag, s.metadata, s.options, s.size,
            s.direction, s.bounce, s.received_with_ssl, s.test, s.created_at,
-           x.address, x.reason, x.details, x.origin_message_id, x.created_at, x.expires_at, s.from_domain
+           x.address, x.reason, x.details, x.origin_message_id, x.created_at, x.expires_at, s.from_domain,
+           m.send_at
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS row (server_id, message_id, due_at)
     CROSS JOIN LATERAL (SELECT q.domain FROM queue q
         WHERE q.server_id = row.server_id AND q.message_id = row.message_id LIMIT 1) AS q
@@ -149,6 +150,7 @@ fn read_begun(row: &Row) -> Result<Begun, StoreError> {
 
 fn read_message(row: &Row) -> Result<Message, StoreError> {
     let time = |at: usize| row.get::<_, Option<i64>>(at).map(Timestamp::from_micros);
+    let options: SendOptions = json(row, 16)?;
     Ok(Message {
         id: MessageId(row.get(1)),
         token: MessageToken(row.get(3)),
@@ -158,6 +160,7 @@ fn read_message(row: &Row) -> Result<Message, StoreError> {
         bounce_for_id: row.get(7),
         last_delivery_at: time(8),
         next_attempt_at: time(2),
+        send_at: time(30).or(options.send_at),
         send: Arc::new(SendInfo {
             server_id: ServerId(row.get(0)),
             id: SendId(row.get(9)),
@@ -168,7 +171,7 @@ fn read_message(row: &Row) -> Result<Message, StoreError> {
             subject: row.get(13),
             tag: row.get(14),
             metadata: json(row, 15)?,
-            options: json(row, 16)?,
+            options,
             size: row.get::<_, i64>(17) as u64,
             direction: name(row, 18, Direction::parse)?,
             bounce: row.get::<_, i64>(19) != 0,

@@ -74,7 +74,7 @@ impl Store {
         Ok(cancelled)
     }
 
-    fn note_entry(&self, server_id: ServerId, entry: Entry) {
+    pub(super) fn note_entry(&self, server_id: ServerId, entry: Entry) {
         if entry != Entry::Unchanged {
             self.note_change();
             self.notifier.notify([server_id]);
@@ -155,7 +155,7 @@ async fn release_hold(
     let address = EmailAddress::parse(&message.rcpt_to)
         .map_err(|e| StoreError::Internal(format!("message {} is held for no address: {e}", key.1)))?;
     let options = &message.send.options;
-    let due_at = options.send_at.map_or(now, |at| at.max(now));
+    let due_at = message.send_at.map_or(now, |at| at.max(now));
     let is_scheduled = due_at > now;
     let status = if is_scheduled { Status::Scheduled } else { Status::Pending };
     let changed = sql

@@ -8,9 +8,11 @@ mod expiry;
 mod holds;
 mod listing;
 pub(crate) mod scheduled;
+mod scheduled_changes;
 pub(crate) mod waiting;
 
 pub use admin::{Cancelled, Retried};
 pub use begin::{Begin, Begun};
 pub use claimed::Claimed;
 pub use listing::{QueueEntry, QueueFilter, QueueStats};
+pub use scheduled_changes::{ScheduleChange, ScheduleChanged, ScheduledOf, ScheduledPage};

@@ -1,0 +1,53 @@
+//! send/cancel: stops scheduled messages.
+
+use postroad_store::ScheduleChange;
+use utoipa::ToSchema;
+
+use super::schedule::{self, ScheduleOut, Which};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// One message by its `id`, or all scheduled messages of a `tag` or `batch_id`.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct CancelIn {
+    id: Option<i64>,
+    tag: Option<String>,
+    /// From the answer of send/batch.
+    batch_id: Option<i64>,
+}
+
+/// Cancel scheduled messages
+///
+/// A message that waits for its `send_at` becomes `Cancelled` and is never sent; the event `message.cancelled` is emitted.
+/// By `id` the answer is the message. `MessageNotScheduled`: it has no `send_at`, or is held or cancelled;
+/// `TooLateToCancel`: it is being sent, or was. By `tag` or `batch_id` the answer counts the messages.
+#[utoipa::path(
+    post,
+    path = "/api/v1/send/cancel",
+    tag = "send",
+    operation_id = "cancelScheduled",
+    request_body = CancelIn,
+    responses((status = 200, body = Answer<ScheduleOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<ScheduleOut>, Failure> {
+    let mut findings = Findings::default();
+    let which = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    schedule::change(&call, which, ScheduleChange::Cancel, warnings).await
+}
+
+/// The fields of the request; their names are those of `CancelIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Which, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let which = Which::read(&mut fields, findings);
+    fields.finish(findings);
+    Ok(which)
+}

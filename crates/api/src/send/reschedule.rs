@@ -1,0 +1,72 @@
+//! send/reschedule: gives scheduled messages another time.
+
+use std::borrow::Cow;
+
+use postroad_store::ScheduleChange;
+use utoipa::ToSchema;
+
+use super::schedule::{self, ScheduleOut, Which};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// One message by its `id`, or all scheduled messages of a `tag` or `batch_id`, and their new time.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 5_123_456_789_012_345_i64, "send_at": "2026-12-01T09:00:00Z"}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct RescheduleIn {
+    id: Option<i64>,
+    tag: Option<String>,
+    /// From the answer of send/batch.
+    batch_id: Option<i64>,
+    /// RFC 3339, at most 30 days ahead, before the message's `expires_at`. A past time means now.
+    #[schema(format = "date-time")]
+    send_at: String,
+}
+
+/// Reschedule messages
+///
+/// A message that waits for its `send_at` gets another one. By `id` the answer is the message, and the errors are
+/// those of send/cancel. By `tag` or `batch_id` the answer counts the messages.
+#[utoipa::path(
+    post,
+    path = "/api/v1/send/reschedule",
+    tag = "send",
+    operation_id = "rescheduleMessages",
+    request_body = RescheduleIn,
+    responses((status = 200, body = Answer<ScheduleOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<ScheduleOut>, Failure> {
+    let mut findings = Findings::default();
+    let (which, send_at) = read(&call.text, &mut findings)?;
+    let send_at = send_at.map(|text| call.app.parse_send_at(&text));
+    if let Some(Err(problem)) = &send_at {
+        findings.problem(problem.pointer.clone(), problem.message.clone());
+    }
+    let warnings = findings.into_warnings()?;
+    let Some(Ok(send_at)) = send_at else {
+        return Err(Failure::validation(Vec::new()));
+    };
+    schedule::change(&call, which, ScheduleChange::MoveTo(send_at), warnings).await
+}
+
+/// The fields of the request; their names are those of `RescheduleIn`. A missing time is recorded as a problem.
+pub(crate) fn read<'a>(
+    text: &'a [u8],
+    findings: &mut Findings,
+) -> Result<(Which, Option<Cow<'a, str>>), Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let which = Which::read(&mut fields, findings);
+    let before = findings.problems.len();
+    let send_at = fields.text("send_at", findings);
+    if send_at.is_none() && findings.problems.len() == before {
+        findings.missing("send_at");
+    }
+    fields.finish(findings);
+    Ok((which, send_at))
+}

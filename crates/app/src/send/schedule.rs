@@ -1,0 +1,125 @@
+//! send/cancel and send/reschedule: a sender changes its mind about scheduled messages.
+
+use std::time::Duration;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{Limits, MessageId, Status, Timestamp};
+use postroad_store::{Message, ScheduleChange, ScheduleChanged, ScheduledOf, StoreError};
+use tokio::time::Instant;
+
+use super::options::check_time;
+use crate::{App, Caller, FieldProblem};
+
+/// Entries looked at in one read, and messages changed in one transaction.
+const PAGE: usize = 500;
+const CHANGED_AT_ONCE: usize = 100;
+/// One call works for so long, and changes so many; the answer says that there is more.
+const CALL_TIME_MAX: Duration = Duration::from_secs(3);
+const CALL_MESSAGES_MAX: usize = 10_000;
+
+#[derive(Debug)]
+pub enum ScheduleRefusal {
+    NotFound,
+    /// It has no `send_at`, or was held or cancelled.
+    NotScheduled,
+    /// It is being sent, or was.
+    TooLate,
+    Validation(Vec<FieldProblem>),
+    Store(StoreError),
+}
+
+impl From<StoreError> for ScheduleRefusal {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// What was done to the messages of a tag or batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ScheduleCounts {
+    /// Scheduled messages that were found.
+    pub matched: usize,
+    pub changed: usize,
+    /// The call ended before all were found; the same call goes on.
+    pub has_more: bool,
+}
+
+#[boxed_futures]
+impl App {
+    /// Reads the time of a reschedule: RFC 3339, within the next 30 days. A past one means now.
+    pub fn parse_send_at(&self, text: &str) -> Result<Timestamp, FieldProblem> {
+        let mut problems = Vec::new();
+        let send_at = check_time("/send_at", Some(text), &mut problems);
+        let now = self.inner.clock.now();
+        let days = Limits::SEND_AT_DAYS_MAX;
+        match send_at {
+            Some(at) if at > now.plus(Duration::from_hours(days * 24)) => {
+                Err(FieldProblem::new("/send_at", format!("`send_at` must be within the next {days} days")))
+            }
+            Some(at) => Ok(at.max(now)),
+            None => Err(problems.swap_remove(0)),
+        }
+    }
+
+    /// Cancels or reschedules one message; returns it as it is afterwards.
+    pub async fn change_schedule(
+        &self,
+        caller: &Caller,
+        id: MessageId,
+        change: ScheduleChange,
+    ) -> Result<Message, ScheduleRefusal> {
+        let (store, server_id) = (&self.inner.store, caller.server_id);
+        let message = self.find_scheduled(caller, id).await?;
+        if message.send_at.is_none() {
+            return Err(ScheduleRefusal::NotScheduled);
+        }
+        match message.status {
+            Status::Scheduled | Status::Pending => {}
+            Status::Held | Status::HoldCancelled | Status::Cancelled => {
+                return Err(ScheduleRefusal::NotScheduled);
+            }
+            Status::SoftFail | Status::Sent | Status::HardFail | Status::Bounced => {
+                return Err(ScheduleRefusal::TooLate);
+            }
+        }
+        match store.change_scheduled(server_id, id, change).await? {
+            ScheduleChanged::Done => self.find_scheduled(caller, id).await,
+            ScheduleChanged::TooLate => Err(ScheduleRefusal::TooLate),
+            ScheduleChanged::ExpiresBefore(expires_at) => {
+                let expires_at = expires_at.to_rfc3339();
+                let message = format!("`send_at` must be before the message expires, at {expires_at}");
+                Err(ScheduleRefusal::Validation(vec![FieldProblem::new("/send_at", message)]))
+            }
+        }
+    }
+
+    async fn find_scheduled(&self, caller: &Caller, id: MessageId) -> Result<Message, ScheduleRefusal> {
+        let found = self.inner.store.find_message(caller.server_id, id).await?;
+        found.ok_or(ScheduleRefusal::NotFound)
+    }
+
+    /// Cancels or reschedules the messages of a tag or batch that still wait for their time, step by step.
+    pub async fn change_schedules(
+        &self,
+        caller: &Caller,
+        of: ScheduledOf,
+        change: ScheduleChange,
+    ) -> Result<ScheduleCounts, StoreError> {
+        let (store, server_id) = (&self.inner.store, caller.server_id);
+        let begun = Instant::now();
+        let mut counts = ScheduleCounts::default();
+        let mut after = MessageId(0);
+        loop {
+            let page = store.list_scheduled(server_id, of.clone(), after, PAGE).await?;
+            counts.matched += page.matching.len();
+            for some in page.matching.chunks(CHANGED_AT_ONCE) {
+                counts.changed += store.change_all_scheduled(server_id, some.to_vec(), change).await?;
+            }
+            let Some(next) = page.next else { return Ok(counts) };
+            after = next;
+            if begun.elapsed() > CALL_TIME_MAX || counts.matched >= CALL_MESSAGES_MAX {
+                return Ok(ScheduleCounts { has_more: true, ..counts });
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Cancels and reschedules messages for their sender, one by one or all of a tag or batch.
+
+use std::sync::Arc;
+
+use postroad_boxed_futures::boxed_futures;
+use postroad_model::{BatchId, IdGenerator, MessageId, ServerId, Status, Timestamp};
+
+use super::admin::cancelled;
+use super::waiting::{Entry, Key, find, lock_entry, remove_entry, settle};
+use crate::accept::initial::SCHEDULED_UNCOUNTED;
+use crate::error::StoreError;
+use crate::outcomes::NewDelivery;
+use crate::sql::Sql;
+use crate::{Engine, JobWithIds, Result, Store};
+
+/// What its sender wants done with a scheduled message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScheduleChange {
+    Cancel,
+    /// To be sent at this time instead.
+    MoveTo(Timestamp),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScheduleChanged {
+    Done,
+    /// It is on the wire, or was sent, or ended otherwise.
+    TooLate,
+    /// It expires before its new time. Nothing was changed.
+    ExpiresBefore(Timestamp),
+}
+
+/// Scheduled messages to find.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScheduledOf {
+    Tag(String),
+    Batch(BatchId),
+}
+
+/// A page of scheduled messages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScheduledPage {
+    pub matching: Vec<MessageId>,
+    /// Where the next page begins; `None` after the last one.
+    pub next: Option<MessageId>,
+}
+
+#[boxed_futures]
+impl Store {
+    /// Scheduled messages after the id `after`. Looks at `limit` entries of the server, whether they match or not.
+    pub async fn list_scheduled(
+        &self,
+        server_id: ServerId,
+        of: ScheduledOf,
+        after: MessageId,
+        limit: usize,
+    ) -> Result<ScheduledPage> {
+        self.read(move |sql| Box::pin(list(sql, server_id, of, after, limit as i64))).await
+    }
+
+    /// Changes a message that waits for its time, or whose time has come but which is not on the wire. A claim of it is
+    /// over.
+    pub async fn change_scheduled(
+        &self,
+        server_id: ServerId,
+        id: MessageId,
+        change: ScheduleChange,
+    ) -> Result<ScheduleChanged> {
+        let (now, key) = (self.clock.now(), (server_id, id));
+        let job: JobWithIds<(ScheduleChanged, Entry)> =
+            Box::new(move |sql, ids| Box::pin(async move { apply(sql, &ids, key, change, now).await }));
+        let (changed, entry) = match &*self.engine {
+            Engine::Sqlite { engine, ids } => {
+                engine.change_waiting(key, Arc::clone(ids), ScheduleChanged::TooLate, job).await?
+            }
+            Engine::Postgres(engine) => engine.change_waiting(key, job).await?,
+        };
+        self.note_entry(server_id, entry);
+        Ok(changed)
+    }
+
+    /// Changes those of `messages` that still wait for their time, in one transaction; returns how many. Messages that
+    /// would expire before their new time are left alone.
+    pub async fn change_all_scheduled(
+        &self,
+        server_id: ServerId,
+        messages: Vec<MessageId>,
+        change: ScheduleChange,
+    ) -> Result<usize> {
+        let now = self.clock.now();
+        let job: JobWithIds<Vec<(Key, Entry)>> = Box::new(move |sql, ids| {
+            Box::pin(async move { apply_all(sql, &ids, server_id, messages, change, now).await })
+        });
+        let changes = match &*self.engine {
+            // Nobody has claimed an entry that waits for its time.
+            Engine::Sqlite { engine, ids } => engine.change_free(Arc::clone(ids), job).await?,
+            Engine::Postgres(engine) => engine.write_with_ids(job).await?,
+        };
+        if let Some((_, entry)) = changes.first() {
+            self.note_entry(server_id, *entry);
+        }
+        Ok(changes.len())
+    }
+}
+
+async fn list(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    of: ScheduledOf,
+    after: MessageId,
+    limit: i64,
+) -> Result<ScheduledPage, StoreError> {
+    let (mut after, mut until) = (after.0, i64::MAX);
+    if let ScheduledOf::Batch(batch_id) = &of {
+        // Its messages have the ids between its own and that of its last send.
+        let text = "SELECT max(id) FROM sends WHERE server_id = $1 AND batch_id = $2";
+        let last = sql.query_opt(text, &[server_id.0.into(), batch_id.0.into()]).await?;
+        after = after.max(batch_id.0);
+        until = last.map_or(Ok(None), |row| row.int_opt(0))?.unwrap_or(0);
+    }
+    let text = if sql.is_sqlite() {
+        "SELECT q.message_id, s.tag, s.batch_id
+         FROM queue q INDEXED BY queue_scheduled_by_server CROSS JOIN messages m CROSS JOIN sends s
+         WHERE q.server_id = $1 AND q.scheduled > 0 AND q.message_id > $2 AND q.message_id <= $3
+           AND m.server_id = q.server_id AND m.id = q.message_id AND s.server_id = m.server_id AND s.id = m.send_id
+         ORDER BY q.message_id LIMIT $4"
+    } else {
+        "SELECT q.message_id, s.tag, s.batch_id FROM (
+             SELECT server_id, message_id FROM queue
+             WHERE server_id = $1 AND scheduled > 0 AND message_id > $2 AND message_id <= $3
+             ORDER BY message_id LIMIT $4) AS q
+         CROSS JOIN LATERAL (SELECT send_id FROM messages m
+             WHERE m.server_id = q.server_id AND m.id = q.message_id LIMIT 1) AS m
+         CROSS JOIN LATERAL (SELECT tag, batch_id FROM sends s
+             WHERE s.server_id = q.server_id AND s.id = m.send_id LIMIT 1) AS s
+         ORDER BY q.message_id"
+    };
+    let rows = sql.query(text, &[server_id.0.into(), after.into(), until.into(), limit.into()]).await?;
+    let mut page = ScheduledPage::default();
+    for row in &rows {
+        let id = MessageId(row.int(0)?);
+        let is_wanted = match &of {
+            ScheduledOf::Tag(tag) => row.text_opt(1)?.as_ref() == Some(tag),
+            ScheduledOf::Batch(batch_id) => row.int_opt(2)? == Some(batch_id.0),
+        };
+        if is_wanted {
+            page.matching.push(id);
+        }
+        page.next = Some(id);
+    }
+    if (rows.len() as i64) < limit {
+        page.next = None;
+    }
+    Ok(page)
+}
+
+async fn apply_all(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    server_id: ServerId,
+    messages: Vec<MessageId>,
+    change: ScheduleChange,
+    now: Timestamp,
+) -> Result<Vec<(Key, Entry)>, StoreError> {
+    let mut changes = Vec::with_capacity(messages.len());
+    for message_id in messages {
+        let key = (server_id, message_id);
+        let text = if sql.is_sqlite() {
+            "SELECT message_id FROM queue WHERE server_id = $1 AND message_id = $2 AND scheduled > 0"
+        } else {
+            "SELECT message_id FROM queue WHERE server_id = $1 AND message_id = $2 AND scheduled > 0
+             AND claimed_node IS NULL FOR UPDATE"
+        };
+        if sql.query_opt(text, &[server_id.0.into(), message_id.0.into()]).await?.is_none() {
+            continue;
+        }
+        if let (ScheduleChanged::Done, entry) = apply(sql, ids, key, change, now).await? {
+            changes.push((key, entry));
+        }
+    }
+    Ok(changes)
+}
+
+async fn apply(
+    sql: &Sql<'_>,
+    ids: &IdGenerator,
+    key: Key,
+    change: ScheduleChange,
+    now: Timestamp,
+) -> Result<(ScheduleChanged, Entry), StoreError> {
+    const TOO_LATE: (ScheduleChanged, Entry) = (ScheduleChanged::TooLate, Entry::Unchanged);
+    if lock_entry(sql, key).await? {
+        return Ok(TOO_LATE);
+    }
+    let Some(state) = find(sql, key).await? else { return Ok(TOO_LATE) };
+    if !matches!(state.status, Status::Scheduled | Status::Pending) {
+        return Ok(TOO_LATE);
+    }
+    match change {
+        ScheduleChange::Cancel => {
+            let details = "The message was cancelled before it was sent";
+            let new = NewDelivery::local(now, Status::Cancelled, details);
+            if !settle(sql, ids, key, &state, &new, &cancelled(&new), None).await? {
+                return Ok(TOO_LATE);
+            }
+            remove_entry(sql, key).await?;
+            Ok((ScheduleChanged::Done, Entry::Gone))
+        }
+        ScheduleChange::MoveTo(send_at) => move_to(sql, key, send_at).await,
+    }
+}
+
+/// A message that was due already has counted against the hourly limit, and does not count again.
+async fn move_to(
+    sql: &Sql<'_>,
+    key: Key,
+    send_at: Timestamp,
+) -> Result<(ScheduleChanged, Entry), StoreError> {
+    let (server_id, message_id) = (key.0.0, key.1.0);
+    let text = "SELECT expires_at, scheduled FROM queue WHERE server_id = $1 AND message_id = $2";
+    let Some(entry) = sql.query_opt(text, &[server_id.into(), message_id.into()]).await? else {
+        return Ok((ScheduleChanged::TooLate, Entry::Unchanged));
+    };
+    if let Some(expires_at) = entry.time_opt(0)?.filter(|expires_at| *expires_at <= send_at) {
+        return Ok((ScheduleChanged::ExpiresBefore(expires_at), Entry::Unchanged));
+    }
+    let scheduled = match entry.int(1)? {
+        0 => SCHEDULED_UNCOUNTED,
+        scheduled => scheduled,
+    };
+    let text = if sql.is_sqlite() {
+        "UPDATE queue SET due_at = $3, scheduled = $4 WHERE server_id = $1 AND message_id = $2"
+    } else {
+        "UPDATE queue SET due_at = $3, scheduled = $4, claimed_node = NULL, claimed_epoch = NULL
+         WHERE server_id = $1 AND message_id = $2"
+    };
+    sql.execute(text, &[server_id.into(), message_id.into(), send_at.into(), scheduled.into()]).await?;
+    let text = "UPDATE messages SET send_at = $3, status = $4 WHERE server_id = $1 AND id = $2";
+    let status = Status::Scheduled.as_str();
+    sql.execute(text, &[server_id.into(), message_id.into(), send_at.into(), status.into()]).await?;
+    Ok((ScheduleChanged::Done, Entry::Queued(send_at)))
+}
