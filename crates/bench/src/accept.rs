@@ -1,9 +1,11 @@
 //! Benchmark of accepting only: nothing is delivered meanwhile.
 //!
-//! Measures rates by number of callers, for the store alone and through the HTTP port; and latencies at 1,000
-//! messages a second, also for the peers.
+//! Measures rates by number of callers, for the store alone and through the HTTP port, of single sends and of
+//! batches; and latencies at 1,000 messages a second, also for the peers.
 
-use anyhow::ensure;
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
 use postroad_testkit::Daemon;
 use tokio::process::Command;
 
@@ -17,6 +19,8 @@ use super::usage::Usage;
 const RATE: usize = 1_000;
 const SECONDS: usize = 10;
 const LEVEL_SECONDS: &str = "5";
+const BATCH_MESSAGES: &str = "500";
+const OTHER_SENDER: &str = "shop@other.test";
 
 pub(super) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     for round in 1..=bench.rounds {
@@ -95,7 +99,55 @@ async fn levels(bench: &Bench, kind: Kind, report: &mut Report) -> anyhow::Resul
     let mut http = Command::new(bench.program("http_bench"));
     http.args(["--url", text("url"), "--key", text("api_key"), "--seconds", LEVEL_SECONDS]);
     add_levels(report, "accept through HTTP, inbox behind it", kind, &output(&mut http).await?);
+
+    eprintln!("accepting batches beside another server's single sends · {}", kind.name());
+    let beside = other_server(&bench.program("postroad"), &data_dir, &envs).await?;
+    let mut batches = Command::new(bench.program("http_bench"));
+    batches.args(["--url", text("url"), "--key", text("api_key"), "--seconds", LEVEL_SECONDS]);
+    batches.args(["--batch", BATCH_MESSAGES, "--beside", &beside, "--beside-from", OTHER_SENDER]);
+    let table = output(&mut batches).await?;
+    let (mut of_batches, mut of_singles) = (String::new(), String::new());
+    split_levels(&table, &mut of_batches, &mut of_singles);
+    let work = format!("accept batches of {BATCH_MESSAGES} through HTTP, messages a second");
+    add_levels(report, &work, kind, &of_batches);
+    add_levels(report, "single sends of another server beside batches", kind, &of_singles);
     Ok(())
+}
+
+/// The figures of the other server follow a line that says beside how many callers.
+fn split_levels(table: &str, of_load: &mut String, of_others: &mut String) {
+    let mut beside = None;
+    for line in table.lines() {
+        if let Some(rest) = line.strip_prefix("beside ") {
+            beside = rest.split_whitespace().next().map(str::to_owned);
+            continue;
+        }
+        match beside.take() {
+            // Named by the callers of the load.
+            Some(callers) => {
+                let figures = line.trim_start().split_once(' ').map_or("", |(_, figures)| figures);
+                of_others.extend([&callers, " ", figures, "\n"]);
+            }
+            None => of_load.extend([line, "\n"]),
+        }
+    }
+}
+
+/// A server of another account, with a verified domain; returns its key.
+async fn other_server(program: &Path, data_dir: &str, envs: &[(&str, &str)]) -> anyhow::Result<String> {
+    let admin = async |words: &[&str]| {
+        let mut command = Command::new(program);
+        command.arg("admin").args(words).args(["--json", "--data-dir", data_dir]).envs(envs.iter().copied());
+        output(&mut command).await
+    };
+    let domain = OTHER_SENDER.split('@').next_back().unwrap_or_default();
+    admin(&["account", "create", "Other"]).await?;
+    admin(&["server", "create", "other", "--account", "Other"]).await?;
+    admin(&["domain", "create", domain, "--server", "other"]).await?;
+    admin(&["domain", "set-verified", domain, "--server", "other"]).await?;
+    let made = admin(&["key", "create", "--server", "other"]).await?;
+    let made: serde_json::Value = serde_json::from_str(&made)?;
+    made["api_key"].as_str().map(str::to_owned).context("the new key")
 }
 
 async fn output(command: &mut Command) -> anyhow::Result<String> {
