@@ -14,6 +14,7 @@ use peak_alloc::PeakAlloc;
 use postroad_app::send::{
     AttachmentDraft, ListEntry, ListUnsubscribe, MessageDraft, RawDraft, SendContext, TemplateDraft,
 };
+use postroad_app::templates::TemplateFields;
 use postroad_app::{App, Caller, Peer};
 use postroad_model::{DomainName, Limits, SystemClock, split_address_list};
 use postroad_store::{Database, Role, Settings, Store};
@@ -46,6 +47,7 @@ async fn a_request_takes_three_times_its_bytes_and_a_megabyte() {
     attachments(&service).await;
     raw_messages(&service).await;
     what_does_not_compress(&service).await;
+    renderings(&service).await;
     let too_much: Vec<String> = service.too_much.into_inner().unwrap();
     assert!(too_much.is_empty(), "{too_much:#?}");
 }
@@ -209,6 +211,44 @@ async fn what_does_not_compress(service: &Service) {
         }
         let data = BASE64_STANDARD.encode(message);
         service.raw(&format!("random raw message with {line_end:?}"), FROM, "ann@example.com", &data).await;
+    }
+}
+
+/// A template makes much of a small request. Its texts come to 5 MiB at most, and the mail of them takes a few times that,
+/// whatever the template does.
+async fn renderings(service: &Service) {
+    const MOST: usize = 5 * (5 << 20);
+    let doubling = format!("{{% set x = text %}}{}{{{{ x }}}}", "{% set x = x ~ x %}".repeat(20));
+    let sources = [
+        "{% for a in range(40) %}{{ text }}{% endfor %}",
+        "{% for a in range(10000) %}{{ text }}{% endfor %}",
+        "{% for a in list %}{% for b in list %}{{ b }}{% endfor %}{% endfor %}",
+        "{{ list|join(text) }}",
+        "{{ text|replace('x', text) }}",
+        "{{ list|join(',')|upper|lower|title|trim }}",
+        &doubling,
+    ];
+    let numbers: Vec<u32> = (0..5_000).collect();
+    for (at, source) in sources.into_iter().enumerate() {
+        let alias = format!("t{at}");
+        let text = |text: &str| Some(Some(text.to_owned()));
+        let fields = TemplateFields {
+            alias: text(&alias),
+            name: Some("t".to_owned()),
+            subject: text("x"),
+            html_body: text(source),
+            ..TemplateFields::default()
+        };
+        service.app.create_template(&service.caller, fields, true).await.expect("the template compiles");
+        let serde_json::Value::Object(model) =
+            serde_json::json!({"text": "x".repeat(100_000), "list": numbers})
+        else {
+            unreachable!()
+        };
+        let template = TemplateDraft { name: Some(alias.into()), model, locale: None };
+        let draft = MessageDraft { plain_body: None, html_body: None, template: Some(template), ..good() };
+        let taken = taken_by(Box::pin(service.app.send_message(service.context(), draft))).await;
+        service.judge(source, taken, MOST, 100_000);
     }
 }
 

@@ -21,12 +21,17 @@ const LEAVES_MAX: usize = 1_000;
 /// Longer ones are an attack on the parameter parser.
 const PARAMETERS_BYTES_MAX: usize = 8 << 10;
 
+/// Longer ones are ignored: no mail program makes them.
+const CONTENT_ID_BYTES_MAX: usize = 255;
+
 /// A part that has no parts.
 #[derive(Debug)]
 pub(crate) struct Leaf<'a> {
     content_type: Option<ContentType<'static>>,
     disposition: Option<ContentType<'static>>,
     transfer_encoding: String,
+    /// Without angle brackets.
+    content_id: Option<String>,
     /// Still encoded.
     body: &'a [u8],
     /// What a missing Content-Type means here.
@@ -44,6 +49,7 @@ fn walk<'a>(bytes: &'a [u8], default_type: &'static str, depth: usize, found: &m
         content_type: None,
         disposition: None,
         transfer_encoding: String::new(),
+        content_id: None,
         body: &[],
         default_type,
     };
@@ -55,6 +61,10 @@ fn walk<'a>(bytes: &'a [u8], default_type: &'static str, depth: usize, found: &m
             leaf.disposition = parse_parameters(field.value);
         } else if field.is("Content-Transfer-Encoding") {
             leaf.transfer_encoding = field.unfolded().to_ascii_lowercase();
+        } else if field.is("Content-ID") && leaf.content_id.is_none() {
+            let id = field.unfolded();
+            let id = id.trim().trim_start_matches('<').trim_end_matches('>');
+            leaf.content_id = Some(id.to_owned()).filter(|id| (1..=CONTENT_ID_BYTES_MAX).contains(&id.len()));
         }
     }
     leaf.body = block.body();
@@ -144,6 +154,11 @@ impl Leaf<'_> {
 
     pub(crate) fn is_attachment(&self) -> bool {
         self.disposition.as_ref().is_some_and(|d| d.c_type.eq_ignore_ascii_case("attachment"))
+    }
+
+    /// The name that HTML refers to it by, without angle brackets.
+    pub(crate) fn content_id(&self) -> Option<String> {
+        self.content_id.clone()
     }
 
     pub(crate) fn file_name(&self) -> Option<String> {

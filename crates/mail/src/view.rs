@@ -29,6 +29,8 @@ pub struct AttachmentView {
     pub filename: String,
     /// `type/subtype` in lower case.
     pub content_type: String,
+    /// Of an inline image: what `cid:` URLs in the HTML name it by.
+    pub content_id: Option<String>,
     pub content: Vec<u8>,
 }
 
@@ -53,6 +55,7 @@ fn attachment(leaf: &Leaf<'_>, content_type: String, number: usize) -> Attachmen
     AttachmentView {
         filename: leaf.file_name().unwrap_or_else(|| format!("attachment-{number}")),
         content_type,
+        content_id: leaf.content_id(),
         content: leaf.content().into_owned(),
     }
 }

@@ -6,13 +6,13 @@ use postroad_mail::{RawMessage, RawProblem, prepare_submission};
 use postroad_model::{EmailAddress, Protocol};
 use postroad_store::SendOptions;
 
-use super::accept::{Checked, aside_if_large};
+use super::accept::{Checked, Sealed, aside_if_large};
 use super::addresses;
 use super::answer::SendAnswer;
 use super::built::{built_domain, built_refusal, built_subject};
 use super::draft::SendContext;
 use super::idempotency::IdempotencyRequest;
-use super::submission_options;
+use super::submission_options::{self, SubmissionOptions};
 use crate::{App, Caller, Refusal};
 
 /// A whole message and its envelope, as the SMTP session let them through: sizes and counts are within the limits.
@@ -48,8 +48,22 @@ impl App {
             other => built_refusal(other),
         })?;
         self.authorise_built(caller.server_id, &raw).await?;
-        let options = submission_options::read(&raw, &self.inner.limits)?;
-        let (raw, template) = match options.template.clone() {
+        let mut options = submission_options::read(&raw, &self.inner.limits)?;
+        let idempotency = options.idempotency_key.take().zip(fingerprint);
+        let context = SendContext {
+            caller,
+            test: options.test,
+            idempotency: idempotency.map(|(key, fingerprint)| IdempotencyRequest { key, fingerprint }),
+            warnings: Vec::new(),
+        };
+        let draft = SubmissionDraft { raw, options, envelope, protocol, bounce };
+        // A repeated message is answered before its template is rendered, which may have changed or be gone.
+        self.once_sealed(&context, draft, |draft| self.seal_submission(&context.caller, draft)).await
+    }
+
+    async fn seal_submission(&self, caller: &Caller, draft: SubmissionDraft) -> Result<Sealed, Refusal> {
+        let SubmissionDraft { raw, options, envelope, protocol, bounce } = draft;
+        let (raw, template) = match options.template {
             Some(call) => {
                 let (raw, name) = self.fill_in_submission(caller.server_id, raw, call).await?;
                 (raw, Some(name))
@@ -57,14 +71,7 @@ impl App {
             None => (raw, None),
         };
         let from_domain = built_domain(&raw);
-        let tracking = self.decide_tracking(&caller, &from_domain, options.track, None).await?;
-        let idempotency = options.idempotency_key.zip(fingerprint);
-        let context = SendContext {
-            caller,
-            test: options.test,
-            idempotency: idempotency.map(|(key, fingerprint)| IdempotencyRequest { key, fingerprint }),
-            warnings: Vec::new(),
-        };
+        let tracking = self.decide_tracking(caller, &from_domain, options.track, None).await?;
         let checked = Checked {
             from_domain,
             subject: built_subject(&raw),
@@ -78,9 +85,17 @@ impl App {
             recipients: envelope.recipients,
             warnings: Vec::new(),
         };
-        let sealed = checked.seal().await?;
-        self.once(&context, || self.store_sealed(&context, sealed.clone())).await
+        checked.seal().await
     }
+}
+
+/// A submission whose sender may send it.
+struct SubmissionDraft {
+    raw: RawMessage,
+    options: SubmissionOptions,
+    envelope: Envelope,
+    protocol: Protocol,
+    bounce: bool,
 }
 
 struct Envelope {

@@ -87,7 +87,7 @@ impl App {
                     name: &file.filename,
                     content_type: &file.content_type,
                     content: Cow::Borrowed(&file.content),
-                    content_id: None,
+                    content_id: file.content_id.as_deref(),
                 })
                 .collect();
             let content = NewContent {

@@ -76,6 +76,17 @@ impl CompiledTemplate {
             .flat_map(|texts| [&texts.subject, &texts.html, &texts.plain].into_iter().flatten())
     }
 
+    /// Every text with the field that it is of.
+    pub(super) fn each_part(&self) -> impl Iterator<Item = (String, &CompiledText)> {
+        let of_default = [(String::new(), &self.texts)];
+        let of_locales = self.locales.iter().map(|(name, texts)| (format!("locales/{name}/"), texts));
+        of_default.into_iter().chain(of_locales).flat_map(|(prefix, texts)| {
+            [("subject", &texts.subject), ("html_body", &texts.html), ("plain_body", &texts.plain)]
+                .into_iter()
+                .filter_map(move |(field, text)| Some((format!("{prefix}{field}"), text.as_ref()?)))
+        })
+    }
+
     /// Whether it is soon done: as far as the last time shows.
     pub(super) fn is_quick(&self, limit_us: u64) -> bool {
         (1..=limit_us).contains(&self.last_us.load(Ordering::Relaxed))
@@ -138,7 +149,9 @@ impl CompiledTexts {
     fn compile(engine: &Engine, texts: &TemplateTexts, prefix: &str, problems: &mut Problems) -> Self {
         let mut text = |part: &str, source: Option<&str>, escaping| {
             let compiled = engine.compile(source?, escaping);
-            compiled.map_err(|found| problems.push(problem(format!("{prefix}{part}"), found))).ok()
+            let part = format!("{prefix}{part}");
+            let all = |found: Vec<_>| found.into_iter().map(move |found| problem(part.clone(), found));
+            compiled.map_err(|found| problems.extend(all(found))).ok()
         };
         Self {
             subject: text("subject", texts.subject.as_deref(), Escaping::None),

@@ -246,13 +246,19 @@ fn build_texts(
     if kind == TemplateKind::Layout {
         texts.subject = None;
     }
-    let Some(source) = texts.html_body.as_deref() else { return };
-    let part = format!("{prefix}html_body");
-    // Here mistakes have the places that the author knows.
-    if let Err(found) = check(source) {
-        problems.push(problem(part, found));
+    // Here mistakes have the places that the author knows. Of all texts, so that they can be corrected at once.
+    let before = problems.len();
+    for (field, text) in
+        [("subject", &texts.subject), ("html_body", &texts.html_body), ("plain_body", &texts.plain_body)]
+    {
+        let found = text.as_deref().and_then(|text| check(text).err()).unwrap_or_default();
+        problems.extend(found.into_iter().map(|found| problem(format!("{prefix}{field}"), found)));
+    }
+    if problems.len() > before {
         return;
     }
+    let Some(source) = texts.html_body.as_deref() else { return };
+    let part = format!("{prefix}html_body");
     let html = match format {
         TemplateFormat::Html => Ok(source.to_owned()),
         TemplateFormat::Mjml => mjml_to_html(source),

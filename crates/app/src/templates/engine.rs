@@ -78,7 +78,11 @@ pub(super) enum TextFailure {
 }
 
 impl Engine {
-    pub(super) fn compile(&self, source: &str, escaping: Escaping) -> Result<CompiledText, (Place, String)> {
+    pub(super) fn compile(
+        &self,
+        source: &str,
+        escaping: Escaping,
+    ) -> Result<CompiledText, Vec<(Place, String)>> {
         let lowered = check(source)?;
         let mut environment = match escaping {
             Escaping::Html => self.html.clone(),
@@ -87,7 +91,7 @@ impl Engine {
         let bytes = 4 * lowered.text.len() + 200 * lowered.lookups.len() + 4_096;
         environment.add_template_owned(NAME, lowered.text).map_err(|error| {
             let message = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-            (Place { line: error.line().unwrap_or(1), column: 1 }, message)
+            vec![(Place { line: error.line().unwrap_or(1), column: 1 }, message)]
         })?;
         Ok(CompiledText { environment, lookups: lowered.lookups, bytes })
     }

@@ -1,5 +1,7 @@
 //! Names the variable that a rendering misses, and the nearest one that there is.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::engine::TextFailure;
@@ -8,6 +10,8 @@ use super::language::{Lookup, Place, Segment};
 /// Names that are compared; a model may have any number of them.
 const NAMES_MAX: usize = 500;
 const NAME_BYTES_MAX: usize = 100;
+/// Variables reported for one text.
+const ABSENT_MAX: usize = 50;
 /// How alike two names have to be, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.7;
 
@@ -33,6 +37,21 @@ pub(super) fn explain(
             nearest: None,
         },
     }
+}
+
+/// Every variable of a text that a model lacks, with a sentence for each. Variables that the template can do without are
+/// left out.
+pub(super) fn all_absent(lookups: &[Lookup], model: &Map<String, Value>) -> Vec<(Place, String)> {
+    let mut seen = HashSet::new();
+    let absent = lookups.iter().filter(|lookup| !lookup.is_optional).filter_map(|lookup| {
+        let path = lookup.path.as_deref()?;
+        let Absent { nearest } = find_absent(model, path)?;
+        let variable = shortened(&lookup.text);
+        let hint = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+        let message = format!("the sample model has no variable `{variable}`{hint}");
+        seen.insert(variable).then_some((lookup.place, message))
+    });
+    absent.take(ABSENT_MAX).collect()
 }
 
 /// A name that is not there, and the nearest beside it.

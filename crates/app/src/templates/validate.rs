@@ -3,12 +3,12 @@
 use postroad_boxed_futures::boxed_futures;
 use postroad_store::{TemplateContent, TemplateKind, TemplateRef};
 
-use super::compiled::{CompiledTemplate, Model};
+use super::compiled::{CompiledTemplate, Model, Problems, problem};
 use super::content::TemplateFields;
 use super::language::TemplateProblem;
-use super::refusal::TemplateRefusal;
+use super::refusal::{RenderFailure, TemplateRefusal};
 use super::render::aside;
-use super::variables;
+use super::{missing, variables};
 use crate::{App, Caller};
 
 /// What can be said of texts without rendering them.
@@ -52,23 +52,55 @@ impl App {
         content: TemplateContent,
     ) -> Result<Validation, TemplateRefusal> {
         let engine = self.inner.templates.engine.clone();
+        let sample = content.sample_model.clone();
         let compiled =
             aside(move || CompiledTemplate::compile(&engine, &content).map_err(TemplateRefusal::Invalid))
                 .await?;
         let layout = self.layout_of(caller.server_id, &compiled).await?;
-        let all: Vec<&CompiledTemplate> =
-            [Some(&compiled), layout.as_deref()].into_iter().flatten().collect();
-        Ok(Validation {
-            problems: Vec::new(),
-            variables: variables::variables(&all),
-            suggested_model: variables::suggested_model(&all),
+        aside(move || {
+            let all: Vec<&CompiledTemplate> =
+                [Some(&compiled), layout.as_deref()].into_iter().flatten().collect();
+            Ok(Validation {
+                problems: sample.map(|model| tried(&compiled, layout.as_deref(), &model)).unwrap_or_default(),
+                variables: variables::variables(&all),
+                suggested_model: variables::suggested_model(&all),
+            })
         })
+        .await
     }
 
     /// The model that a version is tried with: its own sample, or else a suggested one.
     pub(super) fn trial_model(content: &TemplateContent, all: &[&CompiledTemplate]) -> Model {
         content.sample_model.clone().unwrap_or_else(|| variables::suggested_model(all))
     }
+}
+
+/// What fails with the sample model: every variable that it lacks, or whatever else.
+fn tried(compiled: &CompiledTemplate, layout: Option<&CompiledTemplate>, model: &Model) -> Problems {
+    let Err(failure) = compiled.render(layout, model, None) else { return Problems::new() };
+    let mut problems = Problems::new();
+    if matches!(failure, RenderFailure::VariableMissing { .. }) {
+        let of_layout = layout.into_iter().flat_map(CompiledTemplate::each_part);
+        let of_layout = of_layout.map(|(part, text)| (format!("layout/{part}"), text));
+        for (part, text) in compiled.each_part().chain(of_layout) {
+            let absent = missing::all_absent(text.lookups(), model).into_iter();
+            problems.extend(absent.map(|found| problem(part.clone(), found)));
+        }
+        problems.retain(|problem| !problem.message.contains("no variable `content`"));
+    }
+    if problems.is_empty() {
+        let (part, line, column) = match &failure {
+            RenderFailure::VariableMissing { part, line, column, .. } => (part, *line, *column),
+            RenderFailure::Failed { part, line, .. } => (part, *line, 0),
+        };
+        problems.push(TemplateProblem {
+            part: part.clone(),
+            line,
+            column,
+            message: failure.message().to_owned(),
+        });
+    }
+    problems
 }
 
 /// For the caller's convenience in tests and pages.

@@ -98,6 +98,7 @@ proptest! {
         let as_view = |file: &File| AttachmentView {
             filename: file.name.clone(),
             content_type: file.content_type.clone(),
+            content_id: file.content_id.clone(),
             content: file.content.clone(),
         };
         let (inline, attached): (Vec<&File>, Vec<&File>) =

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use postroad_testkit::postgres::Database;
 use serde_json::{Value, json};
 
 use crate::smtp::log_in;
@@ -104,6 +105,36 @@ both_engines! {
             let found = done(&world, "validate", json!({"subject": "x", "html_body": hostile})).await;
             assert_eq!(found["valid"], false, "{hostile}");
         }
+    }
+
+    async fn validate_tells_every_mistake_at_once(world: World) {
+        let body = json!({
+            "subject": "{{ a|uper }}", "plain_body": "{{ x|lowr }}\n{% if y %}{{ z is oddd }}{% endif %}",
+            "html_body": "<p>{{ a|uper|trimm }}</p>\n{% for i in list %}{{ i|uper }}{% endfor %}\n{{ f() }}{% filter upper %}x{% endfilter %}",
+            "locales": {"de": {"subject": "{{ a|uper }}", "html_body": "{{ b"}},
+        });
+        let found = done(&world, "validate", body).await;
+        let places: Vec<String> = found["errors"].as_array().unwrap().iter()
+            .map(|error| format!("{} {}", error["part"].as_str().unwrap(), error["line"])).collect();
+        assert_eq!(places, [
+            "locales/de/subject 1", "locales/de/html_body 1", "subject 1", "html_body 1", "html_body 1", "html_body 2",
+            "html_body 3", "html_body 3", "plain_body 1", "plain_body 2",
+        ], "{found:#}");
+        let texts = json!({"subject": "{{ name }}", "html_body": "{{ user.first }} {{ user.last }} {{ total }} {{ note|default('') }}"});
+        let mut sampled = texts.clone();
+        sampled["sample_model"] = json!({"nam": "Ann", "user": {"first": "A"}});
+        let found = done(&world, "validate", sampled).await;
+        let messages: Vec<&str> = found["errors"].as_array().unwrap().iter().map(|error| error["message"].as_str().unwrap()).collect();
+        assert_eq!((&found["valid"], messages), (&json!(false), vec![
+            "the sample model has no variable `name`; did you mean `nam`?",
+            "the sample model has no variable `user.last`",
+            "the sample model has no variable `total`",
+            "the sample model has no variable `user.last`",
+            "the sample model has no variable `total`",
+        ]), "the plain text is made of the HTML");
+        let mut sampled = texts;
+        sampled["sample_model"] = json!({"name": "Ann", "user": {"first": "A", "last": "B"}, "total": 1});
+        assert_eq!(done(&world, "validate", sampled).await["valid"], true);
     }
 
     async fn a_mail_by_template_has_its_texts_and_names_it(world: World) {
@@ -271,12 +302,19 @@ both_engines! {
         for (at, source) in sources.into_iter().enumerate() {
             let alias = format!("h{at}");
             done(&world, "create", json!({"alias": alias, "name": "h", "subject": "x", "html_body": source, "publish": true})).await;
-            let started = Instant::now();
-            let answer = refused(&world, "render", json!({"alias": alias, "model": model})).await;
-            assert_eq!(answer["code"], "TemplateRenderingFailed", "{source}");
+            let mut least = Duration::MAX;
+            // The better of two: the machine may have other things to do.
+            for _ in 0..2 {
+                let started = Instant::now();
+                let answer = refused(&world, "render", json!({"alias": alias, "model": model})).await;
+                assert_eq!(answer["code"], "TemplateRenderingFailed", "{source}");
+                least = least.min(started.elapsed());
+            }
+            // A debug build takes several times as long as what is released.
+            let most = if cfg!(debug_assertions) { Duration::from_secs(3) } else { Duration::from_secs(1) };
+            assert!(least < most, "{source}: {least:?}");
             let mail = world.call(SEND, &by_template(json!({"alias": alias, "model": model}))).await;
             assert_eq!(mail["data"]["code"], "TemplateRenderingFailed", "{source}");
-            assert!(started.elapsed() < Duration::from_secs(6), "{source}: {:?} for two", started.elapsed());
         }
         let too_large = refused(&world, "render", json!({"alias": "h0", "model": {"list": huge}})).await;
         assert_eq!(too_large["errors"][0]["pointer"], "/model", "{too_large}");
@@ -284,6 +322,40 @@ both_engines! {
             let answer = refused(&world, "create", json!({"alias": alias, "name": "n", "subject": "x", "html_body": "x"})).await;
             assert_eq!(answer["errors"][0]["pointer"], "/alias", "{alias:?}: {answer}");
         }
+    }
+
+    async fn inline_images_keep_their_name_over_smtp(world: World) {
+        let html = "<p>{{ name }} <img src=\"cid:logo@shop\"></p>";
+        done(&world, "create", json!({"alias": "logo", "name": "Logo", "publish": true, "subject": "x", "html_body": html})).await;
+        let mut client = log_in(&world).await;
+        let message = format!(
+            "From: Shop <{FROM}>\r\nTo: ann@example.com\r\nX-Postroad-Template: logo\r\nMIME-Version: 1.0\r\n\
+             Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: application/json\r\n\r\n{{\"name\": \"Ann\"}}\r\n\
+             --b\r\nContent-Type: image/png; name=logo.png\r\nContent-ID: <logo@shop>\r\nContent-Transfer-Encoding: base64\r\n\r\niVBORw0=\r\n\
+             --b\r\nContent-Type: text/csv; name=list.csv\r\nContent-Disposition: attachment; filename=list.csv\r\n\r\na,b\r\n--b--\r\n"
+        );
+        let reply = client.deliver(FROM, &["ann@example.com"], &message).await;
+        assert!(reply.starts_with("250 "), "{reply}");
+        let caught = crate::delivery::inbox::wait_for(&world, "ann@example.com").await;
+        let raw = world.client.get(&format!("/dev/messages/{}/raw", caught["id"])).await.unwrap().text();
+        assert!(raw.contains("Content-ID: <logo@shop>") && raw.contains("multipart/related"), "{raw}");
+        assert_eq!(raw.matches("Content-ID:").count(), 1, "{raw}");
+        assert!(raw.contains("filename=\"list.csv\"") || raw.contains("filename=list.csv"), "{raw}");
+    }
+
+    async fn a_repeated_submission_is_answered_before_its_template_is_rendered(world: World) {
+        done(&world, "create", welcome()).await;
+        let mut client = log_in(&world).await;
+        let message = format!(
+            "From: Shop <{FROM}>\r\nTo: ann@example.com\r\nX-Postroad-Template: welcome\r\nX-Idempotency-Key: once\r\n\r\n\
+             {{\"name\": \"Ann\", \"total\": 3}}"
+        );
+        let first = client.deliver(FROM, &["ann@example.com"], &message).await;
+        assert!(first.starts_with("250 2.0.0 OK queued as "), "{first}");
+        done(&world, "delete", json!({"alias": "welcome"})).await;
+        assert_eq!(client.deliver(FROM, &["ann@example.com"], &message).await, first, "the template is gone, the answer is not");
+        let other = client.deliver(FROM, &["ann@example.com"], &message.replace("once", "twice")).await;
+        assert!(other.starts_with("550 5.6.0 There is no template"), "{other}");
     }
 
     async fn a_template_is_sent_by_smtp_with_its_model_as_the_body(world: World) {
@@ -322,4 +394,27 @@ both_engines! {
             assert_eq!(raw.lines().filter(|line| line.starts_with("Subject:")).count(), 1, "{raw}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_that_one_node_rolls_back_is_used_on_the_other_within_three_seconds() {
+    let database = Database::create();
+    let url = database.url().to_owned();
+    let one = World::start_on(Some(&url), Some(database), &[]);
+    let other = World::start_on(Some(&url), None, &[]);
+    let text = |mark: &str| json!({"alias": "v", "name": "V", "publish": true, "subject": mark, "html_body": "<p>x</p>"});
+    done(&one, "create", text("first")).await;
+    done(&one, "update", text("second")).await;
+    let subject = async || {
+        let id = other.accepted_id(&by_template(json!({"alias": "v", "model": {}}))).await;
+        other.expanded(id).await["details"]["subject"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(subject().await, "second");
+    done(&one, "rollback", json!({"alias": "v"})).await;
+    let rolled_back = Instant::now();
+    while subject().await != "first" {
+        assert!(rolled_back.elapsed() < Duration::from_secs(3), "the other node still sends the old version");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(subject().await, "first", "and keeps to it");
 }

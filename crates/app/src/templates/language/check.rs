@@ -23,14 +23,21 @@ pub(crate) struct Lowered {
     pub(crate) lookups: Vec<Lookup>,
 }
 
-/// Reads a source text; the first mistake is reported with its place.
-pub(crate) fn check(source: &str) -> Result<Lowered, (Place, String)> {
+/// Mistakes reported for one text.
+pub(super) const MISTAKES_MAX: usize = 20;
+
+/// Reads a source text. Mistakes are reported with their places, in the order of the text: the first syntax error, because the
+/// rest of the text has no meaning then, or everything that is not available.
+pub(crate) fn check(source: &str) -> Result<Lowered, Vec<(Place, String)>> {
     let lines = Lines::new(source);
-    check_bounds(source, &lines)?;
-    let tree = parse(source, "template", syntax()).map_err(|error| syntax_problem(&error, source, &lines))?;
+    check_bounds(source, &lines).map_err(|found| vec![found])?;
+    let tree = parse(source, "template", syntax());
+    let tree = tree.map_err(|error| vec![syntax_problem(&error, source, &lines)])?;
     let mut lowering = Lowering::new(source, &lines);
-    lowering.statement(&tree)?;
-    Ok(lowering.finish())
+    if let Err(found) = lowering.statement(&tree) {
+        lowering.note(found);
+    }
+    lowering.finish()
 }
 
 /// The last line break of a text belongs to it.

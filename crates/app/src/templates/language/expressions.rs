@@ -112,7 +112,10 @@ impl Lowering<'_> {
                 };
                 let Some(takes) = filters::takes(filter.name) else {
                     let message = unknown("filter", filter.name, filters::names());
-                    return self.refuse(filter.span(), message);
+                    let found = self.mistake(filter.span(), message);
+                    self.note(found);
+                    self.operand(inner, Hint::Any)?;
+                    return self.arguments(&filter.args);
                 };
                 if matches!(filter.name, "default" | "d") && is_path(inner) {
                     self.lookup(inner, hint, true)?;
@@ -212,7 +215,9 @@ impl Lowering<'_> {
             };
         }
         if !TESTS.contains(&name) {
-            return self.refuse(span, unknown("test", name, TESTS.into_iter()));
+            let found = self.mistake(span, unknown("test", name, TESTS.into_iter()));
+            self.note(found);
+            return self.operand(expr, Hint::Any);
         }
         self.out.push('(');
         if matches!(name, "defined" | "undefined") && is_path(expr) {

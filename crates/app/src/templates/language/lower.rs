@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use minijinja::machinery::Span;
 use minijinja::machinery::ast::{Expr, ForLoop, IfCond, Stmt, WithBlock};
 
-use super::check::Lowered;
+use super::check::{Lowered, MISTAKES_MAX};
 use super::lookups::{Hint, Lookup, Segment};
 use super::problem::{Lines, Place};
 use super::scope::{Binding, DEPTH_MAX, Scopes};
@@ -22,6 +22,8 @@ pub(super) struct Lowering<'a> {
     pub(super) lookups: Vec<Lookup>,
     /// The line of the tag that is being written.
     pub(super) tag_line: usize,
+    /// Mistakes that were found so far.
+    problems: Vec<(Place, String)>,
 }
 
 impl<'a> Lowering<'a> {
@@ -34,21 +36,40 @@ impl<'a> Lowering<'a> {
             scopes: Scopes::default(),
             lookups: Vec::new(),
             tag_line: 1,
+            problems: Vec::new(),
         }
     }
 
-    pub(super) fn finish(self) -> Lowered {
-        Lowered { text: self.out, lookups: self.lookups }
+    pub(super) fn finish(mut self) -> Result<Lowered, Vec<(Place, String)>> {
+        if self.problems.is_empty() {
+            return Ok(Lowered { text: self.out, lookups: self.lookups });
+        }
+        self.problems.sort_by_key(|(place, _)| (place.line, place.column));
+        Err(self.problems)
+    }
+
+    /// Keeps a mistake, to go on behind it.
+    pub(super) fn note(&mut self, found: (Place, String)) {
+        if self.problems.len() < MISTAKES_MAX {
+            self.problems.push(found);
+        }
     }
 
     pub(super) fn refuse<T>(&self, span: Span, message: impl Into<String>) -> Checked<T> {
+        Err(self.mistake(span, message))
+    }
+
+    pub(super) fn mistake(&self, span: Span, message: impl Into<String>) -> (Place, String) {
         let offset = (span.start_offset as usize).min(self.source_bytes) as u32;
-        Err((self.lines.place(offset), message.into()))
+        (self.lines.place(offset), message.into())
     }
 
     pub(super) fn statement(&mut self, statement: &Stmt<'_>) -> Checked<()> {
         match statement {
-            Stmt::Template(template) => self.statements(&template.children),
+            Stmt::Template(template) => {
+                self.statements(&template.children);
+                Ok(())
+            }
             Stmt::EmitRaw(raw) => {
                 self.raw(raw.raw);
                 Ok(())
@@ -85,8 +106,12 @@ impl<'a> Lowering<'a> {
         self.refuse(span, format!("`{{% {name} %}}` is not available in templates of mails"))
     }
 
-    fn statements(&mut self, statements: &[Stmt<'_>]) -> Checked<()> {
-        statements.iter().try_for_each(|statement| self.statement(statement))
+    fn statements(&mut self, statements: &[Stmt<'_>]) {
+        for statement in statements {
+            if let Err(found) = self.statement(statement) {
+                self.note(found);
+            }
+        }
     }
 
     /// Begins a tag on the line where it stands in the source.
@@ -117,10 +142,10 @@ impl<'a> Lowering<'a> {
         self.open("{% if ", condition.expr.span());
         self.expression(&condition.expr, Hint::Any)?;
         self.out.push_str(" %}");
-        self.statements(&condition.true_body)?;
+        self.statements(&condition.true_body);
         if !condition.false_body.is_empty() {
             self.out.push_str("{% else %}");
-            self.statements(&condition.false_body)?;
+            self.statements(&condition.false_body);
         }
         self.out.push_str("{% endif %}");
         Ok(())
@@ -153,11 +178,11 @@ impl<'a> Lowering<'a> {
             self.expression(filter, Hint::Any)?;
         }
         self.out.push_str(" %}");
-        self.statements(&each.body)?;
+        self.statements(&each.body);
         self.scopes.pop();
         if !each.else_body.is_empty() {
             self.out.push_str("{% else %}");
-            self.statements(&each.else_body)?;
+            self.statements(&each.else_body);
         }
         self.out.push_str("{% endfor %}");
         Ok(())
@@ -197,7 +222,7 @@ impl<'a> Lowering<'a> {
         for (name, binding) in bindings {
             self.scopes.bind(name, binding);
         }
-        self.statements(&with.body)?;
+        self.statements(&with.body);
         self.scopes.pop();
         self.out.push_str("{% endwith %}");
         Ok(())
