@@ -28,6 +28,7 @@ mod sqlite;
 mod suppressions;
 mod templates;
 mod tracking;
+mod varint;
 mod webhooks;
 
 use std::collections::HashMap;

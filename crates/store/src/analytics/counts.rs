@@ -1,6 +1,6 @@
 //! Counts per metric. Stored as pairs of metric and number, zeros left out.
 
-use super::varint;
+use crate::varint;
 use crate::error::StoreError;
 
 const METRICS: usize = Metric::ALL.len();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::counts::Counts;
 use super::grain::Grain;
-use super::varint;
+use crate::varint;
 use crate::error::StoreError;
 
 /// Days (UTC) that are kept together.

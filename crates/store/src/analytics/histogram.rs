@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::varint;
+use crate::varint;
 use crate::error::StoreError;
 
 /// Steps to each doubling, as a power of two.

@@ -17,7 +17,6 @@ pub(crate) mod recipient_providers;
 mod sums;
 pub(crate) mod tally;
 mod uncounted;
-mod varint;
 
 pub use counts::{Counts, Metric};
 pub use dimensions::{Breakdown, Dimensions, LABELS_MAX, OTHER_LABELS};

@@ -21,7 +21,7 @@ pub(crate) fn read(bytes: &mut &[u8]) -> Result<u64, StoreError> {
             return Ok(value);
         }
     }
-    Err(StoreError::Internal("a counter is damaged".into()))
+    Err(StoreError::Internal("a stored number is damaged".into()))
 }
 
 #[cfg(test)]
