@@ -13,6 +13,7 @@ mod find_message;
 mod housekeeping;
 mod installation;
 mod log_in;
+mod long_reads;
 mod maintenance;
 mod names;
 mod refusal;
@@ -161,7 +162,7 @@ struct Inner {
     /// Addresses for complaints and of the operator.
     feedback: FeedbackSettings,
     /// Concurrency limit of analytics calls, which may hold many rows.
-    analytics_reads: analytics::Reads,
+    long_reads: long_reads::LongReads,
     /// Calls that wait for events.
     waiting: feed::Waiting,
     /// Templates that were just used, compiled.
@@ -185,7 +186,7 @@ impl App {
             warm_up_days,
             feedback,
         } = settings;
-        let analytics_reads = analytics::Reads::with_readers(store.long_reads_max());
+        let long_reads = long_reads::LongReads::with_readers(store.long_reads_max());
         Self {
             inner: Arc::new(Inner {
                 store,
@@ -209,7 +210,7 @@ impl App {
                 webhooks_per_server,
                 warm_up_days,
                 feedback,
-                analytics_reads,
+                long_reads,
                 waiting: feed::Waiting::default(),
                 templates: templates::Templates::default(),
             }),

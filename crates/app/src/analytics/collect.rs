@@ -82,7 +82,7 @@ impl Wanted<'_> {
 
 impl App {
     pub(super) async fn collect(&self, caller: &Caller, wanted: &Wanted<'_>) -> Result<Found, Refusal> {
-        let _place = self.inner.analytics_reads.place(caller.server_id).await;
+        let _permit = self.inner.long_reads.permit(caller.server_id).await;
         let sets = self.wanted_sets(caller, wanted).await?;
         let mut collected = Collected::new();
         let mut room = ROWS_MAX;

@@ -1,7 +1,7 @@
 //! Counts per metric. Stored as pairs of metric and number, zeros left out.
 
-use crate::varint;
 use crate::error::StoreError;
+use crate::varint;
 
 const METRICS: usize = Metric::ALL.len();
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::counts::Counts;
 use super::grain::Grain;
-use crate::varint;
 use crate::error::StoreError;
+use crate::varint;
 
 /// Days (UTC) that are kept together.
 const DAYS: i64 = 32;

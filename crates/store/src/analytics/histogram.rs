@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::varint;
 use crate::error::StoreError;
+use crate::varint;
 
 /// Steps to each doubling, as a power of two.
 const STEP_BITS: u32 = 4;
