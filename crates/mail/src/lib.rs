@@ -50,7 +50,7 @@ pub use raw::{RawFallback, RawMessage, RawProblem, prepare_raw, prepare_submissi
 pub use return_path::ReturnPathKey;
 pub use returned::{Returned, ReturnedKind, ReturnedRecipient};
 pub use rewrite::{Personal, RewritePlan, RewriteSettings};
-pub use stored_head::{find_from_domain, has_utf8_header, is_delivered_to};
+pub use stored_head::{find_from_domain, has_attachment, has_utf8_header, is_delivered_to};
 pub use trace::{message_header, received};
 pub use track::{TrackKey, TrackKind, TrackToken};
 pub use unsubscribe::one_click_headers;

@@ -1,4 +1,4 @@
-//! Facts that delivery reads from a stored message's header section.
+//! Facts of a stored message that delivery and search need, found without parsing all of it.
 
 use postroad_model::DomainName;
 
@@ -26,9 +26,33 @@ pub fn is_delivered_to(message: &[u8], address: &str) -> bool {
         .any(|field| field.unfolded().trim_matches(['<', '>']).eq_ignore_ascii_case(address))
 }
 
+/// Whether a line says that a part is an attachment (RFC 2183 2.2). Cheap enough for every accepted message: bodies are
+/// not parsed, so a text that quotes such a line counts too.
+pub fn has_attachment(message: &[u8]) -> bool {
+    const FIELD: &[u8] = b"content-disposition:";
+    const KIND: &[u8] = b"attachment";
+    let starts_with = |text: &[u8], prefix: &[u8]| {
+        text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    };
+    memchr::memchr_iter(b'\n', message).any(|line_end| {
+        let line = &message[line_end + 1..];
+        starts_with(line, FIELD) && starts_with(line[FIELD.len()..].trim_ascii_start(), KIND)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn attachments_are_found_by_their_disposition() {
+        let part = |field: &str| format!("Subject: x\r\n\r\n--b\r\nContent-Type: x/y\r\n{field}\r\n\r\nx");
+        assert!(has_attachment(part("Content-Disposition: attachment; filename=a.pdf").as_bytes()));
+        assert!(has_attachment(part("CONTENT-DISPOSITION:\r\n Attachment").as_bytes()));
+        assert!(!has_attachment(part("Content-Disposition: inline; filename=attachment").as_bytes()));
+        assert!(!has_attachment(part("Content-Disp").as_bytes()));
+        assert!(!has_attachment(b""));
+    }
 
     fn domain(message: &str) -> Option<String> {
         find_from_domain(message.as_bytes()).map(|domain| domain.as_str().to_owned())

@@ -12,6 +12,7 @@ mod events;
 mod gates;
 mod health;
 mod idempotency;
+mod jobs;
 mod messages;
 mod migrations;
 mod nodes;
@@ -22,6 +23,7 @@ mod postgres;
 mod queue;
 mod retention;
 mod returns;
+mod search;
 mod setup;
 mod sql;
 mod sqlite;
@@ -64,16 +66,18 @@ pub use error::{OpenError, StoreError};
 pub use events::{Event, EventMessage, FeedEvent, FeedPage, FeedQuery, NewEvent};
 pub use gates::{Gate, NewGate};
 pub use idempotency::{Idempotency, StoredAnswer};
+pub use jobs::{JobKind, JobProblem, JobState, JobStep, MessageJob, NewJob};
 pub use messages::{Message, MessageSummary, StoredBody};
 pub use outcomes::{Delivery, NewDelivery, Outcome};
 pub use pacing_notes::PacingNote;
 pub use pools::{NewSource, Pool, Senders, SendersOf, Source, SourceCounts, SourceDay, WarmupPause};
 pub use queue::{
     Begin, Begun, Cancelled, Claimed, QueueEntry, QueueFilter, QueueStats, Retried, ScheduleChange,
-    ScheduleChanged, ScheduledOf, ScheduledPage,
+    ScheduleChanged, ScheduledOf, ScheduledPage, WaitingFor,
 };
 pub use retention::{OldRows, Removal, Removed};
 pub use returns::{NewReturn, ReturnEffect, Taken};
+pub use search::{FilterTerm, IndexProgress, Matcher, Needle, SearchFilter, SearchItem, SearchPage};
 pub use setup::{
     Account, Ceiling, Ceilings, Credential, CredentialAccess, KeyHash, NewCredential, NewServer, Server,
     ServerChange, ServerRetention, ServerTracking, ServerUpdate,

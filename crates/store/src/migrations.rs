@@ -44,6 +44,8 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations! {
     22 => "0022_batches.sql",
     23 => "0023_domain_grace.sql",
     24 => "0024_attempt_dimensions.sql",
+    25 => "0025_search.sql",
+    26 => "0026_jobs.sql",
 };
 
 /// The migrations still to run on a database of version `found`.

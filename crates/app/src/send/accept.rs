@@ -6,6 +6,7 @@ use std::mem;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use postroad_mail::has_attachment;
 use postroad_model::{
     CredentialId, Direction, DomainName, EmailAddress, HoldReason, IdGenerator, MessageId, MessageToken,
     SendId, ServerMode, Timestamp,
@@ -74,6 +75,7 @@ impl Sealed {
 impl Checked {
     pub(super) async fn seal(mut self) -> Result<Sealed, Refusal> {
         let bytes = mem::take(&mut self.bytes);
+        self.options.attachment = has_attachment(&bytes);
         let size = bytes.len() as u64;
         Ok(Sealed { checked: self, size, body: compress(bytes).await? })
     }

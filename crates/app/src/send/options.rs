@@ -59,6 +59,7 @@ pub(super) fn check(
             protocol: Protocol::Http,
             host: None,
             template,
+            attachment: false,
         },
         headers,
         unsubscribe,

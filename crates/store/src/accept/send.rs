@@ -64,6 +64,9 @@ pub struct SendOptions {
     /// The template that it was made of, by its alias, or by its id if it has none. Analytics go by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
+    /// A part of it is an attachment. Messages of older versions do not say.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub attachment: bool,
 }
 
 /// Tracking of the copies of a send, as decided when it was accepted.

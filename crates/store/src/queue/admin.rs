@@ -42,13 +42,38 @@ pub enum Cancelled {
     NotWaiting,
 }
 
+/// Which waiting messages a change applies to. Others are answered like those that do not wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitingFor {
+    Anything,
+    /// Held messages.
+    Release,
+    /// Queued messages.
+    Delivery,
+}
+
+impl WaitingFor {
+    fn includes(self, status: Status) -> bool {
+        match self {
+            Self::Anything => true,
+            Self::Release => status == Status::Held,
+            Self::Delivery => status.is_queued(),
+        }
+    }
+}
+
 #[boxed_futures]
 impl Store {
     /// Makes a queued message due now and puts a held one into the queue. A claim of it is over.
     pub async fn retry(&self, server_id: ServerId, id: MessageId) -> Result<Retried> {
+        self.retry_if(server_id, id, WaitingFor::Anything).await
+    }
+
+    /// The same for a message that waits for this.
+    pub async fn retry_if(&self, server_id: ServerId, id: MessageId, only: WaitingFor) -> Result<Retried> {
         let (now, key) = (self.clock.now(), (server_id, id));
         let job: JobWithIds<(Retried, Entry)> =
-            Box::new(move |sql, ids| Box::pin(async move { retry(sql, &ids, key, now).await }));
+            Box::new(move |sql, ids| Box::pin(async move { retry(sql, &ids, key, only, now).await }));
         let (retried, entry) = match &*self.engine {
             Engine::Sqlite { engine, ids } => {
                 engine.change_waiting(key, Arc::clone(ids), Retried::TooLate, job).await?
@@ -61,9 +86,14 @@ impl Store {
 
     /// Ends a message that is queued or held. A claim of it is over.
     pub async fn cancel(&self, server_id: ServerId, id: MessageId) -> Result<Cancelled> {
+        self.cancel_if(server_id, id, WaitingFor::Anything).await
+    }
+
+    /// The same for a message that waits for this.
+    pub async fn cancel_if(&self, server_id: ServerId, id: MessageId, only: WaitingFor) -> Result<Cancelled> {
         let (now, key) = (self.clock.now(), (server_id, id));
         let job: JobWithIds<(Cancelled, Entry)> =
-            Box::new(move |sql, ids| Box::pin(async move { cancel(sql, &ids, key, now).await }));
+            Box::new(move |sql, ids| Box::pin(async move { cancel(sql, &ids, key, only, now).await }));
         let (cancelled, entry) = match &*self.engine {
             Engine::Sqlite { engine, ids } => {
                 engine.change_waiting(key, Arc::clone(ids), Cancelled::TooLate, job).await?
@@ -86,12 +116,14 @@ pub(crate) async fn cancel(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     key: Key,
+    only: WaitingFor,
     now: Timestamp,
 ) -> Result<(Cancelled, Entry), StoreError> {
     if lock_entry(sql, key).await? {
         return Ok((Cancelled::TooLate, Entry::Unchanged));
     }
-    let Some(state) = find(sql, key).await? else { return Ok((Cancelled::NotWaiting, Entry::Unchanged)) };
+    let state = find(sql, key).await?.filter(|state| only.includes(state.status));
+    let Some(state) = state else { return Ok((Cancelled::NotWaiting, Entry::Unchanged)) };
     let (status, details) = match state.status {
         Status::Held => (Status::HoldCancelled, "The held message was cancelled"),
         _ => (Status::Cancelled, "The message was cancelled before it was sent"),
@@ -108,12 +140,14 @@ pub(crate) async fn retry(
     sql: &Sql<'_>,
     ids: &IdGenerator,
     key: Key,
+    only: WaitingFor,
     now: Timestamp,
 ) -> Result<(Retried, Entry), StoreError> {
     if lock_entry(sql, key).await? {
         return Ok((Retried::TooLate, Entry::Unchanged));
     }
-    let Some(state) = find(sql, key).await? else { return Ok((Retried::NotWaiting, Entry::Unchanged)) };
+    let state = find(sql, key).await?.filter(|state| only.includes(state.status));
+    let Some(state) = state else { return Ok((Retried::NotWaiting, Entry::Unchanged)) };
     let is_held = state.status == Status::Held;
     if !is_held && !state.status.is_queued() {
         return Ok((Retried::NotWaiting, Entry::Unchanged));

@@ -11,7 +11,7 @@ pub(crate) mod scheduled;
 mod scheduled_changes;
 pub(crate) mod waiting;
 
-pub use admin::{Cancelled, Retried};
+pub use admin::{Cancelled, Retried, WaitingFor};
 pub use begin::{Begin, Begun};
 pub use claimed::Claimed;
 pub use listing::{QueueEntry, QueueFilter, QueueStats};

@@ -9,7 +9,7 @@ use postroad_model::{
 };
 
 use crate::error::StoreError;
-use crate::sql::{Row, Sql};
+use crate::sql::{Row, Sql, to_json};
 use crate::{Result, Store};
 
 /// Outcome of posting an event to a webhook.
@@ -110,6 +110,37 @@ impl Store {
         );
         let params = [server_id.0.into(), event_id.0.into(), limit.into()];
         self.fetch_all(text, params.into(), read).await
+    }
+
+    /// Of some events of a message, in time order.
+    pub async fn list_attempts_of_events(
+        &self,
+        server_id: ServerId,
+        events: Vec<EventId>,
+        limit: usize,
+    ) -> Result<Vec<WebhookAttempt>> {
+        if events.is_empty() {
+            return Ok(Vec::new());
+        }
+        let text = if self.is_sqlite() {
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM webhook_attempts INDEXED BY webhook_attempts_by_event
+                 WHERE server_id = $1 AND event_id IN (SELECT value FROM json_each($2)) ORDER BY id LIMIT $3"
+            )
+        } else {
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM json_array_elements_text(CAST($2::text AS json)) AS wanted (event)
+                 CROSS JOIN LATERAL (SELECT * FROM webhook_attempts a WHERE a.server_id = $1
+                                     AND a.event_id = wanted.event::bigint OFFSET 0) attempts ORDER BY id LIMIT $3"
+            )
+        };
+        let events: Vec<i64> = events.into_iter().map(|event| event.0).collect();
+        let params = vec![server_id.0.into(), to_json(&events).into(), (limit as i64).into()];
+        self.fetch_all(text, params, read).await
     }
 
     pub async fn find_webhook_attempt(

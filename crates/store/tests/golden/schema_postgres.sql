@@ -207,6 +207,24 @@ TABLE idempotency_keys
     PRIMARY KEY (server_id, key)
     CREATE INDEX idempotency_keys_by_expiry ON public.idempotency_keys USING btree (expires_at)
 
+TABLE jobs
+    server_id bigint NOT NULL
+    id bigint NOT NULL
+    kind text NOT NULL
+    request text NOT NULL
+    state text NOT NULL
+    position bigint NOT NULL
+    done bigint NOT NULL
+    failed bigint NOT NULL
+    total bigint NOT NULL
+    problems text NOT NULL
+    claimed_until bigint NOT NULL
+    created_at bigint NOT NULL
+    updated_at bigint NOT NULL
+    PRIMARY KEY (server_id, id)
+    CREATE INDEX jobs_by_age ON public.jobs USING btree (updated_at)
+    CREATE INDEX jobs_running ON public.jobs USING btree (id) WHERE (state = 'running'::text)
+
 TABLE logins
     login text NOT NULL
     credential_id bigint NOT NULL
@@ -230,6 +248,7 @@ TABLE messages
     PRIMARY KEY (server_id, id)
     CREATE INDEX messages_by_bounce_for ON ONLY public.messages USING btree (server_id, bounce_for_id) WHERE (bounce_for_id <> 0)
     CREATE INDEX messages_by_hold ON ONLY public.messages USING btree (hold_expiry) WHERE (hold_expiry IS NOT NULL)
+    CREATE INDEX messages_by_rare_status ON ONLY public.messages USING btree (server_id, status, id) WHERE (status = ANY (ARRAY['Held'::text, 'HardFail'::text, 'Bounced'::text, 'HoldCancelled'::text, 'Cancelled'::text]))
     PARTITION BY RANGE (id)
 
 TABLE node_ids
@@ -303,6 +322,23 @@ TABLE recipient_providers
 TABLE schema_version
     version bigint NOT NULL
     PRIMARY KEY (version)
+
+TABLE search_blocks
+    server_id bigint NOT NULL
+    first_id bigint NOT NULL
+    last_id bigint NOT NULL
+    state bigint NOT NULL
+    claimed_until bigint NOT NULL
+    ids bytea NOT NULL
+    PRIMARY KEY (server_id, first_id)
+    CREATE INDEX search_blocks_unchecked ON public.search_blocks USING btree (last_id) WHERE (state = 1)
+
+TABLE search_postings
+    server_id bigint NOT NULL
+    block bigint NOT NULL
+    token bigint NOT NULL
+    positions bytea NOT NULL
+    PRIMARY KEY (server_id, block, token)
 
 TABLE sends
     server_id bigint NOT NULL

@@ -208,6 +208,27 @@ CREATE TABLE idempotency_keys (
 
 CREATE INDEX idempotency_keys_by_expiry ON idempotency_keys (expires_at);
 
+CREATE TABLE jobs (
+    server_id INTEGER NOT NULL,
+    id INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    request TEXT NOT NULL,
+    state TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    done INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    total INTEGER NOT NULL,
+    problems TEXT NOT NULL,
+    claimed_until INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (server_id, id)
+);
+
+CREATE INDEX jobs_by_age ON jobs (updated_at);
+
+CREATE INDEX jobs_running ON jobs (id) WHERE state = 'running';
+
 CREATE TABLE logins (
     login TEXT PRIMARY KEY,
     credential_id INTEGER NOT NULL UNIQUE REFERENCES credentials (id)
@@ -230,6 +251,9 @@ CREATE TABLE messages (
 CREATE INDEX messages_by_bounce_for ON messages (server_id, bounce_for_id) WHERE bounce_for_id <> 0;
 
 CREATE INDEX messages_by_hold ON messages (hold_expiry) WHERE hold_expiry IS NOT NULL;
+
+CREATE INDEX messages_by_rare_status ON messages (server_id, status, id)
+    WHERE status IN ('Held', 'HardFail', 'Bounced', 'HoldCancelled', 'Cancelled');
 
 CREATE TABLE nodes (
     node INTEGER PRIMARY KEY,
@@ -288,6 +312,26 @@ CREATE TABLE recipient_providers (
     domain TEXT PRIMARY KEY,
     provider TEXT NOT NULL,
     updated_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE search_blocks (
+    server_id INTEGER NOT NULL,
+    first_id INTEGER NOT NULL,
+    last_id INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    claimed_until INTEGER NOT NULL,
+    ids BLOB NOT NULL,
+    PRIMARY KEY (server_id, first_id)
+);
+
+CREATE INDEX search_blocks_unchecked ON search_blocks (last_id) WHERE state = 1;
+
+CREATE TABLE search_postings (
+    server_id INTEGER NOT NULL,
+    block INTEGER NOT NULL,
+    token INTEGER NOT NULL,
+    positions BLOB NOT NULL,
+    PRIMARY KEY (server_id, block, token)
 ) WITHOUT ROWID;
 
 CREATE TABLE sends (

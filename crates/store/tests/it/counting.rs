@@ -9,7 +9,7 @@ use postroad_store::{
     Metric, NewEvent, NewSend, Outcome, Sums,
 };
 
-use crate::domains::{BEFORE_BATCHES, DOMAINS_BEFORE_POSTGRES, DOMAINS_BEFORE_SQLITE};
+use crate::domains::{BEFORE_BATCHES, BEFORE_SEARCH, DOMAINS_BEFORE_POSTGRES, DOMAINS_BEFORE_SQLITE};
 use crate::fixture::{Fixture, Place, on_both_engines};
 
 on_both_engines!(
@@ -393,6 +393,7 @@ async fn what_an_earlier_version_counted_is_counted_anew(fixture: Fixture) {
     let counted = total(&fixture).await;
     fixture.execute(TABLES_BEFORE).await;
     // And what came behind it is taken back, or it could not come again.
+    fixture.execute(BEFORE_SEARCH).await;
     fixture.execute(BEFORE_BATCHES).await;
     let back_to_8: &[&str] = match fixture.place {
         Place::Sqlite(_) => &[

@@ -39,6 +39,9 @@ pub(crate) const BEFORE_BATCHES: &str =
     "DROP INDEX sends_by_batch; DROP INDEX queue_scheduled_by_server; ALTER TABLE sends DROP COLUMN batch_id;
     ALTER TABLE messages DROP COLUMN send_at";
 
+/// Undoes the migrations of search and jobs.
+pub(crate) const BEFORE_SEARCH: &str = "DROP TABLE jobs; DROP INDEX messages_by_rare_status; DROP TABLE search_postings; DROP TABLE search_blocks";
+
 /// The table of version 19 in place of today's.
 pub(crate) const DOMAINS_BEFORE_SQLITE: &str = "DROP TABLE former_tracking_hosts; DROP TABLE domain_keys; DROP TABLE domains;
     CREATE TABLE domains (id INTEGER PRIMARY KEY AUTOINCREMENT, server_id INTEGER NOT NULL REFERENCES servers (id),
@@ -575,6 +578,7 @@ async fn checks_by_hand_keep_a_distance(fixture: Fixture) {
 async fn domains_of_an_earlier_version_stay_verified_and_keep_their_keys(fixture: Fixture) {
     let server = fixture.server.0;
     let is_sqlite = matches!(fixture.place, Place::Sqlite(_));
+    fixture.execute(BEFORE_SEARCH).await;
     fixture.execute(BEFORE_BATCHES).await;
     fixture.execute("DROP TABLE template_versions; DROP TABLE templates").await;
     fixture.execute(COUNTERS_BEFORE).await;

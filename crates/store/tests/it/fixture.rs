@@ -258,6 +258,10 @@ impl Fixture {
         events.iter().map(|event| event.kind).collect()
     }
 
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(self.place, Place::Sqlite(_))
+    }
+
     /// Runs a statement behind the store's back.
     pub(crate) async fn execute(&self, text: &str) {
         match &self.place {

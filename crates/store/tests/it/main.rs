@@ -30,6 +30,7 @@ mod retention;
 mod returns;
 mod scheduled;
 mod schema;
+mod search;
 mod server_events;
 mod setup;
 mod suppressions;

@@ -1,0 +1,134 @@
+//! Records of jobs.
+
+use postroad_model::{MessageId, ServerId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+use crate::sql::Row;
+
+/// Problems that a job keeps; more are only counted.
+pub(super) const PROBLEMS_MAX: usize = 100;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobKind {
+    Retry,
+    Release,
+    CancelHold,
+}
+
+impl JobKind {
+    const ALL: [Self; 3] = [Self::Retry, Self::Release, Self::CancelHold];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Release => "release",
+            Self::CancelHold => "cancel_hold",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobState {
+    Running,
+    Done,
+    Failed,
+}
+
+impl JobState {
+    const ALL: [Self; 3] = [Self::Running, Self::Done, Self::Failed];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// A message that a job could not be done to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobProblem {
+    pub id: i64,
+    pub code: String,
+    pub message: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewJob {
+    pub server_id: ServerId,
+    pub kind: JobKind,
+    /// JSON that the caller understands.
+    pub request: String,
+    pub total: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct MessageJob {
+    pub server_id: ServerId,
+    pub id: i64,
+    pub kind: JobKind,
+    pub request: String,
+    pub state: JobState,
+    /// It goes on with messages before this one.
+    pub position: MessageId,
+    pub done: u64,
+    /// Of those done: messages that it could not be done to.
+    pub failed: u64,
+    pub total: u64,
+    /// The first of those.
+    pub problems: Vec<JobProblem>,
+    pub claimed_until: Timestamp,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// What one step of a job did.
+#[derive(Debug)]
+pub struct JobStep {
+    pub done: u64,
+    pub problems: Vec<JobProblem>,
+    /// Where it goes on.
+    pub position: MessageId,
+    pub state: JobState,
+}
+
+impl MessageJob {
+    pub(super) fn read(row: &Row) -> Result<Self> {
+        Ok(Self {
+            server_id: ServerId(row.int(0)?),
+            id: row.int(1)?,
+            kind: row.name(2, JobKind::parse)?,
+            request: row.text(3)?,
+            state: row.name(4, JobState::parse)?,
+            position: MessageId(row.int(5)?),
+            done: row.int(6)? as u64,
+            failed: row.int(7)? as u64,
+            total: row.int(8)? as u64,
+            problems: row.json(9)?,
+            claimed_until: row.time(10)?,
+            created_at: row.time(11)?,
+            updated_at: row.time(12)?,
+        })
+    }
+
+    /// The job after a step.
+    pub(super) fn after(mut self, step: JobStep) -> Self {
+        self.done += step.done;
+        self.failed += step.problems.len() as u64;
+        let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
+        self.problems.extend(step.problems.into_iter().take(room));
+        self.total = self.total.max(self.done);
+        (self.position, self.state) = (step.position, step.state);
+        self
+    }
+}

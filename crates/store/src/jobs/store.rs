@@ -1,0 +1,129 @@
+//! Create, find, claim and advance jobs.
+
+use std::time::Duration;
+
+use postroad_model::{MessageId, ServerId, Timestamp};
+
+use super::job::{JobState, JobStep, MessageJob, NewJob};
+use crate::retention::Removed;
+use crate::sql::{Row, to_json};
+use crate::{Result, Store};
+
+/// A node that is silent for so long is gone, and another goes on with its job.
+const CLAIMED_FOR: Duration = Duration::from_secs(30);
+/// Running jobs that a round lists.
+const LISTED_MAX: i64 = 1_000;
+const REMOVED_AT_ONCE: i64 = 500;
+
+macro_rules! columns {
+    () => {
+        "server_id, id, kind, request, state, position, done, failed, total, problems, claimed_until, created_at,
+         updated_at"
+    };
+}
+
+impl Store {
+    /// Starts a job on messages that exist now. `None` if the server has `running_max` already.
+    pub async fn create_job(&self, new: NewJob, running_max: usize) -> Result<Option<MessageJob>> {
+        let now = self.clock.now();
+        self.write_with_ids(move |sql, ids| {
+            Box::pin(async move {
+                let text = "SELECT count(*) FROM jobs WHERE server_id = $1 AND state = 'running'";
+                let running = sql.query_opt(text, &[new.server_id.0.into()]).await?;
+                if running.map_or(Ok(0), |row| row.int(0))? >= running_max as i64 {
+                    return Ok(None);
+                }
+                let id = ids.next();
+                let job = MessageJob {
+                    server_id: new.server_id,
+                    id,
+                    kind: new.kind,
+                    request: new.request,
+                    state: JobState::Running,
+                    position: MessageId(id),
+                    done: 0,
+                    failed: 0,
+                    total: new.total,
+                    problems: Vec::new(),
+                    claimed_until: Timestamp::from_micros(0),
+                    created_at: now,
+                    updated_at: now,
+                };
+                let text = concat!(
+                    "INSERT INTO jobs (",
+                    columns!(),
+                    ") VALUES ($1, $2, $3, $4, 'running', $2, 0, 0, $5, '[]', 0, $6, $6)"
+                );
+                let params = [
+                    job.server_id.0.into(),
+                    job.id.into(),
+                    job.kind.as_str().into(),
+                    job.request.as_str().into(),
+                    (job.total as i64).into(),
+                    now.into(),
+                ];
+                sql.execute(text, &params).await?;
+                Ok(Some(job))
+            })
+        })
+        .await
+    }
+
+    pub async fn find_job(&self, server_id: ServerId, id: i64) -> Result<Option<MessageJob>> {
+        let text = concat!("SELECT ", columns!(), " FROM jobs WHERE server_id = $1 AND id = $2");
+        self.fetch_opt(text, vec![server_id.0.into(), id.into()], MessageJob::read).await
+    }
+
+    /// Running jobs that no node works on, oldest first.
+    pub async fn list_open_jobs(&self) -> Result<Vec<(ServerId, i64)>> {
+        let text = "SELECT server_id, id FROM jobs WHERE state = 'running' AND claimed_until <= $1 ORDER BY id LIMIT $2";
+        let read = |row: &Row| Ok((ServerId(row.int(0)?), row.int(1)?));
+        self.fetch_all(text, vec![self.clock.now().into(), LISTED_MAX.into()], read).await
+    }
+
+    /// Takes a running job for this node. `None` if another node has it.
+    pub async fn claim_job(&self, server_id: ServerId, id: i64) -> Result<Option<MessageJob>> {
+        let now = self.clock.now();
+        let text = "UPDATE jobs SET claimed_until = $3
+                    WHERE server_id = $1 AND id = $2 AND state = 'running' AND claimed_until <= $4";
+        let until = now.plus(CLAIMED_FOR);
+        let params = vec![server_id.0.into(), id.into(), until.into(), now.into()];
+        if self.execute(text, params).await? == 0 {
+            return Ok(None);
+        }
+        let job = self.find_job(server_id, id).await?;
+        Ok(job.filter(|job| job.claimed_until == until))
+    }
+
+    /// Records a step and gives the job back. `false` if another node has taken it over.
+    pub async fn advance_job(&self, job: MessageJob, step: JobStep) -> Result<bool> {
+        let now = self.clock.now();
+        let claimed_until = job.claimed_until;
+        let job = job.after(step);
+        let text =
+            "UPDATE jobs SET state = $4, position = $5, done = $6, failed = $7, total = $8, problems = $9,
+                        updated_at = $10, claimed_until = 0
+                    WHERE server_id = $1 AND id = $2 AND claimed_until = $3";
+        let params = vec![
+            job.server_id.0.into(),
+            job.id.into(),
+            claimed_until.into(),
+            job.state.as_str().into(),
+            job.position.0.into(),
+            (job.done as i64).into(),
+            (job.failed as i64).into(),
+            (job.total as i64).into(),
+            to_json(&job.problems).into(),
+            now.into(),
+        ];
+        Ok(self.execute(text, params).await? > 0)
+    }
+
+    /// Removes jobs that ended before this time, some at a time.
+    pub async fn remove_old_jobs(&self, before: Timestamp) -> Result<Removed> {
+        let text = "DELETE FROM jobs WHERE state <> 'running' AND (server_id, id) IN
+                        (SELECT server_id, id FROM jobs WHERE updated_at < $1 AND state <> 'running' LIMIT $2)";
+        let rows = self.execute(text, vec![before.into(), REMOVED_AT_ONCE.into()]).await?;
+        Ok(Removed { rows, has_more: rows == REMOVED_AT_ONCE as u64 })
+    }
+}

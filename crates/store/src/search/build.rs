@@ -1,0 +1,182 @@
+//! Add the next block of a server to the index: behind the accepts, in steps that hold nobody up. On failure the block
+//! stays unwritten, searches go on scanning its messages, and the next turn writes it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use postroad_model::{ServerId, Timestamp, idgen};
+
+use super::blocks::{self, WRITING};
+use super::messages::{self, SearchRow};
+use super::postings::{encode_ids, encode_positions};
+use super::statements;
+use super::tokens;
+use crate::error::StoreError;
+use crate::sql::{Row, Sql};
+use crate::{Result, Store};
+
+/// Messages whose ids are younger may have older ones being stored beside them.
+const SETTLED_AFTER: Duration = Duration::from_secs(10);
+/// A writer that is silent for so long is gone, and another node may write the block.
+const CLAIMED_FOR: Duration = Duration::from_mins(1);
+/// Postings of one transaction: accepts wait for it.
+const ROWS_PER_STEP: usize = 500;
+/// Time for accepts between two transactions.
+const STEP_PAUSE: Duration = Duration::from_millis(2);
+
+/// Progress of one turn of indexing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexProgress {
+    /// A block was added; there may be more to do.
+    Added,
+    /// Too few messages are outside the index, or another node is at it.
+    Nothing,
+}
+
+/// A block to be written.
+struct NewBlock {
+    first_id: i64,
+    last_id: i64,
+    rows: Vec<SearchRow>,
+}
+
+/// A block as it is stored.
+struct Encoded {
+    ids: Vec<u8>,
+    postings: Vec<(i64, Vec<u8>)>,
+}
+
+impl Store {
+    /// Servers with their newest message, so that callers see where something is new.
+    pub async fn list_newest_messages(&self) -> Result<Vec<(ServerId, i64)>> {
+        let text =
+            "SELECT s.id, (SELECT m.id FROM messages m WHERE m.server_id = s.id ORDER BY m.id DESC LIMIT 1)
+                    FROM servers s";
+        let read = |row: &Row| Ok((ServerId(row.int(0)?), row.int_opt(1)?.unwrap_or(0)));
+        self.fetch_all(text, Vec::new(), read).await
+    }
+
+    /// Adds the next `size` messages of a server to the index, if it has so many outside it. Any node may call it: one
+    /// of them writes a block.
+    pub async fn index_next_block(&self, server_id: ServerId, size: usize) -> Result<IndexProgress> {
+        let now = self.clock.now();
+        let next = self.read(move |sql| Box::pin(find_next(sql, server_id, size, now))).await?;
+        let Some(block) = next else { return Ok(IndexProgress::Nothing) };
+        let (first_id, last_id) = (block.first_id, block.last_id);
+        let mut claim = now;
+        let claimed =
+            self.write(move |sql| Box::pin(claim_block(sql, server_id, first_id, last_id, now))).await?;
+        if !claimed {
+            return Ok(IndexProgress::Nothing);
+        }
+        let encoded = tokio::task::spawn_blocking(move || encode(&block.rows)).await;
+        let Encoded { ids, postings } =
+            encoded.map_err(|_| StoreError::Internal("indexing messages panicked".into()))??;
+        let mut rest = postings.into_iter();
+        loop {
+            let some: Vec<(i64, Vec<u8>)> = rest.by_ref().take(ROWS_PER_STEP).collect();
+            if some.is_empty() {
+                break;
+            }
+            let until = self.clock.now().plus(CLAIMED_FOR);
+            let before = claim.plus(CLAIMED_FOR);
+            let kept = self
+                .write(move |sql| {
+                    Box::pin(async move {
+                        if !keep_claim(sql, server_id, first_id, before, until).await? {
+                            return Ok(false);
+                        }
+                        blocks::write_postings(sql, server_id, first_id, &some).await?;
+                        Ok(true)
+                    })
+                })
+                .await?;
+            if !kept {
+                return Ok(IndexProgress::Nothing);
+            }
+            claim = until.minus(CLAIMED_FOR);
+            tokio::time::sleep(STEP_PAUSE).await;
+        }
+        let text = "UPDATE search_blocks SET state = 1, ids = $4 WHERE server_id = $1 AND first_id = $2
+                    AND state = 0 AND claimed_until = $3";
+        let before = claim.plus(CLAIMED_FOR);
+        self.execute(text, vec![server_id.0.into(), first_id.into(), before.into(), ids.into()]).await?;
+        Ok(IndexProgress::Added)
+    }
+}
+
+/// The block that follows the newest one, or the newest one if its writer is gone.
+async fn find_next(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    size: usize,
+    now: Timestamp,
+) -> Result<Option<NewBlock>> {
+    let newest = blocks::list_before(sql, server_id, i64::MAX, 1).await?.pop();
+    let (first_id, end) = match newest {
+        Some(block) if block.state == WRITING && block.claimed_until > now => return Ok(None),
+        Some(block) if block.state == WRITING => (block.first_id, Some(block.last_id)),
+        Some(block) => (block.last_id + 1, None),
+        None => (0, None),
+    };
+    let last_id = if let Some(last_id) = end {
+        last_id
+    } else {
+        // Only ids, so that looking costs little where a block is not full yet.
+        let before = idgen::first_id_at(now.minus(SETTLED_AFTER));
+        let place = (size as i64 - 1).max(0);
+        let params = [server_id.0.into(), first_id.into(), before.into(), place.into()];
+        let Some(row) = sql.query_opt(statements::NTH_MESSAGE, &params).await? else { return Ok(None) };
+        row.int(0)?
+    };
+    let rows = messages::scan_up(sql, server_id, first_id, last_id + 1, i64::MAX).await?;
+    Ok(Some(NewBlock { first_id, last_id, rows }))
+}
+
+/// Says that this node writes the block. `false` if another was faster.
+async fn claim_block(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    first_id: i64,
+    last_id: i64,
+    now: Timestamp,
+) -> Result<bool> {
+    let text = "INSERT INTO search_blocks (server_id, first_id, last_id, state, claimed_until, ids)
+                VALUES ($1, $2, $3, 0, $4, $5)
+                ON CONFLICT (server_id, first_id) DO UPDATE SET claimed_until = excluded.claimed_until
+                WHERE search_blocks.state = 0 AND search_blocks.claimed_until <= $6
+                AND search_blocks.last_id = excluded.last_id";
+    let until = now.plus(CLAIMED_FOR);
+    let params =
+        [server_id.0.into(), first_id.into(), last_id.into(), until.into(), Vec::new().into(), now.into()];
+    Ok(sql.execute(text, &params).await? > 0)
+}
+
+/// `false` if another node took the block over.
+async fn keep_claim(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    first_id: i64,
+    before: Timestamp,
+    until: Timestamp,
+) -> Result<bool> {
+    let text = "UPDATE search_blocks SET claimed_until = $4
+                WHERE server_id = $1 AND first_id = $2 AND state = 0 AND claimed_until = $3";
+    let params = [server_id.0.into(), first_id.into(), before.into(), until.into()];
+    Ok(sql.execute(text, &params).await? > 0)
+}
+
+fn encode(rows: &[SearchRow]) -> Result<Encoded> {
+    let mut postings: HashMap<i64, Vec<u32>> = HashMap::new();
+    for (position, row) in (0..).zip(rows) {
+        for token in tokens::of_message(row)? {
+            postings.entry(token).or_default().push(position);
+        }
+    }
+    let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+    let mut postings: Vec<(i64, Vec<u8>)> =
+        postings.into_iter().map(|(token, positions)| (token, encode_positions(&positions))).collect();
+    // In the order of the table: neighbours are written together.
+    postings.sort_unstable_by_key(|(token, _)| *token);
+    Ok(Encoded { ids: encode_ids(&ids), postings })
+}

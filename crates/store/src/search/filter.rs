@@ -1,0 +1,116 @@
+//! What a search asks for, and the exact test of one message. Whatever the index finds passes through this test.
+
+use std::collections::BTreeMap;
+
+use postroad_model::{Status, Timestamp};
+
+use super::messages::SearchRow;
+use crate::Result;
+
+/// All conditions of a search; a message is found if all of them hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SearchFilter {
+    /// `None` for any status.
+    pub statuses: Option<Vec<Status>>,
+    /// Accepted at this time or later.
+    pub since: Option<Timestamp>,
+    /// Accepted before this time.
+    pub until: Option<Timestamp>,
+    pub terms: Vec<FilterTerm>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilterTerm {
+    pub matcher: Matcher,
+    /// Find the messages that do not match.
+    pub is_negated: bool,
+}
+
+/// One condition. Texts are found anywhere in a field, whatever their letter case; names are compared as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Matcher {
+    To(Needle),
+    From(Needle),
+    Subject(Needle),
+    /// In the recipient, the sender or the subject.
+    Anywhere(Needle),
+    Tag(String),
+    /// The sender's domain, as in analytics.
+    Domain(String),
+    Template(String),
+    Metadata {
+        key: String,
+        value: String,
+    },
+    HasAttachment,
+    /// The Message-ID header without its angle brackets.
+    MessageId(String),
+    Token(String),
+}
+
+/// A text to find, in lower case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needle(String);
+
+impl Needle {
+    pub fn new(text: &str) -> Self {
+        Self(lower(text))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn is_in(&self, text: &str) -> bool {
+        lower(text).contains(&self.0)
+    }
+}
+
+/// Letter by letter, so that a part of a text in lower case is a part of the text in lower case. (`str::to_lowercase`
+/// looks at what follows a sigma.)
+pub(super) fn lower(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    text.chars().flat_map(char::to_lowercase).collect()
+}
+
+impl SearchFilter {
+    pub(super) fn matches(&self, row: &SearchRow) -> Result<bool> {
+        if self.statuses.as_ref().is_some_and(|statuses| !statuses.contains(&row.status))
+            || self.since.is_some_and(|since| row.created_at < since)
+            || self.until.is_some_and(|until| row.created_at >= until)
+        {
+            return Ok(false);
+        }
+        for term in &self.terms {
+            if term.matcher.matches(row)? == term.is_negated {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Matcher {
+    fn matches(&self, row: &SearchRow) -> Result<bool> {
+        Ok(match self {
+            Self::To(needle) => needle.is_in(&row.rcpt_to),
+            Self::From(needle) => needle.is_in(&row.mail_from),
+            Self::Subject(needle) => needle.is_in(&row.subject),
+            Self::Anywhere(needle) => {
+                needle.is_in(&row.subject) || needle.is_in(&row.rcpt_to) || needle.is_in(&row.mail_from)
+            }
+            Self::Tag(tag) => row.tag.as_ref() == Some(tag),
+            Self::Domain(domain) => row.from_domain.eq_ignore_ascii_case(domain),
+            Self::Template(template) => row.options()?.template.as_ref() == Some(template),
+            Self::Metadata { key, value } => {
+                let metadata: BTreeMap<String, String> = row.metadata()?;
+                metadata.get(key) == Some(value)
+            }
+            Self::HasAttachment => row.options()?.attachment,
+            Self::MessageId(id) => row.message_id == *id,
+            Self::Token(token) => row.token == *token,
+        })
+    }
+}

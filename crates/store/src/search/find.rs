@@ -1,0 +1,274 @@
+//! Read a page of messages, newest first, in short reads: other readers come in between, and a search that finds little
+//! stops when its time is up. The next page continues where it stopped.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use postroad_model::{MessageId, ServerId};
+
+use super::blocks::{self, Block, WRITING};
+use super::filter::SearchFilter;
+use super::messages::{self, SearchItem, SearchRow};
+use super::plan::{ListedStatuses, Plan};
+use super::statements;
+use crate::sql::Sql;
+use crate::{Result, Store};
+
+/// Messages looked at in one read.
+const ROWS_PER_STEP: usize = 500;
+/// Blocks whose postings are looked at in one read.
+const BLOCKS_PER_STEP: usize = 64;
+/// With more candidates than this in a block, those of the wanted statuses are listed first.
+const CANDIDATES_MANY: usize = 64;
+
+/// Messages of a search, newest first.
+#[derive(Debug, Default)]
+pub struct SearchPage {
+    pub items: Vec<SearchItem>,
+    /// Continue before this message; `None` at the end.
+    pub next: Option<MessageId>,
+}
+
+/// What one read found. `position` is where the next one continues, downwards.
+struct Step {
+    rows: Vec<SearchRow>,
+    position: i64,
+}
+
+impl Store {
+    /// Finds messages of a server before this one. Ends with a full page, at the last message, or after `time_max`.
+    pub async fn search(
+        &self,
+        server_id: ServerId,
+        filter: &Arc<SearchFilter>,
+        before: Option<MessageId>,
+        limit: usize,
+        time_max: Duration,
+    ) -> Result<SearchPage> {
+        let plan = Arc::new(Plan::of(filter));
+        let begun = Instant::now();
+        let mut position = before.map_or(i64::MAX, |id| id.0).min(plan.ceiling);
+        let mut rows: Vec<SearchRow> = Vec::new();
+        // The first reads are small: mostly the newest messages are enough.
+        let mut blocks = 0;
+        while rows.len() <= limit && position > plan.floor && (blocks == 0 || begun.elapsed() < time_max) {
+            let (filter, plan) = (Arc::clone(filter), Arc::clone(&plan));
+            let step = self
+                .read(move |sql| {
+                    Box::pin(
+                        async move { step(sql, server_id, &filter, &plan, position, blocks.max(1)).await },
+                    )
+                })
+                .await?;
+            rows.extend(step.rows);
+            position = step.position;
+            blocks = (blocks.max(1) * 4).min(BLOCKS_PER_STEP);
+        }
+        let next = match rows.get(limit) {
+            Some(_) => {
+                rows.truncate(limit);
+                rows.last().map(|row| MessageId(row.id))
+            }
+            None => (position > plan.floor).then_some(MessageId(position)),
+        };
+        let mut items = rows.into_iter().map(SearchRow::into_item).collect::<Result<Vec<SearchItem>>>()?;
+        if items.iter().any(|item| item.status == postroad_model::Status::Held) {
+            items = self
+                .read(move |sql| {
+                    Box::pin(async move {
+                        messages::add_held_reasons(sql, server_id, &mut items).await?;
+                        Ok(items)
+                    })
+                })
+                .await?;
+        }
+        Ok(SearchPage { items, next })
+    }
+}
+
+async fn step(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    filter: &SearchFilter,
+    plan: &Plan,
+    position: i64,
+    blocks_max: usize,
+) -> Result<Step> {
+    if plan.has_tokens() {
+        return by_tokens(sql, server_id, filter, plan, position, blocks_max).await;
+    }
+    match &plan.listed {
+        Some(listed) => by_status(sql, server_id, filter, plan, listed, position).await,
+        None => scan(sql, server_id, filter, plan.floor, position).await,
+    }
+}
+
+/// Goes through the messages down to `floor`.
+async fn scan(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    filter: &SearchFilter,
+    floor: i64,
+    position: i64,
+) -> Result<Step> {
+    let rows = messages::scan_down(sql, server_id, floor, position, ROWS_PER_STEP as i64).await?;
+    let position = match rows.last() {
+        Some(last) if rows.len() == ROWS_PER_STEP => last.id,
+        _ => floor,
+    };
+    Ok(Step { rows: matching(rows, filter)?, position })
+}
+
+async fn by_status(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    filter: &SearchFilter,
+    plan: &Plan,
+    listed: &ListedStatuses,
+    position: i64,
+) -> Result<Step> {
+    let ids = list_by_status(sql, server_id, listed, plan.floor, position).await?;
+    let position = match ids.last() {
+        Some(last) if ids.len() == ROWS_PER_STEP => *last,
+        _ => plan.floor,
+    };
+    let rows = read_newest_first(sql, server_id, &ids).await?;
+    Ok(Step { rows: matching(rows, filter)?, position })
+}
+
+/// Ids of messages with one of these statuses, newest first, at most a step's.
+async fn list_by_status(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    listed: &ListedStatuses,
+    floor: i64,
+    before: i64,
+) -> Result<Vec<i64>> {
+    let mut ids: Vec<i64> = Vec::new();
+    let limit = ROWS_PER_STEP as i64;
+    for status in &listed.rare {
+        let params = [server_id.0.into(), (*status).into(), floor.into(), before.into(), limit.into()];
+        for row in sql.query(statements::BY_RARE_STATUS, &params).await? {
+            ids.push(row.int(0)?);
+        }
+    }
+    if listed.is_queued {
+        let params = [server_id.0.into(), floor.into(), before.into(), limit.into()];
+        for row in sql.query(statements::BY_QUEUE, &params).await? {
+            ids.push(row.int(0)?);
+        }
+    }
+    ids.sort_unstable_by(|a, b| b.cmp(a));
+    ids.truncate(ROWS_PER_STEP);
+    Ok(ids)
+}
+
+/// Goes through the messages that are not in the index, then through its blocks.
+async fn by_tokens(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    filter: &SearchFilter,
+    plan: &Plan,
+    position: i64,
+    blocks_max: usize,
+) -> Result<Step> {
+    // One more than wanted: a block that is being written is skipped.
+    let listed = blocks::list_before(sql, server_id, position, blocks_max as i64 + 1).await?;
+    let written: Vec<Block> = listed.into_iter().filter(|block| block.state != WRITING).collect();
+    let Some(newest) = written.first() else {
+        return scan(sql, server_id, filter, plan.floor, position).await;
+    };
+    if newest.last_id < position - 1 {
+        return scan(sql, server_id, filter, plan.floor.max(newest.last_id + 1), position).await;
+    }
+    let mut blocks: Vec<Block> = vec![*newest];
+    for block in written.iter().skip(1).take(blocks_max - 1) {
+        if blocks.last().is_some_and(|above| block.last_id + 1 == above.first_id)
+            && block.last_id >= plan.floor
+        {
+            blocks.push(*block);
+        }
+    }
+    in_blocks(sql, server_id, filter, plan, position, &blocks).await
+}
+
+/// Candidates of blocks that follow each other, newest first, until a step's messages were looked at.
+async fn in_blocks(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    filter: &SearchFilter,
+    plan: &Plan,
+    position: i64,
+    blocks: &[Block],
+) -> Result<Step> {
+    let keys: Vec<i64> = blocks.iter().map(|block| block.first_id).collect();
+    let postings = blocks::read_postings(sql, server_id, &keys, &plan.tokens()).await?;
+    let positions_in =
+        |block: &Block| plan.candidates(|token| postings.get(&(block.first_id, token)).map(Vec::as_slice));
+    let found: Vec<(Block, Vec<u32>)> = blocks.iter().map(|block| (*block, positions_in(block))).collect();
+    let with_some: Vec<i64> =
+        found.iter().filter(|(_, some)| !some.is_empty()).map(|(block, _)| block.first_id).collect();
+    let ids_of = if with_some.is_empty() {
+        HashMap::default()
+    } else {
+        blocks::read_ids(sql, server_id, &with_some).await?
+    };
+    let mut step = Step { rows: Vec::new(), position };
+    let mut looked_at = 0;
+    for (block, positions) in found {
+        let ids = ids_of.get(&block.first_id).map(Vec::as_slice).unwrap_or_default();
+        let mut candidates: Vec<i64> = positions
+            .iter()
+            .filter_map(|position| ids.get(*position as usize).copied())
+            .filter(|id| (plan.floor..position).contains(id))
+            .collect();
+        candidates.sort_unstable_by(|a, b| b.cmp(a));
+        if candidates.len() > CANDIDATES_MANY
+            && let Some(listed) = &plan.listed
+        {
+            keep_listed(sql, server_id, listed, block, &mut candidates).await?;
+        }
+        for some in candidates.chunks(ROWS_PER_STEP) {
+            step.rows.extend(matching(read_newest_first(sql, server_id, some).await?, filter)?);
+        }
+        step.position = block.first_id.max(plan.floor);
+        looked_at += candidates.len();
+        if looked_at >= ROWS_PER_STEP {
+            break;
+        }
+    }
+    Ok(step)
+}
+
+/// Drops candidates of other statuses, where a list of the wanted ones is short enough to tell.
+async fn keep_listed(
+    sql: &Sql<'_>,
+    server_id: ServerId,
+    listed: &ListedStatuses,
+    block: Block,
+    candidates: &mut Vec<i64>,
+) -> Result<()> {
+    let ids = list_by_status(sql, server_id, listed, block.first_id, block.last_id + 1).await?;
+    if ids.len() < ROWS_PER_STEP {
+        let ids: HashSet<i64> = ids.into_iter().collect();
+        candidates.retain(|id| ids.contains(id));
+    }
+    Ok(())
+}
+
+async fn read_newest_first(sql: &Sql<'_>, server_id: ServerId, ids: &[i64]) -> Result<Vec<SearchRow>> {
+    let mut rows = if ids.is_empty() { Vec::new() } else { messages::read_some(sql, server_id, ids).await? };
+    rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.id));
+    Ok(rows)
+}
+
+fn matching(rows: Vec<SearchRow>, filter: &SearchFilter) -> Result<Vec<SearchRow>> {
+    let mut found = Vec::new();
+    for row in rows {
+        if filter.matches(&row)? {
+            found.push(row);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,22 @@
+//! Message search: a token index in blocks of messages, filled behind the accepts, and pages read through it.
+//!
+//! FTS5 and pg_trgm were not taken: neither index is keyed by server, so one server's search would walk the entries of
+//! all others; both want every insert in the accepting transaction or a second copy of the texts; and pg_trgm is an
+//! extension that a hosted PostgreSQL may lack. Tokens are hashes, so no text is stored twice.
+
+mod blocks;
+mod build;
+mod filter;
+mod find;
+mod late;
+mod messages;
+mod plan;
+mod postings;
+mod remove;
+mod statements;
+mod tokens;
+
+pub use build::IndexProgress;
+pub use filter::{FilterTerm, Matcher, Needle, SearchFilter};
+pub use find::SearchPage;
+pub use messages::SearchItem;

@@ -1,0 +1,143 @@
+//! How a search finds its candidates: by tokens, by status, or by going through the messages.
+
+use postroad_model::{Status, idgen};
+
+use super::filter::{Matcher, Needle, SearchFilter};
+use super::postings::intersect;
+use super::tokens::{self, TokenKind};
+
+/// Tokens of one text that are looked up. More would cost more than they exclude.
+const TOKENS_PER_TEXT: usize = 6;
+/// Tokens of a whole search.
+const TOKENS_MAX: usize = 64;
+/// Ids run ahead of the clock, and behind it when it was set back: this far from the time of acceptance they are looked
+/// for.
+const ID_SLACK: std::time::Duration = std::time::Duration::from_hours(1);
+
+/// Where candidates come from.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Each must hold; each is a choice between sets of tokens that must all be there. Empty: no token helps.
+    clauses: Vec<Vec<Vec<i64>>>,
+    /// Statuses that the index of rare ones or the queue knows; `None` if messages of other statuses are wanted too.
+    pub(super) listed: Option<ListedStatuses>,
+    /// The first id that may match, and the first that may not.
+    pub(super) floor: i64,
+    pub(super) ceiling: i64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct ListedStatuses {
+    pub(super) rare: Vec<&'static str>,
+    pub(super) is_queued: bool,
+}
+
+impl Plan {
+    pub(super) fn of(filter: &SearchFilter) -> Self {
+        let mut clauses: Vec<Vec<Vec<i64>>> = filter
+            .terms
+            .iter()
+            .filter(|term| !term.is_negated)
+            .map(|term| choices(&term.matcher))
+            .filter(|choices| !choices.is_empty())
+            .collect();
+        let mut tokens = 0;
+        clauses.retain(|choices| {
+            tokens += choices.iter().map(Vec::len).sum::<usize>();
+            tokens <= TOKENS_MAX
+        });
+        Self {
+            clauses,
+            listed: filter.statuses.as_deref().and_then(ListedStatuses::of),
+            floor: filter.since.map_or(0, |since| idgen::first_id_at(since.minus(ID_SLACK))),
+            ceiling: filter.until.map_or(i64::MAX, |until| idgen::first_id_at(until.plus(ID_SLACK))),
+        }
+    }
+
+    pub(super) fn has_tokens(&self) -> bool {
+        !self.clauses.is_empty()
+    }
+
+    /// All tokens to look up, each once.
+    pub(super) fn tokens(&self) -> Vec<i64> {
+        let mut tokens: Vec<i64> = self.clauses.iter().flatten().flatten().copied().collect();
+        tokens.sort_unstable();
+        tokens.dedup();
+        tokens
+    }
+
+    /// Positions in a block that may match; `positions_of` finds a token's.
+    pub(super) fn candidates<'a>(&self, positions_of: impl Fn(i64) -> Option<&'a [u32]>) -> Vec<u32> {
+        let mut found: Option<Vec<u32>> = None;
+        for choices in &self.clauses {
+            let mut either: Vec<u32> = Vec::new();
+            for tokens in choices {
+                either.extend(all_of(tokens, &positions_of));
+            }
+            either.sort_unstable();
+            either.dedup();
+            found = Some(found.map_or_else(|| either.clone(), |found| intersect(&found, &either)));
+            if found.as_ref().is_some_and(Vec::is_empty) {
+                break;
+            }
+        }
+        found.unwrap_or_default()
+    }
+}
+
+fn all_of<'a>(tokens: &[i64], positions_of: &impl Fn(i64) -> Option<&'a [u32]>) -> Vec<u32> {
+    let Some(mut lists) = tokens.iter().map(|token| positions_of(*token)).collect::<Option<Vec<_>>>() else {
+        return Vec::new();
+    };
+    // The shortest first: what follows only gets shorter.
+    lists.sort_unstable_by_key(|list| list.len());
+    let mut lists = lists.into_iter();
+    let first = lists.next().unwrap_or_default().to_vec();
+    lists.fold(first, |found, list| intersect(&found, list))
+}
+
+impl ListedStatuses {
+    fn of(statuses: &[Status]) -> Option<Self> {
+        let mut listed = Self::default();
+        for status in statuses {
+            match status {
+                Status::Sent => return None,
+                Status::Pending | Status::Scheduled | Status::SoftFail => listed.is_queued = true,
+                rare => listed.rare.push(rare.as_str()),
+            }
+        }
+        Some(listed)
+    }
+}
+
+/// Sets of tokens, one of which a matching message has; none if tokens cannot tell.
+fn choices(matcher: &Matcher) -> Vec<Vec<i64>> {
+    let value = |kind, value: &str| vec![vec![tokens::of_value(kind, value)]];
+    let text = |kind, needle: &Needle| Vec::from_iter(spread(kind, needle));
+    match matcher {
+        Matcher::To(needle) => text(TokenKind::To, needle),
+        Matcher::From(needle) => text(TokenKind::From, needle),
+        Matcher::Subject(needle) => text(TokenKind::Subject, needle),
+        Matcher::Anywhere(needle) => [TokenKind::Subject, TokenKind::To, TokenKind::From]
+            .into_iter()
+            .filter_map(|kind| spread(kind, needle))
+            .collect(),
+        Matcher::Tag(tag) => value(TokenKind::Tag, tag),
+        Matcher::Domain(domain) => value(TokenKind::Domain, &domain.to_ascii_lowercase()),
+        Matcher::Template(template) => value(TokenKind::Template, template),
+        Matcher::Metadata { key, value } => vec![vec![tokens::of_metadata(key, value)]],
+        Matcher::HasAttachment => vec![vec![tokens::of_attachment()]],
+        Matcher::MessageId(id) => value(TokenKind::MessageId, id),
+        Matcher::Token(token) => value(TokenKind::Token, token),
+    }
+}
+
+/// Some tokens of a text, evenly from all of it; `None` if it has fewer than three letters.
+fn spread(kind: TokenKind, needle: &Needle) -> Option<Vec<i64>> {
+    let all: Vec<i64> = tokens::of_text(kind, needle.as_str()).collect();
+    let step = all.len().div_ceil(TOKENS_PER_TEXT).max(1);
+    let mut some: Vec<i64> = all.iter().step_by(step).chain(all.last()).copied().collect();
+    some.sort_unstable();
+    some.dedup();
+    (!some.is_empty()).then_some(some)
+}

@@ -1,0 +1,37 @@
+//! Remove blocks whose messages are all gone, in small steps.
+
+use postroad_model::ServerId;
+
+use crate::retention::Removed;
+use crate::sql::{Row, Sql};
+use crate::{Result, Store};
+
+const ROWS_AT_ONCE: i64 = 500;
+
+impl Store {
+    /// Removes a part of the oldest block that no message of its server is left of.
+    pub async fn remove_old_search_rows(&self) -> Result<Removed> {
+        let text = "SELECT b.server_id, b.first_id FROM search_blocks b WHERE b.last_id <
+                        COALESCE((SELECT m.id FROM messages m WHERE m.server_id = b.server_id ORDER BY m.id LIMIT 1),
+                                 9223372036854775807)
+                    ORDER BY b.server_id, b.first_id LIMIT 1";
+        let read = |row: &Row| Ok((ServerId(row.int(0)?), row.int(1)?));
+        let Some((server_id, block)) = self.fetch_opt(text, Vec::new(), read).await? else {
+            return Ok(Removed::default());
+        };
+        let rows = self.write(move |sql| Box::pin(remove_some(sql, server_id, block))).await?;
+        Ok(Removed { rows, has_more: true })
+    }
+}
+
+/// The block's own row goes last, so that nothing of it is forgotten after a crash.
+async fn remove_some(sql: &Sql<'_>, server_id: ServerId, block: i64) -> Result<u64> {
+    let text = "DELETE FROM search_postings WHERE server_id = $1 AND block = $2 AND token IN
+                    (SELECT token FROM search_postings WHERE server_id = $1 AND block = $2 LIMIT $3)";
+    let rows = sql.execute(text, &[server_id.0.into(), block.into(), ROWS_AT_ONCE.into()]).await?;
+    if rows > 0 {
+        return Ok(rows);
+    }
+    let text = "DELETE FROM search_blocks WHERE server_id = $1 AND first_id = $2";
+    sql.execute(text, &[server_id.0.into(), block.into()]).await
+}

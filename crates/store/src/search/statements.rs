@@ -1,0 +1,173 @@
+//! Statements that searches read with. Each goes by an index, on both engines and whatever the planner believes about the
+//! size of the tables: `OFFSET 0` keeps PostgreSQL from turning single looks into a join of whole tables.
+
+macro_rules! columns {
+    () => {
+        "m.id, m.token, m.rcpt_to, m.status, s.message_id, s.mail_from, s.from_domain, s.subject, s.tag, s.metadata,
+         s.options, s.size, s.test, s.created_at"
+    };
+}
+
+macro_rules! scan {
+    ($order:literal) => {
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM messages m JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id
+             WHERE m.server_id = $1 AND m.id >= $2 AND m.id < $3 AND m.bounce_for_id = 0 ORDER BY ",
+            $order,
+            " LIMIT $4"
+        )
+    };
+}
+
+pub(super) const SCAN_DOWN: &str = scan!("m.id DESC");
+pub(super) const SCAN_UP: &str = scan!("m.id");
+
+/// The message after so many others.
+pub(super) const NTH_MESSAGE: &str = "SELECT id FROM messages
+     WHERE server_id = $1 AND id >= $2 AND id < $3 AND bounce_for_id = 0 ORDER BY id LIMIT 1 OFFSET $4";
+
+pub(super) const MESSAGES_SQLITE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM json_each($2) AS wanted CROSS JOIN messages m ON m.server_id = $1 AND m.id = wanted.value
+     CROSS JOIN sends s ON s.server_id = m.server_id AND s.id = m.send_id WHERE m.bounce_for_id = 0"
+);
+pub(super) const MESSAGES_POSTGRES: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM json_array_elements_text(CAST($2::text AS json)) AS wanted (id)
+     CROSS JOIN LATERAL (SELECT * FROM messages m WHERE m.server_id = $1 AND m.id = wanted.id::bigint OFFSET 0) m
+     CROSS JOIN LATERAL (SELECT * FROM sends s WHERE s.server_id = $1 AND s.id = m.send_id OFFSET 0) s
+     WHERE m.bounce_for_id = 0"
+);
+
+/// The list of statuses is the one of the index, so that it is used.
+pub(super) const BY_RARE_STATUS: &str = "SELECT id FROM messages
+     WHERE server_id = $1 AND status = $2 AND id >= $3 AND id < $4
+     AND status IN ('Held', 'HardFail', 'Bounced', 'HoldCancelled', 'Cancelled') ORDER BY id DESC LIMIT $5";
+pub(super) const BY_QUEUE: &str = "SELECT message_id FROM queue
+     WHERE server_id = $1 AND message_id >= $2 AND message_id < $3 ORDER BY message_id DESC LIMIT $4";
+
+pub(super) const BLOCKS: &str = "SELECT first_id, last_id, state, claimed_until FROM search_blocks
+     WHERE server_id = $1 AND first_id < $2 ORDER BY first_id DESC LIMIT $3";
+
+pub(super) const POSTINGS_SQLITE: &str = "SELECT p.block, p.token, p.positions
+     FROM json_each($2) AS b CROSS JOIN json_each($3) AS t
+     CROSS JOIN search_postings p ON p.server_id = $1 AND p.block = b.value AND p.token = t.value";
+pub(super) const POSTINGS_POSTGRES: &str = "SELECT p.block, p.token, p.positions
+     FROM json_array_elements_text(CAST($2::text AS json)) AS b (block)
+     CROSS JOIN json_array_elements_text(CAST($3::text AS json)) AS t (token)
+     CROSS JOIN LATERAL (SELECT * FROM search_postings p WHERE p.server_id = $1 AND p.block = b.block::bigint
+                         AND p.token = t.token::bigint OFFSET 0) p";
+
+pub(super) const IDS_SQLITE: &str = "SELECT b.first_id, b.ids FROM json_each($2) AS wanted
+     CROSS JOIN search_blocks b ON b.server_id = $1 AND b.first_id = wanted.value";
+pub(super) const IDS_POSTGRES: &str = "SELECT b.first_id, b.ids
+     FROM json_array_elements_text(CAST($2::text AS json)) AS wanted (id)
+     CROSS JOIN LATERAL (SELECT * FROM search_blocks b WHERE b.server_id = $1
+                         AND b.first_id = wanted.id::bigint OFFSET 0) b";
+
+pub(super) const HOLDS_SQLITE: &str = "SELECT e.message_id, e.data FROM json_each($2) AS wanted
+     CROSS JOIN events e INDEXED BY events_by_message
+         ON e.server_id = $1 AND e.message_id = wanted.value AND e.kind = 'message.held' ORDER BY e.seq";
+pub(super) const HOLDS_POSTGRES: &str = "SELECT e.message_id, e.data
+     FROM json_array_elements_text(CAST($2::text AS json)) AS wanted (id)
+     CROSS JOIN LATERAL (SELECT * FROM events e WHERE e.server_id = $1 AND e.message_id = wanted.id::bigint
+                         AND e.kind = 'message.held' OFFSET 0) e ORDER BY e.seq";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use postroad_model::SystemClock;
+    use tokio_postgres::NoTls;
+
+    use super::*;
+    use crate::{Database, Role, Settings, Store};
+
+    async fn create(database: Database) {
+        let settings = Settings {
+            database,
+            disk_reserve_bytes: 0,
+            reader_threads: 1,
+            postgres_connections: 4,
+            postgres_ca_file: None,
+        };
+        let role = Role::Node { identity: "plans".into() };
+        let store = Store::open(settings, role, Arc::new(SystemClock)).await.unwrap();
+        // PostgreSQL plans nothing for tables without partitions.
+        let ids = store.write_with_ids(|_, ids| Box::pin(async move { Ok(ids.next()) })).await.unwrap();
+        assert!(ids > 0);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn plans_on_sqlite_use_indexes() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("postroad.db");
+        create(Database::Sqlite(path.clone())).await;
+        let connection = rusqlite::Connection::open(path).unwrap();
+        for (text, index) in [
+            (SCAN_DOWN, "SEARCH m USING PRIMARY KEY (server_id=? AND id>? AND id<?)"),
+            (NTH_MESSAGE, "SEARCH messages USING PRIMARY KEY (server_id=? AND id>? AND id<?)"),
+            (MESSAGES_SQLITE, "SEARCH m USING PRIMARY KEY (server_id=? AND id=?)"),
+            (BY_RARE_STATUS, "messages_by_rare_status (server_id=? AND status=? AND id>? AND id<?)"),
+            (BY_QUEUE, "SEARCH queue USING PRIMARY KEY (server_id=? AND message_id>? AND message_id<?)"),
+            (
+                BLOCKS,
+                "SEARCH search_blocks USING INDEX sqlite_autoindex_search_blocks_1 (server_id=? AND first_id<?)",
+            ),
+            (POSTINGS_SQLITE, "SEARCH p USING PRIMARY KEY (server_id=? AND block=? AND token=?)"),
+            (IDS_SQLITE, "sqlite_autoindex_search_blocks_1 (server_id=? AND first_id=?)"),
+            (HOLDS_SQLITE, "events_by_message (server_id=? AND message_id=?)"),
+        ] {
+            let mut statement =
+                connection.prepare(&format!("EXPLAIN QUERY PLAN {}", text.replace('$', "?"))).unwrap();
+            let count = statement.parameter_count();
+            let params = rusqlite::params_from_iter(std::iter::repeat_n(rusqlite::types::Null, count));
+            let steps = statement.query_map(params, |row| row.get::<_, String>(3)).unwrap();
+            let plan: Vec<String> = steps.map(|step| step.unwrap()).collect();
+            assert!(plan.iter().any(|step| step.contains(index)), "{index} is not in {plan:#?} of {text}");
+            let is_scan = |step: &&String| step.starts_with("SCAN") && !step.contains("VIRTUAL TABLE");
+            assert_eq!(plan.iter().find(is_scan), None, "{text}");
+            let is_sorted = plan.iter().any(|step| step.contains("TEMP B-TREE"));
+            assert!(!is_sorted || text == HOLDS_SQLITE, "{plan:#?}");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn plans_on_postgres_use_indexes() {
+        let database = postroad_testkit::Database::create();
+        create(Database::Postgres(database.url().to_owned())).await;
+        let (client, connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let settings =
+            "SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_custom_plan";
+        client.batch_execute(settings).await.unwrap();
+        let far = "9000000000000000000";
+        for (text, values, condition) in [
+            (SCAN_DOWN, ["1", "5", far, "500", ""], "id >= 5"),
+            (NTH_MESSAGE, ["1", "5", far, "500", ""], "id >= 5"),
+            (MESSAGES_POSTGRES, ["1", "'[1]'", "", "", ""], "id = (wanted.id)::bigint"),
+            (BY_RARE_STATUS, ["1", "'Held'", "5", far, "500"], "status = 'Held'::text"),
+            (BY_QUEUE, ["1", "5", far, "500", ""], "message_id >= 5"),
+            (BLOCKS, ["1", far, "500", "", ""], "first_id < "),
+            (POSTINGS_POSTGRES, ["1", "'[1]'", "'[2]'", "", ""], "block = (b.block)::bigint"),
+            (IDS_POSTGRES, ["1", "'[1]'", "", "", ""], "first_id = (wanted.id)::bigint"),
+            (HOLDS_POSTGRES, ["1", "'[1]'", "", "", ""], "message_id = (wanted.id)::bigint"),
+        ] {
+            let mut text = text.to_owned();
+            for (number, value) in values.iter().enumerate().rev() {
+                text = text.replace(&format!("${}", number + 1), value);
+            }
+            let rows = client.query(&format!("EXPLAIN {text}"), &[]).await.unwrap();
+            let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+            let plan = plan.join("\n");
+            let is_indexed = |line: &str| line.contains("server_id = 1") && line.contains(condition);
+            let mut conditions = plan.lines().filter(|line| line.contains("Index Cond:"));
+            assert!(conditions.any(is_indexed), "{condition} is not in\n{plan}\nof {text}");
+            assert!(!plan.contains("Seq Scan"), "{plan}");
+        }
+    }
+}

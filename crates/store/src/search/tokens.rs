@@ -1,0 +1,134 @@
+//! Tokens of a message: hashes of every three letters in a row of its texts, and of its names as a whole.
+
+use super::filter::lower;
+use super::messages::SearchRow;
+use crate::Result;
+
+/// Kinds of tokens. The numbers are stored inside the hashes: they never change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TokenKind {
+    To = 1,
+    From = 2,
+    Subject = 3,
+    Tag = 4,
+    Domain = 5,
+    Template = 6,
+    Metadata = 7,
+    Attachment = 8,
+    MessageId = 9,
+    Token = 10,
+}
+
+/// Values that every message has its own of share so many tokens: a posting for each would double the index.
+const SHARED_TOKENS: u64 = 1_024;
+
+/// Every three letters in a row of a text in lower case.
+pub(super) fn of_text(kind: TokenKind, lower_text: &str) -> impl Iterator<Item = i64> {
+    let mut letters = lower_text.chars();
+    let mut window = (letters.next(), letters.next());
+    letters.filter_map(move |third| {
+        let (Some(first), Some(second)) = window else { return None };
+        window = (Some(second), Some(third));
+        let mut hash = Hash::new(kind);
+        for letter in [first, second, third] {
+            hash.add(&u32::from(letter).to_le_bytes());
+        }
+        Some(hash.finish())
+    })
+}
+
+/// A value as a whole.
+pub(super) fn of_value(kind: TokenKind, value: &str) -> i64 {
+    let mut hash = Hash::new(kind);
+    hash.add(value.as_bytes());
+    match kind {
+        TokenKind::MessageId | TokenKind::Token => {
+            let share = hash.finish() as u64 % SHARED_TOKENS;
+            let mut hash = Hash::new(kind);
+            hash.add(&share.to_le_bytes());
+            hash.finish()
+        }
+        _ => hash.finish(),
+    }
+}
+
+pub(super) fn of_metadata(key: &str, value: &str) -> i64 {
+    let mut hash = Hash::new(TokenKind::Metadata);
+    hash.add(&(key.len() as u64).to_le_bytes());
+    hash.add(key.as_bytes());
+    hash.add(value.as_bytes());
+    hash.finish()
+}
+
+pub(super) fn of_attachment() -> i64 {
+    Hash::new(TokenKind::Attachment).finish()
+}
+
+/// All tokens of a message, each once.
+pub(super) fn of_message(row: &SearchRow) -> Result<Vec<i64>> {
+    let mut tokens = of_recipient(&row.rcpt_to);
+    tokens.extend(of_text(TokenKind::From, &lower(&row.mail_from)));
+    tokens.extend(of_text(TokenKind::Subject, &lower(&row.subject)));
+    tokens.extend(row.tag.as_ref().map(|tag| of_value(TokenKind::Tag, tag)));
+    tokens.push(of_value(TokenKind::Domain, &row.from_domain.to_ascii_lowercase()));
+    let options = row.options()?;
+    tokens.extend(options.template.map(|template| of_value(TokenKind::Template, &template)));
+    tokens.extend(options.attachment.then(of_attachment));
+    tokens.extend(row.metadata()?.iter().map(|(key, value)| of_metadata(key, value)));
+    tokens.push(of_value(TokenKind::MessageId, &row.message_id));
+    tokens.push(of_value(TokenKind::Token, &row.token));
+    tokens.sort_unstable();
+    tokens.dedup();
+    Ok(tokens)
+}
+
+fn of_recipient(rcpt_to: &str) -> Vec<i64> {
+    of_text(TokenKind::To, &lower(rcpt_to)).collect()
+}
+
+/// FNV-1a of 64 bits, mixed at the end. Stored: it never changes.
+struct Hash(u64);
+
+impl Hash {
+    fn new(kind: TokenKind) -> Self {
+        let mut hash = Self(0xcbf2_9ce4_8422_2325);
+        hash.add(&[kind as u8]);
+        hash
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(self) -> i64 {
+        let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ (mixed >> 29)).cast_signed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_a_token_for_every_three_letters() {
+        assert_eq!(of_text(TokenKind::To, "abcde").count(), 3);
+        assert_eq!(of_text(TokenKind::To, "ab").count(), 0);
+        assert_eq!(of_text(TokenKind::To, "äöü").count(), 1);
+        let whole: Vec<i64> = of_text(TokenKind::Subject, "order 12").collect();
+        assert!(of_text(TokenKind::Subject, "der 1").all(|token| whole.contains(&token)));
+        assert!(of_text(TokenKind::To, "order").all(|token| !whole.contains(&token)), "kinds differ");
+    }
+
+    #[test]
+    fn stored_hashes_stay_as_they_are() {
+        assert_eq!(of_value(TokenKind::Tag, "welcome"), of_value(TokenKind::Tag, "welcome"));
+        assert_ne!(of_value(TokenKind::Tag, "welcome"), of_value(TokenKind::Template, "welcome"));
+        assert_ne!(of_metadata("a", "bc"), of_metadata("ab", "c"));
+        assert_eq!(of_attachment(), STORED_ATTACHMENT);
+    }
+
+    const STORED_ATTACHMENT: i64 = 4_028_106_334_409_929_262;
+}

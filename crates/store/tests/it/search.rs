@@ -1,0 +1,290 @@
+//! Searches find exactly the messages that a look at every one of them finds, with and without the index.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::{MessageId, Status, Timestamp};
+use postroad_store::{FilterTerm, IndexProgress, InitialState, Matcher, Needle, SearchFilter, SearchPage};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+
+use crate::fixture::{Fixture, on_both_engines};
+
+on_both_engines! {
+    searches_find_what_a_scan_finds,
+    messages_stored_late_are_found,
+    one_writer_adds_a_block_and_another_finishes_it,
+    the_index_goes_with_its_messages,
+    a_search_without_time_continues_with_its_cursor,
+}
+
+const BLOCK: usize = 32;
+const WORDS: [&str; 10] =
+    ["order", "Order", "invoice 4711", "ÄRGER", "注文が届きました", "re:", "100%_x", "a", "ord", "voice"];
+const PEOPLE: [&str; 6] = ["ann", "bob.order", "ÜLI", "x", "carol+news", "ann.smith"];
+const DOMAINS: [&str; 4] = ["example.com", "order.example", "mail.example.com", "example.org"];
+const TAGS: [&str; 3] = ["news", "news ", "receipts"];
+
+/// A message as the test knows it.
+#[derive(Debug, Clone)]
+struct Known {
+    id: MessageId,
+    rcpt_to: String,
+    mail_from: String,
+    from_domain: String,
+    subject: String,
+    tag: Option<String>,
+    template: Option<String>,
+    order: String,
+    attachment: bool,
+    status: Status,
+    at: Timestamp,
+}
+
+async fn accept_random(fixture: &Fixture, random: &mut StdRng) -> Vec<Known> {
+    let to: Vec<String> = (0..random.random_range(1..4))
+        .map(|_| format!("{}@{}", pick(random, &PEOPLE), pick(random, &DOMAINS)))
+        .collect();
+    let held = random.random_ratio(1, 5);
+    let state = if held {
+        let (reason, details) = (postroad_model::HoldReason::Credential, "as the key says".to_owned());
+        InitialState::Held { reason, details, expiry: fixture.in_secs(3_600) }
+    } else {
+        InitialState::Pending
+    };
+    let addresses: Vec<&str> = to.iter().map(String::as_str).collect();
+    let mut send = fixture.send(fixture.server, &addresses, state, b"x");
+    let words: Vec<&str> = (0..random.random_range(0..4)).map(|_| *pick(random, &WORDS)).collect();
+    send.info.subject = words.join(" ");
+    send.info.mail_from = format!("{}@shop.example", pick(random, &PEOPLE));
+    send.info.from_domain = (*pick(random, &DOMAINS)).to_owned();
+    send.info.tag = random.random_bool(0.5).then(|| (*pick(random, &TAGS)).to_owned());
+    send.info.options.template = random.random_bool(0.3).then(|| "welcome".to_owned());
+    send.info.options.attachment = random.random_bool(0.3);
+    let order = random.random_range(0..5).to_string();
+    send.info.metadata.insert("order".into(), order.clone());
+    let info = send.info.clone();
+    let ids = fixture.accept(send).await;
+    fixture.clock.advance(Duration::from_secs(random.random_range(0..3)));
+    let known = |(id, rcpt_to): (MessageId, String)| Known {
+        id,
+        rcpt_to,
+        mail_from: info.mail_from.clone(),
+        from_domain: info.from_domain.clone(),
+        subject: info.subject.clone(),
+        tag: info.tag.clone(),
+        template: info.options.template.clone(),
+        order: order.clone(),
+        attachment: info.options.attachment,
+        status: if held { Status::Held } else { Status::Pending },
+        at: info.created_at,
+    };
+    ids.into_iter().zip(to).map(known).collect()
+}
+
+type Test = Box<dyn Fn(&Known) -> bool>;
+
+fn pick<'a, T>(random: &mut StdRng, from: &'a [T]) -> &'a T {
+    from.choose(random).expect("it is not empty")
+}
+
+fn random_matcher(random: &mut StdRng) -> (Matcher, Test) {
+    let source = [*pick(random, &WORDS), *pick(random, &PEOPLE), *pick(random, &DOMAINS)];
+    let letters: Vec<char> = pick(random, &source).chars().collect();
+    let from = random.random_range(0..letters.len());
+    let to = random.random_range(from + 1..=letters.len());
+    let text: String = letters[from..to].iter().collect();
+    let has = {
+        let text = text.to_lowercase();
+        move |field: &str| field.to_lowercase().contains(&text)
+    };
+    let needle = Needle::new(&text);
+    match random.random_range(0..9) {
+        0 => (Matcher::To(needle), Box::new(move |known| has(&known.rcpt_to))),
+        1 => (Matcher::From(needle), Box::new(move |known| has(&known.mail_from))),
+        2 => (Matcher::Subject(needle), Box::new(move |known| has(&known.subject))),
+        3 => (
+            Matcher::Anywhere(needle),
+            Box::new(move |known| has(&known.subject) || has(&known.rcpt_to) || has(&known.mail_from)),
+        ),
+        4 => {
+            let tag = (*pick(random, &TAGS)).to_owned();
+            (Matcher::Tag(tag.clone()), Box::new(move |known| known.tag.as_ref() == Some(&tag)))
+        }
+        5 => {
+            let domain = (*pick(random, &DOMAINS)).to_owned();
+            (Matcher::Domain(domain.to_uppercase()), Box::new(move |known| known.from_domain == domain))
+        }
+        6 => (Matcher::Template("welcome".into()), Box::new(|known| known.template.is_some())),
+        7 => {
+            let value = random.random_range(0..6).to_string();
+            let matcher = Matcher::Metadata { key: "order".into(), value: value.clone() };
+            (matcher, Box::new(move |known| known.order == value))
+        }
+        _ => (Matcher::HasAttachment, Box::new(|known| known.attachment)),
+    }
+}
+
+/// All pages, with what the index and the time limit make of them.
+async fn search_all(
+    fixture: &Fixture,
+    filter: &Arc<SearchFilter>,
+    limit: usize,
+    time: Duration,
+) -> Vec<MessageId> {
+    let (mut found, mut before) = (Vec::new(), None);
+    loop {
+        let search = fixture.store.search(fixture.server, filter, before, limit, time);
+        let SearchPage { items, next } = search.await.expect("the store works");
+        assert!(items.len() <= limit);
+        found.extend(items.iter().map(|item| item.id));
+        match next {
+            Some(next) => {
+                assert!(before.is_none_or(|before| next.0 < before.0), "every page gets further");
+                before = Some(next);
+            }
+            None => return found,
+        }
+    }
+}
+
+async fn index_all(fixture: &Fixture) -> usize {
+    let mut blocks = 0;
+    while fixture.store.index_next_block(fixture.server, BLOCK).await.expect("the store works")
+        == IndexProgress::Added
+    {
+        blocks += 1;
+    }
+    blocks
+}
+
+async fn searches_find_what_a_scan_finds(fixture: Fixture) {
+    let mut random = StdRng::seed_from_u64(7);
+    let mut known: Vec<Known> = Vec::new();
+    for round in 0..3 {
+        for _ in 0..60 {
+            known.extend(accept_random(&fixture, &mut random).await);
+        }
+        fixture.clock.advance(Duration::from_secs(11));
+        // The first round is searched without any index.
+        if round > 0 {
+            assert!(index_all(&fixture).await >= 2);
+        }
+        let newest_first: Vec<Known> = known.iter().rev().cloned().collect();
+        for number in 0..120 {
+            let mut filter = SearchFilter::default();
+            let mut tests: Vec<Test> = Vec::new();
+            for _ in 0..random.random_range(0..4) {
+                let (matcher, test) = random_matcher(&mut random);
+                let is_negated = random.random_ratio(1, 4);
+                filter.terms.push(FilterTerm { matcher, is_negated });
+                tests.push(Box::new(move |known| test(known) != is_negated));
+            }
+            match random.random_range(0..4) {
+                0 => filter.statuses = Some(vec![Status::Held]),
+                1 => filter.statuses = Some(vec![Status::Pending, Status::Bounced]),
+                _ => {}
+            }
+            if random.random_ratio(1, 4) {
+                filter.since = Some(pick(&mut random, &known).at);
+                filter.until = Some(pick(&mut random, &known).at);
+            }
+            let expected: Vec<MessageId> = newest_first
+                .iter()
+                .filter(|known| {
+                    filter.statuses.as_ref().is_none_or(|statuses| statuses.contains(&known.status))
+                        && filter.since.is_none_or(|since| known.at >= since)
+                        && filter.until.is_none_or(|until| known.at < until)
+                        && tests.iter().all(|test| test(known))
+                })
+                .map(|known| known.id)
+                .collect();
+            let filter = Arc::new(filter);
+            let limit = [1, 7, 500][number % 3];
+            let found = search_all(&fixture, &filter, limit, Duration::from_mins(1)).await;
+            assert_eq!(found, expected, "{filter:?}");
+        }
+    }
+    let everything = Arc::new(SearchFilter::default());
+    let page = fixture.store.search(fixture.other_server, &everything, None, 10, Duration::from_mins(1));
+    assert!(page.await.expect("the store works").items.is_empty());
+}
+
+fn tagged(tag: &str) -> Arc<SearchFilter> {
+    let term = FilterTerm { matcher: Matcher::Tag(tag.into()), is_negated: false };
+    Arc::new(SearchFilter { terms: vec![term], ..SearchFilter::default() })
+}
+
+async fn accept_block(fixture: &Fixture, tag: &str) -> Vec<MessageId> {
+    let addresses: Vec<String> = (0..BLOCK).map(|number| format!("u{number}@example.com")).collect();
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    let mut send = fixture.send_to(&addresses);
+    send.info.tag = Some(tag.to_owned());
+    fixture.accept(send).await
+}
+
+async fn messages_stored_late_are_found(fixture: Fixture) {
+    // Its ids are made before those of the block, and it is stored after the block is indexed.
+    let mut late = fixture.send_to(&["late@example.com", "later@example.com"]);
+    late.info.tag = Some("late".to_owned());
+    accept_block(&fixture, "block").await;
+    fixture.clock.advance(Duration::from_secs(11));
+    assert_eq!(index_all(&fixture).await, 1);
+    let mut ids = fixture.accept(late).await;
+    ids.reverse();
+    assert!(!fixture.store.check_next_block().await.expect("the store works"), "too early");
+    fixture.clock.advance(Duration::from_mins(16));
+    assert!(fixture.store.check_next_block().await.expect("the store works"));
+    assert!(!fixture.store.check_next_block().await.expect("the store works"), "once");
+    assert_eq!(search_all(&fixture, &tagged("late"), 10, Duration::from_mins(1)).await, ids);
+    assert_eq!(search_all(&fixture, &tagged("block"), 10, Duration::from_mins(1)).await.len(), BLOCK);
+}
+
+async fn one_writer_adds_a_block_and_another_finishes_it(fixture: Fixture) {
+    let ids = accept_block(&fixture, "block").await;
+    fixture.clock.advance(Duration::from_secs(11));
+    // A writer that died before it had written anything else.
+    let (last, until) = (ids[BLOCK - 1].0, fixture.in_secs(60).as_micros());
+    let blob = if fixture.is_sqlite() { "x''" } else { "''" };
+    fixture
+        .execute(&format!(
+            "INSERT INTO search_blocks (server_id, first_id, last_id, state, claimed_until, ids)
+             VALUES ({}, 0, {last}, 0, {until}, {blob})",
+            fixture.server.0
+        ))
+        .await;
+    assert_eq!(index_all(&fixture).await, 0, "it may still be writing");
+    assert_eq!(search_all(&fixture, &tagged("block"), 10, Duration::from_mins(1)).await.len(), BLOCK);
+    fixture.clock.advance(Duration::from_secs(61));
+    assert_eq!(index_all(&fixture).await, 1);
+    assert_eq!(search_all(&fixture, &tagged("block"), 10, Duration::from_mins(1)).await.len(), BLOCK);
+    assert_eq!(fixture.query_int("SELECT count(*) FROM search_blocks WHERE state = 1").await, 1);
+}
+
+async fn the_index_goes_with_its_messages(fixture: Fixture) {
+    let old = accept_block(&fixture, "old").await;
+    accept_block(&fixture, "new").await;
+    fixture.clock.advance(Duration::from_secs(11));
+    assert_eq!(index_all(&fixture).await, 2);
+    assert!(!fixture.store.remove_old_search_rows().await.expect("the store works").has_more);
+    let before = old[BLOCK - 1].0;
+    fixture.execute(&format!("DELETE FROM messages WHERE id <= {before}")).await;
+    while fixture.store.remove_old_search_rows().await.expect("the store works").has_more {}
+    assert_eq!(fixture.query_int("SELECT count(*) FROM search_blocks").await, 1);
+    assert_eq!(fixture.query_int("SELECT count(DISTINCT block) FROM search_postings").await, 1);
+    assert_eq!(search_all(&fixture, &tagged("new"), 10, Duration::from_mins(1)).await.len(), BLOCK);
+    assert!(search_all(&fixture, &tagged("old"), 10, Duration::from_mins(1)).await.is_empty());
+}
+
+async fn a_search_without_time_continues_with_its_cursor(fixture: Fixture) {
+    for _ in 0..4 {
+        accept_block(&fixture, "block").await;
+    }
+    fixture.clock.advance(Duration::from_secs(11));
+    assert_eq!(index_all(&fixture).await, 4);
+    let wanted = accept_block(&fixture, "tail").await;
+    let all = search_all(&fixture, &tagged("block"), 500, Duration::from_nanos(1)).await;
+    assert_eq!(all.len(), 4 * BLOCK);
+    assert_eq!(search_all(&fixture, &tagged("tail"), 500, Duration::from_nanos(1)).await.len(), wanted.len());
+}
