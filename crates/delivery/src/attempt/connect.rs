@@ -320,6 +320,7 @@ impl Connector {
         };
         let from = source.address;
         let mut stop = self.stop.clone();
+        let begun = Instant::now();
         reached.send_if_modified(|reached| reached.raise(Reached::Dialling));
         let connecting = timeout(self.connect_timeout, stream::connect(address, from));
         let socket = tokio::select! {
@@ -363,8 +364,13 @@ impl Connector {
         };
         let mut connection =
             Connection::new(session, Box::new(socket), &host.name, peer, tls, patience, self.signals());
+        if let Some(answer) = dns_answer(route, host, connection.peer.remote_ip) {
+            connection.note_dns(answer);
+        }
+        connection.note(&format!("connected{at} after {} ms", begun.elapsed().as_millis()));
         match connection.open(mode, reached).await {
             Ok(()) => {
+                connection.note(&format!("ready for mail after {} ms", begun.elapsed().as_millis()));
                 if mode == TlsMode::Opportunistic && connection.was_starttls_refused() {
                     connection.peer.without_tls = Some(format!("{name} offers STARTTLS and refused it"));
                 }
@@ -373,6 +379,19 @@ impl Connector {
             Err(closed) => Err(refusal(&mut connection, &closed, &route.security)),
         }
     }
+}
+
+/// The answer that led to a host of the DNS, in one line.
+fn dns_answer(route: &Route, host: &RouteHost, address: Option<IpAddr>) -> Option<String> {
+    const HOSTS_SHOWN_MAX: usize = 5;
+    if route.kind != RouteKind::Mx {
+        return None;
+    }
+    let shown = route.hosts.iter().take(HOSTS_SHOWN_MAX);
+    let hosts: Vec<String> = shown.map(|host| format!("{} {}", host.preference, host.name)).collect();
+    let more = if route.hosts.len() > HOSTS_SHOWN_MAX { " …" } else { "" };
+    let address = address.map(|address| format!("; {} is {address}", host.name)).unwrap_or_default();
+    Some(format!("DNS: MX {}{more}{address}", hosts.join(", ")))
 }
 
 /// Remembers, when dropped, at which address an attempt was broken off.

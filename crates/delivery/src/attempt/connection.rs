@@ -71,6 +71,8 @@ pub(crate) struct Connection {
     given_up_early: Option<(Duration, Duration)>,
     /// A message was not finished because its mark could not be written.
     journal_failed: bool,
+    /// What the DNS said that led to this host.
+    dns_answer: Option<String>,
     input: Vec<u8>,
     out: Vec<u8>,
     signals: Signals,
@@ -145,6 +147,7 @@ impl Connection {
             busy_reply: patience.busy_greeting,
             given_up_early: None,
             journal_failed: false,
+            dns_answer: None,
             input: vec![0; READ_BYTES],
             out: Vec::new(),
             signals,
@@ -261,6 +264,28 @@ impl Connection {
 
     pub(crate) fn take_transcript(&mut self) -> Transcript {
         self.session.take_transcript()
+    }
+
+    /// Adds a line of ours to the transcript.
+    pub(crate) fn note(&mut self, text: &str) {
+        self.session.note(text);
+    }
+
+    /// Notes the DNS answer that led here, for the transcript of every message of this connection.
+    pub(crate) fn note_dns(&mut self, answer: String) {
+        self.session.note(&answer);
+        self.dns_answer = Some(answer);
+    }
+
+    /// The conversation about one message, after `carried` others.
+    pub(crate) fn describe_message(&mut self, carried: u32) -> String {
+        let own = self.session.take_transcript().to_string();
+        match &self.dns_answer {
+            Some(answer) if carried > 0 => {
+                format!("-- {answer}\n-- message {} of this connection\n{own}", carried + 1)
+            }
+            _ => own,
+        }
     }
 
     fn take_closed(&mut self) {

@@ -476,7 +476,7 @@ impl Worker {
         }
         open.carried += 1;
         let (peer, is_encrypted) = (connection.peer.clone(), connection.is_encrypted());
-        let transcript = connection.take_transcript().to_string();
+        let transcript = connection.describe_message(open.carried - 1);
         let flight = flight.is_marked.then_some(key);
         let attempt = self.attempt(&job, &work, &peer, is_encrypted, started_at, transcript, flight);
         let settlement = shared.judge(&Attempt { come_again_after, ..attempt }, ending);

@@ -35,7 +35,7 @@ impl ClientConfig {
             chunking: true,
             single_flight_bytes_max: 64 << 10,
             chunk_bytes_max: 1 << 20,
-            transcript_bytes_max: 16 << 10,
+            transcript_bytes_max: 4 << 10,
         }
     }
 }

@@ -155,6 +155,11 @@ impl ClientSession {
         self.transcript.take()
     }
 
+    /// Adds a line of the driver to the transcript, such as how long connecting took.
+    pub fn note(&mut self, text: &str) {
+        self.transcript.note(text);
+    }
+
     fn say(&mut self, segment: Segment) {
         self.output.push_back(segment);
     }
