@@ -1,8 +1,8 @@
 //! Measures how fast the store accepts: `accept_bench --database sqlite:PATH|postgres://… [--seconds N]
-//! [--callers 1,16,…]`.
+//! [--callers 1,16,…] [--index]`.
 //!
 //! Each caller compresses a message of 10 kB to about half and stores it, one after the other. Use an empty
-//! database.
+//! database. With `--index` the messages are added to the search index meanwhile, as in a running service.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use postroad_model::{
     SystemClock,
 };
 use postroad_store::{
-    Database, InitialState, NewRecipient, NewSend, NewServer, Role, SendInfo, SendOptions, Settings, Store,
-    StoredBody,
+    Database, IndexProgress, InitialState, NewRecipient, NewSend, NewServer, Role, SendInfo, SendOptions,
+    Settings, Store, StoredBody,
 };
 use rand::{Rng, SeedableRng};
 
@@ -43,6 +43,19 @@ async fn main() {
     let account = store.create_account("Bench".into()).await.expect("the database is empty");
     let server = NewServer { account_id: account.id, name: "Bench".into(), mode: ServerMode::Live };
     let server = store.create_server(server).await.expect("the database is empty").id;
+
+    if arguments.iter().any(|argument| argument == "--index") {
+        let store = store.clone();
+        tokio::spawn(async move {
+            loop {
+                if store.index_next_block(server, 4_096).await.expect("indexing works")
+                    == IndexProgress::Nothing
+                {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        });
+    }
 
     println!("{:>8} {:>10} {:>10} {:>10} {:>10}", "callers", "accepts/s", "p50 ms", "p99 ms", "max ms");
     for callers in callers.split(',') {

@@ -1,0 +1,208 @@
+//! Measures searches: `search_bench --database sqlite:PATH|postgres://… [--messages N]`. Use an empty database.
+//!
+//! Messages of one server are written directly into the tables, evenly over the last hours; the store then adds them to its
+//! index as in a running service, and searches run through it. Each figure is of whole pages of 50 messages; a search that
+//! finds nothing goes on page by page until the end.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use postroad_model::{Clock, MessageId, ServerId, ServerMode, Status, SystemClock, Timestamp, idgen};
+use postroad_store::{
+    Database, FilterTerm, IndexProgress, Matcher, Needle, NewServer, Role, SearchFilter, Settings, Store,
+};
+
+const BLOCK_MESSAGES: usize = 4_096;
+const PAGE: usize = 50;
+const PAGE_TIME_MAX: Duration = Duration::from_millis(80);
+const REPEATED: usize = 20;
+/// Messages of one statement.
+const STEP: i64 = 100_000;
+
+#[tokio::main(flavor = "multi_thread")]
+#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
+async fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let option = |name: &str| {
+        arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1))
+    };
+    let messages: i64 = option("--messages").map_or(10_000_000, |text| text.parse().expect("a number"));
+    let url = option("--database").expect("--database sqlite:PATH or postgres://… is given");
+    let database = Database::parse(url).expect("the database is understood");
+
+    let store = open(database.clone()).await;
+    let account_id = store.create_account("Bench".into()).await.expect("the database is empty").id;
+    let new = NewServer { account_id, name: "Bench".into(), mode: ServerMode::Live };
+    let server = store.create_server(new).await.expect("the database is empty").id;
+    // Creates this week's partitions on PostgreSQL.
+    let job = postroad_store::NewJob {
+        server_id: server,
+        kind: postroad_store::JobKind::Retry,
+        request: String::new(),
+        total: 0,
+    };
+    store.create_job(job, 1).await.expect("the store works");
+
+    let begun = Instant::now();
+    let now = SystemClock.now();
+    // Within one week of ids, which have 21 bits below their seconds.
+    let week = (7 * 24 * 3_600) << 21;
+    let first =
+        (idgen::first_id_at(now) / week * week).max(idgen::first_id_at(now.minus(Duration::from_hours(4))));
+    let last = idgen::first_id_at(now.minus(Duration::from_secs(20)));
+    let fill = Fill { server, messages, first, apart: ((last - first) / messages).max(1), now };
+    match &database {
+        Database::Sqlite(path) => fill.sqlite(path),
+        Database::Postgres(url) => fill.postgres(url).await,
+    }
+    println!("{messages} messages written in {:.0} s", begun.elapsed().as_secs_f64());
+
+    let begun = Instant::now();
+    let mut blocks = 0_u32;
+    while store.index_next_block(server, BLOCK_MESSAGES).await.expect("indexing works")
+        == IndexProgress::Added
+    {
+        blocks += 1;
+    }
+    let taken = begun.elapsed().as_secs_f64();
+    let rate = f64::from(blocks) * BLOCK_MESSAGES as f64 / taken.max(0.001);
+    println!("{blocks} blocks indexed in {taken:.0} s: {rate:.0} messages/s");
+    measure(&store, server, messages).await;
+}
+
+#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
+async fn measure(store: &Store, server: ServerId, messages: i64) {
+    let term = |matcher| FilterTerm { matcher, is_negated: false };
+    let by = |matcher| SearchFilter { terms: vec![term(matcher)], ..SearchFilter::default() };
+    let oldest = format!("order {:09}", 17);
+    let middle = format!("user{}@", messages / 2);
+    let in_status = |status| SearchFilter { statuses: Some(vec![status]), ..SearchFilter::default() };
+    let searches = [
+        ("everything", SearchFilter::default()),
+        ("a word that all have", by(Matcher::Subject(Needle::new("order")))),
+        ("an order number, among the oldest", by(Matcher::Anywhere(Needle::new(&oldest)))),
+        ("a recipient, in the middle", by(Matcher::To(Needle::new(&middle)))),
+        ("a text that none has", by(Matcher::Anywhere(Needle::new("nowhere at all")))),
+        ("digits that none has in a row", by(Matcher::Subject(Needle::new("999999999")))),
+        ("a tag of every tenth", by(Matcher::Tag("tag 3".into()))),
+        ("a tag that none has", by(Matcher::Tag("tag".into()))),
+        ("held", in_status(Status::Held)),
+        (
+            "bounced, with a word that all have",
+            SearchFilter {
+                statuses: Some(vec![Status::Bounced]),
+                ..by(Matcher::Subject(Needle::new("order")))
+            },
+        ),
+        ("two letters that none has", by(Matcher::Subject(Needle::new("zz")))),
+    ];
+    println!("{:<40} {:>9} {:>9} {:>7} {:>7}", "search", "median ms", "max ms", "pages", "found");
+    for (name, filter) in searches {
+        let filter = Arc::new(filter);
+        let mut times: Vec<Duration> = Vec::new();
+        let (mut found, mut pages) = (0, 0);
+        for _ in 0..REPEATED {
+            let mut before: Option<MessageId> = None;
+            (found, pages) = (0, 0);
+            // Up to the first page that shows something.
+            loop {
+                let begun = Instant::now();
+                let page =
+                    store.search(server, &filter, before, PAGE, PAGE_TIME_MAX).await.expect("it works");
+                times.push(begun.elapsed());
+                found += page.items.len();
+                pages += 1;
+                before = page.next;
+                if found > 0 || before.is_none() || pages == 50 {
+                    break;
+                }
+            }
+        }
+        times.sort_unstable();
+        let millis = |time: Duration| time.as_secs_f64() * 1e3;
+        let (median, max) = (millis(times[times.len() / 2]), millis(times[times.len() - 1]));
+        println!("{name:<40} {median:>9.1} {max:>9.1} {pages:>7} {found:>7}");
+    }
+}
+
+async fn open(database: Database) -> Store {
+    let settings = Settings {
+        database,
+        disk_reserve_bytes: 0,
+        reader_threads: 2,
+        postgres_connections: 4,
+        postgres_ca_file: None,
+    };
+    let role = Role::Node { identity: "search_bench".into() };
+    Store::open(settings, role, Arc::new(SystemClock)).await.expect("the store opens")
+}
+
+/// Messages to be written: `messages` of them, `apart` ids from each other, each with a send of its own.
+struct Fill {
+    server: ServerId,
+    messages: i64,
+    first: i64,
+    apart: i64,
+    now: Timestamp,
+}
+
+impl Fill {
+    /// One statement for each table, over the numbers `$1` to `$2`; `{n}` is the number.
+    fn statements(&self, numbers: &str) -> [String; 2] {
+        let Self { server, first, apart, now, .. } = self;
+        let (server, now) = (server.0, now.as_micros());
+        let id = format!("{first} + n * {apart}");
+        let status = "CASE WHEN n % 50 = 0 THEN 'Bounced' WHEN n % 1000 = 1 THEN 'Held' ELSE 'Sent' END";
+        [
+            format!(
+                "INSERT INTO sends (server_id, id, message_id, mail_from, subject, tag, metadata, options, size, direction,
+                     bounce, received_with_ssl, test, created_at, from_domain)
+                 SELECT {server}, {id}, 'm' || n || '@example.com', 'shop@example.com',
+                     'Your order ' || {PADDED} || ' is on its way', 'tag ' || (n % 10), '{{}}', '{{}}', 1000, 'outgoing',
+                     0, 1, 0, {now}, 'example.com' FROM {numbers}"
+            ),
+            format!(
+                "INSERT INTO messages (server_id, id, send_id, token, rcpt_to, status, bounce_for_id, last_seq)
+                 SELECT {server}, {id}, {id}, 't' || n, 'user' || n || '@mail' || (n % 5000) || '.example', {status}, 0, 1
+                 FROM {numbers}"
+            ),
+        ]
+    }
+
+    fn sqlite(&self, path: &Path) {
+        let connection = rusqlite::Connection::open(path).expect("the file is there");
+        connection.pragma_update(None, "synchronous", "OFF").expect("a setting of SQLite");
+        let numbers =
+            "(WITH RECURSIVE numbers (n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?2)
+                        SELECT n FROM numbers)";
+        for from in (0..self.messages).step_by(STEP as usize) {
+            for text in self.statements(numbers) {
+                let to = (from + STEP).min(self.messages) - 1;
+                connection.execute(&text, [from, to]).expect("a good statement");
+            }
+        }
+    }
+
+    /// By `psql`, which is in the PATH of machines with PostgreSQL.
+    async fn postgres(&self, url: &str) {
+        for from in (0..self.messages).step_by(STEP as usize) {
+            let to = (from + STEP).min(self.messages) - 1;
+            for text in
+                self.statements(&format!("generate_series({from}::bigint, {to}::bigint) AS numbers (n)"))
+            {
+                psql(url, &format!("SET synchronous_commit = off; {text}")).await;
+            }
+        }
+        psql(url, "ANALYZE sends; ANALYZE messages").await;
+    }
+}
+
+async fn psql(url: &str, text: &str) {
+    let mut command = tokio::process::Command::new("psql");
+    let status = command.args(["--quiet", "--no-psqlrc", "--command", text, url]).status().await;
+    assert!(status.expect("psql runs").success(), "a good statement");
+}
+
+/// Nine digits.
+const PADDED: &str = "substr('000000000' || n, length('000000000' || n) - 8)";
