@@ -9,6 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use postroad_app::access::Operation;
 use postroad_app::{App, Caller};
+use postroad_delivery::QueueAdmin;
 use postroad_events::WebhookTester;
 use serde::Serialize;
 
@@ -47,6 +48,8 @@ pub(crate) struct Call {
     pub(crate) answers: Arc<Answers>,
     /// Worker that posts webhooks, if it runs in this process.
     pub(crate) webhooks: Option<WebhookTester>,
+    /// Delivery engine, if it runs in this process.
+    pub(crate) queue: Option<QueueAdmin>,
     samples: Arc<FairPool>,
     batches: Arc<FairPool>,
     /// Runs long work; `None` if the call already runs on a blocking thread.
@@ -156,6 +159,7 @@ where
         let (app, answers) = (state.app.clone(), Arc::clone(&state.answers));
         let (webhooks, samples) = (state.webhooks().cloned(), Arc::clone(&state.samples));
         let blocking_pool = (!is_long).then(|| Arc::clone(&state.blocking_pool));
+        let queue = state.queue().cloned();
         let work = async move {
             let text = params::find(&parts, body.bytes).await?;
             let headers = parts.headers;
@@ -167,6 +171,7 @@ where
                 text,
                 answers,
                 webhooks,
+                queue,
                 samples,
                 batches,
                 blocking_pool,

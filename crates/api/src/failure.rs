@@ -7,7 +7,7 @@ use axum::http::{HeaderName, Method, StatusCode};
 use postroad_app::access::{Denial, Level};
 use postroad_app::domains::DomainRefusal;
 use postroad_app::templates::{TemplateProblem, TemplateRefusal};
-use postroad_app::{FieldProblem, Refusal, WebhookRefusal};
+use postroad_app::{ActionFailure, FieldProblem, Refusal, WebhookRefusal};
 use postroad_store::StoreError;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -56,6 +56,10 @@ pub(crate) enum Reason {
         refused: usize,
         results: Box<RawValue>,
     },
+    /// Nothing was done to the message.
+    MessageUnchanged(ActionFailure),
+    JobNotFound,
+    TooManyJobs,
     WebhookNotFound,
     EventNotFound,
     TooManyWebhooks,
@@ -167,6 +171,15 @@ impl Reason {
                 ok,
                 "BatchRejected",
                 format!("The batch is atomic and {refused} of its messages cannot be sent, so none was accepted").into(),
+            ),
+            Self::MessageUnchanged(failure) => {
+                error(ok, failure.code().unwrap_or("InternalError"), failure.to_string().into())
+            }
+            Self::JobNotFound => error(ok, "JobNotFound", "No job found matching provided ID".into()),
+            Self::TooManyJobs => error(
+                ok,
+                "TooManyJobs",
+                "The server has the maximum number of running jobs; wait for one to end".into(),
             ),
             Self::WebhookNotFound => {
                 error(ok, "WebhookNotFound", "No webhook found matching provided ID".into())
@@ -399,6 +412,12 @@ pub(crate) enum ErrorCode {
     MessageNotScheduled,
     TooLateToCancel,
     MessageNotFound,
+    MessageNotQueued,
+    MessageNotHeld,
+    MessageInDelivery,
+    RecipientSuppressed,
+    JobNotFound,
+    TooManyJobs,
     WebhookNotFound,
     EventNotFound,
     TooManyWebhooks,
@@ -436,6 +455,7 @@ mod tests {
 
     use postroad_app::AddressList;
     use postroad_app::templates::RenderFailure;
+    use postroad_model::{SuppressionReason, Timestamp};
     use utoipa::PartialSchema;
 
     use super::*;
@@ -485,6 +505,15 @@ mod tests {
             Reason::MessageNotScheduled,
             Reason::TooLateToCancel,
             Reason::BatchRejected { refused: 1, results: RawValue::from_string("[]".into()).unwrap() },
+            Reason::MessageUnchanged(ActionFailure::NotQueued),
+            Reason::MessageUnchanged(ActionFailure::NotHeld),
+            Reason::MessageUnchanged(ActionFailure::InDelivery),
+            Reason::MessageUnchanged(ActionFailure::Suppressed {
+                reason: SuppressionReason::Manual,
+                since: Timestamp::from_micros(0),
+            }),
+            Reason::JobNotFound,
+            Reason::TooManyJobs,
             Reason::WebhookNotFound,
             Reason::EventNotFound,
             Reason::TooManyWebhooks,

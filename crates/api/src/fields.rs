@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use postroad_app::FieldProblem;
+use postroad_model::Timestamp;
 
 use crate::failure::{Failure, PROBLEMS_SHOWN_MAX};
 use crate::json::{Json, Object};
@@ -144,6 +145,17 @@ impl<'a> Fields<'a> {
     pub(crate) fn text(&mut self, name: &'static str, findings: &mut Findings) -> Option<Cow<'a, str>> {
         let json = self.take(name, findings)?;
         expect_text(&self.pointer(name), json, findings)
+    }
+
+    /// Takes a time (RFC 3339).
+    pub(crate) fn time(&mut self, name: &'static str, findings: &mut Findings) -> Option<Timestamp> {
+        let text = self.text(name, findings)?;
+        let moment = Timestamp::parse_rfc3339(&text);
+        if moment.is_none() {
+            let message = format!("`{name}` should be a time such as 2026-11-15T12:00:00Z (RFC 3339)");
+            findings.problem(self.pointer(name), message);
+        }
+        moment
     }
 
     pub(crate) fn flag(&mut self, name: &'static str, findings: &mut Findings) -> Option<bool> {

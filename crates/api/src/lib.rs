@@ -23,6 +23,7 @@ mod health;
 mod held;
 mod host;
 mod idempotency;
+mod jobs;
 mod json;
 mod memory;
 mod messages;

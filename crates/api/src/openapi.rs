@@ -5,7 +5,9 @@ use utoipa::openapi::{Content, Ref, RefOr, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
 use crate::envelope::FailureEnvelope;
-use crate::{analytics, domains, events, messages, send, server_settings, suppressions, templates, webhooks};
+use crate::{
+    analytics, domains, events, jobs, messages, send, server_settings, suppressions, templates, webhooks,
+};
 
 /// The document as a value.
 pub fn openapi() -> utoipa::openapi::OpenApi {
@@ -37,6 +39,12 @@ pub fn openapi_json() -> String {
         send::reschedule::handle,
         messages::message::handle,
         messages::deliveries::handle,
+        messages::search::handle,
+        messages::timeline::handle,
+        messages::retry::handle,
+        messages::release::handle,
+        messages::cancel_hold::handle,
+        jobs::get::handle,
         analytics::summary::handle,
         analytics::timeseries::handle,
         analytics::top::handle,
@@ -81,7 +89,8 @@ pub fn openapi_json() -> String {
     ),
     tags(
         (name = "send", description = "Sending mail; keys of scope `send` or `full`"),
-        (name = "messages", description = "Looking up messages; keys of scope `read` or `full`"),
+        (name = "messages", description = "Looking up messages and changing waiting ones; `read` or `full` to look, `full` to change"),
+        (name = "jobs", description = "Progress of changes of many messages; keys of scope `read` or `full`"),
         (name = "analytics", description = "Numbers; keys of scope `read` or `full`"),
         (name = "webhooks", description = "Events posted to your URLs; `read` or `full` to look, `full` to change"),
         (name = "events", description = "The same events, pulled; keys of scope `read` or `full`"),
@@ -256,6 +265,19 @@ mod tests {
         assert_eq!(asked(webhooks::attempts::read), documented("WebhookAttemptsIn"));
         assert_eq!(asked(webhooks::replay::read), documented("ReplayWebhookIn"));
         assert_eq!(asked(events::list::read), documented("ListEventsIn"));
+    }
+
+    #[test]
+    fn documented_conditions_of_a_search_are_those_that_are_read() {
+        let mut findings = Findings::default();
+        messages::search::read(b"{}", &mut findings).unwrap();
+        assert_eq!(findings.asked, documented("SearchMessagesIn"));
+        let mut findings = Findings::default();
+        messages::actions::read(b"{}", &mut findings).unwrap();
+        assert_eq!(findings.asked, documented("ChangeMessagesIn"));
+        let mut findings = Findings::default();
+        jobs::get::read(b"{}", &mut findings).unwrap();
+        assert_eq!(findings.asked, documented("JobIn"));
     }
 
     #[test]

@@ -17,7 +17,8 @@ use crate::failure::Failure;
 use crate::openapi::openapi_json;
 use crate::state::ApiState;
 use crate::{
-    analytics, domains, events, health, messages, send, server_settings, suppressions, templates, webhooks,
+    analytics, domains, events, health, jobs, messages, send, server_settings, suppressions, templates,
+    webhooks,
 };
 
 pub(crate) fn router(state: Arc<ApiState>) -> Router {
@@ -30,6 +31,12 @@ pub(crate) fn router(state: Arc<ApiState>) -> Router {
         .endpoint(Operation::SendReschedule, send::reschedule::handle)
         .endpoint(Operation::MessagesMessage, messages::message::handle)
         .endpoint(Operation::MessagesDeliveries, messages::deliveries::handle)
+        .endpoint(Operation::MessagesSearch, messages::search::handle)
+        .endpoint(Operation::MessagesTimeline, messages::timeline::handle)
+        .endpoint(Operation::MessagesRetry, messages::retry::handle)
+        .endpoint(Operation::MessagesRelease, messages::release::handle)
+        .endpoint(Operation::MessagesCancelHold, messages::cancel_hold::handle)
+        .endpoint(Operation::JobsGet, jobs::get::handle)
         .endpoint(Operation::AnalyticsSummary, analytics::summary::handle)
         .endpoint(Operation::AnalyticsTimeseries, analytics::timeseries::handle)
         .endpoint(Operation::AnalyticsTop, analytics::top::handle)

@@ -12,6 +12,7 @@ mod feed;
 mod find_message;
 mod housekeeping;
 mod installation;
+mod jobs;
 mod log_in;
 mod long_reads;
 mod maintenance;
@@ -19,11 +20,13 @@ mod names;
 mod refusal;
 mod retention;
 mod returns;
+mod search;
 mod secrets;
 pub mod send;
 mod server_settings;
 pub mod suppressions;
 pub mod templates;
+mod timeline;
 pub mod tracking_events;
 mod ttl_cache;
 mod webhook_key;
@@ -40,6 +43,7 @@ pub use feed::{FeedRequest, FeedStart};
 pub use find_message::{FoundMessage, LookupError, Wanted, view_message};
 pub use housekeeping::Housekeeping;
 pub use installation::Installation;
+pub use jobs::{ActionFailure, JobRefusal, JobTask, MessageAction, StartedJob};
 pub use log_in::{LoginFailure, Submitter};
 pub use postroad_mail::{AttachmentView, MessageView};
 pub use refusal::{AddressList, FieldProblem, Refusal};
@@ -47,7 +51,9 @@ pub use retention::{Retention, RetentionTask};
 pub use returns::{
     AddressRefusal, Destination, ReportProblem, ReturnAddress, ReturnReceiver, ReturnRefusal, ReturnedMail,
 };
+pub use search::{IndexTask, SearchRequest, parse_status};
 pub use server_settings::ServerChangeRequest;
+pub use timeline::{Timeline, TimelineItem};
 pub use webhooks::{EventFilter, ReplayRequest, WebhookChanges, WebhookDraft, WebhookRefusal, shown_events};
 
 use send::UsablePool;
@@ -161,8 +167,10 @@ struct Inner {
     warm_up_days: u32,
     /// Addresses for complaints and of the operator.
     feedback: FeedbackSettings,
-    /// Concurrency limit of analytics calls, which may hold many rows.
+    /// Concurrency limit of analytics calls and searches, which may hold many rows.
     long_reads: long_reads::LongReads,
+    /// Wakes the task that works on jobs.
+    job_created: tokio::sync::Notify,
     /// Calls that wait for events.
     waiting: feed::Waiting,
     /// Templates that were just used, compiled.
@@ -211,6 +219,7 @@ impl App {
                 warm_up_days,
                 feedback,
                 long_reads,
+                job_created: tokio::sync::Notify::new(),
                 waiting: feed::Waiting::default(),
                 templates: templates::Templates::default(),
             }),

@@ -16,6 +16,9 @@ const STEP_PAUSE: Duration = Duration::from_millis(20);
 /// The ids of a send and of its messages are created within this time.
 const SEND_SPREAD: Duration = Duration::from_hours(1);
 
+/// Jobs can be asked about for so long after their end.
+const JOBS_KEPT: Duration = days(30);
+
 const fn days(days: u64) -> Duration {
     Duration::from_hours(24 * days)
 }
@@ -109,6 +112,10 @@ impl App {
                 removed.push((name, self.remove_rows(&mut removal).await?));
             }
         }
+        let store = &self.inner.store;
+        removed.push(("search index", in_steps(|| store.remove_old_search_rows()).await?));
+        let ended_before = now.minus(JOBS_KEPT);
+        removed.push(("jobs", in_steps(|| store.remove_old_jobs(ended_before)).await?));
         removed.push(("counters", self.remove_old_counters(now).await?));
         let told: Vec<String> = removed
             .iter()

@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Admin(AdminArgs),
     /// The queue of messages to be delivered: look at it, retry, cancel, suspend and resume
     Queue(QueueArgs),
+    /// Everything that happened to a message, with its SMTP conversations
+    Trace(TraceArgs),
     /// Webhooks while you build their receiver
     Webhook {
         #[command(subcommand)]
@@ -72,6 +74,7 @@ impl Command {
             Self::Config { .. } => false,
             Self::Admin(args) => args.json,
             Self::Queue(args) => args.json,
+            Self::Trace(args) => args.json,
             Self::Webhook { command: WebhookCommand::Listen(args) } => args.json,
             Self::Explain {
                 command: ExplainCommand::Reply { json, .. } | ExplainCommand::Bounce { json, .. },
@@ -225,6 +228,22 @@ pub(crate) struct QueueArgs {
     pub(crate) config: Option<PathBuf>,
     /// Answer as JSON
     #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// Id, token or Message-ID of the message
+    #[arg(value_name = "ID|TOKEN|MESSAGE-ID")]
+    pub(crate) message: String,
+    /// Data folder of the installation
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Configuration file of the installation
+    #[arg(long, value_name = "FILE", env = "POSTROAD_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Answer as JSON
+    #[arg(long)]
     pub(crate) json: bool,
 }
 

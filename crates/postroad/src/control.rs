@@ -17,6 +17,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::feed::{self, FeedCommand};
 use crate::queue::{self, QueueCommand};
+use crate::trace::{self, TraceCommand};
 
 const COMMAND_BYTES_MAX: u64 = 1 << 20;
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
@@ -29,6 +30,7 @@ pub(crate) enum Request {
     Admin(Command),
     Queue(QueueCommand),
     Feed(FeedCommand),
+    Trace(TraceCommand),
 }
 
 /// Listening socket; removed when dropped.
@@ -98,6 +100,7 @@ async fn serve(stream: UnixStream, app: App, queue_admin: QueueAdmin) {
                 Request::Admin(command) => execute(&app, &queue_admin, command).await,
                 Request::Queue(command) => queue::execute(&app, &queue_admin, command).await,
                 Request::Feed(command) => feed::execute(&app, command).await,
+                Request::Trace(command) => trace::execute(&app, &queue_admin, command).await,
             };
             match answer {
                 Ok(answer) => json!({ "ok": answer }),

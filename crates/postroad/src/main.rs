@@ -15,6 +15,7 @@ mod service;
 mod signals;
 mod smtp_listeners;
 mod terminal;
+mod trace;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -73,6 +74,7 @@ async fn run_command(cli: cli::Cli) -> anyhow::Result<()> {
         }
         cli::Command::Admin(args) => commands::admin::run(args).await,
         cli::Command::Queue(args) => commands::queue::run(args).await,
+        cli::Command::Trace(args) => commands::trace::run(args).await,
         cli::Command::Webhook { command: cli::WebhookCommand::Listen(args) } => {
             commands::webhook_listen::run(args).await
         }

@@ -10,7 +10,7 @@ use anyhow::Context;
 use postroad_api::{Api, Mode, Server};
 use postroad_app::analytics::CounterTask;
 use postroad_app::domains::DomainCheckTask;
-use postroad_app::{App, Housekeeping, RetentionTask};
+use postroad_app::{App, Housekeeping, IndexTask, JobTask, RetentionTask};
 use postroad_delivery::{Delivery, Identity};
 use postroad_events::{PostalSigner, WebhookWorker};
 use postroad_mail::Signer;
@@ -44,6 +44,8 @@ pub(crate) struct Service {
     certificate: Option<Arc<ReloadingCertificate>>,
     housekeeping: Housekeeping,
     counter_task: CounterTask,
+    index_task: IndexTask,
+    job_task: JobTask,
     remover: RetentionTask,
     domain_checks: DomainCheckTask,
     delivery: Delivery,
@@ -76,6 +78,8 @@ impl Service {
         let webhooks = start_webhooks(config, dev, &app, store).await?;
         let housekeeping = Housekeeping::start(app.clone());
         let counter_task = CounterTask::start(app.clone());
+        let index_task = IndexTask::start(app.clone());
+        let job_task = JobTask::start(app.clone());
         let remover = RetentionTask::start(app.clone());
         let domain_checks = DomainCheckTask::start(app.clone());
         let control = ControlSocket::listen(&config.data_dir, app.clone(), delivery.queue_admin())?;
@@ -90,6 +94,8 @@ impl Service {
             certificate: None,
             housekeeping,
             counter_task,
+            index_task,
+            job_task,
             remover,
             domain_checks,
             delivery,
@@ -225,6 +231,8 @@ impl Service {
         self.remover.stop();
         self.domain_checks.stop();
         self.counter_task.stop();
+        self.index_task.stop();
+        self.job_task.stop();
         let mut stopping = tokio::task::JoinSet::new();
         for server in self.servers {
             stopping.spawn(server.stop());

@@ -15,6 +15,19 @@ pub(crate) fn print(text: &str) {
     let _ = writeln!(std::io::stdout(), "{}", escape(text));
 }
 
+/// Prints an answer to a terminal with the style that `style_of` gives each line, as an SGR code.
+pub(crate) fn print_styled(text: &str, style_of: impl Fn(&str) -> Option<&'static str>) {
+    let mut out = std::io::stdout().lock();
+    for line in text.trim_end().lines() {
+        let shown = escape(line);
+        // A closed pipe is not an error.
+        let _ = match style_of(line) {
+            Some(style) => writeln!(out, "\x1b[{style}m{shown}\x1b[0m"),
+            None => writeln!(out, "{shown}"),
+        };
+    }
+}
+
 /// Prints a remark beside the answer, such as a warning.
 pub(crate) fn remark(text: &str) {
     let _ = writeln!(std::io::stderr(), "postroad: {}", escape(text));

@@ -74,8 +74,8 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failu
     let mut fields = Fields::of_request(json::parse_object(text)?);
     let filter = SuppressionFilter {
         reason: read_reason(&mut fields, findings),
-        since: read_time(&mut fields, "since", findings),
-        until: read_time(&mut fields, "until", findings),
+        since: fields.time("since", findings),
+        until: fields.time("until", findings),
     };
     let limit = read_limit(&mut fields, findings, LIMIT_DEFAULT, LIMIT_MAX);
     let after = read_cursor(&mut fields, findings, |text| parse_cursor(&text));
@@ -91,16 +91,6 @@ fn read_reason(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Suppr
         findings.problem("/reason", format!("`reason` should be one of {names}"));
     }
     reason
-}
-
-fn read_time(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Option<Timestamp> {
-    let text = fields.text(name, findings)?;
-    let moment = Timestamp::parse_rfc3339(&text);
-    if moment.is_none() {
-        let message = format!("`{name}` should be a time such as 2026-11-15T12:00:00Z (RFC 3339)");
-        findings.problem(fields.pointer(name), message);
-    }
-    moment
 }
 
 fn cursor(last: &Suppression) -> String {

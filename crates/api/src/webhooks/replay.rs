@@ -73,8 +73,8 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, R
     let id = read_id(&mut fields, findings);
     let event = read_event_id(&mut fields, findings);
     let attempt = read_integer(&mut fields, "attempt_id", findings);
-    let since = read_time(&mut fields, "since", findings);
-    let until = read_time(&mut fields, "until", findings);
+    let since = fields.time("since", findings);
+    let until = fields.time("until", findings);
     let after = read_cursor(&mut fields, findings, |text| text.parse().ok().map(EventId));
     fields.finish(findings);
     if ways != 1 {
@@ -94,13 +94,3 @@ pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<(WebhookId, R
 
 /// End of the year 9999: everything so far.
 const LATEST: Timestamp = Timestamp::from_micros(253_402_300_799_000_000);
-
-fn read_time(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Option<Timestamp> {
-    let text = fields.text(name, findings)?;
-    let moment = Timestamp::parse_rfc3339(&text);
-    if moment.is_none() {
-        let message = format!("`{name}` should be a time such as 2026-11-15T12:00:00Z (RFC 3339)");
-        findings.problem(fields.pointer(name), message);
-    }
-    moment
-}

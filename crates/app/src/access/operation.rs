@@ -64,6 +64,12 @@ operations! {
     SmtpSubmitByAddress       "smtp/submit_by_address"    Server           SendByAddress Member;
     MessagesMessage           "messages/message"          Server           Read     ReadOnly;
     MessagesDeliveries        "messages/deliveries"       Server           Read     ReadOnly;
+    MessagesSearch            "messages/search"           Server           Read     ReadOnly;
+    MessagesTimeline          "messages/timeline"         Server           Read     ReadOnly;
+    MessagesRetry             "messages/retry"            Server           Change   Member;
+    MessagesRelease           "messages/release"          Server           Change   Member;
+    MessagesCancelHold        "messages/cancel_hold"      Server           Change   Member;
+    JobsGet                   "jobs/get"                  Server           Read     ReadOnly;
     AnalyticsSummary          "analytics/summary"         Server           Read     ReadOnly;
     AnalyticsTimeseries       "analytics/timeseries"      Server           Read     ReadOnly;
     AnalyticsTop              "analytics/top"             Server           Read     ReadOnly;

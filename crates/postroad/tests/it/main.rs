@@ -29,6 +29,7 @@ mod raw;
 mod recipients;
 mod returns;
 mod scheduling;
+mod search;
 mod server_settings;
 mod smtp;
 mod smtp_clients;

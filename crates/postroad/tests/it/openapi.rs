@@ -271,6 +271,20 @@ async fn real_answers_of_every_endpoint_are_as_the_document_says() {
         visit.call(&format!("domains/{action}"), json!({"name": "none.example"})).await;
     }
 
+    let found = visit.call("messages/search", json!({"limit": 1})).await["items"][0]["id"].clone();
+    visit.call("messages/search", json!({"q": "colour:red"})).await;
+    visit.call("messages/timeline", json!({ "id": found })).await;
+    visit.call("messages/timeline", json!({})).await;
+    for action in ["retry", "release", "cancel_hold"] {
+        let action = format!("messages/{action}");
+        visit.call(&action, json!({"ids": [found, 7]})).await;
+        visit.call(&action, json!({ "id": found })).await;
+        visit.call(&action, json!({"query": "nobody", "dry_run": true})).await;
+        let job = visit.call(&action, json!({"query": "nobody"})).await["job_id"].clone();
+        visit.call("jobs/get", json!({ "id": job })).await;
+    }
+    visit.call("jobs/get", json!({"id": 7})).await;
+
     visit.call("server/get", json!({"odd": 1})).await;
     visit
         .call("server/update", json!({"hourly_limit": 1000, "tracking": {"excluded_hosts": ["a.example"]}}))

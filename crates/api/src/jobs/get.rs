@@ -1,0 +1,114 @@
+//! jobs/get: the progress of a job.
+
+use postroad_store::{JobProblem, MessageJob};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::{Failure, Reason};
+use crate::fields::{Fields, Findings};
+use crate::json::{self, Json};
+
+/// Which job.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct JobIn {
+    /// `job_id` of the call that started it.
+    id: i64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobOut {
+    id: i64,
+    /// `retry`, `release` or `cancel_hold`
+    #[schema(example = "release")]
+    kind: &'static str,
+    /// `running`, `done` or `failed`
+    #[schema(example = "running")]
+    state: &'static str,
+    /// Messages that were looked at.
+    done: u64,
+    /// Messages that matched when the job was started.
+    total: u64,
+    /// Messages that nothing was done to.
+    failed: u64,
+    /// The first 100 of those.
+    errors: Vec<JobErrorOut>,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    updated_at: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobErrorOut {
+    /// The message.
+    id: i64,
+    #[schema(example = "RecipientSuppressed")]
+    code: String,
+    message: String,
+}
+
+/// Get a job
+///
+/// Jobs are kept for 30 days after their end.
+#[utoipa::path(
+    post,
+    path = "/api/v1/jobs/get",
+    tag = "jobs",
+    operation_id = "getJob",
+    request_body = JobIn,
+    responses((status = 200, body = Answer<JobOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<JobOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let job = call.app.find_job(call.caller.server_id, id).await?;
+    let found = job.map(JobOut::from).ok_or_else(|| Reason::JobNotFound.into());
+    Success::with_warnings(found, warnings)
+}
+
+/// The fields of the request; their names are those of `JobIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<i64, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = match fields.take("id", findings) {
+        Some(Json::Number(number)) if !number.is_float() => number.as_i64().unwrap_or(0),
+        Some(Json::Number(_)) => {
+            findings.wrong_type("/id", "Integer", "Float");
+            0
+        }
+        Some(other) => {
+            findings.wrong_type("/id", "Integer", other.type_name());
+            0
+        }
+        None => {
+            findings.missing("id");
+            0
+        }
+    };
+    fields.finish(findings);
+    Ok(id)
+}
+
+impl From<MessageJob> for JobOut {
+    fn from(job: MessageJob) -> Self {
+        let error = |JobProblem { id, code, message }| JobErrorOut { id, code, message };
+        Self {
+            id: job.id,
+            kind: job.kind.as_str(),
+            state: job.state.as_str(),
+            done: job.done,
+            total: job.total,
+            failed: job.failed,
+            errors: job.problems.into_iter().map(error).collect(),
+            created_at: job.created_at.to_rfc3339(),
+            updated_at: job.updated_at.to_rfc3339(),
+        }
+    }
+}

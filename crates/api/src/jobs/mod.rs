@@ -1,0 +1,3 @@
+//! jobs/*: the progress of work on many messages.
+
+pub(crate) mod get;

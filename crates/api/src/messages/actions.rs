@@ -1,0 +1,192 @@
+//! What messages/retry, messages/release and messages/cancel_hold share: one message, a list, or all that a query finds.
+
+use postroad_app::{ActionFailure, FieldProblem, JobRefusal, MessageAction};
+use postroad_model::MessageId;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::echoed_id::EchoedId;
+use crate::endpoint::Call;
+use crate::envelope::{Flags, Success};
+use crate::failure::{Failure, Reason};
+use crate::fields::{Fields, Findings};
+use crate::json::{self, Json};
+
+const IDS_MAX: usize = 1_000;
+/// Memory that one result takes until it is written.
+const RESULT_BYTES: usize = 512;
+
+/// One of `id`, `ids` and `query`.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"query": "status:held to:@example.com", "dry_run": true}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct ChangeMessagesIn {
+    id: Option<i64>,
+    /// Up to 1,000 messages, each with its own result.
+    ids: Option<Vec<i64>>,
+    /// All messages that messages/search finds with this `q`, as a job in the background.
+    query: Option<String>,
+    /// With `query`: only count the messages.
+    dry_run: Option<bool>,
+}
+
+/// Results of `id` or `ids`, or the job of `query`.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum ChangedMessagesOut {
+    Results(ResultsOut),
+    Job(StartedJobOut),
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ResultsOut {
+    /// In the order of `ids`.
+    results: Vec<ResultOut>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ResultOut {
+    id: i64,
+    /// `done` or `error`
+    #[schema(example = "done")]
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ResultErrorOut>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ResultErrorOut {
+    #[schema(example = "MessageNotHeld")]
+    code: &'static str,
+    message: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StartedJobOut {
+    /// For jobs/get; null after a dry run.
+    job_id: Option<i64>,
+    /// Messages that match.
+    matched: u64,
+    /// False if there are so many that not all were counted.
+    matched_all: bool,
+}
+
+/// Parsed request.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    One(EchoedId),
+    Many(Vec<MessageId>),
+    Query { query: String, dry_run: bool },
+}
+
+pub(super) async fn change(
+    call: Call,
+    action: MessageAction,
+) -> Result<Success<ChangedMessagesOut>, Failure> {
+    let mut findings = Findings::default();
+    let wanted = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let server_id = call.caller.server_id;
+    match wanted {
+        Wanted::One(id) => {
+            let changed = match id.possible() {
+                Ok(id) => call.app.change_message(server_id, action, id).await.map(|()| id),
+                Err(_) => Err(ActionFailure::NotFound),
+            };
+            let one = changed.map(|id| ChangedMessagesOut::results(vec![(id, Ok(()))]));
+            Success::with_warnings(one.map_err(|failure| failed(id, failure)), warnings)
+        }
+        Wanted::Many(ids) => {
+            let memory = call.reserve_answer(ids.len() * RESULT_BYTES).await?.into();
+            let data = ChangedMessagesOut::results(call.app.change_messages(server_id, action, ids).await?);
+            Ok(Success { data, flags: Flags { warnings, ..Flags::default() }, memory })
+        }
+        Wanted::Query { query, dry_run } => {
+            let started = call.app.start_job(server_id, action, &query, dry_run).await;
+            let job = started.map(|job| {
+                ChangedMessagesOut::Job(StartedJobOut {
+                    job_id: job.id,
+                    matched: job.matched,
+                    matched_all: job.is_complete,
+                })
+            });
+            Success::with_warnings(job.map_err(Failure::from), warnings)
+        }
+    }
+}
+
+impl ChangedMessagesOut {
+    fn results(changed: Vec<(MessageId, Result<(), ActionFailure>)>) -> Self {
+        Self::Results(ResultsOut { results: changed.into_iter().map(ResultOut::from).collect() })
+    }
+}
+
+/// The fields of the request; their names are those of `ChangeMessagesIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<Wanted, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let given = ["id", "ids", "query"].into_iter().filter(|name| fields.has(name)).count();
+    let many = read_ids(&mut fields, findings);
+    let query = fields.text("query", findings).map(std::borrow::Cow::into_owned);
+    let dry_run = fields.flag("dry_run", findings);
+    let wanted = match (many, query) {
+        (Some(ids), _) => Wanted::Many(ids),
+        (None, Some(query)) => Wanted::Query { query, dry_run: dry_run.unwrap_or(false) },
+        (None, None) => Wanted::One(EchoedId::read(&mut fields, findings)),
+    };
+    if given > 1 {
+        findings.problem("", "Give one of `id`, `ids` and `query`");
+    }
+    if dry_run.is_some() && !matches!(wanted, Wanted::Query { .. }) {
+        findings.problem("/dry_run", "`dry_run` goes with `query` only");
+    }
+    fields.finish(findings);
+    Ok(wanted)
+}
+
+fn read_ids(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Vec<MessageId>> {
+    let values = fields.array("ids", IDS_MAX, findings)?;
+    if values.is_empty() || values.len() > IDS_MAX {
+        findings.problem("/ids", format!("`ids` should have 1 to {IDS_MAX} entries"));
+        return Some(Vec::new());
+    }
+    let mut ids = Vec::with_capacity(values.len());
+    for (pointer, json) in values {
+        match json {
+            // No message has an id beyond 64 bits; 0 is none either.
+            Json::Number(number) if !number.is_float() => ids.push(MessageId(number.as_i64().unwrap_or(0))),
+            other => findings.wrong_type(&pointer, "Integer", other.type_name()),
+        }
+    }
+    Some(ids)
+}
+
+fn failed(id: EchoedId, failure: ActionFailure) -> Failure {
+    match failure {
+        ActionFailure::NotFound => id.failure(postroad_app::LookupError::NotFound),
+        ActionFailure::Store(error) => error.into(),
+        other => Reason::MessageUnchanged(other).into(),
+    }
+}
+
+impl From<JobRefusal> for Failure {
+    fn from(refusal: JobRefusal) -> Self {
+        match refusal {
+            JobRefusal::Query(FieldProblem { pointer, message }) => FieldProblem { pointer, message }.into(),
+            JobRefusal::TooMany => Reason::TooManyJobs.into(),
+            JobRefusal::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<(MessageId, Result<(), ActionFailure>)> for ResultOut {
+    fn from((id, result): (MessageId, Result<(), ActionFailure>)) -> Self {
+        let error = result.err().map(|failure| ResultErrorOut {
+            code: failure.code().unwrap_or("ServiceUnavailable"),
+            message: failure.to_string(),
+        });
+        Self { id: id.0, status: if error.is_some() { "error" } else { "done" }, error }
+    }
+}

@@ -1,0 +1,23 @@
+//! messages/cancel_hold: ends held messages.
+
+use postroad_app::MessageAction;
+
+use super::actions::{self, ChangeMessagesIn, ChangedMessagesOut};
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Success};
+use crate::failure::Failure;
+
+/// Cancel held messages
+///
+/// They become `HoldCancelled` and are never sent. Needs the scope `full`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/messages/cancel_hold",
+    tag = "messages",
+    operation_id = "cancelHeldMessages",
+    request_body = ChangeMessagesIn,
+    responses((status = 200, body = Answer<ChangedMessagesOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<ChangedMessagesOut>, Failure> {
+    actions::change(call, MessageAction::CancelHold).await
+}

@@ -1,0 +1,98 @@
+//! messages/timeline: everything that happened to a message.
+
+use postroad_app::{Timeline, TimelineItem};
+use postroad_model::{Clock as _, SystemClock};
+use serde::Serialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::echoed_id::EchoedId;
+use crate::endpoint::Call;
+use crate::envelope::{Answer, Flags, Success};
+use crate::failure::Failure;
+use crate::fields::{Fields, Findings};
+use crate::json;
+
+/// Memory that a timeline takes until it is written: transcripts of many attempts.
+const TIMELINE_BYTES: usize = 512 << 10;
+
+/// Which message.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"id": 5_123_456_789_012_345_i64}))]
+#[expect(
+    dead_code,
+    reason = "the shape for the OpenAPI document; a test compares its names with the reader's"
+)]
+pub(crate) struct TimelineIn {
+    id: i64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TimelineOut {
+    items: Vec<TimelineItemOut>,
+}
+
+/// One thing that happened.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TimelineItemOut {
+    #[schema(format = DateTime)]
+    at: String,
+    /// `accepted`, `held`, `released`, `dns`, `attempt`, `wait`, `waiting`, `sent`, `delayed`, `failed`, `bounced`,
+    /// `cancelled`, `opened`, `clicked`, `unsubscribed`, `complained` or `webhook`.
+    #[schema(example = "attempt")]
+    kind: &'static str,
+    /// One sentence.
+    text: String,
+    #[schema(value_type = Object)]
+    data: serde_json::Value,
+}
+
+/// Get what happened to a message
+///
+/// In time order: acceptance, holds, DNS answers, attempts with their SMTP conversations, waits, bounces, opens, clicks,
+/// and attempts to post its events to webhooks. The last item of a queued message says why it waits now.
+#[utoipa::path(
+    post,
+    path = "/api/v1/messages/timeline",
+    tag = "messages",
+    operation_id = "getTimeline",
+    request_body = TimelineIn,
+    responses((status = 200, body = Answer<TimelineOut>)),
+)]
+pub(crate) async fn handle(call: Call) -> Result<Success<TimelineOut>, Failure> {
+    let mut findings = Findings::default();
+    let id = read(&call.text, &mut findings)?;
+    let warnings = findings.into_warnings()?;
+    let memory = call.reserve_answer(TIMELINE_BYTES).await?.into();
+    let found = match id.possible() {
+        Ok(id) => call.app.message_timeline(call.caller.server_id, id).await,
+        Err(impossible) => Err(impossible),
+    };
+    let Timeline { message, mut items } = match found {
+        Ok(timeline) => timeline,
+        Err(error) => return Err(id.failure(error).with_warnings(warnings)),
+    };
+    if message.status.is_queued()
+        && let Some(queue) = &call.queue
+    {
+        let now = SystemClock.now();
+        let why = queue.find(message.id, now).await?.map(|waiting| waiting.why);
+        items.extend(why.map(|text| TimelineItem { at: now, kind: "waiting", text, data: json!({}) }));
+    }
+    let items = items.into_iter().map(TimelineItemOut::from).collect();
+    Ok(Success { data: TimelineOut { items }, flags: Flags { warnings, ..Flags::default() }, memory })
+}
+
+/// The fields of the request; their names are those of `TimelineIn`.
+pub(crate) fn read(text: &[u8], findings: &mut Findings) -> Result<EchoedId, Failure> {
+    let mut fields = Fields::of_request(json::parse_object(text)?);
+    let id = EchoedId::read(&mut fields, findings);
+    fields.finish(findings);
+    Ok(id)
+}
+
+impl From<TimelineItem> for TimelineItemOut {
+    fn from(item: TimelineItem) -> Self {
+        Self { at: item.at.to_rfc3339_millis(), kind: item.kind, text: item.text, data: item.data }
+    }
+}

@@ -1,0 +1,131 @@
+//! Retries, releases and cancels one message.
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use postroad_model::{MessageId, ServerId, Status, SuppressionReason, Timestamp};
+use postroad_store::{Cancelled, JobKind, Retried, StoreError, WaitingFor};
+
+use crate::App;
+
+/// Messages of one call that are changed at the same time: the store writes them together.
+const AT_ONCE: usize = 32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageAction {
+    /// Try a queued message now.
+    Retry,
+    /// Queue a held message.
+    Release,
+    /// End a held message.
+    CancelHold,
+}
+
+impl MessageAction {
+    pub(super) const fn job_kind(self) -> JobKind {
+        match self {
+            Self::Retry => JobKind::Retry,
+            Self::Release => JobKind::Release,
+            Self::CancelHold => JobKind::CancelHold,
+        }
+    }
+
+    /// Statuses of messages that it can be done to.
+    pub(super) const fn statuses(self) -> &'static [Status] {
+        match self {
+            Self::Retry => &[Status::Pending, Status::Scheduled, Status::SoftFail],
+            Self::Release | Self::CancelHold => &[Status::Held],
+        }
+    }
+}
+
+/// Why nothing was done to a message.
+#[derive(Debug, thiserror::Error)]
+pub enum ActionFailure {
+    #[error("No message found matching provided ID")]
+    NotFound,
+    #[error("The message is not in the queue")]
+    NotQueued,
+    #[error("The message is not held")]
+    NotHeld,
+    #[error("The recipient is suppressed ({reason} since {since}): remove the suppression first", since = since.to_rfc3339())]
+    Suppressed { reason: SuppressionReason, since: Timestamp },
+    #[error("The message is being handed over at this moment")]
+    InDelivery,
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl ActionFailure {
+    /// `None` for failures of the store, which are no answer about a message.
+    pub fn code(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NotFound => "MessageNotFound",
+            Self::NotQueued => "MessageNotQueued",
+            Self::NotHeld => "MessageNotHeld",
+            Self::Suppressed { .. } => "RecipientSuppressed",
+            Self::InDelivery => "MessageInDelivery",
+            Self::Store(_) => return None,
+        })
+    }
+}
+
+impl From<StoreError> for ActionFailure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl App {
+    /// Changes some messages, whatever becomes of the others; results in their order. Fails only if the store does.
+    pub async fn change_messages(
+        &self,
+        server_id: ServerId,
+        action: MessageAction,
+        ids: Vec<MessageId>,
+    ) -> Result<Vec<(MessageId, Result<(), ActionFailure>)>, StoreError> {
+        let changes =
+            ids.into_iter().map(|id| async move { (id, self.change_message(server_id, action, id).await) });
+        let changed: Vec<_> = stream::iter(changes).buffered(AT_ONCE).collect().await;
+        let mut results = Vec::with_capacity(changed.len());
+        for (id, result) in changed {
+            match result {
+                Err(ActionFailure::Store(error)) => return Err(error),
+                result => results.push((id, result)),
+            }
+        }
+        Ok(results)
+    }
+
+    pub async fn change_message(
+        &self,
+        server_id: ServerId,
+        action: MessageAction,
+        id: MessageId,
+    ) -> Result<(), ActionFailure> {
+        let store = &self.inner.store;
+        let failure = match action {
+            MessageAction::Retry | MessageAction::Release => {
+                let only = match action {
+                    MessageAction::Retry => WaitingFor::Delivery,
+                    _ => WaitingFor::Release,
+                };
+                match store.retry_if(server_id, id, only).await? {
+                    Retried::Now | Retried::Released => return Ok(()),
+                    Retried::Suppressed { reason, since } => ActionFailure::Suppressed { reason, since },
+                    Retried::TooLate => ActionFailure::InDelivery,
+                    Retried::NotWaiting if action == MessageAction::Retry => ActionFailure::NotQueued,
+                    Retried::NotWaiting => ActionFailure::NotHeld,
+                }
+            }
+            MessageAction::CancelHold => match store.cancel_if(server_id, id, WaitingFor::Release).await? {
+                Cancelled::Done(_) => return Ok(()),
+                // A held message is never on the wire, so it was queued.
+                Cancelled::TooLate | Cancelled::NotWaiting => ActionFailure::NotHeld,
+            },
+        };
+        match store.find_message_summary(server_id, id).await? {
+            Some(_) => Err(failure),
+            None => Err(ActionFailure::NotFound),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Starts a job on all messages that a query finds.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use postroad_model::ServerId;
+use postroad_store::{MessageJob, NewJob, SearchFilter, StoreError};
+
+use super::MessageAction;
+use crate::search::parse_query;
+use crate::{App, FieldProblem};
+
+/// Time that counting the messages may take.
+const COUNT_TIME_MAX: Duration = Duration::from_secs(5);
+/// Messages counted in one read.
+const COUNT_PAGE: usize = 500;
+/// Running jobs of a server.
+const RUNNING_MAX: usize = 10;
+
+/// A job and the messages it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartedJob {
+    /// `None` after a dry run.
+    pub id: Option<i64>,
+    /// Messages that match.
+    pub matched: u64,
+    /// Whether all of them were counted.
+    pub is_complete: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum JobRefusal {
+    #[error("{}", .0.message)]
+    Query(FieldProblem),
+    #[error("the server has the maximum number of running jobs")]
+    TooMany,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl App {
+    /// Counts the messages that a query finds and the action can be done to, and starts the job.
+    pub async fn start_job(
+        &self,
+        server_id: ServerId,
+        action: MessageAction,
+        query: &str,
+        dry_run: bool,
+    ) -> Result<StartedJob, JobRefusal> {
+        let filter = job_filter(action, query).map_err(JobRefusal::Query)?;
+        let (matched, is_complete) = self.count_messages(server_id, filter).await?;
+        if dry_run {
+            return Ok(StartedJob { id: None, matched, is_complete });
+        }
+        let new = NewJob { server_id, kind: action.job_kind(), request: query.to_owned(), total: matched };
+        let job = self.inner.store.create_job(new, RUNNING_MAX).await?.ok_or(JobRefusal::TooMany)?;
+        self.inner.job_created.notify_one();
+        Ok(StartedJob { id: Some(job.id), matched, is_complete })
+    }
+
+    pub async fn find_job(&self, server_id: ServerId, id: i64) -> Result<Option<MessageJob>, StoreError> {
+        self.inner.store.find_job(server_id, id).await
+    }
+
+    async fn count_messages(
+        &self,
+        server_id: ServerId,
+        filter: SearchFilter,
+    ) -> Result<(u64, bool), StoreError> {
+        let _permit = self.inner.long_reads.permit(server_id).await;
+        let (begun, filter) = (Instant::now(), Arc::new(filter));
+        let (mut count, mut before) = (0, None);
+        loop {
+            let left = COUNT_TIME_MAX.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Ok((count, false));
+            }
+            let page = self.inner.store.search(server_id, &filter, before, COUNT_PAGE, left).await?;
+            count += page.items.len() as u64;
+            match page.next {
+                Some(next) => before = Some(next),
+                None => return Ok((count, true)),
+            }
+        }
+    }
+}
+
+/// What a query finds, of the statuses that the action is about.
+pub(super) fn job_filter(action: MessageAction, query: &str) -> Result<SearchFilter, FieldProblem> {
+    let mut filter = parse_query("query", query)?;
+    let is_wanted = |status: &postroad_model::Status| {
+        filter.statuses.as_ref().is_none_or(|statuses| statuses.contains(status))
+    };
+    filter.statuses = Some(action.statuses().iter().copied().filter(is_wanted).collect());
+    Ok(filter)
+}

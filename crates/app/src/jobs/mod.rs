@@ -1,0 +1,10 @@
+//! Changes of waiting messages: of one, of a list, or of all that a search finds. The last is a job, which goes on in the
+//! background and after a restart.
+
+mod action;
+mod create;
+mod job_task;
+
+pub use action::{ActionFailure, MessageAction};
+pub use create::{JobRefusal, StartedJob};
+pub use job_task::JobTask;

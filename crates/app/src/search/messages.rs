@@ -1,0 +1,91 @@
+//! Searches a server's messages.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use postroad_model::{Limits, MessageId, ServerId, Status, Timestamp};
+use postroad_store::{FilterTerm, Matcher, Needle, SearchFilter, SearchPage, StoreError};
+
+use super::query;
+use crate::{App, FieldProblem};
+
+/// Time after which a page is answered with what was found, and a cursor to go on from.
+const PAGE_TIME_MAX: Duration = Duration::from_millis(80);
+
+/// Reads the query in this field.
+pub(crate) fn parse_query(field: &str, text: &str) -> Result<SearchFilter, FieldProblem> {
+    query::parse(text)
+        .map_err(|problem| FieldProblem::new(format!("/{field}"), format!("`{field}` {problem}")))
+}
+
+/// Conditions of a search; all of those given must hold.
+#[derive(Debug, Clone, Default)]
+pub struct SearchRequest {
+    /// In the query language.
+    pub q: Option<String>,
+    pub statuses: Vec<Status>,
+    pub tag: Option<String>,
+    pub from: Option<String>,
+    pub to: Option<String>,
+    pub domain: Option<String>,
+    pub template: Option<String>,
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+    pub metadata: Vec<(String, String)>,
+}
+
+impl SearchRequest {
+    /// Reads the query and joins it with the other conditions.
+    pub fn filter(self) -> Result<SearchFilter, Vec<FieldProblem>> {
+        let mut problems = Vec::new();
+        let mut filter = SearchFilter::default();
+        if let Some(q) = &self.q {
+            match parse_query("q", q) {
+                Ok(parsed) => filter = parsed,
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if !self.statuses.is_empty() {
+            let wanted =
+                |status: &Status| filter.statuses.as_ref().is_none_or(|other| other.contains(status));
+            filter.statuses = Some(self.statuses.into_iter().filter(wanted).collect());
+        }
+        let mut add = |name: &str, value: Option<String>, matcher: fn(String) -> Matcher| match value {
+            Some(value) if value.is_empty() => {
+                problems.push(FieldProblem::new(format!("/{name}"), format!("`{name}` is empty")));
+            }
+            Some(value) => filter.terms.push(FilterTerm { matcher: matcher(value), is_negated: false }),
+            None => {}
+        };
+        add("tag", self.tag, Matcher::Tag);
+        add("from", self.from, |text| Matcher::From(Needle::new(&text)));
+        add("to", self.to, |text| Matcher::To(Needle::new(&text)));
+        add("domain", self.domain, Matcher::Domain);
+        add("template", self.template, Matcher::Template);
+        if self.metadata.len() > Limits::METADATA_PAIRS_MAX {
+            let message = format!("`metadata` may have at most {} entries", Limits::METADATA_PAIRS_MAX);
+            problems.push(FieldProblem::new("/metadata", message));
+        }
+        for (key, value) in self.metadata {
+            filter.terms.push(FilterTerm { matcher: Matcher::Metadata { key, value }, is_negated: false });
+        }
+        filter.since = self.since.max(filter.since);
+        filter.until = [self.until, filter.until].into_iter().flatten().min();
+        if problems.is_empty() { Ok(filter) } else { Err(problems) }
+    }
+}
+
+impl App {
+    /// A page of messages, newest first. It may be short, or empty, and still have a next page: a search that finds little
+    /// stops when its time is up.
+    pub async fn search_messages(
+        &self,
+        server_id: ServerId,
+        filter: SearchFilter,
+        before: Option<MessageId>,
+        limit: usize,
+    ) -> Result<SearchPage, StoreError> {
+        let _permit = self.inner.long_reads.permit(server_id).await;
+        self.inner.store.search(server_id, &Arc::new(filter), before, limit, PAGE_TIME_MAX).await
+    }
+}

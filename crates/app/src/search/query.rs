@@ -1,0 +1,157 @@
+//! The query language of searches: words and `key:value` pairs, all of which must hold. A minus before one means that it
+//! must not; quotes keep words together.
+
+use postroad_model::{Status, Timestamp};
+use postroad_store::{FilterTerm, Matcher, Needle, SearchFilter};
+
+use super::query_problem::QueryProblem;
+use super::query_text::{Piece, split};
+
+/// Characters of a query.
+const CHARS_MAX: usize = 1_000;
+/// Words and pairs of a query.
+const TERMS_MAX: usize = 20;
+const KEYS: &str = "to, from, subject, tag, status, domain, template, before, after, has";
+
+pub(crate) fn parse(text: &str) -> Result<SearchFilter, QueryProblem> {
+    if text.chars().count() > CHARS_MAX {
+        return Err(problem(CHARS_MAX + 1, format!("it is longer than {CHARS_MAX} characters")));
+    }
+    let mut filter = SearchFilter::default();
+    for (number, piece) in split(text)?.into_iter().enumerate() {
+        if number == TERMS_MAX {
+            return Err(problem(piece.at, format!("it has more than {TERMS_MAX} words")));
+        }
+        add(&mut filter, piece)?;
+    }
+    Ok(filter)
+}
+
+fn add(filter: &mut SearchFilter, piece: Piece) -> Result<(), QueryProblem> {
+    let Piece { at, key, value_at, value, is_negated } = piece;
+    if value.is_empty() {
+        let what = key.map_or_else(|| "an empty text".to_owned(), |key| format!("`{key}:` without a value"));
+        return Err(problem(value_at, what));
+    }
+    let needle = || Needle::new(&value);
+    let matcher = match key.as_deref() {
+        None => Matcher::Anywhere(needle()),
+        Some("to") => Matcher::To(needle()),
+        Some("from") => Matcher::From(needle()),
+        Some("subject") => Matcher::Subject(needle()),
+        Some("tag") => Matcher::Tag(value),
+        Some("domain") => Matcher::Domain(value),
+        Some("template") => Matcher::Template(value),
+        Some("has") if value == "attachment" => Matcher::HasAttachment,
+        Some("has") => return Err(problem(value_at, "`has:` takes `attachment` only".to_owned())),
+        Some("status") => {
+            let status = parse_status(&value).ok_or_else(|| unknown_status(value_at))?;
+            let is_wanted = |other: &Status| (*other == status) != is_negated;
+            let before = filter.statuses.take().unwrap_or_else(|| Status::ALL.to_vec());
+            filter.statuses = Some(before.into_iter().filter(is_wanted).collect());
+            return Ok(());
+        }
+        Some(key @ ("before" | "after")) => {
+            let moment = parse_time(&value).ok_or_else(|| {
+                problem(
+                    value_at,
+                    format!("`{key}:` takes a day (2026-11-15) or a time (2026-11-15T12:00:00Z)"),
+                )
+            })?;
+            // What is not before a time is at it or later.
+            if (key == "before") == is_negated {
+                filter.since = filter.since.max(Some(moment));
+            } else {
+                filter.until = Some(filter.until.map_or(moment, |until| until.min(moment)));
+            }
+            return Ok(());
+        }
+        Some(unknown) => {
+            let message =
+                format!("unknown key `{unknown}`; known keys are {KEYS}. Put a text with a colon in quotes");
+            return Err(problem(at, message));
+        }
+    };
+    filter.terms.push(FilterTerm { matcher, is_negated });
+    Ok(())
+}
+
+/// In any letter case, and also as `soft_fail`.
+pub fn parse_status(text: &str) -> Option<Status> {
+    let plain: String = text.chars().filter(|letter| !matches!(letter, '_' | '-')).collect();
+    Status::ALL.into_iter().find(|status| status.as_str().eq_ignore_ascii_case(&plain))
+}
+
+fn unknown_status(at: usize) -> QueryProblem {
+    let names = Status::ALL.map(Status::as_str).join(", ");
+    problem(at, format!("unknown status; statuses are {names}"))
+}
+
+fn parse_time(text: &str) -> Option<Timestamp> {
+    Timestamp::parse_rfc3339(text).or_else(|| Timestamp::parse_rfc3339(&format!("{text}T00:00:00Z")))
+}
+
+fn problem(at: usize, message: String) -> QueryProblem {
+    QueryProblem { at, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn term(matcher: Matcher) -> FilterTerm {
+        FilterTerm { matcher, is_negated: false }
+    }
+
+    #[test]
+    fn pairs_words_quotes_and_minus_are_read() {
+        let filter =
+            parse(r#"to:Ann@Example.com "order 12" -tag:news subject:"a \"b\"" has:attachment x"#).unwrap();
+        let anywhere = |text| term(Matcher::Anywhere(Needle::new(text)));
+        assert_eq!(
+            filter.terms,
+            [
+                term(Matcher::To(Needle::new("ann@example.com"))),
+                anywhere("order 12"),
+                FilterTerm { matcher: Matcher::Tag("news".into()), is_negated: true },
+                term(Matcher::Subject(Needle::new("a \"b\""))),
+                term(Matcher::HasAttachment),
+                anywhere("x"),
+            ]
+        );
+        assert_eq!(parse("  ").unwrap(), SearchFilter::default());
+        assert_eq!(parse("10:30 -").unwrap().terms, [anywhere("10:30"), anywhere("-")]);
+    }
+
+    #[test]
+    fn statuses_and_times_narrow_each_other() {
+        let filter = parse("status:soft_fail after:2026-11-01 before:2026-11-02T00:00:00Z").unwrap();
+        assert_eq!(filter.statuses, Some(vec![Status::SoftFail]));
+        assert_eq!(filter.since, Timestamp::parse_rfc3339("2026-11-01T00:00:00Z"));
+        assert_eq!(filter.until, Timestamp::parse_rfc3339("2026-11-02T00:00:00Z"));
+        assert_eq!(parse("status:held status:sent").unwrap().statuses, Some(vec![]));
+        assert_eq!(parse("-status:sent").unwrap().statuses.unwrap().len(), Status::ALL.len() - 1);
+        assert_eq!(parse("-before:2026-11-01").unwrap().since, filter.since);
+        assert_eq!(parse("-after:2026-11-02").unwrap().until, filter.until);
+    }
+
+    #[test]
+    fn mistakes_name_their_place() {
+        for (query, at, words) in [
+            ("a colour:red", 3, "unknown key `colour`; known keys are to, from,"),
+            ("https://example.com", 1, "in quotes"),
+            ("to:", 4, "`to:` without a value"),
+            ("x \"unfinished", 3, "has no end"),
+            ("ü \"\"", 3, "an empty text"),
+            ("has:link", 5, "`has:` takes `attachment` only"),
+            ("status:lost", 8, "statuses are Pending, Scheduled,"),
+            ("after:tomorrow", 7, "takes a day"),
+        ] {
+            let problem = parse(query).unwrap_err();
+            assert_eq!(problem.at, at, "{query}");
+            assert!(problem.message.contains(words), "{query}: {}", problem.message);
+        }
+        assert!(parse(&"x ".repeat(21)).unwrap_err().message.contains("more than 20 words"));
+        assert!(parse(&"x".repeat(1_001)).unwrap_err().message.contains("longer than 1000"));
+    }
+}

@@ -1,0 +1,16 @@
+//! Mistakes in queries.
+
+use std::fmt;
+
+/// A mistake and its place: characters are counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct QueryProblem {
+    pub(super) at: usize,
+    pub(super) message: String,
+}
+
+impl fmt::Display for QueryProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "has a mistake at character {}: {}", self.at, self.message)
+    }
+}

@@ -1,0 +1,106 @@
+//! Splits a query into its pieces: `-key:"value"`.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use super::query_problem::QueryProblem;
+
+/// A word, a quoted text or a pair. Places are characters counted from 1.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) at: usize,
+    /// In lower case.
+    pub(super) key: Option<String>,
+    pub(super) value_at: usize,
+    pub(super) value: String,
+    pub(super) is_negated: bool,
+}
+
+/// Characters with their place.
+struct Letters<'a> {
+    rest: Peekable<Chars<'a>>,
+    at: usize,
+}
+
+impl Letters<'_> {
+    fn next(&mut self) -> Option<char> {
+        let next = self.rest.next();
+        self.at += usize::from(next.is_some());
+        next
+    }
+
+    fn next_if(&mut self, is_wanted: impl FnOnce(char) -> bool) -> Option<char> {
+        let next = self.rest.next_if(|letter| is_wanted(*letter));
+        self.at += usize::from(next.is_some());
+        next
+    }
+
+    fn is_at(&mut self, wanted: char) -> bool {
+        self.rest.peek() == Some(&wanted)
+    }
+}
+
+pub(super) fn split(text: &str) -> Result<Vec<Piece>, QueryProblem> {
+    let mut letters = Letters { rest: text.chars().peekable(), at: 1 };
+    let mut pieces = Vec::new();
+    loop {
+        while letters.next_if(char::is_whitespace).is_some() {}
+        if letters.rest.peek().is_none() {
+            return Ok(pieces);
+        }
+        pieces.push(read_piece(&mut letters)?);
+    }
+}
+
+fn read_piece(letters: &mut Letters<'_>) -> Result<Piece, QueryProblem> {
+    let at = letters.at;
+    let mut is_negated = letters.next_if(|letter| letter == '-').is_some();
+    let value_at = letters.at;
+    if letters.is_at('"') {
+        let value = read_quoted(letters)?;
+        return Ok(Piece { at, key: None, value_at, value, is_negated });
+    }
+    let mut word = String::new();
+    while let Some(letter) = letters.next_if(|letter| !letter.is_whitespace()) {
+        // What stands before the first colon is a key if it is a word: not in 10:30.
+        let is_key =
+            !word.is_empty() && word.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '_');
+        if letter == ':' && is_key {
+            let value_at = letters.at;
+            let value = if letters.is_at('"') { read_quoted(letters)? } else { read_word(letters) };
+            return Ok(Piece { at, key: Some(word.to_ascii_lowercase()), value_at, value, is_negated });
+        }
+        word.push(letter);
+    }
+    if word.is_empty() {
+        // A minus by itself is a text.
+        (word, is_negated) = ("-".to_owned(), false);
+    }
+    Ok(Piece { at, key: None, value_at, value: word, is_negated })
+}
+
+fn read_word(letters: &mut Letters<'_>) -> String {
+    let mut word = String::new();
+    while let Some(letter) = letters.next_if(|letter| !letter.is_whitespace()) {
+        word.push(letter);
+    }
+    word
+}
+
+/// A backslash takes the next character as it is.
+fn read_quoted(letters: &mut Letters<'_>) -> Result<String, QueryProblem> {
+    let at = letters.at;
+    letters.next();
+    let mut text = String::new();
+    loop {
+        let letter = match letters.next() {
+            Some('"') => return Ok(text),
+            Some('\\') => letters.next(),
+            other => other,
+        };
+        match letter {
+            Some(letter) => text.push(letter),
+            None => return Err(QueryProblem { at, message: "the quoted text has no end".to_owned() }),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Items of a delivery record: the DNS answer it went by, the attempt, and the wait that follows.
+
+use std::time::Duration;
+
+use postroad_model::{Status, Timestamp};
+use postroad_store::{Delivery, NewDelivery};
+use serde_json::json;
+
+use super::TimelineItem;
+
+/// Begins the line of a conversation that tells of the DNS.
+const DNS: &str = "-- DNS: ";
+
+pub(super) fn of_delivery(delivery: Delivery, transcript: Option<&str>) -> Vec<TimelineItem> {
+    let Delivery { id, record } = delivery;
+    let lines: Vec<&str> = transcript.unwrap_or_default().lines().collect();
+    let taken = Duration::from_micros(record.duration_us.unwrap_or(0).unsigned_abs());
+    let begun_at = record.at.minus(taken);
+    let mut items = Vec::new();
+    if let Some(answer) = lines.iter().find_map(|line| line.strip_prefix(DNS)) {
+        let text = format!("The DNS says: {answer}");
+        items.push(TimelineItem { at: begun_at, kind: "dns", text, data: json!({ "answer": answer }) });
+    }
+    let is_attempt = record.mx.is_some() || !lines.is_empty();
+    items.push(TimelineItem {
+        at: record.at,
+        kind: if is_attempt { "attempt" } else { kind_of(record.status) },
+        text: record.details.clone(),
+        data: json!({
+            "delivery_id": id.0,
+            "status": record.status,
+            "output": record.output,
+            "mx": record.mx,
+            "remote_ip": record.remote_ip,
+            "source_ip": record.source_ip,
+            "tls": record.tls,
+            "code": record.code,
+            "enhanced_code": record.enhanced_code,
+            "bounce_class": record.bounce_class,
+            "time": record.duration_us.map(|micros| micros as f64 / 1e6),
+            "possible_duplicate": record.possible_duplicate,
+            "transcript": lines,
+        }),
+    });
+    items.extend(wait_after(&record));
+    items
+}
+
+fn kind_of(status: Status) -> &'static str {
+    match status {
+        Status::Held => "held",
+        Status::Sent => "sent",
+        Status::SoftFail => "delayed",
+        Status::HardFail => "failed",
+        Status::Bounced => "bounced",
+        Status::Cancelled | Status::HoldCancelled => "cancelled",
+        Status::Pending | Status::Scheduled => "queued",
+    }
+}
+
+/// A soft failure is followed by a pause.
+fn wait_after(record: &NewDelivery) -> Option<TimelineItem> {
+    let next = record.next_attempt_at.filter(|_| record.status == Status::SoftFail)?;
+    Some(TimelineItem {
+        at: record.at,
+        kind: "wait",
+        text: format!("Waits for its next attempt at {}", next.to_rfc3339()),
+        data: json!({ "until": Timestamp::to_rfc3339(next), "cause": "retry" }),
+    })
+}

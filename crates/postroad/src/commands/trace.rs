@@ -1,0 +1,82 @@
+//! `postroad trace ID|TOKEN|MESSAGE-ID`: prints what happened to a message.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+
+use postroad_delivery::QueueAdmin;
+use postroad_store::Role;
+use serde_json::Value;
+
+use super::load_config;
+use crate::cli::TraceArgs;
+use crate::control::{self, Request};
+use crate::service;
+use crate::terminal::{one_line, print, print_styled};
+use crate::trace::{TraceCommand, execute};
+
+pub(crate) async fn run(args: TraceArgs) -> anyhow::Result<()> {
+    let command = TraceCommand { trace: args.message };
+    let file = args.config.as_deref().filter(|_| args.data_dir.is_none());
+    let mut config = load_config(file, args.json)?;
+    if let Some(data_dir) = args.data_dir {
+        config.data_dir = data_dir;
+    }
+    let request = Request::Trace(command.clone());
+    let answer = if let Some(answer) = control::send(&config.data_dir, &request).await? {
+        answer
+    } else {
+        service::check_installation(&config)?;
+        let (app, store) = service::open_app(&config, Role::Tool).await?;
+        execute(&app, &QueueAdmin::without_engine(store), command).await?
+    };
+    if args.json {
+        print(&answer.to_string());
+        return Ok(());
+    }
+    let text = readable(&answer);
+    if std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        print_styled(&text, style_of);
+    } else {
+        print(text.trim_end());
+    }
+    Ok(())
+}
+
+/// A paragraph for each message, a line for each item, and the conversations indented below their attempts.
+fn readable(answer: &Value) -> String {
+    let mut text = String::new();
+    let part = |value: &Value| one_line(value.as_str().unwrap_or_default());
+    for message in answer.as_array().into_iter().flatten() {
+        let (id, token, status) = (&message["id"], part(&message["token"]), part(&message["status"]));
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "message {id} ({token}) to {}: {status}", part(&message["rcpt_to"]));
+        let _ = writeln!(text, "subject: {}", part(&message["subject"]));
+        for item in message["items"].as_array().into_iter().flatten() {
+            let (at, kind) = (part(&item["at"]), part(&item["kind"]));
+            let _ = writeln!(text, "{at}  {kind:<12} {}", part(&item["text"]));
+            let data = &item["data"];
+            if let Some(words) = data["output"].as_str().filter(|words| !words.is_empty()) {
+                let _ = writeln!(text, "    it said: {}", one_line(words));
+            }
+            for line in data["transcript"].as_array().into_iter().flatten() {
+                let _ = writeln!(text, "    {}", part(line));
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The SGR code of a line: headings bold, conversations dim, trouble red.
+fn style_of(line: &str) -> Option<&'static str> {
+    let kind = line.split_whitespace().nth(1).unwrap_or_default();
+    if line.starts_with("message ") {
+        Some("1")
+    } else if line.starts_with("    ") {
+        Some("2")
+    } else if matches!(kind, "failed" | "bounced" | "complained") {
+        Some("31")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,58 @@
+//! Executes `postroad trace`: by the running server, which knows why a message waits, or on the store itself.
+
+use anyhow::bail;
+use postroad_app::{App, LookupError, TimelineItem};
+use postroad_delivery::QueueAdmin;
+use postroad_model::{Clock as _, MessageId, ServerId, SystemClock};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// As sent over the control socket.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TraceCommand {
+    /// Message id, token or Message-ID.
+    pub(crate) trace: String,
+}
+
+/// One object for each message: its id, token, status, recipient and items.
+pub(crate) async fn execute(app: &App, queue: &QueueAdmin, command: TraceCommand) -> anyhow::Result<Value> {
+    let found = app.locate_messages(&command.trace).await?;
+    if found.is_empty() {
+        bail!("no message has the id, token or Message-ID {:?}", command.trace);
+    }
+    let mut messages = Vec::new();
+    for (server_id, id) in found {
+        messages.push(describe(app, queue, server_id, id).await?);
+    }
+    Ok(Value::Array(messages))
+}
+
+async fn describe(
+    app: &App,
+    queue: &QueueAdmin,
+    server_id: ServerId,
+    id: MessageId,
+) -> anyhow::Result<Value> {
+    let timeline = match app.message_timeline(server_id, id).await {
+        Ok(timeline) => timeline,
+        Err(LookupError::NotFound) => bail!("the message {id} was removed just now"),
+        Err(LookupError::Store(error)) => return Err(error.into()),
+    };
+    let (message, mut items) = (timeline.message, timeline.items);
+    let now = SystemClock.now();
+    if message.status.is_queued()
+        && let Some(waiting) = queue.find(id, now).await?
+    {
+        items.push(TimelineItem { at: now, kind: "waiting", text: waiting.why, data: json!({}) });
+    }
+    let shown = |item: TimelineItem| json!({ "at": item.at.to_rfc3339_millis(), "kind": item.kind, "text": item.text, "data": item.data });
+    Ok(json!({
+        "id": id.0,
+        "server_id": server_id.0,
+        "token": message.token.0,
+        "status": message.status,
+        "rcpt_to": message.rcpt_to,
+        "subject": message.send.subject,
+        "items": items.into_iter().map(shown).collect::<Vec<Value>>(),
+    }))
+}

@@ -1,0 +1,36 @@
+//! messages/search and what is done to the messages it finds.
+
+mod conditions;
+mod holds;
+mod timeline;
+
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+const SEARCH: &str = "/api/v1/messages/search";
+
+/// Ids of all pages of a search.
+async fn found(world: &World, conditions: &Value) -> Vec<i64> {
+    let items = found_items(world, conditions).await;
+    items.iter().map(|item| item["id"].as_i64().expect("an integer")).collect()
+}
+
+async fn found_items(world: &World, conditions: &Value) -> Vec<Value> {
+    let (mut items, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let mut page = conditions.clone();
+        page["cursor"] = cursor;
+        let answer = world.call(SEARCH, &page).await;
+        assert_eq!(answer["status"], "success", "{answer}");
+        items.extend(answer["data"]["items"].as_array().expect("a list").iter().cloned());
+        cursor = answer["flags"]["pagination"]["next_cursor"].clone();
+        if cursor.is_null() {
+            return items;
+        }
+    }
+}
+
+fn q(query: &str) -> Value {
+    json!({ "q": query })
+}

@@ -1,0 +1,105 @@
+//! messages/timeline and `postroad trace`.
+
+use std::process::Command;
+
+use postroad_testkit::smtp_peer::{Answer, Script, Stage};
+use serde_json::{Value, json};
+
+use crate::delivery::outside::{Outside, to};
+use crate::world::{World, both_engines, good, program};
+
+const TIMELINE: &str = "/api/v1/messages/timeline";
+
+async fn items(world: &World, id: i64) -> Vec<Value> {
+    let answer = world.call(TIMELINE, &json!({ "id": id })).await;
+    assert_eq!(answer["status"], "success", "{answer}");
+    answer["data"]["items"].as_array().expect("a list").clone()
+}
+
+fn kinds(items: &[Value]) -> Vec<&str> {
+    items.iter().map(|item| item["kind"].as_str().expect("a text")).collect()
+}
+
+fn trace(world: &World, args: &[&str]) -> (bool, String, String) {
+    let data_dir = world.data_dir();
+    let mut command = Command::new(program());
+    command.arg("trace").args(args).arg("--data-dir").arg(data_dir);
+    let output = command.output().expect("the program runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.success(), text(output.stdout), text(output.stderr))
+}
+
+both_engines! {
+    async fn a_timeline_tells_of_dns_conversations_and_waits(engine: Engine) {
+        let outside = Outside::new();
+        let script = Script::new().first(1, Stage::RcptTo, Answer::reply("451 4.2.0 Come back later"));
+        let _peer = outside.site("shop.example", script);
+        let world = outside.start(engine, &[]);
+        let id = world.accepted_id(&to("ann@shop.example")).await;
+        world.until_status(id, "Sent").await;
+        let items = items(&world, id).await;
+        assert_eq!(kinds(&items), ["accepted", "dns", "attempt", "wait", "dns", "attempt"], "{items:#?}");
+        let dns = items[1]["data"]["answer"].as_str().unwrap();
+        assert!(dns.starts_with("MX 10 mx.shop.example; mx.shop.example is 127.0.0."), "{dns}");
+        let first = &items[2]["data"];
+        assert_eq!((&first["status"], &first["code"]), (&json!("SoftFail"), &json!(451)));
+        let said: Vec<&str> = first["transcript"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert!(said.contains(&"S: 451 4.2.0 Come back later"), "{said:#?}");
+        assert!(said.iter().any(|line| line.starts_with("-- connected")), "{said:#?}");
+        assert!(said.iter().any(|line| line.starts_with("C: MAIL FROM:<")), "{said:#?}");
+        assert!(items[3]["data"]["until"].as_str().unwrap().ends_with('Z'));
+        assert_eq!(items[5]["data"]["status"], "Sent");
+        let text = serde_json::to_string(&items).unwrap();
+        assert!(!text.contains("Thank you."), "no content");
+        assert!(items.windows(2).all(|pair| pair[0]["at"].as_str() <= pair[1]["at"].as_str()));
+    }
+
+    async fn a_waiting_message_says_why_it_waits(engine: Engine) {
+        let outside = Outside::new();
+        let _peer = outside.site("shop.example", Script::new());
+        let world = outside.start(engine, &[]);
+        world.queue(&["suspend", "domain:shop.example", "--reason", "for maintenance"]);
+        let id = world.accepted_id(&to("ann@shop.example")).await;
+        let items = items(&world, id).await;
+        let last = items.last().unwrap();
+        assert_eq!(last["kind"], "waiting");
+        assert!(last["text"].as_str().unwrap().contains("for maintenance"), "{last}");
+        world.queue(&["resume", "domain:shop.example"]);
+        world.until_status(id, "Sent").await;
+    }
+
+    async fn trace_finds_messages_by_id_token_and_message_id(engine: Engine) {
+        let world = World::start(engine);
+        let sent = world.accepted(&good()).await;
+        let message = &sent["messages"]["someone@example.com"];
+        let (id, token) = (message["id"].as_i64().unwrap(), message["token"].as_str().unwrap());
+        world.until_status(id, "Sent").await;
+        let by_header = format!("<{}>", sent["message_id"].as_str().unwrap());
+        for given in [id.to_string().as_str(), token, &by_header] {
+            let (is_ok, out, errors) = trace(&world, &[given, "--json"]);
+            assert!(is_ok, "{errors}");
+            let shown: Value = serde_json::from_str(&out).unwrap();
+            assert_eq!(shown[0]["id"], id, "{given}");
+            assert_eq!(kinds(shown[0]["items"].as_array().unwrap()), kinds(&items(&world, id).await));
+        }
+        let (is_ok, out, _) = trace(&world, &[token]);
+        assert!(is_ok && out.starts_with(&format!("message {id} ({token}) to someone@example.com: Sent\n")), "{out}");
+        assert!(out.contains("    C: MAIL FROM:<") && !out.contains('\u{1b}'), "{out}");
+        let (is_ok, _, errors) = trace(&world, &["nobody"]);
+        assert!(!is_ok && errors.contains("no message has the id, token or Message-ID \"nobody\""), "{errors}");
+    }
+
+    async fn a_foreign_timeline_is_an_unknown_one(engine: Engine) {
+        let world = World::start(engine);
+        let id = world.accepted_id(&good()).await;
+        world.admin(&["account", "create", "other"]);
+        world.admin(&["server", "create", "other", "--account", "other"]);
+        let made = world.admin(&["key", "create", "--server", "other"]);
+        let key = made["api_key"].as_str().unwrap();
+        let mut foreign = world.call_as(key, TIMELINE, &json!({ "id": id })).await;
+        let unknown = world.call_as(key, TIMELINE, &json!({ "id": id + 1_000_000 })).await;
+        (foreign["time"], foreign["data"]["id"]) = (unknown["time"].clone(), unknown["data"]["id"].clone());
+        assert_eq!(foreign, unknown);
+        assert_eq!(foreign["data"]["code"], "MessageNotFound");
+    }
+}
